@@ -1,0 +1,94 @@
+"""What a sender says and what we make of it: the contract between the receiver and a provider.
+
+A provider is one module in this folder (or anywhere else, see `providers.kit.registry`) with
+
+    verify(delivery, secrets, now) -> None      raise Rejected unless the delivery is authentic
+    events(delivery) -> list[Event]             of a verified delivery; needs no clock and no secret
+    sign(body, secret, now, ...) -> headers     what the sender would send
+    handshake(delivery, secrets) -> Reply | None    only if the sender probes the URL
+    configure(options) -> provider              only if a source can set options
+
+Providers are pure: bytes and headers in, values out; no I/O, no clock, no environment.
+Only `Rejected` (and `KeyNeeded`, see there) may leave one, whatever bytes arrive.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class Reason(StrEnum):
+    """Why a delivery is refused; the same slug is the log field, metric label, reply code and CLI filter."""
+
+    MISSING_HEADER = "missing_header"
+    BAD_HEADER = "bad_header"
+    BAD_SIGNATURE = "bad_signature"
+    STALE = "stale"
+    BAD_BODY = "bad_body"
+    NO_SECRET = "no_secret"  # noqa: S105  a slug, not a password
+    UNKNOWN_SOURCE = "unknown_source"
+    TOO_LARGE = "too_large"
+    BAD_METHOD = "bad_method"
+    UNSUPPORTED_ENCODING = "unsupported_encoding"
+
+
+class Rejected(Exception):  # noqa: N818  a verdict about a delivery, named as the field names it
+    """The delivery is not authentic or not readable; `detail` never holds a secret, a signature or a body."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+
+class KeyNeeded(Exception):  # noqa: N818  a request to the receiver, not a failure
+    """The provider needs the document at `url` (a certificate or key set) to go on.
+
+    The receiver fetches it under its own rules and calls `verify` again with `keys={url: bytes}`.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.url = url
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One HTTP request as it was sent.
+
+    `headers` has lower-case names and latin-1 text values (duplicates joined with a comma, as WSGI does);
+    `url` is the public URL the sender posted to, query string included; `body` is the raw bytes.
+    """
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened. `id` is the sender's, the same on every redelivery.
+
+    `data` is the parsed payload, `account` the sender's tenant, `occurred_at` aware UTC;
+    `raw` is set for an element of a batch only: its own bytes.
+    """
+
+    id: str
+    type: str
+    data: Any
+    account: str | None = None
+    occurred_at: datetime | None = None
+    raw: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What to answer where the sender wants something other than hookonce's own JSON."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = "text/plain; charset=utf-8"
+    headers: Mapping[str, str] = field(default_factory=dict)

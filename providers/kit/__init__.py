@@ -1,0 +1,1 @@
+"""Shared helpers for providers: signing schemes, strict reading, discovery."""

@@ -1,0 +1,1 @@
+"""The receiving side of hookonce: HTTP in, ledger rows out."""
