@@ -1,0 +1,228 @@
+"""A private PostgreSQL for development, demo and tests, on a unix socket that only we can open.
+
+It refuses to run as root, so root starts it as `nobody` (or as the owner of existing data), who must be able
+to reach the data. Under a closed parent (a checkout in root's home) the data goes to /var/tmp instead and
+`postgres` in the data directory is a link to it, which also remembers the choice for the next start.
+"""
+
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from typing import Self
+from urllib.parse import quote
+
+import psycopg
+from psycopg import sql
+
+from receiver.embedded import binaries
+from receiver.embedded.errors import EmbeddedError
+from receiver.embedded.process import Lock, Process, prepare
+from receiver.spawn import Account
+
+NAME = "hookonce"  # of the database and of its owner
+LONGEST_SOCKET_PATH = 103  # bytes; macOS allows 103, Linux 107
+SOCKET_NAME = ".s.PGSQL.{port}"
+DEFAULT_PORT = 5432
+INITDB = ("--auth-local=trust", "--auth-host=scram-sha-256", "--locale=C", "--encoding=UTF8", "--no-sync")
+SETTINGS = {
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "max_connections": "100",
+    "unix_socket_permissions": "0700",  # access is by trust, so nobody else may open it
+    "log_checkpoints": "off",
+}
+FORGETFUL = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+FAST, IMMEDIATE = signal.SIGINT, signal.SIGQUIT
+SHUTDOWN = (
+    (FAST, timedelta(seconds=20)),
+    (IMMEDIATE, timedelta(seconds=5)),
+    (signal.SIGKILL, timedelta(seconds=5)),
+)
+
+
+class Postgres:
+    """A PostgreSQL server that we started; made by `Postgres.start`, ended by `stop` or with our process."""
+
+    def __init__(self, directory: Path, *, durable: bool, tcp_port: int | None) -> None:
+        self._directory = prepare(directory)
+        self._durable = durable
+        self._tcp_port = tcp_port
+        self._password = secrets.token_urlsafe() if tcp_port else ""
+        self._lock = Lock(self._directory / "postgres.lock")
+        try:
+            self._account = _account(self._directory / "postgres")
+            self._bin = binaries.postgres(self._account)
+            self._home = _home(self._directory / "postgres", self._account)
+            self._sockets = self._socket_directory()
+            self._make_cluster()
+            self._process = self._launch()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    @classmethod
+    def start(cls, directory: Path, *, durable: bool = True, tcp_port: int | None = None) -> Self:
+        """Start a server on this directory's cluster, made first if there is none; return when it answers.
+
+        `durable=False` turns fsync off, for tests: a crash of the machine, not of the process, may lose data.
+        `tcp_port` makes it listen on 127.0.0.1 too, with a password: see `tcp_url`. Call it from a thread
+        that lives as long as the server shall.
+
+        Raises:
+            EmbeddedError: no PostgreSQL is installed, the directory is in use, or the server does not start.
+
+        """
+        return cls(directory, durable=durable, tcp_port=tcp_port)
+
+    @property
+    def url(self) -> str:
+        """The libpq URL of the database, over the unix socket."""
+        port = f"&port={self._port}" if self._tcp_port else ""
+        return f"postgresql://{NAME}@/{NAME}?host={quote(str(self._sockets))}{port}"
+
+    @property
+    def tcp_url(self) -> str:
+        """The libpq URL of the database over TCP, with its password; only if started with a `tcp_port`."""
+        return f"postgresql://{NAME}:{self._password}@127.0.0.1:{self._port}/{NAME}"
+
+    @property
+    def socket(self) -> Path:
+        """The path of the unix socket."""
+        return self._sockets / SOCKET_NAME.format(port=self._port)
+
+    @property
+    def pid(self) -> int:
+        """The process id of the postmaster."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the postmaster still runs."""
+        return self._process.alive
+
+    def stop(self) -> None:
+        """Shut down fast: open transactions are rolled back; what then still runs is killed."""
+        self._process.stop(SHUTDOWN)
+        self._lock.release()
+        if self._sockets != self._home:
+            shutil.rmtree(self._sockets, ignore_errors=True)
+
+    def kill(self, which: signal.Signals = signal.SIGKILL) -> None:
+        """Crash (SIGKILL), freeze (SIGSTOP) or thaw (SIGCONT) all of it; else signal the postmaster."""
+        self._process.kill(which)
+
+    def restart(self) -> None:
+        """Stop the server if it runs and start it again: same data, same URL."""
+        self._process.stop(SHUTDOWN)
+        self._process = self._launch()
+
+    @property
+    def _port(self) -> int:
+        return self._tcp_port or DEFAULT_PORT
+
+    def _socket_directory(self) -> Path:
+        longest = self._home / SOCKET_NAME.format(port=65535)
+        if len(os.fsencode(longest)) <= LONGEST_SOCKET_PATH:
+            return self._home
+        short = Path(tempfile.mkdtemp(prefix="hookonce-", dir="/tmp"))
+        _give(short, self._account)
+        return short
+
+    def _make_cluster(self) -> None:
+        data, unfinished = self._home / "data", self._home / "data.new"
+        if data.exists():
+            return self._check_version(data)
+        shutil.rmtree(unfinished, ignore_errors=True)  # of a start that was killed
+        argv = [str(self._bin / "initdb"), "-D", str(unfinished), "-U", NAME, *INITDB, "--no-instructions"]
+        self._run(argv, signal.SIGKILL).run()
+        unfinished.rename(data)
+        return None
+
+    def _check_version(self, data: Path) -> None:
+        made_by = (data / "PG_VERSION").read_text(encoding="ascii").strip()
+        version = subprocess.check_output([self._bin / "postgres", "--version"], text=True)  # noqa: S603  # ours
+        if version.split()[2].partition(".")[0] != made_by:
+            raise EmbeddedError(
+                f"{data} was made by PostgreSQL {made_by}, but {self._bin} is {version.split()[2]}; "
+                f"install PostgreSQL {made_by}, or remove {data} to start afresh"
+            )
+
+    def _launch(self) -> Process:
+        data = self._home / "data"
+        (data / "postmaster.pid").unlink(
+            missing_ok=True
+        )  # we hold the lock: it is stale, its id maybe reused
+        where = {
+            "unix_socket_directories": str(self._sockets),
+            "listen_addresses": "127.0.0.1" if self._tcp_port else "",
+            "port": str(self._port),
+        }
+        settings = SETTINGS | where | ({} if self._durable else FORGETFUL)
+        options = [f"--{name}={value}" for name, value in settings.items()]
+        process = self._run([str(self._bin / "postgres"), "-D", str(data), *options], FAST)
+        return process.wait_until(self._ready)
+
+    def _run(self, argv: list[str], on_death: signal.Signals) -> Process:
+        log = self._directory / "postgres.log"
+        return Process(argv, log=log, lock=self._lock, on_death=on_death, account=self._account)
+
+    def _ready(self) -> bool:
+        """Tell whether the server takes connections; if so, see to database and password."""
+        if not self.socket.exists():
+            return False
+        try:
+            connection = psycopg.connect(
+                host=str(self._sockets), port=self._port, user=NAME, dbname="postgres", autocommit=True
+            )
+        except psycopg.OperationalError:
+            return False
+        with connection:
+            if not connection.execute("SELECT FROM pg_database WHERE datname = %s", [NAME]).rowcount:
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(NAME)))
+            if self._password:
+                change = sql.SQL("ALTER ROLE {} PASSWORD {}")
+                connection.execute(change.format(sql.Identifier(NAME), self._password))
+        return True
+
+
+def _account(home: Path) -> Account | None:
+    """Return whom the server must run as; None is ourselves."""
+    if os.geteuid() != 0:
+        return None
+    if home.exists() and (owner := home.stat()).st_uid != 0:
+        return Account(owner.st_uid, owner.st_gid)
+    try:
+        nobody = pwd.getpwnam("nobody")
+    except KeyError:
+        raise EmbeddedError(
+            "PostgreSQL refuses to run as root and there is no user 'nobody' to run it as; "
+            "use another user, or set DATABASE_URL"
+        ) from None
+    return Account(nobody.pw_uid, nobody.pw_gid)
+
+
+def _home(home: Path, account: Account | None) -> Path:
+    """Return the directory of cluster and socket: `home`, or where it links to because of a closed parent."""
+    if not home.exists():
+        home.unlink(missing_ok=True)  # a link whose target is gone
+        if binaries.reachable(home.parent, account):
+            home.mkdir(mode=0o700)
+        else:
+            place = binaries.open_place(account)
+            home.symlink_to(tempfile.mkdtemp(prefix="hookonce-", dir=place))
+        _give(home, account)
+    home = home.resolve()
+    if not binaries.reachable(home, account):
+        raise EmbeddedError(f"the owner of {home} cannot reach it; remove it or open its parents")
+    return home
+
+
+def _give(directory: Path, account: Account | None) -> None:
+    if account:
+        os.chown(directory, account.uid, account.gid)

@@ -1,0 +1,109 @@
+"""Real servers for the tests: one PostgreSQL and one Valkey per run, an own database of each per test."""
+
+import itertools
+import os
+import shutil
+import tempfile
+import uuid
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+import redis
+from psycopg import sql
+
+from receiver.embedded import EmbeddedError, Postgres, Servers, Valkey
+
+REDIS_DATABASES = 1024
+
+
+@pytest.fixture(scope="session")
+def servers():
+    """The servers of this run: embedded, or those that both HOOKONCE_TEST_*_URL name."""
+    urls = [os.environ.get(f"HOOKONCE_TEST_{each}_URL") for each in ("DATABASE", "REDIS")]
+    if all(urls):
+        yield Servers(*urls)
+        return
+    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-"))
+    directory.chmod(0o711)  # PostgreSQL runs as another user if we are root
+    started = []
+    try:
+        started.append(Postgres.start(directory, durable=False))
+        started.append(Valkey.start(directory, databases=REDIS_DATABASES))
+        yield Servers(*(each.url for each in started))
+    except EmbeddedError as missing:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(missing))
+    finally:
+        for each in started:
+            each.stop()
+        shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="session")
+def template(servers):
+    """The name of a migrated database that nobody connects to, so that it can be cloned."""
+    from receiver import migrate  # noqa: PLC0415  # tests without a database do not need it
+
+    name = f"hookonce_test_{uuid.uuid4().hex[:12]}"
+    create(servers, name)
+    migrate.upgrade(database(servers, name))
+    yield name
+    drop(servers, name)
+
+
+@pytest.fixture(scope="session")
+def numbers():
+    return itertools.count(1)
+
+
+@pytest.fixture
+def database_url(servers, template, numbers):
+    """The libpq URL of a fresh, migrated database, dropped after the test whoever is still connected."""
+    name = f"{template}_{next(numbers)}"
+    create(servers, name, template)
+    yield database(servers, name)
+    drop(servers, name)
+
+
+@pytest.fixture(scope="session")
+def redis_numbers(servers):
+    """The numbers of the logical databases that this worker of pytest-xdist may use."""
+    with redis.Redis.from_url(servers.redis_url) as client:
+        last = int(client.config_get("databases")["databases"])
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    step = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return itertools.cycle(range(1 + worker, last, step))
+
+
+@pytest.fixture
+def redis_url(servers, redis_numbers):
+    """The URL of an empty logical database of Valkey, emptied after the test."""
+    for number in itertools.islice(redis_numbers, REDIS_DATABASES):
+        url = f"{servers.redis_url}?db={number}"
+        with redis.Redis.from_url(url) as client:
+            if client.dbsize():
+                continue  # someone else's: never touch it
+            yield url
+            client.flushdb()
+            return
+    pytest.fail("no logical database of the Redis server is empty")
+
+
+def database(servers, name):
+    return urlsplit(servers.database_url)._replace(path=f"/{name}").geturl()
+
+
+def create(servers, name, template="template1"):
+    run(servers, "CREATE DATABASE {} TEMPLATE {}", name, template)
+
+
+def drop(servers, name):
+    run(servers, "DROP DATABASE {} WITH (FORCE)", name)
+
+
+def run(servers, statement, *names):
+    with psycopg.connect(servers.database_url, autocommit=True) as connection:
+        connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
