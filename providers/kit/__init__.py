@@ -1,1 +1,44 @@
-"""Shared helpers for providers: signing schemes, strict reading, discovery."""
+"""Everything a provider module is made of; standard library and cryptography only, no clock, no sockets.
+
+`Hmac`, `StandardWebhooks` and `Token` are schemes (verify, sign, check_secret); `one_event` and `many_events`
+say where the events are; `header`, `field`, `query`, `first`, `digest` … say where a value is;
+`docs/adding-a-provider.md` shows it.
+"""
+
+from providers.kit.events import many_events, one_event
+from providers.kit.fields import Pick, View, body_digest, digest, field, first, fixed, header, query, whole
+from providers.kit.fingerprint import fingerprint
+from providers.kit.hmacs import Hmac
+from providers.kit.reading import form_body, is_form, json_body, json_in_form, parse_form, parse_json, text_of
+from providers.kit.signing import Said, Sign, made_id, signer
+from providers.kit.times import Timestamp, instant
+
+__all__ = [
+    "Hmac",
+    "Pick",
+    "Said",
+    "Sign",
+    "Timestamp",
+    "View",
+    "body_digest",
+    "digest",
+    "field",
+    "fingerprint",
+    "first",
+    "fixed",
+    "form_body",
+    "header",
+    "instant",
+    "is_form",
+    "json_body",
+    "json_in_form",
+    "made_id",
+    "many_events",
+    "one_event",
+    "parse_form",
+    "parse_json",
+    "query",
+    "signer",
+    "text_of",
+    "whole",
+]

@@ -1,0 +1,54 @@
+"""GitHub signs the body with HMAC-SHA256, in hex behind `sha256=`; hooks set up without a secret send no
+signature.
+
+The id is `X-GitHub-Delivery`, the type `X-GitHub-Event`, and neither is covered by the signature: a captured
+body can come again under a new id. Redelivery (by hand or by API, for three days) keeps the id; there are no
+automatic retries. The older `X-Hub-Signature` (SHA-1) is sent beside it and never looked at. Hooks may be set
+to a form, with the JSON in `payload`. The type is the header's word alone (`issues`); what was done is
+`data["action"]`. `ping` is an event too.
+
+https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from providers import Delivery
+from providers.kit import (
+    Hmac,
+    field,
+    first,
+    header,
+    is_form,
+    json_body,
+    json_in_form,
+    one_event,
+    signer,
+    text_of,
+)
+
+scheme = Hmac(header="x-hub-signature-256", prefix="sha256=")
+verify, CHECK = scheme.verify, scheme.check_secret
+sign = signer(scheme.sign, event_id="x-github-delivery", type="x-github-event", default_type="ping")
+ID_IS_SIGNED = False
+RETRY_HORIZON = timedelta(days=3)
+SETUP = "https://docs.github.com/en/webhooks/using-webhooks/creating-webhooks"
+
+_form = json_in_form("payload")
+
+
+def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever GitHub sent
+    """JSON, or JSON in a form; a body of no declared kind (in GitHub's own example it is `Hello, World!`) as text."""
+    if is_form(delivery.headers):
+        return _form(delivery)
+    if "content-type" in delivery.headers or delivery.body[:1] in (b"{", b"["):
+        return json_body(delivery)
+    return text_of(delivery.body)
+
+
+events = one_event(
+    id=header("x-github-delivery"),
+    type=header("x-github-event"),
+    account=first(field("$.installation.id"), field("$.organization.id"), field("$.repository.id")),
+    read=_read,
+)

@@ -1,0 +1,113 @@
+"""From a delivery to its events: `one_event(...)` and `many_events(...)` declare where everything is.
+
+    events = one_event(id=header("x-github-delivery"), type=header("x-github-event"))
+    events = many_events(items="$.events", id=field("$.id"), type=field("$.type"), account=whole("$.tenant"))
+
+What they make is called like a function, and has `sample` besides.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final
+
+from providers import Delivery, Event, Reason, Rejected
+from providers.kit import paths
+from providers.kit.fields import Pick, View, text, text_or_none
+from providers.kit.reading import json_body, parse_json, text_of
+from providers.kit.times import instant
+
+UNREADABLE: Final = "unreadable"
+"""The type of an element that can't be read; its id is the SHA-256 (hex) of its bytes."""
+
+
+@dataclass(kw_only=True, eq=False)
+class one_event:  # noqa: N801  reads as a declaration
+    """Events of a sender whose delivery is one event.
+
+    id, type: required; a delivery without them is Rejected
+    account, occurred_at: None where absent or unreadable, which never costs an event
+    read: how the body is read, JSON unless said otherwise
+    """
+
+    id: Pick
+    type: Pick
+    account: Pick | None = None
+    occurred_at: Pick | None = None
+    read: Callable[[Delivery], Any] = json_body
+
+    def __call__(self, delivery: Delivery) -> list[Event]:
+        """The event of a verified `delivery`. Raises: Rejected(bad_body, bad_header, missing_header)."""
+        data = self.read(delivery)
+        return [_event(self, View(delivery, data, data), None)]
+
+    def sample(self, event_id: str, kind: str) -> bytes:
+        """A JSON body with this id and type where the sender has them, to be signed and sent as a test."""
+        return _json(_sample(self, event_id, kind))
+
+
+@dataclass(kw_only=True, eq=False)
+class many_events(one_event):  # noqa: N801
+    """Events of a sender that sends batches: the list at `items`, `$` for a body that is the list.
+
+    Each event's `raw` is the element as the sender wrote it. An object where the list should be is a batch of
+    one. An empty list has no events. An element that lacks its id or type becomes an event of type
+    `unreadable` with the SHA-256 of its bytes as id: seen, not lost, and no reason to lose its neighbours.
+    """
+
+    items: str
+    _steps: tuple[paths.Step, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._steps = paths.parse(self.items)
+
+    def __call__(self, delivery: Delivery) -> list[Event]:
+        """The events of a verified `delivery`. Raises: Rejected(bad_body) when the body or its list can't be read."""
+        document = text_of(delivery.body)
+        whole = parse_json(document)
+        found = paths.slices(document, self._steps)
+        elements = [element for value, raw in found for element in _elements(value, raw)]
+        if not found and None not in self._steps:
+            raise Rejected(Reason.BAD_BODY, f"{self.items} is missing")
+        return [_element(self, View(delivery, value, whole), raw) for value, raw in elements]
+
+    def sample(self, event_id: str, kind: str) -> bytes:
+        """A JSON batch of one event with this id and type."""
+        element = _sample(self, event_id, kind)
+        return _json(paths.plant(None, (*self._steps, 0), element))
+
+
+def _elements(value: object, raw: str) -> list[tuple[Any, str]]:
+    return paths.slices(raw, (None,)) if isinstance(value, list) else [(value, raw)]
+
+
+def _element(spec: one_event, view: View, raw: str) -> Event:
+    own = raw.encode("utf-8", "surrogatepass")
+    try:
+        return _event(spec, view, own)
+    except Rejected:
+        return Event(sha256(own).hexdigest(), UNREADABLE, view.data, raw=own)
+
+
+def _event(spec: one_event, view: View, raw: bytes | None) -> Event:
+    return Event(
+        text(spec.id, view),
+        text(spec.type, view),
+        view.data,
+        text_or_none(spec.account, view),
+        instant(spec.occurred_at.get(view)) if spec.occurred_at else None,
+        raw,
+    )
+
+
+def _sample(spec: one_event, event_id: str, kind: str) -> Any:  # noqa: ANN401
+    data: Any = {}
+    for pick, value in ((spec.id, event_id), (spec.type, kind)):
+        if pick.plant:
+            data = pick.plant(data, value)
+    return data or {"hookonce": event_id}
+
+
+def _json(data: object) -> bytes:
+    return json.dumps(data, separators=(",", ":")).encode()

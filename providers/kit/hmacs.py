@@ -1,0 +1,146 @@
+"""HMAC signatures: two thirds of all senders, as one declaration each.
+
+    Hmac(header="x-hub-signature-256", prefix="sha256=")
+    Hmac(header="x-shopify-hmac-sha256", encoding="base64")
+    Hmac(header="x-slack-signature", prefix="v0=", signed="v0:{timestamp}:{body}",
+         timestamp=Timestamp(header="x-slack-request-timestamp"))
+    Hmac(header="stripe-signature", key="v1", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
+
+Order of checks: secrets, headers, signature, time; so a forged delivery is `bad_signature` however old it
+claims to be.
+"""
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final, Literal, Unpack
+
+from providers import Delivery, Reason, Rejected
+from providers.kit.encoding import Encoding, Speller, speller
+from providers.kit.keys import Codec, key_of, keys_of
+from providers.kit.reading import header_of, octets
+from providers.kit.signing import SIGNATURES, Said, expect_match
+from providers.kit.template import Template, template
+from providers.kit.times import Timestamp
+
+Hash = Literal["sha1", "sha256", "sha512"]
+SIZES: Final = {"sha1": 20, "sha256": 32, "sha512": 64}
+_PAIRS: Final = 4 * SIGNATURES
+
+
+@dataclass(kw_only=True, eq=False)
+class Hmac:
+    """One sender's HMAC scheme; `verify`, `sign` and `check_secret` are what a provider module exports.
+
+    header: where the signature is; of several names the first one sent counts
+    prefix: what stands before each signature, `sha256=`; required if given
+    key: the header is a list of `key=value`, and the signatures are those under this key, `v1`
+    separator: what stands between several signatures, or between the pairs (then `,` if not given)
+    signed: the template of the signed bytes (`providers.kit.template`)
+    timestamp: the signed time, if there is one
+    secret: how the configured text becomes the key
+
+    Raises: ValueError for a declaration that can't mean anything.
+    """
+
+    header: str | tuple[str, ...]
+    hash: Hash = "sha256"
+    encoding: Encoding = "hex"
+    prefix: str = ""
+    key: str = ""
+    separator: str = ""
+    signed: str = "{body}"
+    timestamp: Timestamp | None = None
+    secret: Codec = "raw"
+    _names: tuple[str, ...] = field(init=False)
+    _speller: Speller = field(init=False)
+    _message: Template = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = (self.header,) if isinstance(self.header, str) else self.header
+        self._names = tuple(name.lower() for name in names)
+        self._speller = speller(self.encoding, SIZES[self.hash])
+        self._message = template(self.signed)
+        if self.key:
+            self.separator = self.separator or ","
+        if ("{timestamp}" in self.signed) != (self.timestamp is not None):
+            msg = f"{self.signed!r} and the timestamp do not go together: a signed time needs both, another neither"
+            raise ValueError(msg)
+
+    @property
+    def tolerance(self) -> timedelta | None:
+        """How far the signed time may be from ours, None where no time is signed."""
+        return self.timestamp.tolerance if self.timestamp else None
+
+    def check_secret(self, secret: str) -> None:
+        """Raises: ValueError with what a secret of this sender looks like."""
+        key_of(secret, self.secret)
+
+    def verify(self, delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
+        """Accept `delivery` if one of its signatures is right under one of `secrets`. Raises: Rejected."""
+        keys = keys_of(secrets, self.secret)
+        name, value = header_of(delivery.headers, self._names)
+        texts, stamps = self._pairs(value) if self.key else (self._plain(value), [])
+        given = self._signatures(name, texts)
+        if self.timestamp is None:
+            self._expect(given, keys, delivery, b"")
+            return
+        if self.timestamp.header:
+            name, stamp = header_of(delivery.headers, (self.timestamp.header,))
+        else:
+            stamp = _only(name, self.timestamp.key, stamps)
+        seconds = self.timestamp.parse(stamp)
+        self._expect(given, keys, delivery, octets(name, stamp))
+        self.timestamp.check(seconds, now)
+
+    def sign(self, body: bytes, secret: str, now: datetime, /, **said: Unpack[Said]) -> dict[str, str]:
+        """The signature header, and the timestamp header if there is one. Raises: ValueError for a bad secret."""
+        written = self.timestamp.write(now) if self.timestamp else ""
+        headers = {self.timestamp.header: written} if self.timestamp and self.timestamp.header else {}
+        delivery = Delivery(said.get("method", "POST"), said.get("url", ""), headers, body)
+        mac = hmac.digest(key_of(secret, self.secret), self._message(delivery, written.encode()), self.hash)
+        value = self.prefix + self._speller.spell(mac)
+        if self.key:
+            value = f"{self.key}={value}"
+            if self.timestamp and self.timestamp.key:
+                value = f"{self.timestamp.key}={written}{self.separator}{value}"
+        return headers | {self._names[0]: value}
+
+    def _expect(self, given: list[bytes], keys: list[bytes], delivery: Delivery, stamp: bytes) -> None:
+        message = self._message(delivery, stamp)
+        expect_match(given, (self._speller.folded(hmac.digest(key, message, self.hash)) for key in keys))
+
+    def _plain(self, value: str) -> list[str]:
+        if not self.separator:
+            return [value]
+        return [item.strip(" ") for item in value.split(self.separator, SIGNATURES)]
+
+    def _pairs(self, value: str) -> tuple[list[str], list[str]]:
+        """What stands under the signature's key, and under the timestamp's."""
+        wanted = self.timestamp.key if self.timestamp else ""
+        texts, stamps = [], []
+        for item in value.split(self.separator, _PAIRS)[:_PAIRS]:
+            key, _, text = item.strip(" ").partition("=")
+            if key == self.key:
+                texts.append(text)
+            elif key == wanted:
+                stamps.append(text)
+        return texts, stamps
+
+    def _signatures(self, name: str, texts: list[str]) -> list[bytes]:
+        """Those of `texts` that have the form of a signature, 16 at most; others are passed over."""
+        start = len(self.prefix)
+        fitting = [text[start:] for text in texts[:SIGNATURES] if text.startswith(self.prefix)]
+        given = [folded for text in fitting if (folded := self._speller.fold(text)) is not None]
+        if not given:
+            raise Rejected(
+                Reason.BAD_HEADER, f"header {name} holds no {self.hash} signature in {self.encoding}"
+            )
+        return given
+
+
+def _only(name: str, key: str, stamps: list[str]) -> str:
+    if len(stamps) != 1:
+        raise Rejected(Reason.BAD_HEADER, f"header {name} needs one {key}=, it has {len(stamps)}")
+    return stamps[0]

@@ -1,0 +1,98 @@
+"""A provider as the receiver uses it: every optional thing has its default here, in one place."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from inspect import cleandoc, signature
+from typing import Any, Final
+
+from providers import Delivery, Event, Reason, Reply
+from providers.kit.events import one_event
+from providers.kit.signing import Sign
+
+NEEDED: Final = ("verify", "events", "sign")
+NAMES: Final = {
+    "handshake": "handshake",
+    "sample": "sample",
+    "id_is_signed": "ID_IS_SIGNED",
+    "body_is_unsigned": "BODY_IS_UNSIGNED",
+    "volatile": "VOLATILE",
+    "statuses": "STATUSES",
+    "accepted": "ACCEPTED",
+    "retry_horizon": "RETRY_HORIZON",
+    "tolerance": "TOLERANCE",
+    "setup_url": "SETUP",
+    "check_secret": "CHECK",
+}
+"""What a module may say besides: field of `Provider` → name in the module."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A sender's module, or what its `configure` made, ready to use.
+
+    id_is_signed: the event id is covered by the signature, so a new id is a new event
+    body_is_unsigned: only a token vouches for the delivery, the body could be anyone's
+    volatile: JSON paths that differ between redeliveries and are left out of the fingerprint
+    statuses: HTTP status for a rejection, where the sender wants another than ours
+    accepted: the fixed reply to an accepted delivery, where the sender wants one
+    retry_horizon: how long after an event the sender may still send it again
+    tolerance: how far a signed time may be off, None where no time is signed
+    takes_keys: `verify` has the keyword `keys` (URL → fetched document) and may raise KeyNeeded
+    setup_url: the sender's page about its webhooks; summary: one line on what is signed
+    check_secret: raises ValueError with what a right secret looks like
+    sample: makes a body with a given event id and type, for test deliveries
+    """
+
+    name: str
+    verify: Callable[..., None]
+    events: Callable[[Delivery], list[Event]]
+    sign: Sign
+    handshake: Callable[[Delivery, Sequence[str]], Reply | None] | None = None
+    sample: Callable[[str, str], bytes] | None = None
+    id_is_signed: bool = True
+    body_is_unsigned: bool = False
+    volatile: tuple[str, ...] = ()
+    statuses: Mapping[Reason, int] = field(default_factory=dict)
+    accepted: Reply | None = None
+    retry_horizon: timedelta | None = None
+    tolerance: timedelta | None = None
+    takes_keys: bool = False
+    setup_url: str | None = None
+    summary: str = ""
+    check_secret: Callable[[str], None] | None = None
+
+
+def provider(name: str, source: object, origin: str, doc: str | None = None) -> Provider:
+    """Wrap a module or a configured object; `origin` (a file) is named in messages, `doc` is the module's
+    docstring.
+
+    Raises: ValueError naming the file and what it lacks.
+    """
+    missing = [needed for needed in NEEDED if not callable(getattr(source, needed, None))]
+    if missing:
+        msg = f"provider '{name}' ({origin}) lacks {', '.join(missing)}; a provider needs {', '.join(NEEDED)}"
+        raise ValueError(msg)
+    verify = source.verify  # type: ignore[attr-defined]
+    events = source.events  # type: ignore[attr-defined]
+    said: dict[str, Any] = {
+        key: getattr(source, there)
+        for key, there in NAMES.items()
+        if getattr(source, there, None) is not None
+    }
+    if isinstance(events, one_event):
+        said.setdefault("sample", events.sample)
+    return Provider(
+        name=name,
+        verify=verify,
+        events=events,
+        sign=source.sign,  # type: ignore[attr-defined]
+        takes_keys="keys" in signature(verify).parameters,
+        summary=summary(doc if doc is not None else getattr(source, "__doc__", None)),
+        **said,
+    )
+
+
+def summary(doc: str | None) -> str:
+    """The first line of a docstring, without its full stop."""
+    return cleandoc(doc).split("\n", 1)[0].rstrip(".") if doc else ""

@@ -1,0 +1,123 @@
+"""Bodies and header text, read strictly: what is odd is refused as `bad_body` or `bad_header`, never guessed
+at.
+
+JSON: UTF-8 only (`json.loads` on bytes would also detect UTF-16; one byte order mark is passed over), no NaN
+and no Infinity (nor `1e999`, which Python makes an infinity of), no integer beyond Python's 4300 digits, no
+nesting beyond its recursion limit. Of a key that comes twice the last one counts, as in every SDK of a sender
+that we know. A string may hold lone surrogates ("\\ud800" is legal JSON); nothing in the kit encodes one
+strictly.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NoReturn
+from urllib.parse import parse_qsl
+
+from providers import Delivery, Reason, Rejected
+
+_BOM: Final = b"\xef\xbb\xbf"
+_FIELDS: Final = 1000
+"""As many fields as a form may have; the largest known genuine one (Twilio) has under a hundred."""
+
+
+def _no_constant(name: str) -> NoReturn:
+    msg = f"{name} is not JSON"
+    raise ValueError(msg)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        _no_constant("a number beyond double precision")
+    return number
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+
+
+def text_of(body: bytes) -> str:
+    """Decode `body` as UTF-8 without a byte order mark.
+
+    Raises: Rejected(bad_body) when it is anything else.
+    """
+    try:
+        return body.removeprefix(_BOM).decode()
+    except UnicodeDecodeError as error:
+        raise Rejected(Reason.BAD_BODY, f"the body is not UTF-8 at byte {error.start}") from None
+
+
+def parse_json(text: str) -> Any:  # noqa: ANN401  whatever the sender put in it
+    """Parse one JSON document; lists and bare values are documents too.
+
+    Raises: Rejected(bad_body), naming the position and never the text.
+    """
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise Rejected(Reason.BAD_BODY, f"the body is not JSON at character {error.pos}") from None
+    except ValueError:
+        raise Rejected(Reason.BAD_BODY, "the body holds a number that JSON or Python does not have") from None
+    except RecursionError:
+        raise Rejected(Reason.BAD_BODY, "the body is nested too deeply") from None
+
+
+def json_body(delivery: Delivery) -> Any:  # noqa: ANN401
+    """The body of `delivery` as JSON. Raises: Rejected(bad_body)."""
+    return parse_json(text_of(delivery.body))
+
+
+def form_body(delivery: Delivery) -> dict[str, str]:
+    """The body of `delivery` as an HTML form, last value of each field. Raises: Rejected(bad_body)."""
+    return parse_form(text_of(delivery.body))
+
+
+def parse_form(text: str) -> dict[str, str]:
+    """Parse `a=1&b=2`: at most 1000 fields, percent-encoded UTF-8, blank values kept.
+
+    Raises: Rejected(bad_body).
+    """
+    try:
+        return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS))
+    except ValueError:
+        raise Rejected(Reason.BAD_BODY, "the body is not a form in percent-encoded UTF-8") from None
+
+
+def json_in_form(name: str) -> Callable[[Delivery], Any]:
+    """Make a reader of bodies that are a form whose field `name` holds the JSON."""
+
+    def read(delivery: Delivery) -> Any:  # noqa: ANN401
+        fields = form_body(delivery)
+        if name not in fields:
+            raise Rejected(Reason.BAD_BODY, f"the form has no field {name!r}")
+        return parse_json(fields[name])
+
+    return read
+
+
+def is_form(headers: Mapping[str, str]) -> bool:
+    """Say whether the content type is the one of HTML forms."""
+    return headers.get("content-type", "").lower().lstrip().startswith("application/x-www-form-urlencoded")
+
+
+def header_of(headers: Mapping[str, str], names: tuple[str, ...]) -> tuple[str, str]:
+    """The first of `names` (lower case) that was sent, with its value.
+
+    Raises: Rejected(missing_header).
+    """
+    for name in names:
+        value = headers.get(name)
+        if value is not None:
+            return name, value
+    raise Rejected(Reason.MISSING_HEADER, f"header {' or '.join(names)} is missing")
+
+
+def octets(name: str, value: str) -> bytes:
+    """The bytes of a header value, as they came over the wire (WSGI hands them over as latin-1 text).
+
+    Raises: Rejected(bad_header) for text that never was bytes.
+    """
+    try:
+        return value.encode("latin-1")
+    except UnicodeEncodeError:
+        raise Rejected(Reason.BAD_HEADER, f"header {name} is not made of bytes") from None

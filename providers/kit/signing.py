@@ -1,0 +1,80 @@
+"""What every scheme shares: the keywords of `sign`, the cap on signatures, the verdict over candidates."""
+
+import hmac
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from hashlib import sha256
+from typing import Final, Protocol, TypedDict, Unpack
+from uuid import UUID
+
+from providers import Reason, Rejected
+
+SIGNATURES: Final = 16
+"""As many signatures of one delivery as are looked at; senders send one, or one per secret in a rotation."""
+
+
+class Said(TypedDict, total=False):
+    """What a caller may tell `sign`: all optional, derived from the body otherwise."""
+
+    event_id: str
+    type: str
+    url: str
+    method: str
+
+
+class Sign(Protocol):
+    """`sign` of a provider: the headers (lower case) that its sender would send with `body`, a pure function."""
+
+    def __call__(
+        self, body: bytes, secret: str, now: datetime, /, **said: Unpack[Said]
+    ) -> dict[str, str]: ...
+
+
+def expect_match(given: Iterable[bytes], expected: Iterable[bytes]) -> None:
+    """Accept if any of `given` equals any of `expected`, each pair compared in constant time.
+
+    Raises: Rejected(bad_signature).
+    """
+    candidates = list(given)
+    for right in expected:
+        for candidate in candidates:
+            if hmac.compare_digest(right, candidate):
+                return
+    raise Rejected(Reason.BAD_SIGNATURE, "no signature fits this body and the secrets of this source")
+
+
+def made_id(body: bytes) -> str:
+    """An event id for a delivery that we sign ourselves: a UUID made of the body's digest, no randomness."""
+    return str(UUID(bytes=sha256(body).digest()[:16], version=4))
+
+
+def signer(
+    sign: Sign,
+    *,
+    event_id: str = "",
+    type: str = "",
+    default_type: str = "ping",
+    extra: Mapping[str, str] | None = None,
+) -> Sign:
+    """Add to `sign` the headers that carry the event's id and type, for senders that keep them out of the
+    body.
+
+    `event_id` and `type` are header names; without the keyword of the same name the id is made from the body
+    and the type is `default_type`. `extra` is sent with every delivery (a content type).
+    """
+    fixed = {"content-type": "application/json", **(extra or {})}
+    kind = type
+
+    def signed(body: bytes, secret: str, now: datetime, /, **said: Unpack[Said]) -> dict[str, str]:
+        headers = dict(fixed)
+        if event_id:
+            headers[event_id] = said.get("event_id") or made_id(body)
+        if kind:
+            headers[kind] = said.get("type") or default_type
+        return headers | sign(body, secret, now, **said)
+
+    return signed
+
+
+Check = Callable[[str], None]
+"""Raises ValueError if a configured secret can't be one of this sender's."""

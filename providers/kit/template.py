@@ -1,0 +1,75 @@
+"""What is signed, written as a template: `{body}`, `v0:{timestamp}:{body}`, `{url}{body}`,
+`{header:x-id}{body}`.
+
+Parsed once when the provider is loaded. Everything outside the braces is signed as it stands; a doubled brace
+is one brace.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from providers import Delivery
+from providers.kit.reading import header_of, octets
+
+Part = Callable[[Delivery, bytes], bytes]
+"""One piece of a template, literal or not."""
+Template = Callable[[Delivery, bytes], bytes]
+"""From a delivery and its signed time (as sent) to the signed bytes."""
+
+_HOLE: Final = re.compile(r"\{\{|\}\}|\{([a-z]+)(?::([A-Za-z0-9-]+))?\}")
+_PARTS: Final[dict[str, Part]] = {
+    "body": lambda delivery, _: delivery.body,
+    "timestamp": lambda _, timestamp: timestamp,
+    "url": lambda delivery, _: delivery.url.encode("utf-8", "surrogatepass"),
+    "method": lambda delivery, _: delivery.method.encode("utf-8", "surrogatepass"),
+}
+_KNOWN: Final = "{body}, {timestamp}, {url}, {method} or {header:name}"
+
+
+def template(text: str) -> Template:
+    """Compile `text`. The result raises Rejected(missing_header) for a `{header:…}` that was not sent.
+
+    Raises: ValueError naming the hole that has no meaning.
+    """
+    if text == "{body}":
+        return _PARTS["body"]
+    parts = _parts(text)
+    return lambda delivery, timestamp: b"".join([part(delivery, timestamp) for part in parts])
+
+
+def _parts(text: str) -> list[Part]:
+    parts: list[Part] = []
+    at = 0
+    for hole in _HOLE.finditer(text):
+        if hole.start() > at:
+            parts.append(_literal(text[at : hole.start()]))
+        parts.append(_part(hole))
+        at = hole.end()
+    if at < len(text):
+        parts.append(_literal(text[at:]))
+    return parts
+
+
+def _part(hole: re.Match[str]) -> Part:
+    name, header = hole.groups()
+    if name is None:
+        return _literal(hole[0][0], escaped=True)
+    if name == "header" and header:
+        return _header(header.lower())
+    if name in _PARTS and not header:
+        return _PARTS[name]
+    msg = f"{hole[0]!r} is not something that is signed; expected {_KNOWN}"
+    raise ValueError(msg)
+
+
+def _header(name: str) -> Part:
+    return lambda delivery, _: octets(*header_of(delivery.headers, (name,)))
+
+
+def _literal(text: str, *, escaped: bool = False) -> Part:
+    if not escaped and ("{" in text or "}" in text):
+        msg = f"{text!r} has a brace that is neither closed nor doubled"
+        raise ValueError(msg)
+    raw = text.encode()
+    return lambda _, __: raw

@@ -1,0 +1,95 @@
+"""Times as senders write them: Unix seconds or milliseconds, or RFC 3339."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal
+
+from providers import Reason, Rejected
+
+Unit = Literal["s", "ms", "iso"]
+UNITS: Final = ("s", "ms", "iso")
+TOLERANCE: Final = timedelta(minutes=5)
+
+_DIGITS: Final = re.compile(r"[0-9]{1,16}")
+_ISO: Final = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,12})?(?:[Zz]|[+-]\d\d:?\d\d)", re.ASCII
+)
+_MILLISECONDS: Final = 10**11
+"""From here on a Unix time is taken for milliseconds; as seconds it would be the year 5138."""
+_MICROSECONDS: Final = 10**14
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamp:
+    """The time that a sender signs: in a header of its own, or under `key` in the signature header.
+
+    `tolerance` counts both ways, so a clock that runs ahead and a captured delivery are treated alike.
+    """
+
+    header: str = ""
+    key: str = ""
+    unit: Unit = "s"
+    tolerance: timedelta = TOLERANCE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "header", self.header.lower())
+
+    def parse(self, text: str) -> float:
+        """Unix seconds of `text`, which must be plain ASCII digits or RFC 3339 with an offset.
+
+        Raises: Rejected(bad_header).
+        """
+        if self.unit == "iso":
+            moment = instant(text) if _ISO.fullmatch(text) else None
+            if moment is not None:
+                return moment.timestamp()
+        elif _DIGITS.fullmatch(text):
+            return int(text) / (1000 if self.unit == "ms" else 1)
+        raise Rejected(
+            Reason.BAD_HEADER, f"the signed time in {self.header or self.key!r} is not in {self.unit}"
+        )
+
+    def check(self, seconds: float, now: datetime) -> None:
+        """Refuse a time further from `now` (aware) than the tolerance, in either direction.
+
+        Raises: Rejected(stale).
+        """
+        away = now.timestamp() - seconds
+        if abs(away) > self.tolerance.total_seconds():
+            side = "old" if away > 0 else "in the future"
+            allowed = self.tolerance.total_seconds()
+            raise Rejected(
+                Reason.STALE, f"the signed time is {abs(away):.0f} s {side}, {allowed:.0f} s are allowed"
+            )
+
+    def write(self, now: datetime) -> str:
+        """`now` (aware) as the sender would write it."""
+        if self.unit == "iso":
+            return now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        return str(int(now.timestamp() * (1000 if self.unit == "ms" else 1)))
+
+
+def instant(value: object) -> datetime | None:
+    """A body's own time as aware UTC, or None if it can't be read: it is shown to people and decides nothing.
+
+    Takes Unix times (s, ms or µs, told apart by size) as numbers or digits, and ISO 8601; one without an
+    offset is taken for UTC.
+    """
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = int(value)
+    try:
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return datetime.fromtimestamp(_seconds(value), UTC)
+        if isinstance(value, str):
+            moment = datetime.fromisoformat(value)
+            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None
+
+
+def _seconds(number: float) -> float:
+    if number < _MILLISECONDS:
+        return number
+    return number / 1000 if number < _MICROSECONDS else number / 1_000_000

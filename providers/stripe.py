@@ -1,0 +1,35 @@
+"""Stripe signs `<t>.<body>` with HMAC-SHA256 and puts the time and every signature into one header.
+
+While a secret is rolled there are several `v1=`, one per secret; `v0=` is a test scheme and means nothing.
+The whole secret is the key, `whsec_` included, unlike in Standard Webhooks where the prefix comes off. Each
+endpoint and the CLI have secrets of their own. The id is `$.id`, the same on every retry;
+`$.pending_webhooks` is not. Retries go on for three days. Thin (v2) events have `$.context` where others have
+`$.account`. Two events may tell of one change.
+
+https://docs.stripe.com/webhooks/signature
+"""
+
+from datetime import timedelta
+
+from providers.kit import Hmac, Timestamp, field, first, one_event, signer
+
+scheme = Hmac(header="stripe-signature", key="v1", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
+verify, sign = scheme.verify, signer(scheme.sign)
+events = one_event(
+    id=field("$.id"),
+    type=field("$.type"),
+    account=first(field("$.account"), field("$.context")),
+    occurred_at=field("$.created"),
+)
+VOLATILE = ("$.pending_webhooks",)
+RETRY_HORIZON = timedelta(days=3)
+TOLERANCE = scheme.tolerance
+SETUP = "https://dashboard.stripe.com/webhooks"
+
+
+def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
+    """Raises: ValueError for what is certainly another thing: an API key, pasted by mistake."""
+    scheme.check_secret(secret)
+    if secret.startswith(("sk_", "pk_", "rk_")):
+        msg = "the secret is one of Stripe's API keys; expected the endpoint's signing secret, which starts with 'whsec_'"
+        raise ValueError(msg)
