@@ -1,21 +1,21 @@
-"""GitHub signs the body with HMAC-SHA256, in hex behind `sha256=`; hooks set up without a secret send no
-signature.
+"""GitHub signs the body with HMAC-SHA256, in hex behind `sha256=`.
 
 The id is `X-GitHub-Delivery`, the type `X-GitHub-Event`, and neither is covered by the signature: a captured
 body can come again under a new id. Redelivery (by hand or by API, for three days) keeps the id; there are no
-automatic retries. The older `X-Hub-Signature` (SHA-1) is sent beside it and never looked at. Hooks may be set
-to a form, with the JSON in `payload`. The type is the header's word alone (`issues`); what was done is
-`data["action"]`. `ping` is an event too.
+automatic retries. A hook set up without a secret sends no signature. The older `X-Hub-Signature` (SHA-1) is
+sent beside it and never looked at. Hooks may be set to a form, with the JSON in `payload`. The type is the
+header's word alone (`issues`); what was done is `data["action"]`. `ping` is an event too.
 
 https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
 """
 
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Unpack
 
 from providers import Delivery
 from providers.kit import (
     Hmac,
+    Said,
     field,
     first,
     header,
@@ -29,7 +29,7 @@ from providers.kit import (
 
 scheme = Hmac(header="x-hub-signature-256", prefix="sha256=")
 verify, CHECK = scheme.verify, scheme.check_secret
-sign = signer(scheme.sign, event_id="x-github-delivery", type="x-github-event", default_type="ping")
+_sign = signer(scheme.sign, event_id="x-github-delivery", type="x-github-event", default_type="ping")
 ID_IS_SIGNED = False
 RETRY_HORIZON = timedelta(days=3)
 SETUP = "https://docs.github.com/en/webhooks/using-webhooks/creating-webhooks"
@@ -37,8 +37,13 @@ SETUP = "https://docs.github.com/en/webhooks/using-webhooks/creating-webhooks"
 _form = json_in_form("payload")
 
 
+def sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+    """What GitHub would send; of a type like `issues.opened` the header has the first word."""
+    return _sign(body, secret, now, **(said | {"type": said.get("type", "ping").partition(".")[0]}))
+
+
 def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever GitHub sent
-    """JSON, or JSON in a form; a body of no declared kind (in GitHub's own example it is `Hello, World!`) as text."""
+    """JSON, or JSON in a form; a body of no declared kind (GitHub's own example: `Hello, World!`) as text."""
     if is_form(delivery.headers):
         return _form(delivery)
     if "content-type" in delivery.headers or delivery.body[:1] in (b"{", b"["):

@@ -31,5 +31,5 @@ def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
     """Raises: ValueError for what is certainly another thing: an API key, pasted by mistake."""
     scheme.check_secret(secret)
     if secret.startswith(("sk_", "pk_", "rk_")):
-        msg = "the secret is one of Stripe's API keys; expected the endpoint's signing secret, which starts with 'whsec_'"
+        msg = "the secret is an API key of Stripe's; expected the endpoint's signing secret, 'whsec_...'"
         raise ValueError(msg)

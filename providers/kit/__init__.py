@@ -11,14 +11,18 @@ from providers.kit.fingerprint import fingerprint
 from providers.kit.hmacs import Hmac
 from providers.kit.reading import form_body, is_form, json_body, json_in_form, parse_form, parse_json, text_of
 from providers.kit.signing import Said, Sign, made_id, signer
+from providers.kit.standard import StandardWebhooks
 from providers.kit.times import Timestamp, instant
+from providers.kit.token import Token
 
 __all__ = [
     "Hmac",
     "Pick",
     "Said",
     "Sign",
+    "StandardWebhooks",
     "Timestamp",
+    "Token",
     "View",
     "body_digest",
     "digest",

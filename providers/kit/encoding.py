@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 Encoding = Literal["hex", "base64", "base64url"]
-ENCODINGS: Final = ("hex", "base64", "base64url")
+ENCODINGS: Final[tuple[Encoding, ...]] = ("hex", "base64", "base64url")
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,13 +57,13 @@ class many_events(one_event):  # noqa: N801
     """
 
     items: str
-    _steps: tuple[paths.Step, ...] = field(init=False)
+    _steps: tuple[paths.Step, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._steps = paths.parse(self.items)
 
     def __call__(self, delivery: Delivery) -> list[Event]:
-        """The events of a verified `delivery`. Raises: Rejected(bad_body) when the body or its list can't be read."""
+        """The events of a verified `delivery`. Raises: Rejected(bad_body) for an unreadable body or list."""
         document = text_of(delivery.body)
         whole = parse_json(document)
         found = paths.slices(document, self._steps)

@@ -1,5 +1,4 @@
-"""Where a sender keeps what we want: a header, a place in the body, a query parameter, or something made of
-several.
+"""Where a sender keeps what we want: a header, a place in the body, or something made of several.
 
 Each function makes a `Pick`, which `one_event` and `many_events` apply to every delivery.
 """
@@ -16,7 +15,7 @@ from providers.kit.fingerprint import canonical, fingerprint
 
 
 class View(NamedTuple):
-    """What a pick looks at: the delivery, the event's own data, and the whole body where the event is one of many."""
+    """What a pick looks at: the delivery, the event's own data, and the whole body (of a batch)."""
 
     delivery: Delivery
     data: Any
@@ -49,7 +48,7 @@ def header(*names: str) -> Pick:
 
 
 def field(path: str) -> Pick:
-    """A place in the event's data: `$.id`; in a form, its fields. Raises: ValueError for a path that is none."""
+    """A place in the event's data: `$.id`; in a form, a field. Raises: ValueError for what is no path."""
     steps = _one_place(path)
     return Pick(
         lambda view: paths.find(view.data, steps),
@@ -59,7 +58,7 @@ def field(path: str) -> Pick:
 
 
 def whole(path: str) -> Pick:
-    """A place in the whole body of a batch, outside its elements. Raises: ValueError for a path that is none."""
+    """A place in the whole body of a batch, outside its elements. Raises: ValueError for what is no path."""
     steps = _one_place(path)
     return Pick(lambda view: paths.find(view.whole, steps), f"{path} of the batch")
 

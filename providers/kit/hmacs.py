@@ -25,7 +25,8 @@ from providers.kit.template import Template, template
 from providers.kit.times import Timestamp
 
 Hash = Literal["sha1", "sha256", "sha512"]
-SIZES: Final = {"sha1": 20, "sha256": 32, "sha512": 64}
+HASHES: Final[tuple[Hash, ...]] = ("sha256", "sha1", "sha512")
+_SIZES: Final = {"sha1": 20, "sha256": 32, "sha512": 64}
 _PAIRS: Final = 4 * SIGNATURES
 
 
@@ -52,20 +53,20 @@ class Hmac:
     separator: str = ""
     signed: str = "{body}"
     timestamp: Timestamp | None = None
-    secret: Codec = "raw"
-    _names: tuple[str, ...] = field(init=False)
-    _speller: Speller = field(init=False)
-    _message: Template = field(init=False)
+    secret: Codec = "raw"  # noqa: S105  a codec's name
+    _names: tuple[str, ...] = field(init=False, repr=False)
+    _speller: Speller = field(init=False, repr=False)
+    _message: Template = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         names = (self.header,) if isinstance(self.header, str) else self.header
         self._names = tuple(name.lower() for name in names)
-        self._speller = speller(self.encoding, SIZES[self.hash])
+        self._speller = speller(self.encoding, _SIZES[self.hash])
         self._message = template(self.signed)
         if self.key:
             self.separator = self.separator or ","
         if ("{timestamp}" in self.signed) != (self.timestamp is not None):
-            msg = f"{self.signed!r} and the timestamp do not go together: a signed time needs both, another neither"
+            msg = f"a signed time needs a timestamp and a template with {{timestamp}}, got {self.signed!r}"
             raise ValueError(msg)
 
     @property
@@ -79,23 +80,32 @@ class Hmac:
 
     def verify(self, delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
         """Accept `delivery` if one of its signatures is right under one of `secrets`. Raises: Rejected."""
+        seconds = self.authentic(delivery, secrets)
+        if self.timestamp:
+            self.timestamp.check(seconds, now)
+
+    def authentic(self, delivery: Delivery, secrets: Sequence[str]) -> float:
+        """Check all but the time; Unix seconds of the signed time (0 without one), for handshakes.
+
+        Raises: Rejected.
+        """
         keys = keys_of(secrets, self.secret)
         name, value = header_of(delivery.headers, self._names)
         texts, stamps = self._pairs(value) if self.key else (self._plain(value), [])
         given = self._signatures(name, texts)
         if self.timestamp is None:
             self._expect(given, keys, delivery, b"")
-            return
+            return 0.0
         if self.timestamp.header:
             name, stamp = header_of(delivery.headers, (self.timestamp.header,))
         else:
             stamp = _only(name, self.timestamp.key, stamps)
         seconds = self.timestamp.parse(stamp)
         self._expect(given, keys, delivery, octets(name, stamp))
-        self.timestamp.check(seconds, now)
+        return seconds
 
-    def sign(self, body: bytes, secret: str, now: datetime, /, **said: Unpack[Said]) -> dict[str, str]:
-        """The signature header, and the timestamp header if there is one. Raises: ValueError for a bad secret."""
+    def sign(self, body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+        """The signature header, and the timestamp's if it has one. Raises: ValueError for a bad secret."""
         written = self.timestamp.write(now) if self.timestamp else ""
         headers = {self.timestamp.header: written} if self.timestamp and self.timestamp.header else {}
         delivery = Delivery(said.get("method", "POST"), said.get("url", ""), headers, body)

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from providers import Reason, Rejected
 
 Codec = Literal["raw", "hex", "base64", "whsec"]
-CODECS: Final = ("raw", "hex", "base64", "whsec")
+CODECS: Final[tuple[Codec, ...]] = ("raw", "hex", "base64", "whsec")
 _LOOKS: Final = {
     "raw": "any text that is not blank",
     "hex": "an even number of hex digits",

@@ -16,7 +16,8 @@ Step = str | int | None
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\['([^']+)'\]|\[(\d{1,6})\]|\[(\*?)\]")
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _key: Final[Callable[[str, int], tuple[str, int]]] = scanstring
-_scan: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+_DECODER: Final[Any] = json.JSONDecoder()
+_scan: Final[Callable[[str, int], tuple[Any, int]]] = _DECODER.scan_once
 
 
 def parse(path: str) -> tuple[Step, ...]:
@@ -31,7 +32,7 @@ def parse(path: str) -> tuple[Step, ...]:
         steps.append(key or quoted or (None if index is None else int(index)))
         at = match.end()
     if not path.startswith("$") or at < len(path):
-        msg = f"{path!r} is not a path; expected one like '$.id', '$.data.items[0].id' or '$.events[*]'"
+        msg = f"{path!r} is not a path, expected one like '$.id', '$.data.items[0].id' or '$.events[*]'"
         raise ValueError(msg)
     return tuple(steps)
 
@@ -65,7 +66,7 @@ def without(data: Any, steps: tuple[Step, ...]) -> None:  # noqa: ANN401
 
 
 def plant(data: Any, steps: tuple[Step, ...], value: object) -> Any:  # noqa: ANN401
-    """Put `value` at `steps` of `data` (None to begin with), making objects and lists on the way; for samples."""
+    """Put `value` at `steps` of `data` (None to begin with), making what is missing; for samples."""
     if not steps:
         return value
     step, rest = steps[0], steps[1:]

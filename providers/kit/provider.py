@@ -64,8 +64,7 @@ class Provider:
 
 
 def provider(name: str, source: object, origin: str, doc: str | None = None) -> Provider:
-    """Wrap a module or a configured object; `origin` (a file) is named in messages, `doc` is the module's
-    docstring.
+    """Wrap a module or a configured object; `origin` is its file, `doc` the module's docstring.
 
     Raises: ValueError naming the file and what it lacks.
     """

@@ -1,11 +1,10 @@
-"""Bodies and header text, read strictly: what is odd is refused as `bad_body` or `bad_header`, never guessed
-at.
+"""Bodies and header text, read strictly: what is odd is refused, never guessed at.
 
 JSON: UTF-8 only (`json.loads` on bytes would also detect UTF-16; one byte order mark is passed over), no NaN
 and no Infinity (nor `1e999`, which Python makes an infinity of), no integer beyond Python's 4300 digits, no
 nesting beyond its recursion limit. Of a key that comes twice the last one counts, as in every SDK of a sender
-that we know. A string may hold lone surrogates ("\\ud800" is legal JSON); nothing in the kit encodes one
-strictly.
+that we know. A string may hold lone surrogates (an escaped half of a pair is legal JSON); nothing in the kit
+encodes one strictly.
 """
 
 import json

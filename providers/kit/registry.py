@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module, util
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -26,7 +27,7 @@ _NOT_SENDERS: Final = {"kit"}
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A provider that could be loaded: its name, one line about it, and the file (or entry point) it comes from."""
+    """A provider that could be loaded: its name, one line about it, and its file or entry point."""
 
     name: str
     summary: str
@@ -72,7 +73,8 @@ def load(name: str, places: Sequence[str] = (), options: Mapping[str, Any] | Non
         made = configure(dict(options or {}))
         return provider(found.name, made, found.origin, getattr(module, "__doc__", None))
     if options:
-        msg = f"provider '{found.name}' takes no options, but was given {', '.join(sorted(options))}; remove them"
+        given = ", ".join(sorted(options))
+        msg = f"provider '{found.name}' takes no options, but was given {given}; remove them"
         raise ValueError(msg)
     return provider(found.name, module, found.origin)
 
@@ -128,7 +130,7 @@ def _in_folder(folder: Path, package: str | None) -> Iterator[_Found]:
             yield _file(module.name, path)
         else:
             dotted = f"{package}.{module.name}"
-            yield _Found(_plain(module.name), str(path), lambda dotted=dotted: import_module(dotted))  # type: ignore[misc]
+            yield _Found(_plain(module.name), str(path), partial(import_module, dotted))
 
 
 def _file(name: str, path: Path) -> _Found:

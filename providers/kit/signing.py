@@ -1,7 +1,7 @@
 """What every scheme shares: the keywords of `sign`, the cap on signatures, the verdict over candidates."""
 
 import hmac
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from hashlib import sha256
 from typing import Final, Protocol, TypedDict, Unpack
@@ -23,11 +23,11 @@ class Said(TypedDict, total=False):
 
 
 class Sign(Protocol):
-    """`sign` of a provider: the headers (lower case) that its sender would send with `body`, a pure function."""
+    """`sign` of a provider: the headers (lower case) that its sender would send with `body`."""
 
-    def __call__(
-        self, body: bytes, secret: str, now: datetime, /, **said: Unpack[Said]
-    ) -> dict[str, str]: ...
+    def __call__(self, body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+        """Sign `body` with `secret` as of `now`. Raises: ValueError for an unusable secret."""
+        ...
 
 
 def expect_match(given: Iterable[bytes], expected: Iterable[bytes]) -> None:
@@ -48,25 +48,16 @@ def made_id(body: bytes) -> str:
     return str(UUID(bytes=sha256(body).digest()[:16], version=4))
 
 
-def signer(
-    sign: Sign,
-    *,
-    event_id: str = "",
-    type: str = "",
-    default_type: str = "ping",
-    extra: Mapping[str, str] | None = None,
-) -> Sign:
-    """Add to `sign` the headers that carry the event's id and type, for senders that keep them out of the
-    body.
+def signer(sign: Sign, *, event_id: str = "", type: str = "", default_type: str = "ping") -> Sign:  # noqa: A002
+    """Add to `sign` the headers that carry the event's id and type, for senders that keep them there.
 
     `event_id` and `type` are header names; without the keyword of the same name the id is made from the body
-    and the type is `default_type`. `extra` is sent with every delivery (a content type).
+    and the type is `default_type`. The content type is JSON.
     """
-    fixed = {"content-type": "application/json", **(extra or {})}
     kind = type
 
-    def signed(body: bytes, secret: str, now: datetime, /, **said: Unpack[Said]) -> dict[str, str]:
-        headers = dict(fixed)
+    def signed(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+        headers = {"content-type": "application/json"}
         if event_id:
             headers[event_id] = said.get("event_id") or made_id(body)
         if kind:
@@ -74,7 +65,3 @@ def signer(
         return headers | sign(body, secret, now, **said)
 
     return signed
-
-
-Check = Callable[[str], None]
-"""Raises ValueError if a configured secret can't be one of this sender's."""

@@ -1,5 +1,4 @@
-"""What is signed, written as a template: `{body}`, `v0:{timestamp}:{body}`, `{url}{body}`,
-`{header:x-id}{body}`.
+"""What is signed, written as a template: `{body}`, `v0:{timestamp}:{body}`, `{header:x-id}{body}`.
 
 Parsed once when the provider is loaded. Everything outside the braces is signed as it stands; a doubled brace
 is one brace.
@@ -59,7 +58,7 @@ def _part(hole: re.Match[str]) -> Part:
         return _header(header.lower())
     if name in _PARTS and not header:
         return _PARTS[name]
-    msg = f"{hole[0]!r} is not something that is signed; expected {_KNOWN}"
+    msg = f"{hole[0]!r} is not something that is signed, expected {_KNOWN}"
     raise ValueError(msg)
 
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from providers import Reason, Rejected
 
 Unit = Literal["s", "ms", "iso"]
-UNITS: Final = ("s", "ms", "iso")
+UNITS: Final[tuple[Unit, ...]] = ("s", "ms", "iso")
 TOLERANCE: Final = timedelta(minutes=5)
 
 _DIGITS: Final = re.compile(r"[0-9]{1,16}")

@@ -1,0 +1,57 @@
+"""GitLab sends a shared token, or, with a signing token (GitLab 19), signs as Standard Webhooks does.
+
+Secrets that start with `whsec_` are signing tokens, all others are compared with `X-Gitlab-Token`. If a
+source has signing tokens, a signed delivery stands or falls by its signature. A token says nothing about the
+body, so this module counts as unsigned as a whole. The id is `webhook-id` (signed) or `Idempotency-Key`,
+which are equal and the same on resends. Older versions have neither, then it is `X-Gitlab-Webhook-UUID`;
+`X-Gitlab-Event-UUID` comes last, since hooks that fire each other share it. The type is the header's text,
+`Push Hook`.
+
+https://docs.gitlab.com/user/project/integrations/webhooks/
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Unpack
+
+from providers import Delivery
+from providers.kit import Said, StandardWebhooks, Token, field, first, header, one_event, signer
+
+ID_IS_SIGNED = False
+BODY_IS_UNSIGNED = True
+RETRY_HORIZON = timedelta(days=3)
+SETUP = "https://docs.gitlab.com/user/project/integrations/webhooks/"
+
+_signed = StandardWebhooks(vendors=("webhook",))
+_token = Token(header="x-gitlab-token")
+_SIGNING = "whsec_"
+
+events = one_event(
+    id=header("webhook-id", "idempotency-key", "x-gitlab-webhook-uuid", "x-gitlab-event-uuid"),
+    type=header("x-gitlab-event"),
+    account=first(
+        field("$.project.id"), field("$.project_id"), field("$.group_id"), header("x-gitlab-instance")
+    ),
+)
+
+
+def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
+    """Accept `delivery` by its signature if it can be checked, by its token otherwise. Raises: Rejected."""
+    signing = [secret for secret in secrets if secret.startswith(_SIGNING)]
+    tokens = [secret for secret in secrets if not secret.startswith(_SIGNING)]
+    if signing and ("webhook-signature" in delivery.headers or not tokens):
+        _signed.verify(delivery, signing, now)
+    else:
+        _token.verify(delivery, tokens, now)
+
+
+def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
+    """Raises: ValueError for a blank token, or a signing token that is not base64."""
+    (_signed if secret.startswith(_SIGNING) else _token).check_secret(secret)
+
+
+def _sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+    return (_signed if secret.startswith(_SIGNING) else _token).sign(body, secret, now, **said)
+
+
+sign = signer(_sign, event_id="idempotency-key", type="x-gitlab-event", default_type="Push Hook")

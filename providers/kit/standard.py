@@ -1,0 +1,143 @@
+"""Standard Webhooks, as sent by Svix's customers, OpenAI, GitLab and many others.
+
+Signed is `<id>.<timestamp>.<body>`. The signature header is a list, separated by spaces: `v1,<base64>` is
+HMAC-SHA256, `v1a,<base64>` Ed25519; there are several during a rotation, and versions that we don't know are
+passed over. The id stays the same on every attempt, the timestamp does not.
+
+https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+"""
+
+import hmac
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final, Unpack
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from providers import Delivery, Reason, Rejected
+from providers.kit.encoding import Speller, speller
+from providers.kit.keys import Codec, key_of, keys_of
+from providers.kit.reading import header_of, octets
+from providers.kit.signing import SIGNATURES, Said, expect_match, made_id
+from providers.kit.times import TOLERANCE, Timestamp
+
+_MAC: Final[Speller] = speller("base64", 32)
+_ED25519: Final[Speller] = speller("base64", 64)
+_PUBLIC: Final = "whpk_"
+_PRIVATE: Final = "whsk_"
+
+
+@dataclass(kw_only=True, eq=False)
+class StandardWebhooks:
+    """The scheme. A secret is `whsec_<base64>`, or `whpk_<base64>`: the public key of a sender of v1a.
+
+    vendors: prefixes of the three headers; the first one that was sent counts
+    secret: the codec of secrets that are not public keys; some adopters sign with the text as it is (`raw`)
+    """
+
+    vendors: tuple[str, ...] = ("webhook", "svix")
+    secret: Codec = "whsec"  # noqa: S105  a codec's name
+    tolerance: timedelta = TOLERANCE
+    _timestamps: dict[str, Timestamp] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._timestamps = {
+            vendor: Timestamp(header=f"{vendor}-timestamp", tolerance=self.tolerance)
+            for vendor in self.vendors
+        }
+
+    def check_secret(self, secret: str) -> None:
+        """Raises: ValueError with what a right secret or public key looks like."""
+        if secret.startswith((_PUBLIC, _PRIVATE)):
+            _public(secret)
+        else:
+            key_of(secret, self.secret)
+
+    def verify(self, delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
+        """Accept `delivery` if one of its signatures is right under one of `secrets`. Raises: Rejected."""
+        keys, public = self._keys(secrets)
+        vendor = self._vendor(delivery)
+        timestamp = self._timestamps[vendor]
+        parts = [
+            header_of(delivery.headers, (f"{vendor}-{part}",)) for part in ("id", "timestamp", "signature")
+        ]
+        seconds = timestamp.parse(parts[1][1])
+        macs, signatures = _signatures(*parts[2])
+        message = b"%b.%b.%b" % (octets(*parts[0]), octets(*parts[1]), delivery.body)
+        if not any(_verifies(key, signature, message) for key in public for signature in signatures):
+            expect_match(macs, (_MAC.folded(hmac.digest(key, message, "sha256")) for key in keys))
+        timestamp.check(seconds, now)
+
+    def sign(self, body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+        """The three headers; v1a for a private key (`whsk_`), v1 otherwise. Raises: ValueError."""
+        vendor = self.vendors[0]
+        number = said.get("event_id") or made_id(body)
+        written = self._timestamps[vendor].write(now)
+        message = b"%b.%b.%b" % (number.encode("latin-1"), written.encode(), body)
+        return {
+            f"{vendor}-id": number,
+            f"{vendor}-timestamp": written,
+            f"{vendor}-signature": self._signature(secret, message),
+        }
+
+    def _signature(self, secret: str, message: bytes) -> str:
+        if secret.startswith(_PUBLIC):
+            msg = "a public key (whpk_) can't sign; expected the private key (whsk_) or a secret (whsec_)"
+            raise ValueError(msg)
+        if secret.startswith(_PRIVATE):
+            return "v1a," + b64encode(_private(secret).sign(message)).decode()
+        return "v1," + _MAC.spell(hmac.digest(key_of(secret, self.secret), message, "sha256"))
+
+    def _keys(self, secrets: Sequence[str]) -> tuple[list[bytes], list[Ed25519PublicKey]]:
+        public = [key for secret in secrets if (key := _public_or_none(secret))]
+        shared = [secret for secret in secrets if not secret.startswith((_PUBLIC, _PRIVATE))]
+        return (keys_of(shared, self.secret) if shared or not public else []), public
+
+    def _vendor(self, delivery: Delivery) -> str:
+        name, _ = header_of(delivery.headers, tuple(f"{vendor}-signature" for vendor in self.vendors))
+        return name.removesuffix("-signature")
+
+
+def _signatures(name: str, value: str) -> tuple[list[bytes], list[bytes]]:
+    """The v1 (folded) and the v1a signatures (decoded) among the first 16 entries of a header."""
+    macs: list[bytes] = []
+    signatures: list[bytes] = []
+    for entry in value.split(" ", SIGNATURES)[:SIGNATURES]:
+        version, _, text = entry.partition(",")
+        if version == "v1" and (folded := _MAC.fold(text)):
+            macs.append(folded)
+        elif version == "v1a" and (folded := _ED25519.fold(text)):
+            decoded = b64decode(folded + b"==")
+            signatures += [decoded] if _ED25519.folded(decoded) == folded else []  # stray bits at the end
+    if not macs and not signatures:
+        raise Rejected(Reason.BAD_HEADER, f"header {name} holds neither a v1 nor a v1a signature")
+    return macs, signatures
+
+
+def _verifies(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
+    try:
+        key.verify(signature, message)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _private(secret: str) -> Ed25519PrivateKey:
+    """The private key behind `whsk_`: a seed of 32 bytes, or 64 with the public key after it."""
+    return Ed25519PrivateKey.from_private_bytes(key_of(secret.removeprefix(_PRIVATE), "base64")[:32])
+
+
+def _public(secret: str) -> Ed25519PublicKey:
+    if secret.startswith(_PRIVATE):
+        return _private(secret).public_key()
+    return Ed25519PublicKey.from_public_bytes(key_of(secret.removeprefix(_PUBLIC), "base64"))
+
+
+def _public_or_none(secret: str) -> Ed25519PublicKey | None:
+    try:
+        return _public(secret) if secret.startswith((_PUBLIC, _PRIVATE)) else None
+    except ValueError:
+        return None

@@ -1,0 +1,82 @@
+"""Slack signs `v0:<timestamp>:<body>` with HMAC-SHA256, in hex behind `v0=`.
+
+Events are JSON with the id in `$.event_id`; the type is that of the inner event. Buttons, dialogs and slash
+commands are forms, signed alike, and come once: their id is `trigger_id`; the type of a command is the
+command itself. What has neither id is known by its fingerprint. The URL is probed with a signed
+`url_verification`,
+whose challenge is sent back as it came: only Slack gets an answer, and the answer signs nothing. Slack waits
+3 s and retries 3 times within 6 minutes.
+
+https://docs.slack.dev/authentication/verifying-requests-from-slack
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from providers import Delivery, Rejected, Reply
+from providers.kit import (
+    Hmac,
+    Timestamp,
+    body_digest,
+    field,
+    first,
+    form_body,
+    json_body,
+    one_event,
+    parse_json,
+    signer,
+)
+
+scheme = Hmac(
+    header="x-slack-signature",
+    prefix="v0=",
+    signed="v0:{timestamp}:{body}",
+    timestamp=Timestamp(header="x-slack-request-timestamp"),
+)
+verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+RETRY_HORIZON = timedelta(hours=1)
+TOLERANCE = scheme.tolerance
+SETUP = "https://api.slack.com/apps"
+
+
+def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever Slack sent
+    if delivery.body[:1] in (b"{", b"["):
+        return json_body(delivery)
+    fields = form_body(delivery)
+    return parse_json(fields["payload"]) if "payload" in fields else fields
+
+
+events = one_event(
+    id=first(field("$.event_id"), field("$.trigger_id"), body_digest()),
+    type=first(field("$.event.type"), field("$.command"), field("$.type")),
+    account=first(field("$.team_id"), field("$.team.id")),
+    occurred_at=field("$.event_time"),
+    read=_read,
+)
+
+
+def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
+    """Answer a probe that Slack signed; None for anything else, forged probes included.
+
+    There is no clock here, so a captured probe is answered again; that tells nothing new.
+    """
+    if b"url_verification" not in delivery.body and b"ssl_check" not in delivery.body:
+        return None
+    try:
+        scheme.authentic(delivery, secrets)
+        probe = _read(delivery)
+    except Rejected:
+        return None
+    if not isinstance(probe, dict):
+        return None
+    if probe.get("type") == "url_verification":
+        return _echo(probe.get("challenge"))
+    return Reply() if probe.get("ssl_check") == "1" else None
+
+
+def _echo(challenge: object) -> Reply | None:
+    if not isinstance(challenge, str):
+        return None
+    return Reply(body=json.dumps({"challenge": challenge}).encode(), content_type="application/json")

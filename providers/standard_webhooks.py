@@ -1,0 +1,43 @@
+"""Standard Webhooks: `<id>.<timestamp>.<body>` signed with HMAC-SHA256 (v1) or Ed25519 (v1a).
+
+For every sender that follows the specification and has no module of its own; Svix's header names are taken
+too. The id is the header `webhook-id` and is signed. The type is `$.type`, which the specification recommends
+and does not demand; without it the type is `unknown`. Option `secret = "raw"` on the source for senders that
+sign with the secret's text (`whsec_` included) and do not decode it; `tolerance` in seconds, 300 unless said
+otherwise.
+
+https://www.standardwebhooks.com
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+from providers.kit import StandardWebhooks, field, first, fixed, header, one_event, signer
+from providers.kit.keys import CODECS
+from providers.kit.options import Options
+
+events = one_event(
+    id=header("webhook-id", "svix-id"),
+    type=first(field("$.type"), field("$.event_type"), fixed("unknown")),
+    occurred_at=first(field("$.timestamp"), header("webhook-timestamp", "svix-timestamp")),
+)
+
+
+def configure(options: Mapping[str, Any]) -> object:
+    """Make the provider with a source's options. Raises: ValueError listing every mistake."""
+    given = Options(options, "standard_webhooks")
+    codec = given.choice("secret", ("whsec", *CODECS))
+    tolerance = given.seconds("tolerance", 300)
+    given.done()
+    scheme = StandardWebhooks(secret=codec, tolerance=timedelta(seconds=tolerance))
+    return SimpleNamespace(
+        verify=scheme.verify,
+        sign=signer(scheme.sign),
+        events=events,
+        CHECK=scheme.check_secret,
+        TOLERANCE=scheme.tolerance,
+        RETRY_HORIZON=timedelta(days=5),
+        SETUP="https://www.standardwebhooks.com",
+    )
