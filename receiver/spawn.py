@@ -34,8 +34,8 @@ class Account(NamedTuple):
 def command(argv: Sequence[str], *, on_death: signal.Signals, account: Account | None = None) -> list[str]:
     """Return the command that runs `argv` and sends it `on_death` when the calling thread's process dies.
 
-    With an `account`, which only root can ask for, the program runs as that user, in no other groups. The
-    program's path must be absolute; one that cannot be run exits with 127 and a line on stderr.
+    With an `account`, which only root can ask for, the program runs as that user, in no other groups. A
+    program that cannot be run exits with 127 and a line on stderr.
     """
     user = f"{account.uid}:{account.gid}" if account else ""
     launcher = [sys.executable, "-I", "-S", str(Path(__file__).resolve())]
@@ -76,7 +76,9 @@ def _become(on_death: int, parent: int, user: str, argv: list[str]) -> None:
         prctl(PR_SET_PDEATHSIG, on_death, 0, 0, 0)
         if os.getppid() != parent:  # it died before we asked, so no signal will come
             sys.exit(NOT_FOUND)
-    os.execv(argv[0], argv)  # noqa: S606  # no shell is the point
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, for itself
+        signal.signal(ignored, signal.SIG_DFL)
+    os.execvp(argv[0], argv)  # noqa: S606  # no shell is the point
 
 
 if __name__ == "__main__":

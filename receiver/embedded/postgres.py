@@ -1,8 +1,9 @@
 """A private PostgreSQL for development, demo and tests, on a unix socket that only we can open.
 
 It refuses to run as root, so root starts it as `nobody` (or as the owner of existing data), who must be able
-to reach the data. Under a closed parent (a checkout in root's home) the data goes to /var/tmp instead and
-`postgres` in the data directory is a link to it, which also remembers the choice for the next start.
+to reach the data. Under a closed parent (a checkout in root's home) the data goes to /var/lib/hookonce
+instead and `postgres` in the data directory is a link to it, which remembers the choice for the next start;
+who removes the one has to remove the other.
 """
 
 import os
@@ -37,7 +38,7 @@ SETTINGS = {
     "unix_socket_permissions": "0700",  # access is by trust, so nobody else may open it
     "log_checkpoints": "off",
 }
-FORGETFUL = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+FORGETFUL = {"fsync": "off", "full_page_writes": "off"}  # synchronous_commit stays: a kill must lose nothing
 FAST, IMMEDIATE = signal.SIGINT, signal.SIGQUIT
 SHUTDOWN = (
     (FAST, timedelta(seconds=20)),
@@ -55,6 +56,7 @@ class Postgres:
         self._tcp_port = tcp_port
         self._password = secrets.token_urlsafe() if tcp_port else ""
         self._lock = Lock(self._directory / "postgres.lock")
+        self._short: Path | None = None
         try:
             self._account = _account(self._directory / "postgres")
             self._bin = binaries.postgres(self._account)
@@ -63,7 +65,7 @@ class Postgres:
             self._make_cluster()
             self._process = self._launch()
         except BaseException:
-            self._lock.release()
+            self._leave()
             raise
 
     @classmethod
@@ -109,9 +111,7 @@ class Postgres:
     def stop(self) -> None:
         """Shut down fast: open transactions are rolled back; what then still runs is killed."""
         self._process.stop(SHUTDOWN)
-        self._lock.release()
-        if self._sockets != self._home:
-            shutil.rmtree(self._sockets, ignore_errors=True)
+        self._leave()
 
     def kill(self, which: signal.Signals = signal.SIGKILL) -> None:
         """Crash (SIGKILL), freeze (SIGSTOP) or thaw (SIGCONT) all of it; else signal the postmaster."""
@@ -120,7 +120,14 @@ class Postgres:
     def restart(self) -> None:
         """Stop the server if it runs and start it again: same data, same URL."""
         self._process.stop(SHUTDOWN)
+        self._lock.release()
+        self._lock.acquire()  # when the last of its processes has gone
         self._process = self._launch()
+
+    def _leave(self) -> None:
+        self._lock.release()
+        if self._short:
+            shutil.rmtree(self._short, ignore_errors=True)
 
     @property
     def _port(self) -> int:
@@ -130,9 +137,9 @@ class Postgres:
         longest = self._home / SOCKET_NAME.format(port=65535)
         if len(os.fsencode(longest)) <= LONGEST_SOCKET_PATH:
             return self._home
-        short = Path(tempfile.mkdtemp(prefix="hookonce-", dir="/tmp"))
-        _give(short, self._account)
-        return short
+        self._short = Path(tempfile.mkdtemp(prefix="hookonce-", dir="/tmp"))
+        _give(self._short, self._account)
+        return self._short
 
     def _make_cluster(self) -> None:
         data, unfinished = self._home / "data", self._home / "data.new"
@@ -214,8 +221,7 @@ def _home(home: Path, account: Account | None) -> Path:
         if binaries.reachable(home.parent, account):
             home.mkdir(mode=0o700)
         else:
-            place = binaries.open_place(account)
-            home.symlink_to(tempfile.mkdtemp(prefix="hookonce-", dir=place))
+            home.symlink_to(tempfile.mkdtemp(prefix="data-", dir=binaries.open_place(account)))
         _give(home, account)
     home = home.resolve()
     if not binaries.reachable(home, account):

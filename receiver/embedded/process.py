@@ -5,6 +5,7 @@ long as the starter or any process of the server lives: whoever gets it knows th
 without looking at process ids, which are reused.
 """
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -36,9 +37,19 @@ class Lock:
     """The right to run one server on one directory; held by the server too."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("a+", encoding="ascii")
+        self._path = path
+        self.acquire()
+
+    def acquire(self) -> None:
+        """Take the lock; wait for servers of ours, or of a killed process, that are still ending.
+
+        Raises:
+            EmbeddedError: a living process (named) holds it.
+
+        """
+        self._file = self._path.open("a+", encoding="ascii")
         try:
-            self._acquire(path)
+            self._wait()
         except BaseException:
             self._file.close()
             raise
@@ -51,10 +62,12 @@ class Lock:
         return self._file.fileno()
 
     def release(self) -> None:
-        """Let go; the lock is free as soon as the server has gone too."""
-        self._file.close()
+        """Let go; the lock is free as soon as the last process of the server has gone too."""
+        if not self._file.closed:
+            self._file.truncate(0)
+            self._file.close()
 
-    def _acquire(self, path: Path) -> None:
+    def _wait(self) -> None:
         deadline = time.monotonic() + ORPHANS_END.total_seconds()
         while True:
             try:
@@ -63,7 +76,7 @@ class Lock:
                 pid, alive = self._holder()
                 if alive or time.monotonic() > deadline:
                     raise EmbeddedError(
-                        f"{path.parent} is in use by process {pid} ({path.stem}); "
+                        f"{self._path.parent} is in use by process {pid} ({self._path.stem}); "
                         "stop it, or name another directory in HOOKONCE_DATA"
                     ) from None
                 time.sleep(POLL.total_seconds())
@@ -122,15 +135,15 @@ class Process:
 
         """
         deadline = time.monotonic() + STARTS_WITHIN.total_seconds()
-        while not ready():
-            try:
-                self._popen.wait(POLL.total_seconds())
-            except subprocess.TimeoutExpired:
-                if time.monotonic() < deadline:
-                    continue
-                self.stop([(signal.SIGKILL, timedelta(seconds=5))])
-                self._fail(f"was not ready after {STARTS_WITHIN.total_seconds():.0f} s")
-            self._fail(f"did not start (exit status {self._popen.returncode})")
+        try:
+            while not ready():
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._fail(f"did not start (exit status {self._popen.wait(POLL.total_seconds())})")
+                if time.monotonic() > deadline:
+                    self._fail(f"was not ready after {STARTS_WITHIN.total_seconds():.0f} s")
+        except BaseException:  # Ctrl-C too
+            self.kill(signal.SIGKILL)
+            raise
         return self
 
     def run(self) -> None:
@@ -156,10 +169,11 @@ class Process:
 
     def kill(self, which: signal.Signals) -> None:
         """Send SIGKILL, SIGSTOP or SIGCONT to all processes of the server, any other signal to the first."""
-        self._popen.send_signal(which)
-        if which in {signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT}:
+        if self.alive and which in {signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT}:
+            self._popen.send_signal(signal.SIGSTOP)  # now it starts and buries no more children
             for child in children(self.pid):
                 os.kill(child, which)
+        self._popen.send_signal(which)
         if which == signal.SIGKILL:
             self._popen.wait()
 

