@@ -1,0 +1,59 @@
+"""`hookonce worker` and `hookonce sweep`."""
+
+import os
+import sys
+
+import click
+from sqlalchemy.exc import OperationalError
+
+from jobs.drain import process_drain
+from jobs.handlers import import_handlers
+from jobs.rq import work
+from jobs.sweep import Sweep
+from receiver import logs, migrate
+from receiver.settings import Settings, load_settings, require_servers
+from receiver.supervisor import Child, Supervisor
+
+
+@click.command()
+@click.option(
+    "--processes", "-p", default=1, show_default=True, type=click.IntRange(1), help="RQ workers to run."
+)
+@click.option("--alone", is_flag=True, hidden=True, help="Be one RQ worker, unsupervised.")
+def worker(processes: int, *, alone: bool) -> None:
+    """Run handlers until stopped: RQ workers and a sweep, each started again if it dies.
+
+    Exit 78 if configuration, handlers or schema are not right.
+    """
+    settings = _ready()
+    if alone:
+        process_drain()
+        work(settings.redis_url)
+        return
+    import_handlers(settings.handlers)
+    command = [sys.executable, "-m", "receiver.cli"]
+    children = [Child(f"worker {n + 1}", [*command, "worker", "--alone"]) for n in range(processes)]
+    sys.exit(Supervisor([*children, Child("sweep", [*command, "sweep"])]).run())
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="Sweep once and end.")
+def sweep(*, once: bool) -> None:
+    """Ring for due events that nobody was told about, every few seconds."""
+    settings = _ready()
+    if once:
+        due = Sweep(settings).once()
+        click.echo("something is due; rang" if due else "nothing is due", err=True)
+    else:
+        Sweep(settings).forever()
+
+
+def _ready() -> Settings:
+    logs.configure()
+    settings = load_settings(need_secrets=False)
+    require_servers(settings)
+    try:
+        migrate.require_current(settings.database_url)
+    except OperationalError:
+        click.echo(f"hookonce[{os.getpid()}]: the database does not answer yet", err=True)
+    return settings

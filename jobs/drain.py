@@ -1,0 +1,124 @@
+"""What a worker does when the bell rings: run the events that rang, then whatever else is due, within a budget.
+
+The budget keeps one job from holding a worker for ever and lets others help: whoever stops on it, or finds
+more than one batch, rings again. What was claimed and cannot be started in time is let go of.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import cache
+
+import psycopg
+import redis
+from sqlalchemy.exc import SQLAlchemyError
+
+from jobs.execution import Executor
+from jobs.handlers import Registry, import_handlers
+from receiver import database
+from receiver.handoff import Bell
+from receiver.ledger import runs
+from receiver.ledger.runs import ClaimedRun
+from receiver.settings import Settings, load_settings, require_servers
+from receiver.window import connect
+
+log = logging.getLogger(__name__)
+
+BATCH = 50
+BUDGET = timedelta(seconds=2)
+MOST_EVENTS = 1000
+
+stopping = threading.Event()
+"""Set when this process was asked to stop: the attempt under way is finished, the rest is let go of."""
+
+
+class Drain:
+    """Claims and runs due events in one process, with connections of its own."""
+
+    def __init__(self, settings: Settings, registry: Registry) -> None:
+        self._registry = registry
+        self._engine = database.engine(settings.database_url, name="hookonce worker", pool_size=1)
+        providers = {name: source.provider for name, source in settings.sources.items()}
+        self._executor = Executor(self._engine, providers.get)
+        self._claims: psycopg.Connection | None = None
+        self._bell = Bell(connect(settings.redis_url))
+        self._database_url = settings.database_url
+
+    def work(self, ids: Sequence[int] = ()) -> int:
+        """Run what is due, the events of `ids` first, until nothing is or the budget is used; count the attempts.
+
+        Raises nothing when a server is away: what is due stays due, and the sweep brings it back.
+        """
+        until = time.monotonic() + BUDGET.total_seconds()
+        attempts = events = 0
+        try:
+            named: Sequence[int] | None = ids or None
+            while not stopping.is_set():
+                claim = runs.claim(self._connected(), self._registry, budget=BUDGET, ids=named, limit=BATCH)
+                if claim.events == 0 and named is None:
+                    return attempts
+                named = None
+                events += claim.events
+                if claim.events == BATCH:
+                    self._ring()
+                attempts += self._run(claim.runs, until)
+                if time.monotonic() > until or events >= MOST_EVENTS:
+                    self._ring()
+                    return attempts
+        except (psycopg.Error, SQLAlchemyError, database.LedgerUnavailable) as error:
+            log.warning("the ledger is away: %s", type(error).__name__)
+            self._disconnect()
+        return attempts
+
+    def _run(self, claimed: Sequence[ClaimedRun], until: float) -> int:
+        """Attempt the claimed runs in order, each starting the next; let go of what can't be started in time."""
+        for n, run in enumerate(claimed):
+            handler = self._registry.named(run.handler)
+            rest = claimed[n + 1 :]
+            may_go_on = bool(rest) and not stopping.is_set() and time.monotonic() < until
+            if handler is None:  # cannot be: the claim asked the same registry
+                raise LookupError(f"handler '{run.handler}' vanished from the registry")
+            started = self._executor.attempt(run, handler, rest[0] if may_go_on else None)
+            if not started:
+                if runs.release(self._connected(), rest):
+                    self._ring()
+                return n + 1
+        return len(claimed)
+
+    def _ring(self) -> None:
+        """Call for help, or for ourselves later; a lost ring costs the sweep's interval."""
+        try:
+            self._bell.ring_if_quiet()
+        except (redis.RedisError, OSError) as error:
+            log.info("the bell can't be rung: %s", type(error).__name__)
+
+    def _connected(self) -> psycopg.Connection:
+        if self._claims is None or self._claims.closed:
+            self._claims = database.connect(self._database_url, lock=_PATIENCE, statement=_PATIENCE)
+        return self._claims
+
+    def _disconnect(self) -> None:
+        if self._claims is not None:
+            self._claims.close()
+        self._claims = None
+
+
+_PATIENCE = timedelta(seconds=20)
+
+
+@cache
+def process_drain() -> Drain:
+    """Make this process's drain from its configuration, once; the user's handlers are imported here.
+
+    Raises `ConfigError` and `HandlerError`.
+    """
+    settings = load_settings(need_secrets=False)
+    require_servers(settings)
+    return Drain(settings, import_handlers(settings.handlers))
+
+
+def perform(ids: Sequence[int]) -> int:
+    """Do the RQ job: run the events that rang and what else is due; give the number of attempts made."""
+    return process_drain().work([int(number) for number in ids])

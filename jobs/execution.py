@@ -1,0 +1,175 @@
+"""One attempt of one run: the handler inside its transaction, under its time limit, and how it ended.
+
+The handler's writes and the run's `done` commit together. When it fails, its writes roll back, and the
+failure is written in a transaction of its own, under the same guard.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from psycopg.pq import TransactionStatus
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from jobs.alarm import Alarm, TimeUp
+from jobs.handlers import GiveUp, Handler, RetryLater
+from jobs.received import BodyDropped, ReceivedEvent, received
+from providers.kit.provider import Provider
+from receiver import database
+from receiver.ledger import runs
+from receiver.ledger.runs import ClaimedRun, Ending, LeaseLost
+
+log = logging.getLogger(__name__)
+
+LONGEST_ERROR = 2000
+
+
+class Executor:
+    """Runs claimed runs on one connection to the ledger's database; not for two threads at once."""
+
+    def __init__(self, engine: Engine, provider_of: Callable[[str], Provider | None]) -> None:
+        self._engine = engine
+        self._provider_of = provider_of
+        self._connection: Connection | None = None
+
+    def attempt(self, run: ClaimedRun, handler: Handler, following: ClaimedRun | None) -> bool:
+        """Make one attempt and end it, starting the `following` run in the same transaction.
+
+        Tells whether the following run was started. Raises `psycopg.Error` or `SQLAlchemyError` when the
+        database is gone; then nothing was written, and the lease's end brings the run back.
+        """
+        try:
+            return self._attempt(run, handler, following)
+        except LeaseLost as error:
+            log.warning("lease lost: %s", error)
+            self._reset()
+            return False
+        except TimeUp:
+            # The alarm may have cut a call into libpq: the connection is of no further use.
+            self._discard()
+            ending = self._failure(run, handler, f"took longer than {handler.timeout.total_seconds():g} s")
+        except (GiveUp, RetryLater, BodyDropped) as error:
+            self._reset()
+            ending = _verdict(error)
+        except Exception as error:  # noqa: BLE001  whatever a handler raises is a failed attempt
+            self._reset()
+            ending = self._failure(run, handler, f"{type(error).__name__}: {error}")
+        return self._end_apart(run, ending, following)
+
+    def _attempt(self, run: ClaimedRun, handler: Handler, following: ClaimedRun | None) -> bool:
+        connection = self.connection
+        event = self._event(run)
+        with connection.begin() as transaction:
+            with _guarded(connection), Alarm(handler.timeout):
+                result = handler.function(event, connection)
+            if (
+                not transaction.is_active
+                or database.raw(connection).info.transaction_status is TransactionStatus.INERROR
+            ):
+                raise RuntimeError(
+                    "the handler returned with its transaction aborted or ended; let errors out"
+                )
+            started = runs.end(database.raw(connection), run, Ending("done", _storable(result)), following)
+        _report(run, "done")
+        return started
+
+    def _event(self, run: ClaimedRun) -> ReceivedEvent:
+        body = run.event.body
+        if body is None and run.event.url is not None:
+            with self.connection.begin():
+                body = runs.load_body(database.raw(self.connection), run.event)
+        return received(run, body, self._provider_of(run.event.source))
+
+    def _end_apart(self, run: ClaimedRun, ending: Ending, following: ClaimedRun | None) -> bool:
+        """End an attempt whose own writes are rolled back."""
+        try:
+            with self.connection.begin():
+                started = runs.end(database.raw(self.connection), run, ending, following)
+        except LeaseLost as error:
+            log.warning("lease lost: %s", error)
+            return False
+        _report(run, ending.status)
+        return started
+
+    def _failure(self, run: ClaimedRun, handler: Handler, error: str) -> Ending:
+        error = (
+            error.replace("\0", "\N{REPLACEMENT CHARACTER}")
+            .encode("utf-8", "replace")
+            .decode()[:LONGEST_ERROR]
+        )
+        if run.attempt >= handler.attempts:
+            return Ending("dead", error=error)
+        return Ending("waiting", error=error, delay=handler.delay(run.attempt))
+
+    @property
+    def connection(self) -> Connection:
+        """The connection in use, opened when needed."""
+        if self._connection is None:
+            self._connection = self._engine.connect()
+        return self._connection
+
+    def _reset(self) -> None:
+        """Make sure that nothing of the failed attempt is left on the connection."""
+        if self._connection is not None and (
+            self._connection.invalidated or database.raw(self._connection).closed
+        ):
+            self._discard()
+
+    def _discard(self) -> None:
+        if self._connection is not None:
+            try:
+                self._connection.invalidate()
+                self._connection.close()
+            except SQLAlchemyError as error:
+                log.debug("closing a broken connection: %s", type(error).__name__)
+        self._connection = None
+
+
+@contextmanager
+def _guarded(connection: Connection) -> Iterator[None]:
+    """Keep the handler from ending the transaction it is given; savepoints (`begin_nested`) work."""
+    for name in ("commit", "rollback", "close"):
+        setattr(connection, name, _refuse)
+    try:
+        yield
+    finally:
+        for name in ("commit", "rollback", "close"):
+            delattr(connection, name)
+
+
+def _refuse(*_: object) -> NoReturn:
+    raise RuntimeError("the transaction is hookonce's: return to commit it, raise to roll it back")
+
+
+def _verdict(error: GiveUp | RetryLater | BodyDropped) -> Ending:
+    if isinstance(error, RetryLater):
+        return Ending("waiting", delay=error.delay, counted=False)
+    return Ending("dead", error=f"{type(error).__name__}: {error}"[:LONGEST_ERROR])
+
+
+def _report(run: ClaimedRun, status: str) -> None:
+    log.info(
+        "run",
+        extra={
+            "event": run.event.id,
+            "source": run.event.source,
+            "type": run.event.type,
+            "handler": run.handler,
+            "attempt": run.attempt,
+            "status": status,
+        },
+    )
+
+
+def _storable(result: object) -> object:
+    """Check that a handler's result can be stored: JSON, without what PostgreSQL's json refuses."""
+    if result is None:
+        return None
+    try:
+        encoded = json.dumps(result, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"a handler returns None or JSON; this result is neither: {error}") from None
+    return json.loads(encoded)

@@ -1,0 +1,153 @@
+"""The registry behind `@on`: which of the user's functions take which events, and how often they may fail.
+
+A handler returns (done; what it returned is stored with the run), raises `RetryLater` (again later, not counted)
+or `GiveUp` (dead), or raises anything else (a failed attempt). Its name is the identity of its runs: renaming
+a function makes new runs for new events and leaves old ones waiting; `name=` keeps them.
+"""
+
+import importlib
+import random
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+DEFAULT_BACKOFF = (timedelta(seconds=5), timedelta(hours=1))
+
+
+class GiveUp(Exception):  # noqa: N818  what the handler does
+    """Raised by a handler: no further attempt can help; the run is dead and waits for a person."""
+
+
+class RetryLater(Exception):  # noqa: N818  what the handler asks for
+    """Raised by a handler: not now; try again after `delay` (seconds or a timedelta). Not a failed attempt."""
+
+    def __init__(self, delay: float | timedelta) -> None:
+        self.delay = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
+        super().__init__(f"again in {self.delay.total_seconds():g} s")
+
+
+class HandlerError(Exception):
+    """The handlers can't be used: a module does not import, or a registration contradicts another."""
+
+
+@dataclass(frozen=True)
+class Handler:
+    """One registered function. `place` is a source's or a provider's name; `pattern` may hold `*`."""
+
+    name: str
+    place: str
+    pattern: str
+    function: Callable[..., Any]
+    attempts: int
+    backoff: tuple[timedelta, timedelta]
+    timeout: timedelta
+
+    def takes(self, source: str, provider: str, type: str) -> bool:  # noqa: A002  the field's word
+        """Tell whether such an event is for this handler."""
+        at_place = self.place == source or self.place.replace("-", "_") == provider.replace("-", "_")
+        return at_place and _matcher(self.pattern).fullmatch(type) is not None
+
+    def delay(self, attempt: int) -> timedelta:
+        """How long to wait after failed attempt number `attempt`: doubling up to the maximum, half of it jitter."""
+        first, longest = self.backoff
+        full: timedelta = min(longest, first * 2 ** min(attempt - 1, 30))
+        return full * random.uniform(0.5, 1)  # noqa: S311  spreads load, keeps no secret
+
+
+class Registry:
+    """The handlers of one worker, in the order they were registered; a `receiver.ledger.triage.Planner`."""
+
+    def __init__(self) -> None:
+        self._handlers: list[Handler] = []
+
+    def add(self, handler: Handler) -> None:
+        """Register; two functions under one name would share runs, which raises `HandlerError`."""
+        for other in self._handlers:
+            if other.name == handler.name and other.function is not handler.function:
+                raise HandlerError(f"two handlers are called '{handler.name}'; give one of them name=")
+        self._handlers.append(handler)
+
+    def matching(self, source: str, provider: str, type: str) -> Sequence[Handler]:  # noqa: A002
+        """Give the handlers that take such an event, each once however many patterns it has."""
+        taking = {h.name: h for h in reversed(self._handlers) if h.takes(source, provider, type)}
+        return list(reversed(taking.values()))
+
+    def named(self, name: str) -> Handler | None:
+        """Give a handler by name, or None."""
+        return next((handler for handler in self._handlers if handler.name == name), None)
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(self._handlers)
+
+    def __len__(self) -> int:
+        return len(self._handlers)
+
+
+registry = Registry()
+"""The process's own, filled by `@on` as handler modules are imported."""
+
+
+def on(  # noqa: PLR0913  the public signature, all but two by keyword
+    place: str,
+    pattern: str = "*",
+    *,
+    name: str | None = None,
+    attempts: int = 10,
+    backoff: tuple[float | timedelta, float | timedelta] = DEFAULT_BACKOFF,
+    timeout: float | timedelta = timedelta(seconds=30),
+) -> Callable[[Function], Function]:
+    """Have a function `handler(event, tx)` take events of a source (or a provider) whose type fits the pattern.
+
+    `pattern` is an event type or has `*` for any run of characters ("invoice.*"). `attempts` counts the first;
+    after the last failure the run is dead. `backoff` is (first pause, longest pause), `timeout` the time one
+    attempt may take; numbers are seconds. Raises `HandlerError` for values that make no sense.
+    """
+
+    def register(function: Function) -> Function:
+        first, longest = (_span(value) for value in backoff)
+        limit = _span(timeout)
+        called = name or f"{function.__module__}.{function.__qualname__}"
+        if attempts < 1 or first < timedelta(0) or longest < first or limit <= timedelta(0):
+            raise HandlerError(
+                f"handler '{called}': attempts from 1, 0 <= first pause <= longest pause, timeout above 0"
+            )
+        registry.add(Handler(called, place, pattern, function, attempts, (first, longest), limit))
+        return function
+
+    return register
+
+
+def import_handlers(modules: Iterable[str]) -> Registry:
+    """Import the user's modules, looking in the current directory too, and give the filled registry.
+
+    Raises `HandlerError` naming the module and what went wrong in it.
+    """
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except HandlerError:
+            raise
+        except Exception as error:
+            raise HandlerError(
+                f"handler module '{module}' does not import: {type(error).__name__}: {error}; "
+                "mend it, or take it out of [receiver] handlers"
+            ) from error
+    return registry
+
+
+def _span(value: float | timedelta) -> timedelta:
+    return value if isinstance(value, timedelta) else timedelta(seconds=value)
+
+
+@lru_cache(maxsize=1024)
+def _matcher(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(re.escape(part) for part in pattern.split("*")), re.DOTALL)

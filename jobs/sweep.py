@@ -1,0 +1,69 @@
+"""Finds what was forgotten: lost rings, leases that ran out, retries that fell due. Safe in many processes at once."""
+
+import logging
+import random
+import time
+from datetime import timedelta
+
+import psycopg
+import redis
+
+from jobs.drain import stopping
+from receiver import database
+from receiver.handoff import Bell
+from receiver.ledger import upkeep
+from receiver.settings import Settings
+from receiver.window import connect
+
+log = logging.getLogger(__name__)
+
+INTERVAL = timedelta(seconds=2)
+UPKEEP_INTERVAL = timedelta(minutes=10)
+
+
+class Sweep:
+    """Rings for what is due, and keeps the tables in shape."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._url = settings.database_url
+        self._bell = Bell(connect(settings.redis_url))
+        self._connection: psycopg.Connection | None = None
+        self._tended_at: float | None = None
+
+    def once(self) -> int:
+        """Ring if anything is due; give the number of due events seen (1 at most: more is not counted).
+
+        Raises nothing: what could not be done now is done at the next turn.
+        """
+        try:
+            if self._connection is None or self._connection.closed:
+                self._connection = database.connect(self._url)
+            self._tend(self._connection)
+            due = upkeep.is_anything_due(self._connection)
+        except (psycopg.Error, database.LedgerUnavailable) as error:
+            log.warning("sweep: the ledger is away: %s", type(error).__name__)
+            if self._connection is not None:
+                self._connection.close()
+            return 0
+        if due:
+            self._ring()
+        return int(due)
+
+    def forever(self) -> None:
+        """Sweep every `INTERVAL` until the process is asked to stop; the jitter keeps many sweeps apart."""
+        while not stopping.is_set():
+            self.once()
+            stopping.wait(INTERVAL.total_seconds() * random.uniform(0.7, 1.3))  # noqa: S311  no secret
+
+    def _ring(self) -> None:
+        try:
+            self._bell.ring_if_quiet()
+        except (redis.RedisError, OSError) as error:
+            log.info("sweep: the bell can't be rung, workers poll: %s", type(error).__name__)
+
+    def _tend(self, connection: psycopg.Connection) -> None:
+        now = time.monotonic()
+        if self._tended_at is None or now - self._tended_at > UPKEEP_INTERVAL.total_seconds():
+            for name in upkeep.create_partitions(connection):
+                log.info("made partition %s", name)
+            self._tended_at = now

@@ -1,0 +1,50 @@
+"""The command line. Each command lives in a module of its own and is imported when called, not before."""
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from receiver.cli.exits import Exit, exits
+
+COMMANDS = {
+    "db": ("receiver.cli.db:db", "Bring the database schema up to date."),
+    "serve": ("receiver.cli.serve:serve", "Receive webhooks (gunicorn)."),
+    "sweep": ("jobs.cli:sweep", "Find due events that nobody was told about, and ring for them."),
+    "worker": ("jobs.cli:worker", "Run handlers: RQ workers and a sweep, kept alive."),
+}
+"""Name → (where it is, one line). The worker's commands are named only: the receiver never imports jobs."""
+
+
+class LazyGroup(click.Group):
+    """Lists its commands without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002, D102
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002, D102
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{COMMANDS[cmd_name][0]} is not a command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002, D102
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in sorted(COMMANDS.items())])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="hookonce")
+def cli() -> None:
+    """hookonce: a webhook inbox that keeps every event exactly once."""
+
+
+def main() -> Any:  # noqa: ANN401  never returns
+    """Run the command line; known errors become one line on stderr and a documented exit code."""
+    with exits():
+        cli.main(standalone_mode=False)
+    sys.exit(Exit.OK)

@@ -1,0 +1,5 @@
+"""`python -m receiver.cli` is `hookonce`."""
+
+from receiver.cli import main
+
+main()

@@ -1,0 +1,60 @@
+"""Exit codes, and how errors become them."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+
+import click
+
+
+class Exit(IntEnum):
+    """What the shell is told."""
+
+    OK = 0
+    FAILURE = 1
+    USAGE = 2
+    PARTIAL = 3
+    NOT_FOUND = 4
+    DATABASE_UNREACHABLE = 69
+    BAD_CONFIGURATION = 78
+
+
+_BY_NAME = {
+    "ConfigError": Exit.BAD_CONFIGURATION,
+    "SchemaBehind": Exit.BAD_CONFIGURATION,
+    "HandlerError": Exit.BAD_CONFIGURATION,
+    "EmbeddedError": Exit.FAILURE,
+    "LedgerUnavailable": Exit.DATABASE_UNREACHABLE,
+    "OperationalError": Exit.DATABASE_UNREACHABLE,
+    "NotFound": Exit.NOT_FOUND,
+}
+"""By class name, because importing the classes would import what `--help` does not need."""
+
+
+@contextmanager
+def exits() -> Iterator[None]:
+    """Turn known errors into a line on stderr and an exit code; let the rest show its traceback."""
+    try:
+        yield
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except click.Abort:
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except Exception as error:
+        code = next((_BY_NAME[k.__name__] for k in type(error).__mro__ if k.__name__ in _BY_NAME), None)
+        if code is None:
+            raise
+        click.echo(f"hookonce: {_one_line(error)}", err=True)
+        sys.exit(code)
+
+
+def _one_line(error: Exception) -> str:
+    mistakes = getattr(error, "mistakes", None)
+    if mistakes:
+        return "the configuration has mistakes:\n" + "\n".join(f"  - {mistake}" for mistake in mistakes)
+    return str(error).strip().split("\n")[0]

@@ -1,0 +1,31 @@
+"""`hookonce serve`: gunicorn with hookonce's settings."""
+
+import os
+import sys
+
+import click
+from sqlalchemy.exc import OperationalError
+
+from receiver import migrate
+from receiver.settings import load_settings, require_servers
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.option("--bind", help="Where to listen; default 0.0.0.0:$PORT, port 8000.")
+@click.argument("gunicorn_options", nargs=-1, type=click.UNPROCESSED)
+def serve(bind: str | None, gunicorn_options: tuple[str, ...]) -> None:
+    """Receive webhooks until stopped. Further options go to gunicorn.
+
+    Checks configuration and schema first: exit 78 if they are not right. A database that is merely away is
+    waited for, with 503 to the senders.
+    """
+    settings = load_settings()
+    require_servers(settings)
+    try:
+        migrate.require_current(settings.database_url)
+    except OperationalError:
+        click.echo("hookonce: the database does not answer; senders get 503 until it does", err=True)
+    if bind:
+        os.environ["HOOKONCE_BIND"] = bind
+    argv = [sys.executable, "-m", "gunicorn", "-c", "python:receiver.gunicorn_conf", *gunicorn_options]
+    os.execv(sys.executable, [*argv, "wsgi:application"])  # noqa: S606  gunicorn takes our place, and our signals

@@ -1,0 +1,114 @@
+"""Group commit: the concurrent requests of a process share one round trip to each server.
+
+A lane is a background thread (a greenlet under gevent) with its own connection. It takes everything
+that waits, commits it as one batch, and takes what has come meanwhile: batches form while the previous one
+commits, and nobody waits for a batch to fill. Each request waits for its own answer, with its own deadline,
+so a hung server holds a lane and never a request.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+class TooLate(Exception):  # noqa: N818  the caller turns it into its own error
+    """No answer within the deadline; what was asked may still happen."""
+
+
+class _Ticket(Generic[Item, Answer]):
+    """One item on its way: who waits for it, and what came of it."""
+
+    __slots__ = ("abandoned", "answer", "done", "error", "item")
+
+    def __init__(self, item: Item) -> None:
+        self.item = item
+        self.done = threading.Event()
+        self.answer: Answer | None = None
+        self.error: Exception | None = None
+        self.abandoned = False
+
+
+class Committer(Generic[Item, Answer]):
+    """Runs `commit` on batches of up to `limit` items in up to `lanes` lanes at once.
+
+    `open_lane()` gives each lane its own `commit(items) -> answers`, one answer (or exception) per item in
+    order.
+    Lanes start with the first item, so after any fork.
+    """
+
+    def __init__(
+        self,
+        open_lane: Callable[[], Callable[[Sequence[Item]], Sequence[Answer | Exception]]],
+        *,
+        lanes: int = 2,
+        limit: int = 64,
+    ) -> None:
+        self._open_lane = open_lane
+        self._most = lanes
+        self._limit = limit
+        self._waiting: deque[_Ticket[Item, Answer]] = deque()
+        self._changed = threading.Condition()
+        self._lanes = 0
+        self._idle = 0
+
+    def submit(self, item: Item, deadline: timedelta) -> Answer:
+        """Have the item committed with whatever else waits, and return its answer.
+
+        Raises `TooLate` after `deadline`, or what the batch raised for this item.
+        """
+        ticket: _Ticket[Item, Answer] = _Ticket(item)
+        with self._changed:
+            self._waiting.append(ticket)
+            if not self._idle and self._lanes < self._most:
+                self._lanes += 1
+                threading.Thread(target=self._run_lane, daemon=True, name="hookonce-lane").start()
+            self._changed.notify()
+        if not ticket.done.wait(deadline.total_seconds()):
+            self._abandon(ticket)
+            raise TooLate
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.answer  # type: ignore[return-value]  # set before `done`
+
+    def _abandon(self, ticket: _Ticket[Item, Answer]) -> None:
+        """Let go of a request that gave up, and of its body if no lane has taken it yet."""
+        with self._changed:
+            ticket.abandoned = True
+            while self._waiting and self._waiting[0].abandoned:
+                self._waiting.popleft()
+
+    def _run_lane(self) -> None:
+        commit = self._open_lane()
+        while True:
+            batch = self._take()
+            answers: Sequence[Answer | Exception]
+            try:
+                answers = commit([ticket.item for ticket in batch])
+            except Exception as error:  # noqa: BLE001  whatever it was, each waiting request must hear of it
+                answers = [error] * len(batch)
+            for ticket, answer in zip(batch, answers, strict=True):
+                if isinstance(answer, Exception):
+                    ticket.error = answer
+                else:
+                    ticket.answer = answer
+                ticket.done.set()
+
+    def _take(self) -> list[_Ticket[Item, Answer]]:
+        """Wait for work and take up to `limit` tickets whose requests still wait."""
+        with self._changed:
+            while True:
+                batch: list[_Ticket[Item, Answer]] = []
+                while self._waiting and len(batch) < self._limit:
+                    ticket = self._waiting.popleft()
+                    if not ticket.abandoned:
+                        batch.append(ticket)
+                if batch:
+                    return batch
+                self._idle += 1
+                self._changed.wait()
+                self._idle -= 1

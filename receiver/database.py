@@ -1,0 +1,113 @@
+"""Connections to PostgreSQL: their timeouts, and which database they reached.
+
+Two kinds. `connect` gives the receiver's: psycopg in autocommit, every wait bounded, because a sender
+gives us a few seconds. `engine` gives SQLAlchemy's, for handlers, the command line and migrations.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+from sqlalchemy import Connection, Engine, create_engine
+
+LOCK_TIMEOUT = timedelta(milliseconds=700)
+STATEMENT_TIMEOUT = timedelta(seconds=1.5)
+CONNECT_TIMEOUT = timedelta(seconds=2)  # libpq takes no less
+
+_WHERE_AM_I = """
+SELECT system_identifier::text || '-' || (SELECT oid FROM pg_database WHERE datname = current_database())
+       || '-' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
+FROM pg_control_system()
+"""
+
+
+class LedgerUnavailable(Exception):  # noqa: N818  a state of the world, answered with 503
+    """PostgreSQL can't be reached, or not in time; the sender must try again."""
+
+
+def libpq_url(url: str) -> str:
+    """Bring the spellings of a PostgreSQL URL (Heroku's, SQLAlchemy's) to the one libpq reads."""
+    scheme, separator, rest = url.partition("://")
+    if scheme == "postgres" or scheme.startswith("postgresql+"):
+        return "postgresql" + separator + rest
+    return url
+
+
+def connect(
+    url: str, *, lock: timedelta = LOCK_TIMEOUT, statement: timedelta = STATEMENT_TIMEOUT
+) -> psycopg.Connection:
+    """Open a connection in autocommit mode whose every wait is bounded.
+
+    Raises `LedgerUnavailable`; its text names the host and never the password.
+    """
+    options = (
+        f"-c lock_timeout={_ms(lock)} -c statement_timeout={_ms(statement)}"
+        " -c idle_in_transaction_session_timeout=5000 -c timezone=UTC"
+    )
+    try:
+        return psycopg.connect(
+            libpq_url(url),
+            autocommit=True,
+            connect_timeout=int(CONNECT_TIMEOUT.total_seconds()),
+            application_name="hookonce receiver",
+            options=options,
+            **_KEEPALIVE,
+        )
+    except psycopg.OperationalError as error:
+        raise LedgerUnavailable(f"PostgreSQL does not answer: {_first_line(error)}") from None
+
+
+def engine(url: str, *, name: str = "hookonce", **options: Any) -> Engine:  # noqa: ANN401  SQLAlchemy's own options
+    """Make a SQLAlchemy engine over psycopg for handlers and the command line (READ COMMITTED, UTC)."""
+    dsn = libpq_url(url)
+
+    def opened() -> psycopg.Connection:
+        return psycopg.connect(
+            dsn, connect_timeout=5, application_name=name, options="-c timezone=UTC", **_KEEPALIVE
+        )
+
+    return create_engine("postgresql+psycopg://", creator=opened, **options)
+
+
+def raw(connection: Connection) -> psycopg.Connection[Any]:
+    """Give the psycopg connection under a SQLAlchemy one."""
+    driver = connection.connection.driver_connection
+    if not isinstance(driver, psycopg.Connection):
+        raise TypeError("this engine was not made by receiver.database")
+    return driver
+
+
+def where_am_i(connection: psycopg.Connection) -> str | None:
+    """Name the database behind a connection: system identifier, database oid and timeline.
+
+    Two connections that say the same see the same commits. None where the server does not tell
+    (a standby, or a hosted service that forbids the functions): then nothing may be taken on trust.
+    """
+    try:
+        row = connection.execute(_WHERE_AM_I).fetchone()
+    except psycopg.Error:
+        if connection.closed:
+            raise
+        return None
+    return str(row[0]) if row else None
+
+
+_KEEPALIVE: dict[str, Any] = {
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+
+
+def _ms(span: timedelta) -> int:
+    return int(span / timedelta(milliseconds=1))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def set_lock_timeout(connection: psycopg.Connection, span: timedelta) -> None:
+    """Change how long this connection's statements wait for a lock."""
+    connection.execute(f"SET lock_timeout = {_ms(span)}".encode())

@@ -1,0 +1,58 @@
+"""The bell: RQ is the doorbell, the ledger is the queue.
+
+A job carries ids only, and its worker goes on with whatever else is due; so one ring is enough for any
+number of events. The bell is the queue's own length: no flag that could leak. A ring that is lost costs
+latency only, because the sweep finds what is due.
+
+Redis keys used here: RQ's own, under `rq:` (the queue is `rq:queue:hookonce`).
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import redis
+from redis.client import Pipeline
+from rq import Queue
+from rq.serializers import JSONSerializer
+
+QUEUE = "hookonce"
+FUNCTION = "jobs.perform"
+MOST_IDS = 100
+JOB_TIMEOUT = timedelta(hours=2)
+
+
+class Bell:
+    """Rings for RQ workers."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._queue = Queue(QUEUE, connection=client, serializer=JSONSerializer)
+        self._client = client
+
+    def listen(self, pipe: Pipeline) -> None:
+        """Queue the question `how many rings wait`; its answer is what `ring_if` wants."""
+        pipe.llen(self._queue.key)
+
+    def ring(self, ids: Sequence[int] = ()) -> None:
+        """Put one job in the queue, naming events that are due (or none: look for yourself).
+
+        Raises `redis.RedisError` or `OSError`.
+        """
+        self._queue.enqueue_call(
+            FUNCTION,
+            args=[list(ids[:MOST_IDS])],
+            timeout=int(JOB_TIMEOUT.total_seconds()),
+            result_ttl=0,
+            failure_ttl=3600,
+            description=FUNCTION,
+        )
+
+    def ring_if_quiet(self, below: int = 1) -> bool:
+        """Ring unless `below` rings or more wait already; tell whether it rang. Raises as `ring`."""
+        if self.waiting() >= below:
+            return False
+        self.ring()
+        return True
+
+    def waiting(self) -> int:
+        """Count the rings nobody has answered yet."""
+        return int(self._client.llen(self._queue.key))

@@ -1,0 +1,154 @@
+"""Takes deliveries in: verify, parse, then window, ledger and settle as one batch with whoever else came.
+
+*Answer 2xx only when the ledger holds the event.* The window makes that answer fast; it never makes it true.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from providers import Delivery, Event, Reason, Rejected, Reply
+from providers.kit.fingerprint import fingerprint
+from receiver.batch import Lane, Parcel
+from receiver.breaker import Breaker
+from receiver.committer import Committer, TooLate
+from receiver.database import LedgerUnavailable
+from receiver.handoff import Bell
+from receiver.ledger.store import NewEvent, Stored, Verdict
+from receiver.settings import Settings, Source
+from receiver.tally import Tally
+from receiver.window import Window, connect
+
+log = logging.getLogger(__name__)
+
+DEADLINE = timedelta(seconds=2)
+LONGEST_ID = 255
+LONGEST_LABEL = 255
+_MASK = "[secret]"
+_NEVER_KEPT = frozenset({"authorization", "proxy-authorization", "cookie"})
+_TEXT_REFUSES = {
+    0: "\N{REPLACEMENT CHARACTER}",
+    **dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a delivery: `reply` where the sender wants its own, and the events in order."""
+
+    events: Sequence[tuple[str, Verdict]] = field(default_factory=tuple)
+    reply: Reply | None = None
+
+    @property
+    def is_duplicate(self) -> bool:
+        """Whether every event was known before; False for a delivery of none."""
+        return bool(self.events) and all(v in {Verdict.DUPLICATE, Verdict.CONFLICT} for _, v in self.events)
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether an event came with another body than before."""
+        return any(verdict is Verdict.CONFLICT for _, verdict in self.events)
+
+
+class Intake:
+    """The receiving side of one process; everything it opens, it opens with the first delivery."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.breaker = Breaker()
+        client = connect(settings.redis_url)
+        window, bell = Window(client, self.breaker), Bell(client)
+        self.tally = Tally(settings.database_url)
+        self._committer: Committer[Parcel, list[Stored]] = Committer(
+            lambda: Lane(settings.database_url, window, bell)
+        )
+
+    def take(self, source: Source, delivery: Delivery) -> Outcome:
+        """Take one delivery in; when this returns events, the ledger holds them.
+
+        Raises `Rejected` (not authentic or not readable; noted) and `LedgerUnavailable` (try again).
+        """
+        try:
+            probe = self._probe(source, delivery)
+            if probe is not None:
+                return Outcome(reply=probe)
+            events = self._authenticate(source, delivery)
+        except Rejected as error:
+            self.tally.rejected(
+                source.name, error.reason, error.detail, kept_headers(delivery.headers, source), delivery.body
+            )
+            raise
+        return self._store(source, delivery, events)
+
+    def _probe(self, source: Source, delivery: Delivery) -> Reply | None:
+        handshake = source.provider.handshake
+        return handshake(delivery, source.secrets) if handshake else None
+
+    def _authenticate(self, source: Source, delivery: Delivery) -> list[Event]:
+        if not source.secrets:
+            raise Rejected(Reason.NO_SECRET, f"source '{source.name}' has no signing secret")
+        source.provider.verify(delivery, source.secrets, datetime.now(UTC))
+        return source.provider.events(delivery)
+
+    def _store(self, source: Source, delivery: Delivery, events: Sequence[Event]) -> Outcome:
+        if not events:
+            return Outcome()
+        headers = json.dumps(kept_headers(delivery.headers, source))
+        parcel = Parcel([_new_event(source, delivery, event, headers) for event in events], source.window)
+        try:
+            rows = self._committer.submit(parcel, DEADLINE)
+        except TooLate:
+            raise LedgerUnavailable("the ledger did not answer in time") from None
+        for new, row in zip(parcel.events, rows, strict=True):
+            if row.verdict in {Verdict.DUPLICATE, Verdict.CONFLICT}:
+                self.tally.redelivered(source.name, new.event_id)
+            if row.verdict is Verdict.CONFLICT:
+                log.warning("conflict", extra={"source": source.name, "event": row.id})
+        return Outcome([(event.id, row.verdict) for event, row in zip(events, rows, strict=True)])
+
+
+def kept_headers(headers: Mapping[str, str], source: Source) -> dict[str, str]:
+    """Copy headers for keeping, with credentials and anything that holds a secret of the source masked."""
+    return {
+        name: _MASK if name in _NEVER_KEPT or any(s in value for s in source.secrets) else value
+        for name, value in headers.items()
+    }
+
+
+def ledger_id(event_id: str) -> str:
+    """Give the id as the ledger keeps it: itself, or its SHA-256 where it is too long or no PostgreSQL text.
+
+    Different ids stay different, the same id stays the same.
+    """
+    encoded = event_id.encode("utf-8", "surrogatepass")
+    if len(encoded) <= LONGEST_ID and event_id.translate(_TEXT_REFUSES) == event_id:
+        return event_id
+    return "sha256:" + hashlib.sha256(encoded).hexdigest()
+
+
+def _label(value: str) -> str:
+    """Make a sender's text fit a text column: no NUL, no lone surrogate, a bounded length."""
+    return value[:LONGEST_LABEL].translate(_TEXT_REFUSES)
+
+
+def _new_event(source: Source, delivery: Delivery, event: Event, headers: str) -> NewEvent:
+    provider = source.provider
+    body = delivery.body if event.raw is None else event.raw
+    return NewEvent(
+        source=source.name,
+        provider=provider.name,
+        event_id=ledger_id(event.id),
+        type=_label(event.type),
+        account=None if event.account is None else _label(event.account),
+        fingerprint=fingerprint(body, provider.volatile),
+        id_is_signed=provider.id_is_signed,
+        occurred_at=event.occurred_at if event.occurred_at and event.occurred_at.tzinfo else None,
+        url=_label(delivery.url),
+        headers=headers,
+        body=body,
+        is_element=event.raw is not None,
+        is_readable=event.type != "unreadable",
+        hold_repeats=source.repeats == "hold",
+    )

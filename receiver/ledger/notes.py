@@ -1,0 +1,65 @@
+"""Writes what the receiver tallied: rejected deliveries (bounded) and redeliveries."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import psycopg
+
+KEPT = 10_000
+"""Rejected deliveries that stay, whatever is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A refused delivery as it is kept: headers (JSON) without secrets, the first bytes of the body."""
+
+    at: datetime
+    source: str
+    reason: str
+    detail: str
+    headers: str
+    body_prefix: bytes
+
+
+_ADD_SAMPLE = """
+INSERT INTO rejected (rejected_at, source, reason, detail, headers, body_prefix)
+VALUES (%s, %s, %s, %s, %s::json, %s)
+"""
+
+_TRIM = "DELETE FROM rejected WHERE id <= (SELECT max(id) FROM rejected) - %s"
+
+_COUNT = """
+INSERT INTO rejections (source, reason, count)
+SELECT * FROM unnest(%s::text[], %s::text[], %s::bigint[]) AS t (source, reason, count) ORDER BY 1, 2
+ON CONFLICT (source, reason) DO UPDATE SET count = rejections.count + excluded.count
+"""
+
+_REDELIVERED = """
+WITH seen AS (
+    SELECT e.id, t.n
+    FROM unnest(%s::text[], %s::text[], %s::int[]) AS t (source, event_id, n)
+         JOIN events e USING (source, event_id)
+    ORDER BY e.id FOR UPDATE OF e
+)
+UPDATE events SET deliveries = deliveries + seen.n FROM seen WHERE events.id = seen.id
+"""
+
+
+def add_rejections(
+    connection: psycopg.Connection, samples: Sequence[Rejection], counts: Mapping[tuple[str, str], int]
+) -> None:
+    """Keep samples, trim the log to `KEPT`, and add to the counts by (source, reason)."""
+    with connection.transaction(), connection.cursor() as cursor:
+        cursor.executemany(
+            _ADD_SAMPLE, [(s.at, s.source, s.reason, s.detail, s.headers, s.body_prefix) for s in samples]
+        )
+        cursor.execute(_TRIM, [KEPT])
+        labels = list(counts)
+        cursor.execute(_COUNT, [[k[0] for k in labels], [k[1] for k in labels], [counts[k] for k in labels]])
+
+
+def add_redeliveries(connection: psycopg.Connection, counts: Mapping[tuple[str, str], int]) -> None:
+    """Add to `deliveries` of events the ledger holds; keys it does not hold are ignored."""
+    keys = list(counts)
+    connection.execute(_REDELIVERED, [[k[0] for k in keys], [k[1] for k in keys], [counts[k] for k in keys]])

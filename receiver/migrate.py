@@ -1,0 +1,71 @@
+"""Brings the database to the schema this code was written for, under an advisory lock."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, text
+
+from receiver import database, schema
+from receiver.ledger import upkeep
+
+_LOCK = 0x686F6F6B6F6E6365  # "hookonce" in ASCII: one upgrade at a time per database
+
+
+class SchemaBehind(Exception):  # noqa: N818  a state of the world that one command mends
+    """The database lacks migrations that this code needs."""
+
+
+def upgrade(url: str) -> str:
+    """Run the missing migrations and make the partitions of the coming days; say the revision reached.
+
+    Safe to run from several machines at once: the second waits for the first and finds nothing to do.
+    """
+    engine = database.engine(url, name="hookonce migrate")
+    try:
+        with engine.connect() as connection:
+            connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
+            connection.commit()
+            try:
+                _run_migrations(connection)
+                upkeep.create_partitions(database.raw(connection))
+                connection.commit()
+            finally:
+                connection.rollback()
+                connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
+                connection.commit()
+            return current(connection) or "none"
+    finally:
+        engine.dispose()
+
+
+def current(connection: Connection) -> str | None:
+    """Tell the revision the database is at; None before the first migration."""
+    context = MigrationContext.configure(connection, opts={"version_table": "hookonce_version"})
+    return context.get_current_revision()
+
+
+def require_current(url: str) -> None:
+    """Raise `SchemaBehind` unless the database has at least this code's schema.
+
+    A newer schema is accepted: migrations only add what older code can ignore.
+    """
+    engine = database.engine(url, name="hookonce migrate")
+    try:
+        with engine.connect() as connection:
+            revision = current(connection)
+    finally:
+        engine.dispose()
+    if revision is None or revision < schema.REVISION:
+        raise SchemaBehind(
+            f"the database schema is at {revision or 'nothing'}, this version needs {schema.REVISION}; "
+            "run `hookonce db upgrade`"
+        )
+
+
+def _run_migrations(connection: Connection) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

@@ -1,0 +1,1 @@
+"""Alembic revisions, shipped inside the package; `hookonce db upgrade` runs them."""

@@ -1,0 +1,154 @@
+"""The tables, as SQLAlchemy Core knows them; the migrations in `receiver/migrations` create them.
+
+`events` is the ledger: slim, long-lived and unpartitioned, because its unique key is what makes a
+duplicate impossible. `bodies` is wide and partitioned by day, so that old days are dropped whole.
+Ids are compared by bytes (`COLLATE "C"`): two ids are the same event only if they are the same bytes.
+"""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    text,
+)
+from sqlalchemy.schema import ForeignKey
+
+REVISION = "0001"
+"""The migration this code was written for; `serve` and `worker` refuse an older schema."""
+
+metadata = MetaData()
+
+_bytewise = Text(collation="C")
+_moment = DateTime(timezone=True)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("source", _bytewise, nullable=False),
+    Column("provider", Text, nullable=False),
+    Column("event_id", _bytewise, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("account", Text),
+    Column("fingerprint", LargeBinary, nullable=False),
+    Column("id_is_signed", Boolean, nullable=False),
+    Column("repeat_of", BigInteger),
+    Column("status", Text, nullable=False),
+    Column("due_at", _moment),
+    Column("received_at", _moment, nullable=False, server_default=text("now()")),
+    Column("occurred_at", _moment),
+    Column("deliveries", Integer, nullable=False, server_default=text("1")),
+    UniqueConstraint("source", "event_id", name="events_source_event_id_key"),
+    Index("events_due", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    Index("events_repeat", "source", "fingerprint", postgresql_where=text("NOT id_is_signed")),
+    Index("events_attention", "status", "id", postgresql_where=text("status IN ('waiting', 'dead', 'held')")),
+)
+
+bodies = Table(
+    "bodies",
+    metadata,
+    Column("event", BigInteger, nullable=False),
+    Column("received_at", _moment, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("headers", JSON, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("is_element", Boolean, nullable=False),
+    PrimaryKeyConstraint("event", "received_at", name="bodies_pkey"),
+    postgresql_partition_by="RANGE (received_at)",
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("event", BigInteger, ForeignKey("events.id", ondelete="CASCADE"), nullable=False),
+    Column("handler", _bytewise, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("cycle", Integer, nullable=False, server_default=text("1")),
+    Column("due_at", _moment),
+    Column("token", Uuid),
+    Column("lease_until", _moment),
+    Column("result", JSON),
+    Column("started_at", _moment),
+    Column("finished_at", _moment),
+    PrimaryKeyConstraint("event", "handler", name="runs_pkey"),
+)
+
+failures = Table(
+    "failures",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("event", BigInteger, ForeignKey("events.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("handler", _bytewise, nullable=False),
+    Column("cycle", Integer, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("failed_at", _moment, nullable=False, server_default=text("now()")),
+    Column("error", Text, nullable=False),
+)
+
+conflicts = Table(
+    "conflicts",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("event", BigInteger, ForeignKey("events.id", ondelete="CASCADE"), nullable=False),
+    Column("fingerprint", LargeBinary, nullable=False),
+    Column("first_at", _moment, nullable=False, server_default=text("now()")),
+    Column("last_at", _moment, nullable=False, server_default=text("now()")),
+    Column("deliveries", Integer, nullable=False, server_default=text("1")),
+    Column("headers", JSON, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    UniqueConstraint("event", "fingerprint", name="conflicts_event_fingerprint_key"),
+)
+
+rejected = Table(
+    "rejected",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("rejected_at", _moment, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("headers", JSON, nullable=False),
+    Column("body_prefix", LargeBinary, nullable=False),
+)
+
+rejections = Table(
+    "rejections",
+    metadata,
+    Column("source", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("count", BigInteger, nullable=False),
+    PrimaryKeyConstraint("source", "reason", name="rejections_pkey"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("at", _moment, nullable=False, server_default=text("now()")),
+    Column("who", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("detail", JSON, nullable=False),
+)
+
+pauses = Table(
+    "pauses",
+    metadata,
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("since", _moment, nullable=False, server_default=text("now()")),
+    PrimaryKeyConstraint("kind", "name", name="pauses_pkey"),
+)

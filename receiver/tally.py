@@ -1,0 +1,92 @@
+"""Best-effort bookkeeping off the hot path: rejected deliveries, and redeliveries that cost no insert.
+
+Nothing here decides anything, so it may be lost with the process. What a process notes is bounded and
+written by one background thread in one transaction: at once after a quiet spell, then at most every
+`PAUSE`. A flood of forged deliveries is counted in full and kept as samples; `KEPT` rows stay in all.
+"""
+
+import json
+import logging
+import threading
+from collections import Counter, deque
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+
+from receiver import database
+from receiver.ledger import notes
+from receiver.ledger.notes import Rejection
+
+log = logging.getLogger(__name__)
+
+PAUSE = timedelta(seconds=0.5)
+SAMPLES = 50
+"""Rejected deliveries written per turn at most; the rest is only counted."""
+BODY_PREFIX = 1024
+
+
+class Tally:
+    """Collects what requests note and writes it in the background."""
+
+    def __init__(self, database_url: str) -> None:
+        self._url = database_url
+        self._lock = threading.Lock()
+        self._due = threading.Event()
+        self._samples: deque[Rejection] = deque(maxlen=SAMPLES)
+        self._rejections: Counter[tuple[str, str]] = Counter()
+        self._redeliveries: Counter[tuple[str, str]] = Counter()
+        self._started = False
+
+    def rejected(
+        self, source: str, reason: str, detail: str, headers: Mapping[str, str], body: bytes
+    ) -> None:
+        """Note a refused delivery; an unknown source's name is the sender's text and is not kept as a label."""
+        with self._lock:
+            self._rejections[source, reason] += 1
+            if len(self._samples) < SAMPLES:
+                kept = json.dumps(dict(headers))
+                self._samples.append(
+                    Rejection(datetime.now(UTC), source, reason, detail, kept, body[:BODY_PREFIX])
+                )
+        self._wake()
+
+    def redelivered(self, source: str, event_id: str) -> None:
+        """Note that an event the ledger holds came again."""
+        with self._lock:
+            self._redeliveries[source, event_id] += 1
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self._started:
+            with self._lock:
+                if not self._started:
+                    self._started = True
+                    threading.Thread(target=self._run, daemon=True, name="hookonce-tally").start()
+        self._due.set()
+
+    def _run(self) -> None:
+        pause = threading.Event()
+        connection: psycopg.Connection | None = None
+        while True:
+            self._due.wait()
+            self._due.clear()
+            try:
+                connection = connection or database.connect(self._url)
+                self._write(connection)
+            except (psycopg.Error, database.LedgerUnavailable) as error:
+                log.warning("some rejections and redeliveries were not counted: %s", type(error).__name__)
+                if connection is not None:
+                    connection.close()
+                connection = None
+            pause.wait(PAUSE.total_seconds())
+
+    def _write(self, connection: psycopg.Connection) -> None:
+        with self._lock:
+            samples, self._samples = list(self._samples), deque(maxlen=SAMPLES)
+            rejections, self._rejections = self._rejections, Counter()
+            redeliveries, self._redeliveries = self._redeliveries, Counter()
+        if samples or rejections:
+            notes.add_rejections(connection, samples, rejections)
+        if redeliveries:
+            notes.add_redeliveries(connection, redeliveries)
