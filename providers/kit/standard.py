@@ -94,7 +94,12 @@ class StandardWebhooks:
     def _keys(self, secrets: Sequence[str]) -> tuple[list[bytes], list[Ed25519PublicKey]]:
         public = [key for secret in secrets if (key := _public_or_none(secret))]
         shared = [secret for secret in secrets if not secret.startswith((_PUBLIC, _PRIVATE))]
-        return (keys_of(shared, self.secret) if shared or not public else []), public
+        try:
+            return keys_of(shared, self.secret), public
+        except Rejected:
+            if not public:
+                raise
+            return [], public
 
     def _vendor(self, delivery: Delivery) -> str:
         name, _ = header_of(delivery.headers, tuple(f"{vendor}-signature" for vendor in self.vendors))

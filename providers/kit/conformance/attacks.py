@@ -1,0 +1,106 @@
+"""What others may try, and how a provider must answer."""
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+
+from providers import Reason
+from providers.kit.conformance.cases import Case, expect, other, refusal
+
+_ZERO = chr(0)
+"""HMAC fills keys up with zeros: what this signs is what an attacker sends who counts on an empty key."""
+_YEARS = timedelta(days=3650)
+_MARGIN = timedelta(seconds=2)
+
+
+def check_changed_body(case: Case) -> None:
+    """No byte of the body can be changed, added or taken away, nor its JSON written anew."""
+    if not case.is_genuine or case.provider.body_is_unsigned:
+        return
+    body = case.delivery.body
+    for at in range(len(body)):
+        changed = body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]
+        expect(_is_refused(case, changed), f"accepted with byte {at} of the body changed")
+    for changed, how in ((body + b" ", "a space added"), (body[:-1], "its end cut off"), (b"", "no body")):
+        expect(changed == body or _is_refused(case, changed), f"accepted with {how}")
+    try:
+        rewritten = json.dumps(json.loads(body), indent=1).encode()
+    except ValueError:
+        return
+    expect(_is_refused(case, rewritten), "accepted with the JSON written anew: the raw body must be verified")
+
+
+def _is_refused(case: Case, body: bytes) -> bool:
+    return case.verdict(replace(case.delivery, body=body)) is not None
+
+
+def check_changed_signature(case: Case) -> None:
+    """Of the headers that decide, no character can be changed."""
+    if not case.is_genuine:
+        return
+    signed = case.signed()
+    for name, value in signed.headers.items():
+        without = {key: text for key, text in signed.headers.items() if key != name}
+        if case.verdict(replace(signed, headers=without)) is None:
+            continue
+        for at, character in enumerate(value):
+            changed = value[:at] + ("1" if character == "0" else "0") + value[at + 1 :]
+            verdict = case.verdict(replace(signed, headers={**signed.headers, name: changed}))
+            expect(verdict is not None, f"accepted with character {at} of header {name} changed")
+
+
+def check_wrong_secret(case: Case) -> None:
+    """Another secret is `bad_signature`, however old the delivery claims to be."""
+    if not case.is_genuine:
+        return
+    wrong = other(case.secret)
+    verdict = case.verdict(case.delivery, [wrong])
+    expect(verdict == Reason.BAD_SIGNATURE, f"with another secret the verdict was {verdict}")
+    forged = case.signed(secret=wrong, at=case.now - _YEARS)
+    verdict = case.verdict(forged)
+    expect(
+        verdict == Reason.BAD_SIGNATURE,
+        f"a forged delivery of long ago was {verdict}, expected bad_signature",
+    )
+
+
+def check_empty_secrets(case: Case) -> None:
+    """No secret, or a blank one, is `no_secret` and opens nothing."""
+    deliveries = [case.delivery]
+    with suppress(ValueError):
+        deliveries.append(case.signed(secret=_ZERO))
+    for delivery in deliveries:
+        for secrets in ([], [""], ["", " "]):
+            verdict = case.verdict(delivery, secrets)
+            expect(verdict == Reason.NO_SECRET, f"with secrets {secrets} the verdict was {verdict}")
+
+
+def check_missing_headers(case: Case) -> None:
+    """Without headers a delivery is `missing_header`; one header less raises nothing but Rejected."""
+    if not case.is_genuine:
+        return
+    signed = case.signed()
+    if set(signed.headers) - {"content-type"}:
+        verdict = case.verdict(replace(signed, headers={}))
+        expect(verdict == Reason.MISSING_HEADER, f"without any header the verdict was {verdict}")
+    for name in case.delivery.headers:
+        rest = {key: value for key, value in case.delivery.headers.items() if key != name}
+        delivery = replace(case.delivery, headers=rest)
+        case.verdict(delivery)
+        refusal(lambda delivery=delivery: case.provider.events(delivery))  # type: ignore[misc]
+
+
+def check_time(case: Case) -> None:
+    """A signed time may be off by the tolerance, in both directions alike, and no more."""
+    tolerance = case.provider.tolerance
+    if tolerance is None or not case.is_genuine:
+        return
+    signed = case.signed()
+    for away in (tolerance + _MARGIN, -tolerance - _MARGIN, _YEARS, -_YEARS):
+        for delivery in (signed, case.delivery) if abs(away) == _YEARS else (signed,):
+            verdict = case.verdict(delivery, at=case.now + away)
+            expect(verdict == Reason.STALE, f"{away} away from the signed time the verdict was {verdict}")
+    for away in (tolerance - _MARGIN, -tolerance + _MARGIN):
+        verdict = case.verdict(signed, at=case.now + away)
+        expect(verdict is None, f"within the tolerance ({away}) the verdict was {verdict}")

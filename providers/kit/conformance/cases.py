@@ -1,0 +1,126 @@
+"""Captured deliveries as JSON files, and the questions that checks put to a provider.
+
+{"secret": …, "headers": {…}, "body": "…" or "body_b64": "…", "verify_at": Unix seconds,
+ "expected_event_id": id, list of ids, or null for a derived one, "expected_event_type": likewise,
+ "method": "POST", "url": …, "expected_tenant": …, "options": the source's,
+ "expected_response": {"status": 200, "json" or "body": …} for a probe of the URL,
+ "expected_reason": "bad_signature" for a delivery that must be refused}
+"""
+
+import json
+from base64 import b64decode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from providers import Delivery, KeyNeeded, Reason, Rejected
+from providers.kit.provider import Provider
+from providers.kit.registry import load
+
+
+@dataclass(frozen=True)
+class Case:
+    """One captured delivery, the provider it is for, and what should come of it.
+
+    ids, types, accounts: what the events should have, None where nothing is expected
+    reply: what the handshake should answer; reason: why the delivery should be refused
+    """
+
+    name: str
+    provider: Provider
+    secret: str
+    delivery: Delivery
+    now: datetime
+    ids: list[str] | None = None
+    types: list[str] | None = None
+    accounts: list[str] | None = None
+    reply: dict[str, Any] | None = None
+    reason: Reason | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_genuine(self) -> bool:
+        """Whether the delivery should be accepted as one or more events."""
+        return self.reason is None and self.reply is None
+
+    def signed(
+        self, body: bytes | None = None, secret: str | None = None, at: datetime | None = None
+    ) -> Delivery:
+        """A delivery of `body` (the case's own) as the provider itself would sign it."""
+        body = self.delivery.body if body is None else body
+        url, method = self.delivery.url, self.delivery.method
+        headers = self.provider.sign(body, secret or self.secret, at or self.now, url=url, method=method)
+        kept = {key: value for key, value in self.delivery.headers.items() if key == "content-type"}
+        return replace(self.delivery, headers={**headers, **kept}, body=body)
+
+    def verdict(
+        self, delivery: Delivery, secrets: Sequence[str] | None = None, at: datetime | None = None
+    ) -> Reason | None:
+        """Why `delivery` is refused, None if accepted. Raises: AssertionError for any other exception."""
+        known = [self.secret] if secrets is None else secrets
+        return refusal(lambda: self.provider.verify(delivery, known, at or self.now))
+
+
+def refusal(call: Callable[[], object]) -> Reason | None:
+    """The reason with which `call` raises Rejected, None if it raises nothing (or asks for a key).
+
+    Raises: AssertionError for any other exception.
+    """
+    try:
+        call()
+    except Rejected as error:
+        return error.reason
+    except KeyNeeded:
+        return None
+    except AssertionError:
+        raise
+    except Exception as error:
+        raise AssertionError(
+            f"only Rejected may leave a provider, this was {type(error).__name__}"
+        ) from error
+    return None
+
+
+def expect(ok: object, complaint: str) -> None:
+    """Raises: AssertionError with `complaint` unless `ok`."""
+    if not ok:
+        raise AssertionError(complaint)
+
+
+def other(secret: str) -> str:
+    """A secret of the same form that is not `secret`: one character in its middle is another."""
+    middle = len(secret) // 2 + 2
+    replacement = "B" if secret[middle - 1 : middle].upper() == "A" else "A"
+    return secret[: middle - 1] + replacement + secret[middle:]
+
+
+def cases(folder: str | Path, name: str = "", places: Sequence[str] = ()) -> list[Case]:
+    """The cases in the JSON files of `folder`, for the provider `name` (the folder's name unless given)."""
+    path = Path(folder)
+    return [_case(file, name or path.name, places) for file in sorted(path.glob("*.json"))]
+
+
+def _case(file: Path, name: str, places: Sequence[str]) -> Case:
+    said = json.loads(file.read_text(encoding="utf-8"))
+    body = b64decode(said["body_b64"]) if said.get("body_b64") else said["body"].encode()
+    headers = {key.lower(): value for key, value in said["headers"].items()}
+    return Case(
+        name=f"{file.parent.name}/{file.stem}",
+        provider=load(name, places, said.get("options")),
+        secret=said["secret"],
+        delivery=Delivery(said.get("method") or "POST", said.get("url") or "", headers, body),
+        now=datetime.fromtimestamp(said.get("verify_at") or 1767225600, UTC),
+        ids=_list(said.get("expected_event_id")),
+        types=_list(said.get("expected_event_type")),
+        accounts=_list(said.get("expected_tenant")),
+        reply=said.get("expected_response"),
+        reason=Reason(said["expected_reason"]) if "expected_reason" in said else None,
+    )
+
+
+def _list(value: Any) -> list[str] | None:  # noqa: ANN401  a text, a list of them, or nothing
+    return [value] if isinstance(value, str) else value

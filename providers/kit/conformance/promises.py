@@ -1,0 +1,128 @@
+"""What a provider does for deliveries that are what they seem, and what it says about others."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from providers import Delivery, Event, Reason, Rejected
+from providers.kit.conformance.cases import Case, expect, other
+
+_LONG: Final = 16
+"""Header values shorter than this (a topic, a version) are not taken for signatures."""
+
+
+def check_genuine(case: Case) -> None:
+    """A genuine delivery is accepted, and its events are the expected ones, each time alike."""
+    if not case.is_genuine:
+        return
+    reason = case.verdict(case.delivery)
+    expect(reason is None, f"a genuine delivery was refused as {reason}")
+    events = case.provider.events(case.delivery)
+    expect(
+        events == case.provider.events(case.delivery), "the same delivery gave other events the second time"
+    )
+    for event in events:
+        _expect_form(event)
+    for want, have, what in (
+        (case.ids, [event.id for event in events], "ids"),
+        (case.types, [event.type for event in events], "types"),
+        (case.accounts, [event.account for event in events][:1], "account"),
+    ):
+        expect(want is None or want == have, f"the events' {what} are {have}, expected {want}")
+
+
+def check_refused(case: Case) -> None:
+    """A delivery that was captured to be refused is refused, with its reason."""
+    if case.reason is None:
+        return
+    reason = case.verdict(case.delivery)
+    try:
+        if reason is None:
+            case.provider.events(case.delivery)
+    except Rejected as error:
+        reason = error.reason
+    expect(reason == case.reason, f"refused as {reason}, expected {case.reason}")
+
+
+def check_rotation(case: Case) -> None:
+    """Any of several secrets opens, wherever it stands in the list."""
+    if not case.is_genuine:
+        return
+    wrong = other(case.secret)
+    for secrets in ([case.secret, wrong], [wrong, case.secret], [wrong, "", wrong, case.secret]):
+        reason = case.verdict(case.delivery, secrets)
+        where = secrets.index(case.secret)
+        expect(
+            reason is None, f"refused as {reason} with the right secret at place {where} of {len(secrets)}"
+        )
+
+
+def check_signing(case: Case) -> None:
+    """What `sign` makes is accepted, depends on nothing but its arguments, and carries the ids it was told."""
+    if not case.is_genuine:
+        return
+    expect(case.signed() == case.signed(), "sign() gave other headers the second time")
+    for name, value in case.signed().headers.items():
+        expect(
+            name == name.lower() and isinstance(value, str), f"header {name!r} is not lower case with text"
+        )
+    for body in (case.delivery.body, b'{ "id" : "a",\n "type" : "b.c" }'):
+        reason = case.verdict(case.signed(body))
+        expect(reason is None, f"a delivery of sign() was refused as {reason}")
+    if case.provider.sample:
+        ids = [_sample_id(case, number) for number in ("evt_1", "evt_1", "evt_2")]
+        expect(ids[0] == ids[1] != ids[2], f"samples signed as evt_1, evt_1, evt_2 gave the event ids {ids}")
+
+
+def check_silence(case: Case) -> None:
+    """No message holds a secret, a signature that would be right, or the body."""
+    body = case.delivery.body.decode("latin-1")
+    secrets = [case.secret, case.secret.partition("_")[2]]
+    values = case.signed().headers.values() if case.is_genuine else []
+    right = [value for value in values if len(value) >= _LONG]
+    candidates = (*secrets, *right, *_tails(right), body)
+    hidden = [text for text in candidates if len(text) > 3]  # noqa: PLR2004
+    for said in _messages(case):
+        for text in hidden:
+            expect(text not in said, "a message holds the secret, the right signature, or the body")
+    expect(case.secret not in repr(case.provider), "repr(provider) holds the secret")
+
+
+def _tails(values: list[str]) -> Iterator[str]:
+    """Signatures without what stands before them, `sha256=` or `v1,`."""
+    for value in values:
+        yield from (part for mark in ("=", ",", " ") for part in value.split(mark) if len(part) >= _LONG)
+
+
+def _messages(case: Case) -> Iterator[str]:
+    """All that the provider says about spoilt versions of the delivery."""
+    spoilt = [replace(case.delivery, headers={}), replace(case.delivery, body=case.delivery.body + b" ")]
+    for name in case.delivery.headers:
+        headers = [{**case.delivery.headers, name: value} for value in ("", "x", "sha256=00", "t=1,v1=00")]
+        spoilt.extend(replace(case.delivery, headers=changed) for changed in headers)
+    for delivery in (case.delivery, *spoilt):
+        for secrets in ([case.secret], [other(case.secret)], []):
+            yield from _said(case, delivery, secrets)
+
+
+def _said(case: Case, delivery: Delivery, secrets: list[str]) -> Iterator[str]:
+    try:
+        case.provider.verify(delivery, secrets, case.now)
+        case.provider.events(delivery)
+    except Rejected as error:
+        expect(isinstance(error.reason, Reason), f"{error.reason!r} is not a Reason")
+        yield from (str(error), repr(error), str(error.detail), str(error.__cause__))
+
+
+def _sample_id(case: Case, event_id: str) -> str:
+    body = case.provider.sample(event_id, "sample.type") if case.provider.sample else b""
+    headers = case.provider.sign(body, case.secret, case.now, event_id=event_id, url=case.delivery.url)
+    delivery = Delivery("POST", case.delivery.url, headers, body)
+    expect(case.verdict(delivery) is None, "a signed sample was refused")
+    return case.provider.events(delivery)[0].id
+
+
+def _expect_form(event: Event) -> None:
+    expect(isinstance(event.id, str) and event.id, f"an event's id is {event.id!r}, expected a text")
+    expect(isinstance(event.type, str) and event.type, f"an event's type is {event.type!r}, expected a text")
+    expect(event.occurred_at is None or event.occurred_at.tzinfo, "occurred_at is without a time zone")
