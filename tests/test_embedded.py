@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import psycopg
@@ -21,18 +22,17 @@ from receiver.spawn import Account
 ROOT = Path(__file__).parents[1]
 AS_ROOT = os.geteuid() == 0
 HOLDER = """
-import json, sys
+import json, os, psycopg, sys
 from pathlib import Path
-from receiver.embedded import Postgres, Valkey, servers
+from receiver.embedded import servers
 from receiver.embedded.process import children
 
 directory = Path(sys.argv[1])
 with servers(directory, durable=False) as found:
-    import psycopg
     with psycopg.connect(found.database_url) as connection:
-        connection.execute("CREATE TABLE IF NOT EXISTS kept ()")
+        connection.execute("CREATE TABLE " + sys.argv[2] + " ()")
         connection.commit()
-        pids = children(__import__("os").getpid())
+        pids = children(os.getpid())
         pids += [each for pid in pids for each in children(pid)]
         print(json.dumps(pids), flush=True)
         sys.stdin.read()
@@ -40,8 +40,25 @@ with servers(directory, durable=False) as found:
 
 
 @pytest.fixture
-def place(data_directory):
+def empty(data_directory):
     return data_directory
+
+
+@pytest.fixture(scope="module")
+def place():
+    """A directory that already has a cluster, for all tests: making one takes longer than all else."""
+    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-"))
+    directory.chmod(0o711)
+    Postgres.start(directory, durable=False).stop()
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def spoilt(place, empty):
+    """A copy of that cluster, to be broken."""
+    subprocess.run(["/bin/cp", "-a", place / "postgres", empty], check=True)
+    return empty
 
 
 @pytest.fixture
@@ -71,16 +88,16 @@ def ask(url, query, *parameters):
         return cursor.fetchone()[0] if cursor.description else None
 
 
-def holder(directory, **options):
-    command = [sys.executable, "-c", HOLDER, str(directory)]
+def holder(directory, table, **options):
+    command = [sys.executable, "-c", HOLDER, str(directory), table]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     return subprocess.Popen(command, cwd=ROOT, **pipes, **options)
 
 
-def test_servers_are_running_inside_the_block_only(place):
-    with servers(place) as found:
-        state = (place / "servers.json").stat()
-        inside = running(place)
+def test_servers_are_running_inside_the_block_only(empty):
+    with servers(empty) as found:
+        state = (empty / "servers.json").stat()
+        inside = running(empty)
         facts = [
             ask(found.database_url, f"SHOW {name}") for name in ("fsync", "timezone", "listen_addresses")
         ]
@@ -89,42 +106,42 @@ def test_servers_are_running_inside_the_block_only(place):
             policy = client.config_get("maxmemory-policy")
 
     assert inside == found
-    assert running(place) is None
-    assert not (place / "servers.json").exists()
+    assert running(empty) is None
+    assert not (empty / "servers.json").exists()
     assert stat.S_IMODE(state.st_mode) == 0o600
     assert (facts, database) == (["on", "UTC", ""], "hookonce")
     assert policy == {"maxmemory-policy": "noeviction"}
 
 
 @pytest.mark.usefixtures("nothing_installed")
-def test_given_urls_are_taken_and_nothing_is_started(place):
-    with servers(place, database_url="postgresql://u:p@db/x", redis_url="redis://cache") as found:
-        assert running(place) == found
+def test_given_urls_are_taken_and_nothing_is_started(empty):
+    with servers(empty, database_url="postgresql://u:p@db/x", redis_url="redis://cache") as found:
+        assert running(empty) == found
         assert found.database_url == "postgresql://u:p@db/x"
 
-    assert sorted(path.name for path in place.iterdir()) == ["servers.lock"]
+    assert sorted(path.name for path in empty.iterdir()) == ["servers.lock"]
 
 
 @pytest.mark.parametrize(
     "content", ["", "{", "[]", '{"pid": 1}', '{"pid": 1, "started": "1", "sockets": []}']
 )
-def test_broken_or_stale_state_file_means_not_running(place, content):
-    (place / "servers.json").write_text(content)
+def test_broken_or_stale_state_file_means_not_running(empty, content):
+    (empty / "servers.json").write_text(content)
 
-    assert running(place) is None
+    assert running(empty) is None
 
 
-def test_state_file_of_a_live_process_without_servers_means_not_running(place):
-    with servers(place, database_url="x", redis_url="y"):
-        state = json.loads((place / "servers.json").read_text())
-        (place / "servers.json").write_text(json.dumps(state | {"sockets": [str(place / "gone")]}))
+def test_state_file_of_a_live_process_without_servers_means_not_running(empty):
+    with servers(empty, database_url="x", redis_url="y"):
+        state = json.loads((empty / "servers.json").read_text())
+        (empty / "servers.json").write_text(json.dumps(state | {"sockets": [str(empty / "gone")]}))
 
-        assert running(place) is None
+        assert running(empty) is None
 
 
 def test_data_outlives_stop_crash_and_stale_pid_file(start, place):
     first = start()
-    ask(first.url, "CREATE TABLE kept AS SELECT 42 AS answer")
+    ask(first.url, "CREATE TABLE outlived AS SELECT 42 AS answer")
     first.stop()
     second = start()
     second.kill(signal.SIGKILL)
@@ -137,28 +154,28 @@ def test_data_outlives_stop_crash_and_stale_pid_file(start, place):
         third = start()
 
         stranger.kill()
-    assert ask(third.url, "SELECT answer FROM kept") == 42
+    assert ask(third.url, "SELECT answer FROM outlived") == 42
 
 
 def test_restart_keeps_data_and_url(start):
     postgres = start()
-    ask(postgres.url, "CREATE TABLE kept AS SELECT 42 AS answer")
+    ask(postgres.url, "CREATE TABLE restarted AS SELECT 42 AS answer")
     url, pid = postgres.url, postgres.pid
 
     postgres.restart()
 
     assert postgres.pid != pid
-    assert ask(url, "SELECT answer FROM kept") == 42
+    assert ask(url, "SELECT answer FROM restarted") == 42
 
 
 def test_restart_after_a_crash_recovers(start):
     postgres = start()
-    ask(postgres.url, "CREATE TABLE kept AS SELECT 42 AS answer")
+    ask(postgres.url, "CREATE TABLE recovered AS SELECT 42 AS answer")
 
     postgres.kill(signal.SIGKILL)
     postgres.restart()
 
-    assert ask(postgres.url, "SELECT answer FROM kept") == 42
+    assert ask(postgres.url, "SELECT answer FROM recovered") == 42
 
 
 def test_second_start_in_a_directory_names_the_first(start, place):
@@ -168,8 +185,8 @@ def test_second_start_in_a_directory_names_the_first(start, place):
         start()
 
 
-def test_two_directories_do_not_collide(start, place):
-    first, second = start(place / "first"), start(place / "second")
+def test_two_directories_do_not_collide(start, empty):
+    first, second = start(empty / "first"), start(empty / "second")
 
     ask(first.url, "CREATE TABLE mine ()")
 
@@ -177,7 +194,7 @@ def test_two_directories_do_not_collide(start, place):
 
 
 def test_killed_parent_leaves_no_server_and_no_broken_data(start, place, await_end):
-    with holder(place) as parent:
+    with holder(place, "killed") as parent:
         pids = json.loads(parent.stdout.readline())
         assert running(place)
 
@@ -186,16 +203,16 @@ def test_killed_parent_leaves_no_server_and_no_broken_data(start, place, await_e
         await_end(parent.pid, *pids)
     assert len(pids) > 5
     assert running(place) is None
-    assert ask(start().url, "SELECT to_regclass('kept')::text") == "kept"
+    assert ask(start().url, "SELECT to_regclass('killed')::text") == "killed"
 
 
 def test_start_waits_for_the_servers_of_a_killed_parent(start, place):
-    with holder(place) as parent:
+    with holder(place, "waited") as parent:
         parent.stdout.readline()
         parent.kill()
         parent.wait()
 
-        assert ask(start().url, "SELECT to_regclass('kept')::text") == "kept"
+        assert ask(start().url, "SELECT to_regclass('waited')::text") == "waited"
 
 
 def test_frozen_server_does_not_answer_until_thawed(start):
@@ -225,10 +242,10 @@ def test_tcp_port_is_open_only_with_the_password(start):
         ask(f"postgresql://hookonce@127.0.0.1:{port}/hookonce", "SELECT 1")
 
 
-def test_valkey_restarts_empty_on_the_same_url(place):
+def test_valkey_restarts_empty_on_the_same_url(empty):
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    valkey = Valkey.start(place, databases=64, tcp_port=port)
+    valkey = Valkey.start(empty, databases=64, tcp_port=port)
     try:
         with redis.Redis.from_url(f"{valkey.url}?db=63") as client:
             client.set("key", "value")
@@ -246,25 +263,23 @@ def test_valkey_restarts_empty_on_the_same_url(place):
         valkey.stop()
 
 
-def test_failed_start_shows_the_end_of_the_log(start, place):
-    start().stop()
-    with (place / "postgres" / "data" / "postgresql.conf").open("a") as settings:
+def test_failed_start_shows_the_end_of_the_log(start, spoilt):
+    with (spoilt / "postgres" / "data" / "postgresql.conf").open("a") as settings:
         settings.write("nonsense = 1\n")
 
     with pytest.raises(EmbeddedError, match=r"(?s)postgres did not start .*postgres\.log.*nonsense"):
-        start()
+        start(spoilt)
 
 
-def test_cluster_of_another_version_is_refused(start, place):
-    start().stop()
-    (place / "postgres" / "data" / "PG_VERSION").write_text("13\n")
+def test_cluster_of_another_version_is_refused(start, spoilt):
+    (spoilt / "postgres" / "data" / "PG_VERSION").write_text("13\n")
 
     with pytest.raises(EmbeddedError, match=r"was made by PostgreSQL 13, but .* is 18.*start afresh"):
-        start()
+        start(spoilt)
 
 
-def test_path_too_long_for_a_socket_is_no_problem(place):
-    deep = place / ("d" * 60) / ("e e" * 20) / "%2F'\\"
+def test_path_too_long_for_a_socket_is_no_problem(empty):
+    deep = empty / ("d" * 60) / ("e e" * 20) / "%2F'\\"
 
     with servers(deep, durable=False) as found:
         assert ask(found.database_url, "SELECT 1") == 1
@@ -273,8 +288,8 @@ def test_path_too_long_for_a_socket_is_no_problem(place):
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root starts PostgreSQL as someone else")
-def test_data_goes_elsewhere_under_a_closed_parent(start, place):
-    closed = place / "closed"
+def test_data_goes_elsewhere_under_a_closed_parent(start, empty):
+    closed = empty / "closed"
     closed.mkdir(0o700)
 
     first = start(closed / "data")
@@ -286,49 +301,49 @@ def test_data_goes_elsewhere_under_a_closed_parent(start, place):
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root starts PostgreSQL as someone else")
-def test_link_to_vanished_data_is_made_anew(start, place):
-    (place / "postgres").symlink_to(place / "gone")
+def test_link_to_vanished_data_is_made_anew(start, empty):
+    (empty / "postgres").symlink_to(empty / "gone")
 
-    assert ask(start().url, "SELECT 1") == 1
-    assert not (place / "postgres").is_symlink()
+    assert ask(start(empty).url, "SELECT 1") == 1
+    assert not (empty / "postgres").is_symlink()
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root starts PostgreSQL as someone else")
-def test_wheel_under_a_closed_parent_is_copied_once(start, place, monkeypatch):
+def test_wheel_under_a_closed_parent_is_copied_once(start, empty, monkeypatch):
     wheel = importlib.util.find_spec(binaries.WHEEL).submodule_search_locations[0]
-    closed = place / "closed"
+    closed = empty / "closed"
     closed.mkdir(0o700)
     shutil.copytree(
-        wheel, closed / binaries.WHEEL, copy_function=os.link, ignore=shutil.ignore_patterns("include")
+        wheel, closed / binaries.WHEEL, copy_function=os.symlink, ignore=shutil.ignore_patterns("include")
     )
     for library in shutil.copytree(f"{wheel}.libs", closed / f"{binaries.WHEEL}.libs").iterdir():
         library.chmod(0o600)
     monkeypatch.setattr(binaries, "_wheel", lambda _: closed / binaries.WHEEL)
-    monkeypatch.setattr(binaries, "open_place", lambda _: place)
+    monkeypatch.setattr(binaries, "open_place", lambda _: empty)
 
     first, second = binaries.postgres(Account(65534, 65534)), binaries.postgres(Account(65534, 65534))
 
     assert first == second
-    assert first.is_relative_to(place)
+    assert first.is_relative_to(empty)
     assert not first.is_relative_to(closed)
-    assert ask(start(place / "data").url, "SELECT 1") == 1
+    assert ask(start().url, "SELECT 1") == 1
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root can become someone else")
-def test_ordinary_user_runs_both_servers(place, await_end):
+def test_ordinary_user_runs_both_servers(empty, await_end):
     nobody = pwd.getpwnam("nobody")
     account = Account(nobody.pw_uid, nobody.pw_gid)
     if not all(binaries.reachable(path, account) for path in (Path(sys.executable).resolve().parent, ROOT)):
         pytest.skip("no other user can reach this Python")
-    os.chown(place, *account)
+    os.chown(empty, *account)
 
-    with holder(place, user=account.uid, group=account.gid, extra_groups=[]) as parent:
+    with holder(empty, "any", user=account.uid, group=account.gid, extra_groups=[]) as parent:
         pids = json.loads(parent.stdout.readline())
         parent.stdin.close()
 
     await_end(*pids)
     assert parent.returncode == 0
-    assert (place / "postgres" / "data").owner() == "nobody"
+    assert (empty / "postgres" / "data").owner() == "nobody"
 
 
 @pytest.mark.parametrize(
@@ -367,10 +382,10 @@ def test_redis_server_on_the_path_is_found(monkeypatch):
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root starts PostgreSQL as someone else")
-def test_copy_is_never_kept_where_others_could_change_it(place, monkeypatch):
-    (place / "hookonce").mkdir()
-    (place / "hookonce").chmod(0o777)
-    monkeypatch.setattr(binaries, "Path", lambda _: place)
+def test_copy_is_never_kept_where_others_could_change_it(empty, monkeypatch):
+    (empty / "hookonce").mkdir()
+    (empty / "hookonce").chmod(0o777)
+    monkeypatch.setattr(binaries, "Path", lambda _: empty)
 
     with pytest.raises(EmbeddedError, match="no directory is open to the user that PostgreSQL runs as"):
         binaries.open_place(binaries.OTHERS)
