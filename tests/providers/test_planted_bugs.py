@@ -1,0 +1,359 @@
+"""Mistakes that providers have been found with; the shared contract must catch every one."""
+
+import hashlib
+import hmac
+import json
+import uuid
+from base64 import b64encode
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from providers import Reason, Rejected, Reply
+from providers.kit.conformance import CHECKS, cases
+
+HERE = Path(__file__).parent
+
+
+def refuse(reason, detail="no"):
+    raise Rejected(reason, detail)
+
+
+def stripe_parts(delivery):
+    pairs = [pair.split("=", 1) for pair in delivery.headers["stripe-signature"].split(",") if "=" in pair]
+    times = [value for key, value in pairs if key == "t"]
+    return times[0] if len(times) == 1 else "", [value for key, value in pairs if key == "v1"]
+
+
+def stripe_verify(delivery, secrets, now, body=None, **bugs):
+    """A hand-written Stripe verifier that is right, but for the bugs it is asked to have."""
+    secrets = [secret for secret in secrets if secret.strip()] or refuse(Reason.NO_SECRET)
+    if "stripe-signature" not in delivery.headers:
+        refuse(Reason.MISSING_HEADER)
+    t, given = stripe_parts(delivery)
+    if not (t.isascii() and t.isdigit() and len(t) < 12 and given):
+        refuse(Reason.BAD_HEADER)
+    length = bugs.get("compared", 64)
+    message = t.encode() + b"." + (delivery.body if body is None else body)
+    rights = [hmac.new(secret.encode(), message, hashlib.sha256).hexdigest() for secret in secrets]
+    if not any(
+        right[:length].encode() == text[:length].encode("utf-8", "surrogatepass")
+        for right in rights
+        for text in given[:16]
+    ):
+        refuse(Reason.BAD_SIGNATURE, bugs.get("detail", lambda *_: "no")(secrets, rights))
+    away = now.timestamp() - int(t)
+    if away > bugs.get("past", 300) or away < -bugs.get("future", 300):
+        refuse(Reason.STALE)
+
+
+def accepts_empty_secrets(delivery, secrets, now):
+    if any(secret.strip() for secret in secrets):
+        stripe_verify(delivery, secrets, now)
+
+
+def uses_the_empty_secret(delivery, secrets, now):
+    stripe_verify(delivery, [secret or "\0" for secret in secrets] or ["\0"], now)
+
+
+def compares_a_prefix(delivery, secrets, now):
+    stripe_verify(delivery, secrets, now, compared=40)
+
+
+def ignores_the_time(delivery, secrets, now):
+    stripe_verify(delivery, secrets, now, past=1e12, future=1e12)
+
+
+def lets_the_future_in(delivery, secrets, now):
+    stripe_verify(delivery, secrets, now, future=1e12)
+
+
+def tolerates_too_much(delivery, secrets, now):
+    stripe_verify(delivery, secrets, now, past=3600, future=3600)
+
+
+def tolerates_too_little(delivery, secrets, now):
+    stripe_verify(delivery, secrets, now, past=30, future=30)
+
+
+def verifies_json_written_anew(delivery, secrets, now):
+    body = json.dumps(json.loads(delivery.body), separators=(",", ":")).encode()
+    stripe_verify(delivery, secrets, now, body=body)
+
+
+def verifies_the_text_stripped(delivery, secrets, now):
+    stripe_verify(delivery, secrets, now, body=delivery.body.strip())
+
+
+def verifies_a_lossy_text(delivery, secrets, now):
+    stripe_verify(delivery, secrets, now, body=delivery.body.decode("ascii", "ignore").encode())
+
+
+def verifies_only_what_it_understands(delivery, secrets, now):
+    known = {bytes(c.delivery.body[:8]): c.delivery.body for c in cases(HERE / "stripe") if c.is_genuine}
+    stripe_verify(delivery, secrets, now, body=known.get(delivery.body[:8], delivery.body))
+
+
+def uses_only_the_first_secret(delivery, secrets, now):
+    stripe_verify(delivery, secrets[:1], now)
+
+
+def uses_only_the_last_secret(delivery, secrets, now):
+    stripe_verify(delivery, secrets[-1:], now)
+
+
+def looks_at_the_time_first(delivery, secrets, now):
+    if delivery.headers.get("stripe-signature", "").startswith("t=1"):
+        t = stripe_parts(delivery)[0]
+        if t.isdigit() and abs(now.timestamp() - int(t)) > 300:
+            refuse(Reason.STALE)
+    stripe_verify(delivery, secrets, now)
+
+
+def tells_the_secret(delivery, secrets, now):
+    stripe_verify(delivery, secrets, now, detail=lambda secrets, _: f"does not fit {secrets[0]}")
+
+
+def tells_the_right_signature(delivery, secrets, now):
+    stripe_verify(delivery, secrets, now, detail=lambda _, rights: f"expected {rights[0]}")
+
+
+def tells_the_body(delivery, secrets, now):
+    try:
+        stripe_verify(delivery, secrets, now)
+    except Rejected as error:
+        raise Rejected(error.reason, delivery.body.decode("latin-1")) from None
+
+
+def raises_keyerror_without_header(delivery, secrets, now):
+    delivery.headers["stripe-signature"]
+    stripe_verify(delivery, secrets, now)
+
+
+def raises_valueerror_on_junk(delivery, secrets, now):
+    int(stripe_parts(delivery)[0] if "stripe-signature" in delivery.headers else 0)
+    stripe_verify(delivery, secrets, now)
+
+
+def accepts_unsigned_deliveries(delivery, secrets, now):
+    if "stripe-signature" in delivery.headers or not secrets:
+        stripe_verify(delivery, secrets, now)
+
+
+def calls_everything_bad_signature(delivery, secrets, now):
+    try:
+        stripe_verify(delivery, secrets, now)
+    except Rejected:
+        raise Rejected(Reason.BAD_SIGNATURE, "no") from None
+
+
+def verifies_nothing(_, secrets, __):
+    if not any(secret.strip() for secret in secrets):
+        refuse(Reason.NO_SECRET)
+
+
+def takes_v0_for_v1(delivery, secrets, now):
+    value = delivery.headers.get("stripe-signature", "").replace("v0=", "v1=")
+    headers = {**delivery.headers, "stripe-signature": value} if value else {}
+    stripe_verify(replace(delivery, headers=headers), secrets, now)
+
+
+STRIPE_VERIFIERS = [
+    accepts_empty_secrets,
+    uses_the_empty_secret,
+    compares_a_prefix,
+    ignores_the_time,
+    lets_the_future_in,
+    tolerates_too_much,
+    tolerates_too_little,
+    verifies_json_written_anew,
+    verifies_the_text_stripped,
+    verifies_a_lossy_text,
+    verifies_only_what_it_understands,
+    uses_only_the_first_secret,
+    uses_only_the_last_secret,
+    looks_at_the_time_first,
+    tells_the_secret,
+    tells_the_right_signature,
+    tells_the_body,
+    raises_keyerror_without_header,
+    raises_valueerror_on_junk,
+    accepts_unsigned_deliveries,
+    calls_everything_bad_signature,
+    verifies_nothing,
+    takes_v0_for_v1,
+]
+
+
+def random_ids(case):
+    return lambda delivery: [replace(e, id=str(uuid.uuid4())) for e in case.provider.events(delivery)]
+
+
+def numeric_ids(case):
+    return lambda delivery: [replace(e, id=int(hashlib.sha256(delivery.body).hexdigest(), 16))
+                             for e in case.provider.events(delivery)]  # fmt: skip
+
+
+def naive_times(case):
+    return lambda delivery: [replace(e, occurred_at=datetime(2026, 1, 1))  # noqa: DTZ001  the bug
+                             for e in case.provider.events(delivery)]  # fmt: skip
+
+
+def no_events(_):
+    return lambda _: []
+
+
+def unchecked_json(case):
+    def events(delivery):
+        data = json.loads(delivery.body)
+        return [replace(e, type=data["type"]) for e in case.provider.events(delivery)]
+
+    return events
+
+
+def booleans_as_ids(case):
+    def events(delivery):
+        try:
+            return case.provider.events(delivery)
+        except Rejected:
+            return [replace(case.provider.events(case.delivery)[0], id=True)]
+
+    return events
+
+
+EVENT_READERS = [random_ids, numeric_ids, naive_times, no_events, unchecked_json, booleans_as_ids]
+
+
+def caught(mutants):
+    """The checks that complain about any of these cases."""
+    return {check.__name__ for case in mutants for check in CHECKS if complains(check, case)}
+
+
+def complains(check, case):
+    try:
+        check(case)
+    except AssertionError:
+        return True
+    return False
+
+
+def mutated(provider, **changes):
+    return [replace(case, provider=replace(case.provider, **changes)) for case in cases(HERE / provider)]
+
+
+def test_contract_accepts_the_verifier_without_bugs():
+    assert not caught(mutated("stripe", verify=stripe_verify))
+
+
+@pytest.mark.parametrize("bug", STRIPE_VERIFIERS, ids=lambda bug: bug.__name__)
+def test_contract_catches_a_verifier_that(bug):
+    assert caught(mutated("stripe", verify=bug))
+
+
+@pytest.mark.parametrize("bug", EVENT_READERS, ids=lambda bug: bug.__name__)
+def test_contract_catches_a_reader_with(bug):
+    mutants = [replace(c, provider=replace(c.provider, events=bug(c))) for c in cases(HERE / "stripe")]
+
+    assert caught(mutants)
+
+
+def test_contract_catches_github_accepting_sha1():
+    [genuine] = [case for case in cases(HERE / "github") if case.name.endswith("json") and case.is_genuine][
+        :1
+    ]
+
+    def verify(delivery, secrets, now):
+        given = delivery.headers.get("x-hub-signature", "").removeprefix("sha1=")
+        rights = [
+            hmac.new(secret.encode(), delivery.body, "sha1").hexdigest() for secret in secrets if secret
+        ]
+        if given.encode() not in [right.encode() for right in rights]:
+            genuine.provider.verify(delivery, secrets, now)
+
+    assert "check_refused" in caught(mutated("github", verify=verify))
+
+
+def test_contract_catches_base64_compared_after_lenient_decoding():
+    def verify(delivery, secrets, now):
+        del now
+        secrets = [secret for secret in secrets if secret.strip()] or refuse(Reason.NO_SECRET)
+        names = ("x-shopify-hmac-sha256", "shopify-hmac-sha256")
+        given = next((delivery.headers[name] for name in names if name in delivery.headers), None)
+        if given is None:
+            refuse(Reason.MISSING_HEADER)
+        rights = [hmac.new(secret.encode(), delivery.body, "sha256").digest() for secret in secrets]
+        texts = [b64encode(right).decode()[:42] for right in rights]
+        if given[:42] not in texts:
+            refuse(Reason.BAD_SIGNATURE)
+
+    assert caught(mutated("shopify", verify=verify)) == {"check_changed_signature"}
+
+
+def answers_any_probe(delivery, _):
+    try:
+        return Reply(body=json.dumps({"challenge": json.loads(delivery.body)["challenge"]}).encode())
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def answers_with_a_signature(delivery, secrets):
+    challenge = json.loads(delivery.body)["challenge"] if b"challenge" in delivery.body else ""
+    if not challenge:
+        return None
+    signature = hmac.new(secrets[0].encode(), b"v0:1767225600:" + challenge.encode(), "sha256").hexdigest()
+    return Reply(body=json.dumps({"challenge": challenge, "signature": signature}).encode())
+
+
+def answers_everything(delivery, _):
+    return Reply(body=delivery.body)
+
+
+def answers_nothing(_, __):
+    return None
+
+
+@pytest.mark.parametrize(
+    "bug", [answers_any_probe, answers_with_a_signature, answers_everything, answers_nothing]
+)
+def test_contract_catches_a_handshake_that(bug):
+    assert "check_handshake" in caught(mutated("slack", handshake=bug))
+
+
+def signs_at_random(case):
+    return lambda *args, **said: {**case.provider.sign(*args, **said), "x-nonce": str(uuid.uuid4())}
+
+
+def signs_with_the_wrong_clock(case):
+    return lambda body, secret, _, **said: case.provider.sign(
+        body, secret, datetime(1999, 1, 1, tzinfo=UTC), **said
+    )
+
+
+def signs_upper_case_names(case):
+    return lambda *args, **said: {
+        key.upper(): text for key, text in case.provider.sign(*args, **said).items()
+    }
+
+
+def forgets_the_event_id(case):
+    def sign(body, secret, now, **said):
+        return case.provider.sign(body, secret, now, **(said | {"event_id": "always-the-same"}))
+
+    return sign
+
+
+@pytest.mark.parametrize(
+    ("provider", "bug"),
+    [
+        ("stripe", signs_at_random),
+        ("stripe", signs_with_the_wrong_clock),
+        ("stripe", signs_upper_case_names),
+        ("github", forgets_the_event_id),
+    ],
+)
+def test_contract_catches_a_signer_that(provider, bug):
+    mutants = [replace(c, provider=replace(c.provider, sign=bug(c))) for c in cases(HERE / provider)]
+
+    assert caught(mutants)
