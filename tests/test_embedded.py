@@ -337,13 +337,20 @@ def test_ordinary_user_runs_both_servers(empty, await_end):
         pytest.skip("no other user can reach this Python")
     os.chown(empty, *account)
 
-    with holder(empty, "any", user=account.uid, group=account.gid, extra_groups=[]) as parent:
+    with holder(empty, "ordinary", user=account.uid, group=account.gid, extra_groups=[]) as parent:
         pids = json.loads(parent.stdout.readline())
         parent.stdin.close()
 
     await_end(*pids)
     assert parent.returncode == 0
     assert (empty / "postgres" / "data").owner() == "nobody"
+
+
+def test_user_without_a_name_is_told_what_to_do(start, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 2**31 - 5)
+
+    with pytest.raises(EmbeddedError, match=r"refuses to run as user 2147483643.*set DATABASE_URL"):
+        start()
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ class Postgres:
         if version.split()[2].partition(".")[0] != made_by:
             raise EmbeddedError(
                 f"{data} was made by PostgreSQL {made_by}, but {self._bin} is {version.split()[2]}; "
-                f"install PostgreSQL {made_by}, or remove {data} to start afresh"
+                f"remove {data} to start afresh, or run that version on it yourself and set DATABASE_URL"
             )
 
     def _launch(self) -> Process:
@@ -201,6 +201,7 @@ class Postgres:
 def _account(home: Path) -> Account | None:
     """Return whom the server must run as; None is ourselves."""
     if os.geteuid() != 0:
+        _must_have_a_name(os.geteuid())
         return None
     if home.exists() and (owner := home.stat()).st_uid != 0:
         return Account(owner.st_uid, owner.st_gid)
@@ -212,6 +213,15 @@ def _account(home: Path) -> Account | None:
             "use another user, or set DATABASE_URL"
         ) from None
     return Account(nobody.pw_uid, nobody.pw_gid)
+
+
+def _must_have_a_name(uid: int) -> None:
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:  # docker run --user 1234
+        raise EmbeddedError(
+            f"PostgreSQL refuses to run as user {uid}, who has no name; add one to /etc/passwd, or set DATABASE_URL"
+        ) from None
 
 
 def _home(home: Path, account: Account | None) -> Path:
