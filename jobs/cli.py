@@ -4,13 +4,13 @@ import os
 import sys
 
 import click
-from sqlalchemy.exc import OperationalError
 
 from jobs.drain import process_drain
 from jobs.handlers import import_handlers
 from jobs.rq import work
 from jobs.sweep import Sweep
-from receiver import logs, migrate
+from receiver import health, logs
+from receiver.database import LedgerUnavailable
 from receiver.settings import Settings, load_settings, require_servers
 from receiver.supervisor import Child, Supervisor
 
@@ -53,7 +53,7 @@ def _ready() -> Settings:
     settings = load_settings(need_secrets=False)
     require_servers(settings)
     try:
-        migrate.require_current(settings.database_url)
-    except OperationalError:
+        health.require_schema(settings.database_url)
+    except LedgerUnavailable:
         click.echo(f"hookonce[{os.getpid()}]: the database does not answer yet", err=True)
     return settings

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException
 
 from providers import Delivery, Reason, Rejected, Reply
 from receiver import health, metrics
@@ -56,35 +57,34 @@ def create_app(settings: Settings) -> Flask:
     app.add_url_rule("/livez", "livez", lambda: _json(200, {"status": "ok"}))
     app.add_url_rule("/readyz", "readyz", lambda: _json(*health.readiness(settings)))
     app.add_url_rule("/metrics", "metrics", lambda: Response(*metrics.page(settings, intake)))
-    app.register_error_handler(404, lambda _: problem(404, Reason.UNKNOWN_SOURCE))
-    app.register_error_handler(405, lambda _: problem(405, Reason.BAD_METHOD))
-    app.register_error_handler(Exception, _internal_error)
+    app.register_error_handler(Exception, _trouble)
     return app
 
 
 def _receiver(settings: Settings, intake: Intake) -> Callable[[str], Response]:
     def receive(source: str) -> Response:
         place = settings.sources.get(source)
+        if place is None:
+            error = Rejected(Reason.UNKNOWN_SOURCE, "no source has this name")
+            intake.tally.rejected("", error.reason, error.detail, {}, b"")
+            return _refuse(None, error, close=True)
         try:
             delivery = _delivery(place, settings.max_body)
         except Rejected as error:
-            intake.tally.rejected(place.name if place else "", error.reason, error.detail, {}, b"")
+            intake.tally.rejected(place.name, error.reason, error.detail, {}, b"")
             return _refuse(place, error, close=True)
         try:
-            outcome = intake.take(place, delivery)
+            return _answer(place, intake.take(place, delivery))
         except Rejected as error:
             return _refuse(place, error)
         except LedgerUnavailable as error:
             log.warning("ledger unavailable: %s", error, extra={"source": place.name})
             return problem(503, "ledger_unavailable")
-        return _answer(place, outcome)
 
     return receive
 
 
-def _delivery(source: Source | None, limit: int) -> Delivery:
-    if source is None:
-        raise Rejected(Reason.UNKNOWN_SOURCE, "no source has this name")
+def _delivery(source: Source, limit: int) -> Delivery:
     environ = request.environ
     method = environ["REQUEST_METHOD"]
     if method != "POST" and not (method == "GET" and source.provider.handshake):
@@ -151,7 +151,11 @@ def problem(status: int, code: str) -> Response:
     return response
 
 
-def _internal_error(error: Exception) -> Response:
+def _trouble(error: Exception) -> Response:
+    """Answer what no route answered: an unknown path, a wrong method, or a bug of ours."""
+    if isinstance(error, HTTPException):
+        reasons = {404: Reason.UNKNOWN_SOURCE, 405: Reason.BAD_METHOD}
+        return problem(error.code or 400, reasons.get(error.code or 400, Reason.BAD_HEADER))
     log.error("a request failed: %s", type(error).__name__, exc_info=error)
     return problem(500, "internal_error")
 

@@ -12,6 +12,19 @@ from receiver.window import connect
 _REVISION = "SELECT version_num FROM hookonce_version"
 
 
+class SchemaBehind(Exception):  # noqa: N818  a state of the world that one command mends
+    """The database lacks migrations that this code needs."""
+
+
+def require_schema(url: str) -> None:
+    """Raise `SchemaBehind` unless the database has at least this code's schema.
+
+    A newer schema is accepted: migrations only add what older code can ignore. Raises `LedgerUnavailable`.
+    """
+    with database.connect(url) as connection:
+        _require_schema(connection)
+
+
 def readiness(settings: Settings) -> tuple[int, dict[str, Any]]:
     """Give the status and document of `/readyz`: 200 ok or degraded (no Redis), 503 unready."""
     state = {"database": _database(settings.database_url), "redis": _redis(settings.redis_url)}
@@ -20,22 +33,32 @@ def readiness(settings: Settings) -> tuple[int, dict[str, Any]]:
     return 200, {"status": "ok" if state["redis"] == "ok" else "degraded", **state}
 
 
+def _require_schema(connection: psycopg.Connection) -> None:
+    try:
+        row = connection.execute(_REVISION).fetchone()
+    except psycopg.errors.UndefinedTable:
+        row = None
+    if row is None or row[0] < schema.REVISION:
+        raise SchemaBehind(
+            f"the database schema is at {row[0] if row else 'nothing'}, this version needs {schema.REVISION}; "
+            "run `hookonce db upgrade`"
+        )
+
+
 def _database(url: str) -> str:
     try:
-        with database.connect(url) as connection:
-            row = connection.execute(_REVISION).fetchone()
-    except psycopg.errors.UndefinedTable:
-        return "schema missing; run `hookonce db upgrade`"
+        require_schema(url)
+    except SchemaBehind:
+        return "schema behind; run `hookonce db upgrade`"
     except (psycopg.Error, database.LedgerUnavailable):
         return "unreachable"
-    if row is None or row[0] < schema.REVISION:
-        return "schema behind; run `hookonce db upgrade`"
     return "ok"
 
 
 def _redis(url: str) -> str:
     try:
-        connect(url).ping()
+        with connect(url) as client:
+            client.ping()
     except (redis.RedisError, OSError):
         return "unreachable"
     return "ok"

@@ -6,9 +6,11 @@
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from providers import Delivery, Event, Reason, Rejected, Reply
 from providers.kit.fingerprint import fingerprint
@@ -28,7 +30,7 @@ DEADLINE = timedelta(seconds=2)
 LONGEST_ID = 255
 LONGEST_LABEL = 255
 _MASK = "[secret]"
-_NEVER_KEPT = frozenset({"authorization", "proxy-authorization", "cookie"})
+_CREDENTIAL = re.compile(r"authorization|cookie|token|secret|password|api-?key")
 _TEXT_REFUSES = {
     0: "\N{REPLACEMENT CHARACTER}",
     **dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}"),
@@ -112,9 +114,14 @@ class Intake:
 def kept_headers(headers: Mapping[str, str], source: Source) -> dict[str, str]:
     """Copy headers for keeping, with credentials and anything that holds a secret of the source masked."""
     return {
-        name: _MASK if name in _NEVER_KEPT or any(s in value for s in source.secrets) else value
+        name: _MASK if _is_credential(name) or any(secret in value for secret in source.secrets) else value
         for name, value in headers.items()
     }
+
+
+@lru_cache(maxsize=512)
+def _is_credential(name: str) -> bool:
+    return _CREDENTIAL.search(name) is not None
 
 
 def ledger_id(event_id: str) -> str:

@@ -22,3 +22,4 @@ def configure() -> None:
     level = os.environ.get("HOOKONCE_LOG_LEVEL", "WARNING").upper()
     known = logging.getLevelNamesMapping()
     logging.basicConfig(level=known.get(level, logging.WARNING), handlers=[handler], force=True)
+    logging.getLogger("rq").setLevel(logging.WARNING)  # a dozen lines per job at INFO

@@ -7,14 +7,10 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, text
 
-from receiver import database, schema
+from receiver import database
 from receiver.ledger import upkeep
 
 _LOCK = 0x686F6F6B6F6E6365  # "hookonce" in ASCII: one upgrade at a time per database
-
-
-class SchemaBehind(Exception):  # noqa: N818  a state of the world that one command mends
-    """The database lacks migrations that this code needs."""
 
 
 def upgrade(url: str) -> str:
@@ -44,24 +40,6 @@ def current(connection: Connection) -> str | None:
     """Tell the revision the database is at; None before the first migration."""
     context = MigrationContext.configure(connection, opts={"version_table": "hookonce_version"})
     return context.get_current_revision()
-
-
-def require_current(url: str) -> None:
-    """Raise `SchemaBehind` unless the database has at least this code's schema.
-
-    A newer schema is accepted: migrations only add what older code can ignore.
-    """
-    engine = database.engine(url, name="hookonce migrate")
-    try:
-        with engine.connect() as connection:
-            revision = current(connection)
-    finally:
-        engine.dispose()
-    if revision is None or revision < schema.REVISION:
-        raise SchemaBehind(
-            f"the database schema is at {revision or 'nothing'}, this version needs {schema.REVISION}; "
-            "run `hookonce db upgrade`"
-        )
 
 
 def _run_migrations(connection: Connection) -> None:

@@ -4,9 +4,9 @@ import os
 import sys
 
 import click
-from sqlalchemy.exc import OperationalError
 
-from receiver import migrate
+from receiver import health
+from receiver.database import LedgerUnavailable
 from receiver.settings import load_settings, require_servers
 
 
@@ -22,8 +22,8 @@ def serve(bind: str | None, gunicorn_options: tuple[str, ...]) -> None:
     settings = load_settings()
     require_servers(settings)
     try:
-        migrate.require_current(settings.database_url)
-    except OperationalError:
+        health.require_schema(settings.database_url)
+    except LedgerUnavailable:
         click.echo("hookonce: the database does not answer; senders get 503 until it does", err=True)
     if bind:
         os.environ["HOOKONCE_BIND"] = bind
