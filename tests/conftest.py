@@ -18,16 +18,25 @@ from psycopg import sql
 from receiver.embedded import EmbeddedError, Postgres, Servers, Valkey
 
 REDIS_DATABASES = 1024
+MEMORY_DISK = Path("/dev/shm")  # noqa: S108  # mkdtemp's names are random
+ENOUGH = 1024**3  # bytes: 46 MB a server, 9 MB a database
 
 
 @pytest.fixture(scope="session")
-def servers():
+def disk():
+    """Where to put servers: in memory if there is room, for there a database is cloned 20 times as fast."""
+    roomy = os.access(MEMORY_DISK, os.W_OK) and shutil.disk_usage(MEMORY_DISK).free > ENOUGH
+    return MEMORY_DISK if roomy else Path(tempfile.gettempdir())
+
+
+@pytest.fixture(scope="session")
+def servers(disk):
     """The servers of this run: embedded, or those that both HOOKONCE_TEST_*_URL name."""
     urls = [os.environ.get(f"HOOKONCE_TEST_{each}_URL") for each in ("DATABASE", "REDIS")]
     if all(urls):
         yield Servers(*urls)
         return
-    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-"))
+    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-", dir=disk))
     directory.chmod(0o711)  # PostgreSQL runs as another user if we are root
     started = []
     try:
@@ -45,12 +54,12 @@ def servers():
 
 
 @pytest.fixture
-def data_directory():
+def data_directory(disk):
     """An empty directory for servers of the test's own.
 
     Unlike `tmp_path`, every user can enter it; so if we are root, PostgreSQL's data need not go to /var/lib.
     """
-    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-"))
+    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-", dir=disk))
     directory.chmod(0o711)
     yield directory
     for link in directory.rglob("postgres"):

@@ -45,9 +45,9 @@ def empty(data_directory):
 
 
 @pytest.fixture(scope="module")
-def place():
+def place(disk):
     """A directory that already has a cluster, for all tests: making one takes longer than all else."""
-    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-"))
+    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-", dir=disk))
     directory.chmod(0o711)
     Postgres.start(directory, durable=False).stop()
     yield directory
