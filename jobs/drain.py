@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from jobs.execution import Executor
 from jobs.handlers import Registry, import_handlers
 from receiver import database
+from receiver.failpoints import reach
 from receiver.handoff import Bell
 from receiver.ledger import runs
 from receiver.ledger.runs import ClaimedRun
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 BATCH = 50
 BUDGET = timedelta(seconds=2)
 MOST_EVENTS = 1000
+ROLLING_DEPLOY = timedelta(minutes=15)
 
 stopping = threading.Event()
 """Set when this process was asked to stop: the attempt under way is finished, the rest is let go of."""
@@ -42,9 +44,7 @@ class Drain:
         self._engine = database.engine(settings.database_url, name="hookonce worker", pool_size=1)
         providers = {name: source.provider for name, source in settings.sources.items()}
         self._executor = Executor(self._engine, providers.get)
-        self._claims: psycopg.Connection | None = None
         self._bell = Bell(connect(settings.redis_url))
-        self._database_url = settings.database_url
 
     def work(self, ids: Sequence[int] = ()) -> int:
         """Run what is due, the events of `ids` first, until nothing is or the budget is used; count the attempts.
@@ -56,21 +56,35 @@ class Drain:
         try:
             named: Sequence[int] | None = ids or None
             while not stopping.is_set():
-                claim = runs.claim(self._connected(), self._registry, budget=BUDGET, ids=named, limit=BATCH)
+                claim = runs.claim(
+                    self._executor.ledger, self._registry, budget=BUDGET, ids=named, limit=BATCH
+                )
                 if claim.events == 0 and named is None:
                     return attempts
                 named = None
                 events += claim.events
                 if claim.events == BATCH:
                     self._ring()
+                reach("run.claimed")
                 attempts += self._run(claim.runs, until)
                 if time.monotonic() > until or events >= MOST_EVENTS:
                     self._ring()
                     return attempts
         except (psycopg.Error, SQLAlchemyError, database.LedgerUnavailable) as error:
             log.warning("the ledger is away: %s", type(error).__name__)
-            self._disconnect()
+            self._executor.discard()
         return attempts
+
+    def wake_ignored(self) -> None:
+        """Take up recent events that other workers, without our handlers, have ignored."""
+        try:
+            woken = runs.wake_ignored(self._executor.ledger, self._registry, ROLLING_DEPLOY)
+        except (psycopg.Error, SQLAlchemyError) as error:
+            log.warning("recent ignored events were not looked at: %s", type(error).__name__)
+            self._executor.discard()
+            return
+        if woken:  # at once: a worker without these handlers would ignore them again
+            self.work(woken)
 
     def _run(self, claimed: Sequence[ClaimedRun], until: float) -> int:
         """Attempt the claimed runs in order, each starting the next; let go of what can't be started in time."""
@@ -82,7 +96,7 @@ class Drain:
                 raise LookupError(f"handler '{run.handler}' vanished from the registry")
             started = self._executor.attempt(run, handler, rest[0] if may_go_on else None)
             if not started:
-                if runs.release(self._connected(), rest):
+                if runs.release(self._executor.ledger, rest):
                     self._ring()
                 return n + 1
         return len(claimed)
@@ -93,19 +107,6 @@ class Drain:
             self._bell.ring_if_quiet()
         except (redis.RedisError, OSError) as error:
             log.info("the bell can't be rung: %s", type(error).__name__)
-
-    def _connected(self) -> psycopg.Connection:
-        if self._claims is None or self._claims.closed:
-            self._claims = database.connect(self._database_url, lock=_PATIENCE, statement=_PATIENCE)
-        return self._claims
-
-    def _disconnect(self) -> None:
-        if self._claims is not None:
-            self._claims.close()
-        self._claims = None
-
-
-_PATIENCE = timedelta(seconds=20)
 
 
 @cache
@@ -121,4 +122,5 @@ def process_drain() -> Drain:
 
 def perform(ids: Sequence[int]) -> int:
     """Do the RQ job: run the events that rang and what else is due; give the number of attempts made."""
-    return process_drain().work([int(number) for number in ids])
+    reach("job.begun")
+    return process_drain().work(ids)

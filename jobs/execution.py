@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
+import psycopg
 from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
@@ -19,6 +20,7 @@ from jobs.handlers import GiveUp, Handler, RetryLater
 from jobs.received import BodyDropped, ReceivedEvent, received
 from providers.kit.provider import Provider
 from receiver import database
+from receiver.failpoints import reach
 from receiver.ledger import runs
 from receiver.ledger.runs import ClaimedRun, Ending, LeaseLost
 
@@ -49,14 +51,14 @@ class Executor:
             return False
         except TimeUp:
             # The alarm may have cut a call into libpq: the connection is of no further use.
-            self._discard()
-            ending = self._failure(run, handler, f"took longer than {handler.timeout.total_seconds():g} s")
+            self.discard()
+            ending = _failure(run, handler, f"took longer than {handler.timeout.total_seconds():g} s")
         except (GiveUp, RetryLater, BodyDropped) as error:
             self._reset()
             ending = _verdict(error)
-        except Exception as error:  # noqa: BLE001  whatever a handler raises is a failed attempt
+        except (Exception, SystemExit) as error:  # noqa: BLE001  whatever it raises is a failed attempt
             self._reset()
-            ending = self._failure(run, handler, f"{type(error).__name__}: {error}")
+            ending = _failure(run, handler, f"{type(error).__name__}: {error}")
         return self._end_apart(run, ending, following)
 
     def _attempt(self, run: ClaimedRun, handler: Handler, following: ClaimedRun | None) -> bool:
@@ -64,7 +66,9 @@ class Executor:
         event = self._event(run)
         with connection.begin() as transaction:
             with _guarded(connection), Alarm(handler.timeout):
+                reach("handler.entered")
                 result = handler.function(event, connection)
+            reach("handler.returned")
             if (
                 not transaction.is_active
                 or database.raw(connection).info.transaction_status is TransactionStatus.INERROR
@@ -73,6 +77,8 @@ class Executor:
                     "the handler returned with its transaction aborted or ended; let errors out"
                 )
             started = runs.end(database.raw(connection), run, Ending("done", _storable(result)), following)
+            reach("run.ended")
+        reach("run.committed")
         _report(run, "done")
         return started
 
@@ -85,24 +91,21 @@ class Executor:
 
     def _end_apart(self, run: ClaimedRun, ending: Ending, following: ClaimedRun | None) -> bool:
         """End an attempt whose own writes are rolled back."""
+        reach("failure.rolled_back")
         try:
             with self.connection.begin():
                 started = runs.end(database.raw(self.connection), run, ending, following)
         except LeaseLost as error:
             log.warning("lease lost: %s", error)
             return False
+        reach("failure.committed")
         _report(run, ending.status)
         return started
 
-    def _failure(self, run: ClaimedRun, handler: Handler, error: str) -> Ending:
-        error = (
-            error.replace("\0", "\N{REPLACEMENT CHARACTER}")
-            .encode("utf-8", "replace")
-            .decode()[:LONGEST_ERROR]
-        )
-        if run.attempt >= handler.attempts:
-            return Ending("dead", error=error)
-        return Ending("waiting", error=error, delay=handler.delay(run.attempt))
+    @property
+    def ledger(self) -> psycopg.Connection:
+        """The same connection without SQLAlchemy, for claiming and releasing between attempts."""
+        return database.raw(self.connection)
 
     @property
     def connection(self) -> Connection:
@@ -116,9 +119,10 @@ class Executor:
         if self._connection is not None and (
             self._connection.invalidated or database.raw(self._connection).closed
         ):
-            self._discard()
+            self.discard()
 
-    def _discard(self) -> None:
+    def discard(self) -> None:
+        """Close the connection, in whatever state it is; the next attempt opens another."""
         if self._connection is not None:
             try:
                 self._connection.invalidate()
@@ -147,7 +151,20 @@ def _refuse(*_: object) -> NoReturn:
 def _verdict(error: GiveUp | RetryLater | BodyDropped) -> Ending:
     if isinstance(error, RetryLater):
         return Ending("waiting", delay=error.delay, counted=False)
-    return Ending("dead", error=f"{type(error).__name__}: {error}"[:LONGEST_ERROR])
+    return Ending("dead", error=_text(f"{type(error).__name__}: {error}"))
+
+
+def _failure(run: ClaimedRun, handler: Handler, error: str) -> Ending:
+    if run.attempt >= handler.attempts:
+        return Ending("dead", error=_text(error))
+    return Ending("waiting", error=_text(error), delay=handler.delay(run.attempt))
+
+
+def _text(error: str) -> str:
+    """Make an error fit a text column."""
+    return (
+        error.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()[:LONGEST_ERROR]
+    )
 
 
 def _report(run: ClaimedRun, status: str) -> None:

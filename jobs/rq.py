@@ -160,6 +160,7 @@ def work(redis_url: str, name: str | None = None) -> None:
     Raises `ConfigError` and `HandlerError` before any work, if the configuration or the handlers are broken.
     """
     ledger = drain.process_drain()
+    ledger.wake_ignored()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: drain.stopping.set())
     while not drain.stopping.is_set():

@@ -10,6 +10,7 @@ import redis
 
 from jobs.drain import stopping
 from receiver import database
+from receiver.failpoints import reach
 from receiver.handoff import Bell
 from receiver.ledger import upkeep
 from receiver.settings import Settings
@@ -46,7 +47,9 @@ class Sweep:
                 self._connection.close()
             return 0
         if due:
+            reach("sweep.found")
             self._ring()
+            reach("sweep.rung")
         return int(due)
 
     def forever(self) -> None:

@@ -15,6 +15,7 @@ from providers import Delivery, Reason, Rejected, Reply
 from receiver import health, metrics
 from receiver.body import read_body
 from receiver.database import LedgerUnavailable
+from receiver.failpoints import reach
 from receiver.intake import Intake, Outcome
 from receiver.ledger.store import Verdict
 from receiver.settings import Settings, Source
@@ -73,13 +74,16 @@ def _receiver(settings: Settings, intake: Intake) -> Callable[[str], Response]:
         except Rejected as error:
             intake.tally.rejected(place.name, error.reason, error.detail, {}, b"")
             return _refuse(place, error, close=True)
+        reach("delivery.read")
         try:
-            return _answer(place, intake.take(place, delivery))
+            outcome = intake.take(place, delivery)
         except Rejected as error:
             return _refuse(place, error)
         except LedgerUnavailable as error:
             log.warning("ledger unavailable: %s", error, extra={"source": place.name})
             return problem(503, "ledger_unavailable")
+        reach("delivery.answered")
+        return _answer(place, outcome)
 
     return receive
 

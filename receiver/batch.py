@@ -17,6 +17,7 @@ import redis
 
 from receiver import database
 from receiver.database import LedgerUnavailable
+from receiver.failpoints import reach
 from receiver.handoff import Bell
 from receiver.ledger.store import NewEvent, Stored, Verdict, store
 from receiver.window import Entry, Window, WindowUnavailable
@@ -61,6 +62,8 @@ class Lane:
         entries = {_copy(event): _entry(event, parcel.ttl) for parcel in parcels for event in parcel.events}
         found = self._ask_window(entries)
         stored, errors = self._store(parcels, found)
+        if stored:
+            reach("ledger.committed")
         self._settle(stored, entries)
         found |= stored
         answered: set[_Copy] = set()
@@ -76,6 +79,7 @@ class Lane:
             if place is None:
                 return {}
             hits = self._window.claim(place, list(entries.values()))
+            reach("window.claimed")
             if not any(hits) or self._locate(FRESH) != place:
                 return {}
         except (WindowUnavailable, LedgerUnavailable, psycopg.Error):
@@ -166,8 +170,10 @@ class Lane:
         self._bell.listen(pipe)
         try:
             rings = self._window.execute(pipe)[-1]
+            reach("window.settled")
             if due and not rings:
                 self._bell.ring(due)
+                reach("bell.rung")
         except (WindowUnavailable, redis.RedisError, OSError) as error:
             log.warning("events are stored but the bell did not ring: %s", type(error).__name__)
 

@@ -18,6 +18,7 @@ from receiver.batch import Lane, Parcel
 from receiver.breaker import Breaker
 from receiver.committer import Committer, TooLate
 from receiver.database import LedgerUnavailable
+from receiver.failpoints import reach
 from receiver.handoff import Bell
 from receiver.ledger.store import NewEvent, Stored, Verdict
 from receiver.settings import Settings, Source
@@ -92,7 +93,10 @@ class Intake:
         if not source.secrets:
             raise Rejected(Reason.NO_SECRET, f"source '{source.name}' has no signing secret")
         source.provider.verify(delivery, source.secrets, datetime.now(UTC))
-        return source.provider.events(delivery)
+        reach("delivery.verified")
+        events = source.provider.events(delivery)
+        reach("delivery.parsed")
+        return events
 
     def _store(self, source: Source, delivery: Delivery, events: Sequence[Event]) -> Outcome:
         if not events:

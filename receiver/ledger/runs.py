@@ -116,6 +116,12 @@ SELECT event, handler, cycle, attempts, %(error)s FROM lost
 
 _IGNORE = "UPDATE events SET status = 'ignored', due_at = NULL WHERE id = ANY(%s)"
 
+_IGNORED = """
+SELECT id, source, provider, type FROM events WHERE status = 'ignored' AND received_at > now() - %s::interval
+"""
+
+_WAKE = "UPDATE events SET status = 'received', due_at = now() WHERE id = ANY(%s) AND status = 'ignored'"
+
 _LOCK = "SELECT id FROM events WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
 
 # Ends one run and starts the next, each only if it is still ours; says which of the two happened.
@@ -241,6 +247,19 @@ def release(connection: psycopg.Connection, runs: Iterable[ClaimedRun]) -> list[
         rows = connection.execute(_RELEASE, {"events": events, "token": rest[0].token}).fetchall()
         connection.execute(_DERIVE, {"events": events})
     return sorted({row[0] for row in rows})
+
+
+def wake_ignored(connection: psycopg.Connection, planner: Planner, span: timedelta) -> list[int]:
+    """Make events that nobody took, received within `span`, due again if this worker takes them; give their ids.
+
+    In a rolling deploy the old workers ignore what only the new ones know.
+    """
+    with connection.transaction():
+        rows = connection.execute(_IGNORED, [span]).fetchall()
+        wanted = [event for event, source, provider, kind in rows if planner.matching(source, provider, kind)]
+        if wanted:
+            connection.execute(_WAKE, [sorted(wanted)])
+    return sorted(wanted)
 
 
 def load_body(connection: psycopg.Connection, event: ClaimedEvent) -> bytes | None:

@@ -28,6 +28,7 @@ CREATE TABLE events (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02, fillfactor = 90);
 CREATE INDEX events_due ON events (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX events_repeat ON events (source, fingerprint) WHERE NOT id_is_signed;
+CREATE INDEX events_received ON events USING brin (received_at) WITH (autosummarize = on);
 CREATE INDEX events_attention ON events (status, id) WHERE status IN ('waiting', 'dead', 'held');
 
 CREATE TABLE bodies (
