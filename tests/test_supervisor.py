@@ -198,7 +198,9 @@ def test_megabyte_of_output_arrives_line_by_line():
 
 
 def test_stderr_is_read_as_lines_too():
-    _, lines = supervise(sh("echo out; echo err >&2; printf last; exec sleep 1000"), react={"err": "stop"})
+    script = "trap 'printf last; exit' TERM; echo out; echo err >&2; while :; do sleep 1000 & wait; done"
+
+    _, lines = supervise(sh(script), react={"err": "stop"})
 
     assert [line for _, line in lines] == ["out", "err", "last"]
 
