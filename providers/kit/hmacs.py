@@ -108,7 +108,8 @@ class Hmac:
         """The signature header, and the timestamp's if it has one. Raises: ValueError for a bad secret."""
         written = self.timestamp.write(now) if self.timestamp else ""
         headers = {self.timestamp.header: written} if self.timestamp and self.timestamp.header else {}
-        delivery = Delivery(said.get("method", "POST"), said.get("url", ""), headers, body)
+        besides = {**said.get("headers", {}), **headers}
+        delivery = Delivery(said.get("method", "POST"), said.get("url", ""), besides, body)
         mac = hmac.digest(key_of(secret, self.secret), self._message(delivery, written.encode()), self.hash)
         value = self.prefix + self._speller.spell(mac)
         if self.key:

@@ -7,22 +7,16 @@ senders.
 """
 
 import ast
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
-from importlib import import_module, util
-from importlib.metadata import entry_points
 from pathlib import Path
-from pkgutil import iter_modules
-from typing import Any, Final
+from typing import Any
 
-import providers
+from providers.kit.places import Found, everywhere, plain
 from providers.kit.provider import Provider, provider, summary
 
-GROUP: Final = "hookonce.providers"
-_NOT_SENDERS: Final = {"kit"}
+__all__ = ["Listed", "listing", "load", "names"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +28,18 @@ class Listed:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    name: str
-    origin: str
-    load: Callable[[], object]
-
-
 def names(places: Sequence[str] = ()) -> list[str]:
     """The names of all providers, sorted; none of them is imported.
 
     Raises: LookupError for a place that does not exist.
     """
-    return sorted({found.name for found in _all(places)})
+    return sorted({found.name for found in everywhere(places)})
 
 
 def listing(places: Sequence[str] = ()) -> list[Listed]:
     """All providers by name, each with its summary; read from the files, none of them is imported."""
-    first: dict[str, _Found] = {}
-    for found in _all(places):
+    first: dict[str, Found] = {}
+    for found in everywhere(places):
         first.setdefault(found.name, found)
     return [Listed(name, _summary(first[name].origin), first[name].origin) for name in sorted(first)]
 
@@ -63,8 +50,8 @@ def load(name: str, places: Sequence[str] = (), options: Mapping[str, Any] | Non
     Raises: LookupError when there is none of that name (with a suggestion);
     ValueError when its module is broken, or `options` are wrong (every mistake at once).
     """
-    wanted = _plain(name)
-    found = next((found for found in _all(places) if found.name == wanted), None)
+    wanted = plain(name)
+    found = next((found for found in everywhere(places) if found.name == wanted), None)
     if found is None:
         raise LookupError(_unknown(name, places))
     module = _loaded(found)
@@ -79,84 +66,13 @@ def load(name: str, places: Sequence[str] = (), options: Mapping[str, Any] | Non
     return provider(found.name, module, found.origin)
 
 
-def _plain(name: str) -> str:
-    return name.replace("-", "_").lower()
-
-
 def _unknown(name: str, places: Sequence[str]) -> str:
-    close = get_close_matches(_plain(name), names(places), n=1)
+    close = get_close_matches(plain(name), names(places), n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ";"
     return f"no provider is called {name!r}{hint} `hookonce providers list` shows all"
 
 
-def _all(places: Sequence[str]) -> Iterator[_Found]:
-    for place in places:
-        yield from _in_place(place)
-    for folder in providers.__path__:
-        yield from _in_folder(Path(folder), "providers")
-    for point in entry_points(group=GROUP):
-        yield _Found(_plain(point.name), f"entry point {point.value}", point.load)
-
-
-def _in_place(place: str) -> Iterator[_Found]:
-    path = Path(place)
-    if path.is_dir():
-        yield from _in_folder(path, None)
-    elif path.is_file():
-        yield _file(path.stem, path)
-    else:
-        yield from _in_folder(_package(place), place)
-
-
-def _package(place: str) -> Path:
-    try:
-        spec = util.find_spec(place)
-    except (ImportError, ValueError):
-        spec = None
-    folders = spec.submodule_search_locations if spec else None
-    if not folders:
-        msg = f"no folder, file or package of providers is at {place!r}; correct it in [receiver] providers"
-        raise LookupError(msg)
-    return Path(next(iter(folders)))
-
-
-def _in_folder(folder: Path, package: str | None) -> Iterator[_Found]:
-    """The senders in a folder: modules and packages; imported as part of `package` if it has a name."""
-    for module in iter_modules([str(folder)]):
-        if module.name.startswith("_") or (package == "providers" and module.name in _NOT_SENDERS):
-            continue
-        path = folder / module.name / "__init__.py" if module.ispkg else folder / f"{module.name}.py"
-        if package is None:
-            yield _file(module.name, path)
-        else:
-            dotted = f"{package}.{module.name}"
-            yield _Found(_plain(module.name), str(path), partial(import_module, dotted))
-
-
-def _file(name: str, path: Path) -> _Found:
-    return _Found(_plain(name), str(path), lambda: _import_file(name, path.resolve()))
-
-
-def _import_file(name: str, path: Path) -> object:
-    """Import a module by its file, under a name of its own that can't meet another's."""
-    dotted = f"hookonce_place_{abs(hash(path)):x}_{name}"
-    if dotted in sys.modules:
-        return sys.modules[dotted]
-    spec = util.spec_from_file_location(dotted, path)
-    if spec is None or spec.loader is None:
-        msg = f"{path} is not a Python module"
-        raise ImportError(msg)
-    module = util.module_from_spec(spec)
-    sys.modules[dotted] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[dotted]
-        raise
-    return module
-
-
-def _loaded(found: _Found) -> object:
+def _loaded(found: Found) -> object:
     try:
         return found.load()
     except Exception as error:

@@ -1,7 +1,7 @@
 """What every scheme shares: the keywords of `sign`, the cap on signatures, the verdict over candidates."""
 
 import hmac
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from hashlib import sha256
 from typing import Final, Protocol, TypedDict, Unpack
@@ -14,12 +14,16 @@ SIGNATURES: Final = 16
 
 
 class Said(TypedDict, total=False):
-    """What a caller may tell `sign`: all optional, derived from the body otherwise."""
+    """What a caller may tell `sign`: all optional, derived from the body otherwise.
+
+    `headers` (lower case) are sent besides, and some senders sign them.
+    """
 
     event_id: str
     type: str
     url: str
     method: str
+    headers: Mapping[str, str]
 
 
 class Sign(Protocol):
@@ -62,6 +66,7 @@ def signer(sign: Sign, *, event_id: str = "", type: str = "", default_type: str 
             headers[event_id] = said.get("event_id") or made_id(body)
         if kind:
             headers[kind] = said.get("type") or default_type
-        return headers | sign(body, secret, now, **said)
+        told: Said = {**said, "headers": {**headers, **said.get("headers", {})}}
+        return headers | sign(body, secret, now, **told)
 
     return signed

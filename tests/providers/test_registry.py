@@ -1,0 +1,224 @@
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from providers import Delivery, Rejected
+from providers.kit import places, registry
+from providers.kit.conformance import CHECKS, cases
+
+ROOT = Path(__file__).parents[2]
+SENDERS = {"github", "gitlab", "hmac", "shopify", "slack", "standard_webhooks", "stripe"}
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ACME = '''"""Acme signs the body.
+
+Nothing surprises.
+"""
+
+from providers.kit import Hmac, field, one_event
+
+scheme = Hmac(header="x-acme-signature", encoding="base64")
+verify, sign, CHECK = scheme.verify, scheme.sign, scheme.check_secret
+events = one_event(id=field("$.id"), type=field("$.type"))
+'''
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "acme.py").write_text(ACME)
+    return tmp_path
+
+
+def test_names_are_the_modules_of_the_folder():
+    assert set(registry.names()) >= SENDERS
+    assert not {"kit", "__init__"} & set(registry.names())
+    assert registry.names() == sorted(registry.names())
+
+
+@pytest.mark.parametrize("name", sorted(SENDERS - {"hmac"}))
+def test_load_gives_every_sender_of_the_folder(name):
+    provider = registry.load(name)
+
+    assert provider.name == name
+    assert provider.summary
+    assert provider.sample
+    assert provider.check_secret
+
+
+@pytest.mark.parametrize("name", ["standard-webhooks", "Standard_Webhooks"])
+def test_load_treats_dash_and_underscore_alike(name):
+    assert registry.load(name).name == "standard_webhooks"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "strip",
+            "no provider is called 'strip'; did you mean 'stripe'? `hookonce providers list` shows all",
+        ),
+        ("zzzz", "no provider is called 'zzzz'; `hookonce providers list` shows all"),
+        ("kit", "no provider is called 'kit'; `hookonce providers list` shows all"),
+        ("../stripe", None),
+        ("", None),
+    ],
+)
+def test_load_names_the_nearest_when_there_is_none(name, message):
+    with pytest.raises(LookupError) as unknown:
+        registry.load(name)
+
+    assert message is None or str(unknown.value) == message
+
+
+def test_loading_one_provider_imports_no_other():
+    code = (
+        "import sys; from providers.kit.registry import load, names, listing; names(); listing(); load('stripe');"
+        "print(sorted(m for m in sys.modules if m.startswith('providers.') and m.count('.') == 1))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "['providers.kit', 'providers.stripe']"
+
+
+def test_providers_import_nothing_but_the_standard_library_and_cryptography():
+    code = (
+        "import sys; from providers.kit.registry import load, names\n"
+        "options = {'hmac': {'header': 'x', 'id': '$.i', 'type': '$.t'}}\n"
+        "for name in names(): load(name, options=options.get(name))\n"
+        "allowed = {'providers', 'cryptography', '_cffi_backend', '_openssl', '__main__'} | sys.stdlib_module_names\n"
+        "print(sorted({m.partition('.')[0] for m in sys.modules} - allowed))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", SITE + code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.strip() == "[]"
+
+
+SITE = f"import sys; sys.path += {[path for path in sys.path if path.endswith('site-packages')]!r}\n"
+
+
+@pytest.mark.parametrize("suffix", ["", "acme.py"])
+def test_sender_dropped_into_a_folder_is_found_and_works(place, suffix):
+    places = [str(place / suffix)]
+
+    provider = registry.load("acme", places)
+    body = provider.sample("e1", "a.b")
+
+    assert "acme" in registry.names(places)
+    assert [entry.summary for entry in registry.listing(places) if entry.name == "acme"] == [
+        "Acme signs the body"
+    ]
+    headers = provider.sign(body, "s", NOW)
+    delivery = Delivery("POST", "", headers, body)
+    provider.verify(delivery, ["s"], NOW)
+    assert provider.events(delivery)[0].id == "e1"
+    with pytest.raises(Rejected):
+        provider.verify(delivery, ["other"], NOW)
+
+
+def test_sender_outside_the_tree_can_be_put_through_the_contract(place):
+    folder = place / "deliveries" / "acme"
+    folder.mkdir(parents=True)
+    headers = registry.load("acme", [str(place)]).sign(b'{"id":"e","type":"t"}', "secret", NOW)
+    case = {
+        "secret": "secret",
+        "headers": dict(headers),
+        "body": '{"id":"e","type":"t"}',
+        "expected_event_id": "e",
+    }
+    (folder / "one.json").write_text(json.dumps(case))
+
+    [captured] = cases(folder, places=[str(place)])
+
+    for check in CHECKS:
+        check(captured)
+
+
+def test_place_can_be_a_package_by_its_dotted_name(place, monkeypatch):
+    package = place / "acme_pkg_x1" / "senders"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package.parent / "__init__.py").touch()
+    (package / "acme.py").write_text(ACME)
+    (package / "_helper.py").touch()
+    monkeypatch.syspath_prepend(place)
+
+    assert set(registry.names(["acme_pkg_x1.senders"])) - set(registry.names()) == {"acme"}
+    assert registry.load("acme", ["acme_pkg_x1.senders"]).name == "acme"
+
+
+def test_place_replaces_a_provider_of_the_same_name(tmp_path):
+    (tmp_path / "stripe.py").write_text(ACME)
+
+    assert registry.load("stripe", [str(tmp_path)]).summary == "Acme signs the body"
+    assert registry.load("stripe").summary.startswith("Stripe")
+
+
+@pytest.mark.parametrize("place", ["", "no/such/folder", "no_such_package", ".relative"])
+def test_place_that_does_not_exist_is_named(place):
+    with pytest.raises(LookupError, match=r"\[receiver\] providers"):
+        registry.names([place])
+
+
+def test_entry_point_adds_a_provider_but_replaces_none(monkeypatch):
+    points = [EntryPoint(name, "providers.github", places.GROUP) for name in ("acme-ep", "stripe")]
+    monkeypatch.setattr(places, "entry_points", lambda group: points if group == places.GROUP else [])
+
+    assert registry.load("acme_ep").summary.startswith("GitHub")
+    assert registry.load("stripe").summary.startswith("Stripe")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            '"""X."""\ndef verify(): ...\n',
+            r"provider 'broken' \(.*broken\.py\) lacks events, sign; a provider needs",
+        ),
+        (
+            "import no_such_module_x\n",
+            r"provider 'broken' \(.*broken\.py\) can't be imported: ModuleNotFoundError",
+        ),
+        ("def (\n", r"provider 'broken' \(.*broken\.py\) can't be imported: SyntaxError"),
+        ("def configure(options): return object()\n", "lacks verify, events, sign"),
+    ],
+)
+def test_broken_module_is_an_error_that_names_the_file(tmp_path, source, message):
+    (tmp_path / "broken.py").write_text(source)
+
+    with pytest.raises(ValueError, match=message):
+        registry.load("broken", [str(tmp_path)])
+    assert "broken" in registry.names([str(tmp_path)])
+    assert registry.listing([str(tmp_path)])
+
+
+def test_options_are_refused_by_a_provider_that_takes_none():
+    with pytest.raises(ValueError, match="provider 'stripe' takes no options, but was given tolerance"):
+        registry.load("stripe", options={"tolerance": 5})
+
+
+def test_provider_has_defaults_for_all_that_a_module_leaves_out(place):
+    provider = registry.load("acme", [str(place)])
+
+    assert (provider.id_is_signed, provider.body_is_unsigned, provider.takes_keys) == (True, False, False)
+    assert (provider.volatile, provider.statuses, provider.accepted, provider.handshake) == (
+        (),
+        {},
+        None,
+        None,
+    )
+    assert (provider.retry_horizon, provider.tolerance, provider.setup_url) == (None, None, None)
+
+
+def test_provider_takes_keys_when_verify_has_the_keyword(tmp_path):
+    (tmp_path / "keyed.py").write_text(ACME + "\ndef verify(delivery, secrets, now, *, keys=None): ...\n")
+
+    assert registry.load("keyed", [str(tmp_path)]).takes_keys
