@@ -39,7 +39,7 @@ _form = json_in_form("payload")
 
 def sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
     """What GitHub would send; of a type like `issues.opened` the header has the first word."""
-    return _sign(body, secret, now, **(said | {"type": said.get("type", "ping").partition(".")[0]}))
+    return _sign(body, secret, now, **(said | {"type": (said.get("type") or "ping").partition(".")[0]}))
 
 
 def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever GitHub sent

@@ -142,6 +142,18 @@ def test_sender_outside_the_tree_can_be_put_through_the_contract(place):
         check(captured)
 
 
+def test_module_of_the_guide_works_as_it_is_printed(tmp_path):
+    guide = (ROOT / "docs" / "adding-a-provider.md").read_text()
+    (tmp_path / "acme.py").write_text(guide.partition("```python\n")[2].partition("```")[0])
+
+    provider = registry.load("acme", [str(tmp_path)])
+    body = provider.sample("evt_1", "order.paid")
+    delivery = Delivery("POST", "", provider.sign(body, "secret", NOW), body)
+
+    provider.verify(delivery, ["secret"], NOW)
+    assert provider.events(delivery)[0].type == "order.paid"
+
+
 def test_place_can_be_a_package_by_its_dotted_name(place, monkeypatch):
     package = place / "acme_pkg_x1" / "senders"
     package.mkdir(parents=True)
