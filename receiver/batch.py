@@ -115,7 +115,7 @@ class Lane:
             except _KEEPS_CONNECTION:
                 raise
             except psycopg.Error:
-                self._disconnect()
+                self.close()
                 rows = self._store_anew(batch)
             stored |= {_copy(event): rows[event.key] for event in batch}
         return stored
@@ -126,7 +126,7 @@ class Lane:
         except _KEEPS_CONNECTION:
             raise
         except psycopg.Error as error:
-            self._disconnect()
+            self.close()
             raise LedgerUnavailable(f"PostgreSQL failed twice: {type(error).__name__}") from None
 
     def _store_apart(
@@ -184,7 +184,7 @@ class Lane:
             try:
                 self._place = database.where_am_i(connection)
             except psycopg.Error:
-                self._disconnect()
+                self.close()
                 raise
             self._placed_at = time.monotonic()
         return self._place
@@ -196,7 +196,8 @@ class Lane:
             self._placed_at = time.monotonic()
         return self._connection
 
-    def _disconnect(self) -> None:
+    def close(self) -> None:
+        """Close the connection; the next batch opens another."""
         if self._connection is not None:
             self._connection.close()
         self._connection = self._place = None

@@ -82,12 +82,18 @@ class Committer(Generic[Item, Answer]):
             while self._waiting and self._waiting[0].abandoned:
                 self._waiting.popleft()
 
+    @property
+    def waiting(self) -> int:
+        """How many items no lane has taken yet."""
+        return len(self._waiting)
+
     def _run_lane(self) -> None:
-        commit = self._open_lane()
+        commit = None
         while True:
             batch = self._take()
             answers: Sequence[Answer | Exception]
             try:
+                commit = commit or self._open_lane()
                 answers = commit([ticket.item for ticket in batch])
             except Exception as error:  # noqa: BLE001  whatever it was, each waiting request must hear of it
                 answers = [error] * len(batch)

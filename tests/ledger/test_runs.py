@@ -1,0 +1,246 @@
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+from make import new_event
+
+from receiver import database
+from receiver.ledger import runs
+from receiver.ledger.runs import Ending, LeaseLost
+from receiver.ledger.store import store
+
+BUDGET = timedelta(seconds=2)
+DONE = Ending("done")
+FAILED = Ending("waiting", error="RuntimeError: no", delay=timedelta(0))
+
+
+@dataclass(frozen=True)
+class Plan:
+    name: str
+    attempts: int = 3
+    timeout: timedelta = timedelta(seconds=30)
+
+
+class Planner:
+    def __init__(self, *plans):
+        self.plans = plans
+
+    def matching(self, *_):
+        return self.plans
+
+    def named(self, name):
+        return next((plan for plan in self.plans if plan.name == name), None)
+
+
+@pytest.fixture
+def connection(database_url):
+    with database.connect(database_url) as connection:
+        yield connection
+
+
+@pytest.fixture
+def stored(connection):
+    def put(*ids):
+        answers = store(connection, [new_event(event_id) for event_id in ids])
+        return [answers["stripe", event_id].id for event_id in ids]
+
+    return put
+
+
+def claim(connection, *names, **options):
+    return runs.claim(connection, Planner(*(Plan(name) for name in names)), budget=BUDGET, **options)
+
+
+def expire(connection):
+    connection.execute("UPDATE runs SET due_at = now(), lease_until = now() WHERE token IS NOT NULL")
+    connection.execute("UPDATE events SET due_at = now() WHERE due_at IS NOT NULL")
+
+
+def state(connection):
+    return connection.execute(
+        "SELECT e.event_id, e.status, r.handler, r.status, r.attempts FROM events e LEFT JOIN runs r ON r.event = e.id "
+        "ORDER BY e.id, r.handler"
+    ).fetchall()
+
+
+def end(connection, run, ending, following=None):
+    with connection.transaction():
+        return runs.end(connection, run, ending, following)
+
+
+def test_claim_leases_a_batch_and_starts_one_run_only(connection, stored):
+    stored("a", "b")
+
+    claimed = claim(connection, "h")
+
+    assert [run.event.event_id for run in claimed.runs] == ["a", "b"]
+    assert state(connection) == [("a", "running", "h", "running", 1), ("b", "running", "h", "waiting", 0)]
+
+
+def test_claim_takes_nothing_that_another_has(connection, stored):
+    stored("a")
+    claim(connection, "h")
+
+    assert claim(connection, "h").runs == []
+
+
+def test_claim_takes_the_named_events_only(connection, stored):
+    _, second = stored("a", "b")
+
+    assert [run.event.event_id for run in claim(connection, "h", ids=[second]).runs] == ["b"]
+
+
+def test_claim_ignores_an_event_that_nobody_takes(connection, stored):
+    stored("a")
+
+    assert claim(connection).events == 1
+    assert state(connection) == [("a", "ignored", None, None, None)]
+
+
+def test_claim_takes_events_of_an_expired_lease_one_at_a_time(connection, stored):
+    stored("a", "b", "c")
+    claim(connection, "h")
+    expire(connection)
+
+    claimed = claim(connection, "h")
+
+    assert [run.event.event_id for run in claimed.runs] == ["a"]
+    assert [row[4] for row in state(connection)] == [2, 0, 0]
+
+
+def test_claim_buries_a_run_that_was_lost_too_often(connection, stored):
+    stored("poison")
+    for _ in range(3):
+        assert claim(connection, "h").runs
+        expire(connection)
+
+    assert claim(connection, "h").runs == []
+    assert state(connection) == [("poison", "dead", "h", "dead", 3)]
+    assert connection.execute("SELECT count(*) FROM failures").fetchone() == (3,)
+
+
+def test_claim_puts_off_a_handler_it_does_not_know(connection, stored):
+    stored("a")
+    run = claim(connection, "new").runs[0]
+    end(connection, run, FAILED)
+
+    assert claim(connection, "old").runs == []
+    assert state(connection) == [("a", "waiting", "new", "waiting", 1)]
+
+
+@pytest.mark.parametrize(("kind", "name"), [("source", "stripe"), ("handler", "h")])
+def test_claim_runs_nothing_that_is_paused(connection, stored, kind, name):
+    stored("a")
+    connection.execute("INSERT INTO pauses (kind, name) VALUES (%s, %s)", [kind, name])
+
+    assert claim(connection, "h").runs == []
+
+
+def test_end_marks_done_and_starts_the_next(connection, stored):
+    stored("a", "b")
+    first, second = claim(connection, "h").runs
+
+    started = end(connection, first, Ending("done", {"ok": 1}), second)
+
+    assert started
+    assert state(connection) == [("a", "done", "h", "done", 1), ("b", "running", "h", "running", 1)]
+    assert connection.execute("SELECT result FROM runs WHERE status = 'done'").fetchone() == ({"ok": 1},)
+
+
+def test_end_keeps_the_event_running_until_its_last_run(connection, stored):
+    stored("a")
+    first, second = claim(connection, "h1", "h2").runs
+
+    end(connection, first, Ending("dead", error="GiveUp: no"), second)
+    assert state(connection)[0][1] == "running"
+    end(connection, second, DONE)
+
+    assert state(connection) == [("a", "dead", "h1", "dead", 1), ("a", "dead", "h2", "done", 1)]
+
+
+def test_end_writes_down_a_failure_and_when_to_try_again(connection, stored):
+    stored("a")
+    run = claim(connection, "h").runs[0]
+
+    end(connection, run, Ending("waiting", error="boom", delay=timedelta(hours=1)))
+
+    row = connection.execute("SELECT status, due_at - now() > interval '59 minutes' FROM events").fetchone()
+    assert row == ("waiting", True)
+    assert connection.execute("SELECT handler, attempt, error FROM failures").fetchall() == [("h", 1, "boom")]
+
+
+def test_end_counts_no_attempt_when_the_handler_asks_for_time(connection, stored):
+    stored("a")
+
+    end(connection, claim(connection, "h").runs[0], Ending("waiting", delay=timedelta(0), counted=False))
+
+    assert state(connection) == [("a", "waiting", "h", "waiting", 0)]
+
+
+@pytest.mark.parametrize("ending", [DONE, FAILED])
+def test_end_refuses_a_worker_whose_lease_ran_out(connection, stored, ending):
+    stored("a")
+    stale = claim(connection, "h").runs[0]
+    expire(connection)
+    fresh = claim(connection, "h").runs[0]
+
+    with pytest.raises(LeaseLost):
+        end(connection, stale, ending)
+
+    end(connection, fresh, DONE)
+    assert state(connection) == [("a", "done", "h", "done", 2)]
+
+
+def test_end_refuses_a_run_that_was_not_started(connection, stored):
+    stored("a", "b")
+    _, unstarted = claim(connection, "h").runs
+
+    with pytest.raises(LeaseLost):
+        end(connection, unstarted, DONE)
+
+
+def test_end_starts_nothing_that_another_has_taken(connection, stored):
+    stored("a", "b")
+    first, second = claim(connection, "h").runs
+    connection.execute("UPDATE runs SET token = gen_random_uuid() WHERE event = %s", [second.event.id])
+
+    assert not end(connection, first, DONE, second)
+
+
+def test_release_makes_unstarted_runs_due_again_uncharged(connection, stored):
+    stored("a", "b", "c")
+    started, *rest = claim(connection, "h").runs
+
+    released = runs.release(connection, [started, *rest])
+
+    assert released == [run.event.id for run in rest]
+    assert [run.event.event_id for run in claim(connection, "h").runs] == ["b", "c"]
+    assert state(connection)[0] == ("a", "running", "h", "running", 1)
+
+
+def test_wake_ignored_takes_up_what_this_worker_takes(connection, stored):
+    (event,) = stored("a")
+    claim(connection)
+
+    assert runs.wake_ignored(connection, Planner(Plan("h")), timedelta(minutes=15)) == [event]
+    assert claim(connection, "h").runs
+
+
+def test_load_body_fetches_what_was_too_heavy_to_claim(connection):
+    body = b"x" * (runs.HEAVY + 1)
+    store(connection, [new_event("big", body=body)])
+
+    (run,) = claim(connection, "h").runs
+
+    assert run.event.body is None
+    assert runs.load_body(connection, run.event) == body
+
+
+def test_end_is_undone_with_the_callers_transaction(connection, stored):
+    stored("a")
+    run = claim(connection, "h").runs[0]
+
+    with connection.transaction(force_rollback=True):
+        runs.end(connection, run, DONE)
+
+    assert state(connection) == [("a", "running", "h", "running", 1)]

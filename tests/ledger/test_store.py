@@ -1,0 +1,156 @@
+import threading
+
+import psycopg
+import pytest
+from make import new_event
+
+from receiver import database
+from receiver.ledger.store import Verdict, store
+
+
+@pytest.fixture
+def connection(database_url):
+    with database.connect(database_url) as connection:
+        yield connection
+
+
+def verdicts(connection, *events):
+    return [store(connection, [event])[event.key].verdict for event in events]
+
+
+def rows(connection, query):
+    return connection.execute(query).fetchall()
+
+
+def test_store_accepts_an_event_once(connection):
+    first, again = verdicts(connection, new_event(), new_event())
+
+    assert (first, again) == (Verdict.ACCEPTED, Verdict.DUPLICATE)
+    assert rows(connection, "SELECT event_id, status, due_at <= now() FROM events") == [
+        ("evt_1", "received", True)
+    ]
+    assert rows(connection, "SELECT body FROM bodies") == [(b"{}",)]
+
+
+def test_store_keeps_sources_apart(connection):
+    assert verdicts(connection, new_event(), new_event(source="billing")) == [Verdict.ACCEPTED] * 2
+
+
+def test_store_keeps_the_first_body_when_another_comes_under_its_id(connection):
+    assert verdicts(connection, new_event(body=b"one"), new_event(body=b"two"), new_event(body=b"two")) == [
+        Verdict.ACCEPTED,
+        Verdict.CONFLICT,
+        Verdict.CONFLICT,
+    ]
+    assert rows(connection, "SELECT body FROM bodies") == [(b"one",)]
+    assert rows(connection, "SELECT body, deliveries FROM conflicts") == [(b"two", 2)]
+
+
+def test_store_keeps_any_bytes(connection):
+    body = bytes(range(256)) + b"\xed\xa0\x80\x00"
+
+    store(connection, [new_event(body=body)])
+
+    assert rows(connection, "SELECT body FROM bodies") == [(body,)]
+
+
+def test_store_takes_a_batch_in_any_order_and_answers_by_key(connection):
+    events = [new_event(f"evt_{n}") for n in (5, 3, 4, 1, 2)]
+
+    answers = store(connection, events)
+
+    assert set(answers) == {event.key for event in events}
+    assert len({row.id for row in answers.values()}) == 5
+
+
+def test_store_compares_ids_by_their_bytes(connection):
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+
+    assert (
+        verdicts(
+            connection, new_event(composed), new_event(decomposed), new_event("EVT_1"), new_event("evt_1")
+        )
+        == [Verdict.ACCEPTED] * 4
+    )
+
+
+def test_store_makes_a_missing_partition(connection):
+    today = rows(connection, "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')")[0][0]
+    connection.execute(f"DROP TABLE bodies_{today}")
+
+    assert verdicts(connection, new_event()) == [Verdict.ACCEPTED]
+    assert rows(connection, "SELECT count(*) FROM bodies") == [(1,)]
+
+
+def test_store_points_to_the_first_event_when_an_unsigned_id_changes(connection):
+    first, second = new_event("a", id_is_signed=False), new_event("b", id_is_signed=False)
+
+    verdicts(connection, first, second)
+
+    assert rows(connection, "SELECT e.event_id, f.event_id FROM events e LEFT JOIN events f ON f.id = e.repeat_of "
+                            "ORDER BY e.id") == [("a", None), ("b", "a")]  # fmt: skip
+
+
+def test_store_sees_no_repeat_where_ids_are_signed(connection):
+    verdicts(connection, new_event("a"), new_event("b"))
+
+    assert rows(connection, "SELECT count(repeat_of) FROM events") == [(0,)]
+
+
+def test_store_holds_a_repeat_when_the_source_says_so(connection):
+    held = {"id_is_signed": False, "hold_repeats": True}
+
+    assert verdicts(connection, new_event("a", **held), new_event("b", **held)) == [
+        Verdict.ACCEPTED,
+        Verdict.HELD,
+    ]
+    assert rows(connection, "SELECT event_id, due_at FROM events WHERE status = 'held'") == [("b", None)]
+
+
+def test_store_holds_all_but_one_of_many_repeats_at_once(database_url):
+    def deliver(n):
+        with database.connect(database_url) as own:
+            barrier.wait()
+            event = new_event(f"id-{n}", id_is_signed=False, hold_repeats=True)
+            answers.append(store(own, [event])[event.key].verdict)
+
+    answers, barrier = [], threading.Barrier(8)
+    threads = [threading.Thread(target=deliver, args=[n]) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(answers) == [Verdict.ACCEPTED] + [Verdict.HELD] * 7
+
+
+def test_store_keeps_an_unreadable_element_seen_and_dead(connection):
+    store(connection, [new_event(type="unreadable", is_readable=False, is_element=True)])
+
+    assert rows(connection, "SELECT status, due_at FROM events") == [("dead", None)]
+
+
+def test_store_waits_for_a_twin_and_learns_the_truth(connection, database_url):
+    with psycopg.connect(database_url) as twin:
+        twin.execute(
+            "INSERT INTO events (source, provider, event_id, type, fingerprint, id_is_signed, status) "
+            "VALUES ('stripe', 'stripe', 'evt_1', 'x', %s, true, 'received')",
+            [new_event().fingerprint],
+        )
+        late = []
+        waiting = threading.Thread(target=lambda: late.extend(verdicts(connection, new_event())))
+        waiting.start()
+        waiting.join(0.2)
+        assert not late
+        twin.commit()
+        waiting.join(5)
+
+    assert late == [Verdict.DUPLICATE]
+
+
+def test_store_gives_up_on_a_lock_in_time(connection, database_url):
+    with psycopg.connect(database_url) as other:
+        other.execute("LOCK TABLE events")
+
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            store(connection, [new_event()])

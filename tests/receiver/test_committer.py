@@ -1,0 +1,95 @@
+import threading
+from datetime import timedelta
+
+import pytest
+
+from receiver.committer import Committer, TooLate
+
+SOON = timedelta(seconds=0.05)
+LONG = timedelta(seconds=10)
+
+
+def in_threads(count, work):
+    threads = [threading.Thread(target=work, args=[n]) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def test_committer_answers_each_item_with_its_own():
+    committer = Committer(lambda: lambda items: [item * 2 for item in items])
+
+    assert [committer.submit(n, LONG) for n in range(5)] == [0, 2, 4, 6, 8]
+
+
+def test_committer_gathers_what_comes_while_a_batch_commits():
+    batches, go, begun = [], threading.Event(), threading.Event()
+
+    def commit(items):
+        begun.set()
+        go.wait(10)
+        batches.append(sorted(items))
+        return items
+
+    committer = Committer(lambda: commit, lanes=1)
+    first = in_threads(1, lambda n: committer.submit(n, LONG))
+    begun.wait(10)
+    rest = in_threads(9, lambda n: committer.submit(n + 1, LONG))
+    while committer.waiting < 9:
+        pass
+    go.set()
+    for thread in first + rest:
+        thread.join(10)
+
+    assert batches == [[0], list(range(1, 10))]
+
+
+def test_committer_raises_for_one_item_what_was_wrong_with_it():
+    committer = Committer(
+        lambda: lambda items: [ValueError("bad") if item == "bad" else item for item in items]
+    )
+
+    assert committer.submit("good", LONG) == "good"
+    with pytest.raises(ValueError, match="bad"):
+        committer.submit("bad", LONG)
+
+
+def test_committer_goes_on_after_a_batch_that_failed_whole():
+    def commit(items):
+        if "bomb" in items:
+            raise RuntimeError("boom")
+        return items
+
+    committer = Committer(lambda: commit)
+
+    with pytest.raises(RuntimeError, match="boom"):
+        committer.submit("bomb", LONG)
+    assert committer.submit("fine", LONG) == "fine"
+
+
+def test_committer_goes_on_when_a_lane_can_not_open():
+    failing = [OSError("away"), None]
+
+    def open_lane():
+        error = failing.pop(0)
+        if error:
+            raise error
+        return lambda items: items
+
+    committer = Committer(open_lane, lanes=1)
+
+    with pytest.raises(OSError, match="away"):
+        committer.submit(1, LONG)
+    assert committer.submit(2, LONG) == 2
+
+
+def test_committer_lets_a_request_go_when_the_lanes_hang():
+    hung = threading.Event()
+    committer = Committer(lambda: lambda items: (hung.wait(10), items)[1], lanes=1)
+
+    for _ in range(3):
+        with pytest.raises(TooLate):
+            committer.submit("x", SOON)
+
+    assert committer.waiting == 0
+    hung.set()
