@@ -19,6 +19,7 @@ from typing import Final, Literal, Unpack
 from providers import Delivery, Reason, Rejected
 from providers.kit.encoding import Encoding, Speller, speller
 from providers.kit.keys import Codec, key_of, keys_of
+from providers.kit.lists import items, only, pairs
 from providers.kit.reading import header_of, octets
 from providers.kit.signing import SIGNATURES, Said, expect_match
 from providers.kit.template import Template, template
@@ -27,7 +28,6 @@ from providers.kit.times import Timestamp
 Hash = Literal["sha1", "sha256", "sha512"]
 HASHES: Final[tuple[Hash, ...]] = ("sha256", "sha1", "sha512")
 _SIZES: Final = {"sha1": 20, "sha256": 32, "sha512": 64}
-_PAIRS: Final = 4 * SIGNATURES
 
 
 @dataclass(kw_only=True, eq=False)
@@ -91,7 +91,7 @@ class Hmac:
         """
         keys = keys_of(secrets, self.secret)
         name, value = header_of(delivery.headers, self._names)
-        texts, stamps = self._pairs(value) if self.key else (self._plain(value), [])
+        texts, stamps = self._split(value)
         given = self._signatures(name, texts)
         if self.timestamp is None:
             self._expect(given, keys, delivery, b"")
@@ -99,7 +99,7 @@ class Hmac:
         if self.timestamp.header:
             name, stamp = header_of(delivery.headers, (self.timestamp.header,))
         else:
-            stamp = _only(name, self.timestamp.key, stamps)
+            stamp = only(name, self.timestamp.key, stamps)
         seconds = self.timestamp.parse(stamp)
         self._expect(given, keys, delivery, octets(name, stamp))
         return seconds
@@ -122,22 +122,11 @@ class Hmac:
         message = self._message(delivery, stamp)
         expect_match(given, (self._speller.folded(hmac.digest(key, message, self.hash)) for key in keys))
 
-    def _plain(self, value: str) -> list[str]:
-        if not self.separator:
-            return [value]
-        return [item.strip(" ") for item in value.split(self.separator, SIGNATURES)]
-
-    def _pairs(self, value: str) -> tuple[list[str], list[str]]:
-        """What stands under the signature's key, and under the timestamp's."""
-        wanted = self.timestamp.key if self.timestamp else ""
-        texts, stamps = [], []
-        for item in value.split(self.separator, _PAIRS)[:_PAIRS]:
-            key, _, text = item.strip(" ").partition("=")
-            if key == self.key:
-                texts.append(text)
-            elif key == wanted:
-                stamps.append(text)
-        return texts, stamps
+    def _split(self, value: str) -> tuple[list[str], list[str]]:
+        """The signatures in the header, and the times if they are in it."""
+        if not self.key:
+            return items(value, self.separator), []
+        return pairs(value, self.separator, self.key, self.timestamp.key if self.timestamp else "")
 
     def _signatures(self, name: str, texts: list[str]) -> list[bytes]:
         """Those of `texts` that have the form of a signature, 16 at most; others are passed over."""
@@ -149,9 +138,3 @@ class Hmac:
                 Reason.BAD_HEADER, f"header {name} holds no {self.hash} signature in {self.encoding}"
             )
         return given
-
-
-def _only(name: str, key: str, stamps: list[str]) -> str:
-    if len(stamps) != 1:
-        raise Rejected(Reason.BAD_HEADER, f"header {name} needs one {key}=, it has {len(stamps)}")
-    return stamps[0]
