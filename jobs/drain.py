@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 
 import psycopg
 import redis
@@ -44,7 +44,8 @@ class Drain:
         self._engine = database.engine(settings.database_url, name="hookonce worker", pool_size=1)
         providers = {name: source.provider for name, source in settings.sources.items()}
         self._executor = Executor(self._engine, providers.get)
-        self._bell = Bell(connect(settings.redis_url))
+        self._client = connect(settings.redis_url)
+        self._bell = Bell(self._client)
 
     def work(self, ids: Sequence[int] = ()) -> int:
         """Run what is due, the events of `ids` first, until nothing is or the budget is used; count the attempts.
@@ -91,22 +92,34 @@ class Drain:
         for n, run in enumerate(claimed):
             handler = self._registry.named(run.handler)
             rest = claimed[n + 1 :]
-            may_go_on = bool(rest) and not stopping.is_set() and time.monotonic() < until
             if handler is None:  # cannot be: the claim asked the same registry
                 raise LookupError(f"handler '{run.handler}' vanished from the registry")
-            started = self._executor.attempt(run, handler, rest[0] if may_go_on else None)
+            started = self._executor.attempt(run, handler, partial(_first, rest, until))
             if not started:
                 if runs.release(self._executor.ledger, rest):
+                    reach("run.released")
                     self._ring()
                 return n + 1
         return len(claimed)
 
+    def close(self) -> None:
+        """Close every connection; for tests, a worker keeps them until it ends."""
+        self._executor.discard()
+        self._engine.dispose()
+        self._client.close()
+
     def _ring(self) -> None:
         """Call for help, or for ourselves later; a lost ring costs the sweep's interval."""
         try:
-            self._bell.ring_if_quiet()
+            if self._bell.ring_if_quiet():
+                reach("drain.rung")
         except (redis.RedisError, OSError) as error:
             log.info("the bell can't be rung: %s", type(error).__name__)
+
+
+def _first(rest: Sequence[ClaimedRun], until: float) -> ClaimedRun | None:
+    """Give the next run, unless there is none, or no time for it."""
+    return rest[0] if rest and not stopping.is_set() and time.monotonic() < until else None
 
 
 @cache
@@ -123,4 +136,6 @@ def process_drain() -> Drain:
 def perform(ids: Sequence[int]) -> int:
     """Do the RQ job: run the events that rang and what else is due; give the number of attempts made."""
     reach("job.begun")
-    return process_drain().work(ids)
+    attempts = process_drain().work(ids)
+    reach("job.ended")
+    return attempts

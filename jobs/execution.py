@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 
 LONGEST_ERROR = 2000
 
+Following = Callable[[], ClaimedRun | None]
+"""Gives the run to start next, if it may still be started."""
+
 
 class Executor:
     """Runs claimed runs on one connection to the ledger's database; not for two threads at once."""
@@ -37,8 +40,8 @@ class Executor:
         self._provider_of = provider_of
         self._connection: Connection | None = None
 
-    def attempt(self, run: ClaimedRun, handler: Handler, following: ClaimedRun | None) -> bool:
-        """Make one attempt and end it, starting the `following` run in the same transaction.
+    def attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
+        """Make one attempt and end it, starting the `following()` run, asked for when it ends, in one transaction.
 
         Tells whether the following run was started. Raises `psycopg.Error` or `SQLAlchemyError` when the
         database is gone; then nothing was written, and the lease's end brings the run back.
@@ -61,7 +64,7 @@ class Executor:
             ending = _failure(run, handler, f"{type(error).__name__}: {error}")
         return self._end_apart(run, ending, following)
 
-    def _attempt(self, run: ClaimedRun, handler: Handler, following: ClaimedRun | None) -> bool:
+    def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
         connection = self.connection
         event = self._event(run)
         with connection.begin() as transaction:
@@ -76,7 +79,7 @@ class Executor:
                 raise RuntimeError(
                     "the handler returned with its transaction aborted or ended; let errors out"
                 )
-            started = runs.end(database.raw(connection), run, Ending("done", _storable(result)), following)
+            started = runs.end(database.raw(connection), run, Ending("done", _storable(result)), following())
             reach("run.ended")
         reach("run.committed")
         _report(run, "done")
@@ -89,12 +92,13 @@ class Executor:
                 body = runs.load_body(database.raw(self.connection), run.event)
         return received(run, body, self._provider_of(run.event.source))
 
-    def _end_apart(self, run: ClaimedRun, ending: Ending, following: ClaimedRun | None) -> bool:
+    def _end_apart(self, run: ClaimedRun, ending: Ending, following: Following) -> bool:
         """End an attempt whose own writes are rolled back."""
         reach("failure.rolled_back")
         try:
             with self.connection.begin():
-                started = runs.end(database.raw(self.connection), run, ending, following)
+                started = runs.end(database.raw(self.connection), run, ending, following())
+                reach("failure.ended")
         except LeaseLost as error:
             log.warning("lease lost: %s", error)
             return False

@@ -1,0 +1,3 @@
+from inbox import desk
+
+__all__ = ["desk"]

@@ -1,0 +1,318 @@
+import contextlib
+import time
+from datetime import timedelta
+
+import pytest
+import redis
+from inbox import effect
+from sqlalchemy import text
+
+from jobs import GiveUp, RetryLater
+from jobs import drain as drains
+
+
+def test_drain_runs_every_handler_of_an_event_once(desk):
+    def second(event, tx):
+        effect(event, tx)
+
+    desk.on(effect)
+    desk.on(second)
+    desk.deliver("a", "b")
+
+    assert desk.work() == 4
+    assert desk.effects() == ["a", "a", "b", "b"]
+    assert desk.work() == 0
+
+
+def test_drain_goes_on_with_whatever_is_due_after_the_events_that_rang(desk):
+    desk.on(effect)
+    _, second = desk.deliver("a", "b")
+
+    desk.work([second])
+
+    assert desk.effects() == ["a", "b"]
+
+
+def test_handler_gets_the_event_as_it_was_sent(desk):
+    seen = []
+    desk.on(lambda event, _: seen.append(event))
+    desk.deliver(
+        "evt_1", body=b'{"id": "evt_1", "type": "invoice.paid", "n": 1}', headers='{"user-agent": "Stripe"}'
+    )
+
+    desk.work()
+
+    (event,) = seen
+    assert (event.event_id, event.source, event.provider, event.type) == (
+        "evt_1",
+        "stripe",
+        "stripe",
+        "invoice.paid",
+    )
+    assert (event.attempt, event.repeat_of, event.headers) == (1, None, {"user-agent": "Stripe"})
+    assert event.raw == b'{"id": "evt_1", "type": "invoice.paid", "n": 1}'
+    assert event.data["n"] == 1
+
+
+def test_handler_result_is_stored_with_the_run(desk):
+    desk.on(lambda *_: {"credited": True})
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.rows("SELECT status, result FROM runs") == [("done", {"credited": True})]
+
+
+@pytest.mark.parametrize("result", [object(), float("nan"), {1: {2}}], ids=["object", "nan", "set"])
+def test_handler_result_that_is_no_json_is_a_failed_attempt(desk, result):
+    desk.on(lambda *_: result, attempts=1)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.rows("SELECT status, result FROM runs") == [("dead", None)]
+    assert "handler returns None or JSON" in desk.rows("SELECT error FROM failures")[0][0]
+
+
+def test_failed_attempt_leaves_no_effect_and_is_tried_again(desk):
+    def shaky(event, tx):
+        effect(event, tx)
+        if event.attempt < 3:
+            raise RuntimeError("not yet")
+
+    desk.on(shaky)
+    desk.deliver("a")
+
+    assert desk.work() == 3
+    assert desk.effects() == ["a"]
+    assert desk.runs() == [("a", "shaky", "done", 3)]
+    assert desk.rows("SELECT attempt, error FROM failures ORDER BY id") == [
+        (1, "RuntimeError: not yet"),
+        (2, "RuntimeError: not yet"),
+    ]
+
+
+def test_run_is_dead_after_its_last_attempt(desk):
+    def broken(*_):
+        raise RuntimeError("no")
+
+    desk.on(broken)
+    desk.deliver("a")
+
+    assert desk.work() == 3
+    assert desk.runs() == [("a", "broken", "dead", 3)]
+    assert desk.rows("SELECT status, due_at FROM events") == [("dead", None)]
+
+
+def test_give_up_ends_a_run_at_once(desk):
+    def hopeless(*_):
+        raise GiveUp("no such customer")
+
+    desk.on(hopeless)
+    desk.deliver("a")
+
+    assert desk.work() == 1
+    assert desk.runs() == [("a", "hopeless", "dead", 1)]
+    assert desk.rows("SELECT error FROM failures") == [("GiveUp: no such customer",)]
+
+
+def test_retry_later_waits_without_counting(desk):
+    def patient(*_):
+        raise RetryLater(timedelta(hours=1))
+
+    desk.on(patient)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.runs() == [("a", "patient", "waiting", 0)]
+    assert desk.rows("SELECT due_at > now() + interval '59 minutes' FROM events") == [(True,)]
+
+
+def test_one_failing_handler_does_not_keep_another_from_running(desk):
+    def broken(*_):
+        raise RuntimeError("no")
+
+    desk.on(broken, attempts=1)
+    desk.on(effect)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.runs() == [("a", "broken", "dead", 1), ("a", "effect", "done", 1)]
+    assert desk.effects() == ["a"]
+
+
+@pytest.mark.parametrize("forbidden", ["commit", "rollback", "close"])
+def test_handler_can_not_end_the_transaction_it_is_given(desk, forbidden):
+    def meddler(event, tx):
+        effect(event, tx)
+        getattr(tx, forbidden)()
+
+    desk.on(meddler, attempts=1)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.runs() == [("a", "meddler", "dead", 1)]
+    assert desk.effects() == []
+
+
+def test_handler_may_use_savepoints(desk):
+    def careful(event, tx):
+        with tx.begin_nested() as savepoint:
+            effect(event, tx)
+            savepoint.rollback()
+        effect(event, tx)
+
+    desk.on(careful)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.effects() == ["a"]
+
+
+def test_handler_that_swallows_a_database_error_has_failed(desk):
+    def swallower(_, tx):
+        with contextlib.suppress(Exception):
+            tx.execute(text("SELECT 1 / 0"))
+
+    desk.on(swallower, attempts=1)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.runs() == [("a", "swallower", "dead", 1)]
+
+
+@pytest.mark.parametrize("error", [SystemExit, MemoryError, RecursionError])
+def test_handler_may_raise_anything(desk, error):
+    def wild(*_):
+        raise error
+
+    desk.on(wild, attempts=1)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.runs() == [("a", "wild", "dead", 1)]
+
+
+def test_handler_is_cut_off_at_its_time_limit(desk):
+    def slow(event, tx):
+        effect(event, tx)
+        with contextlib.suppress(Exception):
+            time.sleep(30)
+
+    desk.on(slow, attempts=1, timeout=timedelta(seconds=0.1))
+    desk.on(effect)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.runs() == [("a", "effect", "done", 1), ("a", "slow", "dead", 1)]
+    assert "longer than 0.1 s" in desk.rows("SELECT error FROM failures")[0][0]
+    assert desk.effects() == ["a"]
+
+
+def test_handler_is_cut_off_inside_a_query(desk):
+    def slow(_, tx):
+        tx.execute(text("SELECT pg_sleep(30)"))
+
+    desk.on(slow, attempts=1, timeout=timedelta(seconds=0.1))
+    desk.deliver("a", "b")
+
+    desk.work()
+
+    assert desk.runs() == [("a", "slow", "dead", 1), ("b", "slow", "dead", 1)]
+
+
+def test_stale_worker_can_not_finish_what_another_has_taken(desk):
+    def overtaken(event, tx):
+        effect(event, tx)
+        desk.connection.execute("UPDATE runs SET token = gen_random_uuid()")
+
+    desk.on(overtaken)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.effects() == []
+    assert desk.runs() == [("a", "overtaken", "running", 1)]
+
+
+def test_drain_over_its_budget_lets_go_and_rings(desk, redis_url, monkeypatch):
+    monkeypatch.setattr(drains, "BUDGET", timedelta(seconds=0.05))
+
+    def slow(event, tx):
+        effect(event, tx)
+        time.sleep(0.06)
+
+    desk.on(slow)
+    desk.deliver("a", "b", "c")
+
+    assert desk.work() == 1
+    assert [row[2:] for row in desk.runs()] == [("done", 1), ("waiting", 0), ("waiting", 0)]
+    assert desk.rows("SELECT count(*) FROM events WHERE due_at <= now()") == [(2,)]
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.llen("rq:queue:hookonce") == 1
+
+
+def test_drain_asked_to_stop_finishes_one_attempt_and_lets_go_of_the_rest(desk):
+    def stopper(event, tx):
+        effect(event, tx)
+        drains.stopping.set()
+
+    desk.on(stopper)
+    desk.deliver("a", "b")
+
+    assert desk.work() == 1
+    assert [row[2:] for row in desk.runs()] == [("done", 1), ("waiting", 0)]
+
+
+def test_drain_goes_on_when_its_connection_was_cut(desk):
+    desk.on(effect)
+    desk.deliver("a")
+    desk.work()
+    desk.connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+        "AND datname = current_database()"
+    )
+    desk.deliver("b")
+
+    desk.work()
+    desk.work()
+
+    assert desk.effects() == ["a", "b"]
+
+
+def test_event_whose_body_was_dropped_is_dead_and_says_why(desk):
+    desk.on(effect)
+    desk.deliver("a")
+    desk.connection.execute("DELETE FROM bodies")
+
+    desk.work()
+
+    assert desk.runs() == [("a", "effect", "dead", 1)]
+    assert "dropped by retention" in desk.rows("SELECT error FROM failures")[0][0]
+
+
+def test_idempotency_key_is_the_same_for_every_attempt_and_differs_by_handler(desk):
+    def one(event, _):
+        keys.append(event.idempotency_key)
+        if event.attempt == 1:
+            raise RuntimeError
+
+    def two(event, _):
+        keys.append(event.idempotency_key)
+
+    keys = []
+    desk.on(one)
+    desk.on(two)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert len(keys) == 3
+    assert len(set(keys)) == 2
