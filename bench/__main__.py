@@ -1,0 +1,113 @@
+"""`python -m bench [--quick] [--only NAME …] [--json FILE] [--publish]` and `python -m bench growth`."""
+
+import argparse
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from bench import report, stack
+from bench.growth import growth
+from bench.lab import BadAnswers, Lab
+from bench.scenarios import SCENARIOS, Scenario, chosen
+
+LIMIT, QUICK_LIMIT, GROWTH_LIMIT = 600, 60, 1200  # seconds for everything
+_CLOSING = 8  # seconds of these for stopping the servers
+GROWTH_ROWS = 5_000_000
+
+
+class _Overtime(BaseException):
+    """The time for everything is over: what has been measured is reported, everything is stopped."""
+
+
+def main() -> int:
+    """Measure, print the table, keep the results; 1 if a scenario failed or time ran out."""
+    options = _options()
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGALRM, _overtime)
+    limit = GROWTH_LIMIT if options.what == "growth" else QUICK_LIMIT if options.quick else LIMIT
+    began = time.monotonic()
+    signal.alarm(limit - _CLOSING)
+    with stack.running() as servers:
+        lab = Lab(servers, options.quick, began + limit - _CLOSING)
+        about = report.about(servers, quick=options.quick)
+        try:
+            failed = _grow(lab, options.rows) if options.what == "growth" else _measure(lab, options)
+        except _Overtime:
+            print("\nout of time; what follows was measured until then", flush=True)
+            failed = True
+        signal.alarm(0)
+    found = report.result(lab.figures, about)
+    print(f"\n{report.table(found)}\n\n{time.monotonic() - began:.0f} s in all")
+    if options.json:
+        report.save(found, options.json)
+    if options.publish:
+        report.publish(found, "growth" if options.what == "growth" else "latest")
+    return int(failed)
+
+
+def _measure(lab: Lab, options: argparse.Namespace) -> bool:
+    failed = False
+    for scenario in chosen(options.only, quick=options.quick):
+        left = lab.until - time.monotonic()
+        needs = (scenario.quick_seconds if options.quick else scenario.seconds) / 3
+        if left < needs:
+            print(f"{scenario.name}: skipped, {left:.0f} s are left", flush=True)
+            continue
+        failed = not _run(scenario, lab) or failed
+    return failed
+
+
+def _run(scenario: Scenario, lab: Lab) -> bool:
+    print(f"{scenario.name}: {scenario.what} …", flush=True)
+    began = time.monotonic()
+    try:
+        scenario.run(lab)
+    except BadAnswers as error:
+        print(f"{scenario.name}: FAILED, {error}", flush=True)
+        return False
+    print(f"  {time.monotonic() - began:.0f} s", flush=True)
+    return True
+
+
+def _grow(lab: Lab, rows: int) -> bool:
+    try:
+        growth(lab, rows)
+    except BadAnswers as error:
+        print(f"growth: FAILED, {error}", flush=True)
+        return True
+    return False
+
+
+def _options() -> argparse.Namespace:
+    names = ", ".join(scenario.name for scenario in SCENARIOS)
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("what", nargs="?", choices=["all", "growth"], default="all")
+    parser.add_argument("--quick", action="store_true", help="a look in a minute, not a claim")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help=f"some of: {names}")
+    parser.add_argument("--rows", type=int, default=GROWTH_ROWS, help="rows that `growth` loads")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
+    parser.add_argument("--publish", action="store_true", help="bring bench/results and docs/ up to date")
+    options = parser.parse_args()
+    try:
+        chosen(options.only, quick=options.quick)
+    except LookupError as error:
+        parser.error(str(error))
+    return options
+
+
+def _stop(number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+def _overtime(*_: Any) -> NoReturn:  # noqa: ANN401  a signal handler
+    raise _Overtime
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("stopped")

@@ -1,0 +1,71 @@
+"""The physical limits: what PostgreSQL and Redis do here without us."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import redis
+
+from bench.deliveries import SECRET, SIZE
+from bench.lab import BadAnswers, Lab
+from bench.stack import Stack
+from receiver.embedded import binaries
+
+BATCH = 32
+_ROWS = """WITH stored AS (
+ INSERT INTO events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at)
+ SELECT 'github', 'github', gen_random_uuid()::text, 'push', sha256(gen_random_uuid()::text::bytea), false,
+ 'received', now() FROM generate_series(1, {rows}) RETURNING id, received_at)
+ INSERT INTO bodies (event, received_at, url, headers, body, is_element)
+ SELECT id, received_at, '/hooks/github', '{{}}', repeat('x', {size})::bytea, false FROM stored;"""
+
+
+def limits(lab: Lab) -> None:
+    """Measure PostgreSQL by pgbench on our own tables, and round trips to Redis by redis-py."""
+    for _ in lab.rounds(3, 1, lab.pick(6, 4)):
+        seconds = int(lab.pick(2, 1))
+        lab.note(
+            pgbench_single_rate=_pgbench(lab.stack, 1, seconds),
+            pgbench_batch_rate=_pgbench(lab.stack, BATCH, seconds) * BATCH,
+            redis_single_rate=_redis(lab.stack, 1, seconds / 2),
+            redis_batch_rate=_redis(lab.stack, BATCH, seconds / 2),
+        )
+        lab.stack.ours.empty()
+
+
+def _pgbench(stack: Stack, rows: int, seconds: int) -> float:
+    """Give commits/s of inserts of so many events with their bodies, by eight clients."""
+    script = stack.directory / f"insert-{rows}.sql"
+    statement = _ROWS.format(rows=rows, size=SIZE).replace("\n", " ")
+    script.write_text(statement + "\n", encoding="ascii")
+    program = binaries.postgres(None) / "pgbench"
+    output = subprocess.run(  # noqa: S603  from our own wheel
+        [_client(program), "-n", "-M", "prepared", "-c", "8", "-T", str(seconds), "-f", script]
+        + ["-d", stack.postgres.url],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    line = next((line for line in output.splitlines() if line.startswith("tps")), None)
+    if line is None:
+        raise BadAnswers("pgbench said no rate")
+    return float(line.split()[2])
+
+
+def _client(program: Path) -> Path:
+    if not program.is_file():
+        raise BadAnswers(f"there is no {program}; the wheel of PostgreSQL should bring it")
+    return program
+
+
+def _redis(stack: Stack, batch: int, seconds: float) -> float:
+    """Give SET NX GET per second, so many in a pipeline."""
+    count, began = 0, time.perf_counter()
+    with redis.Redis.from_url(stack.valkey.url) as client:
+        while time.perf_counter() < began + seconds:
+            pipe = client.pipeline(transaction=False)
+            for number in range(batch):
+                pipe.set(f"bench:{count + number}", SECRET, nx=True, get=True, px=60_000)
+            pipe.execute()
+            count += batch
+    return count / (time.perf_counter() - began)

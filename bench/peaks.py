@@ -1,0 +1,116 @@
+"""How many deliveries a second can be taken in: ours, the obvious way, and routes that do nothing.
+
+Each round measures all of them in turn, so that a ratio compares neighbours in time.
+"""
+
+import contextlib
+from collections.abc import Callable
+
+from bench.lab import Lab, closed, send
+from bench.load import Plan
+from bench.processes import cpu_seconds
+from bench.stack import Server
+
+KNOWN = 2000  # deliveries sent over and over to measure duplicates
+
+
+def peaks(lab: Lab) -> None:
+    """Measure empty route, new events, duplicates, obvious way, bare reading; note rates, ratios and CPU."""
+    seconds = lab.pick(2.5, 0.7)
+    with contextlib.ExitStack() as stack:
+        ours, obvious = lab.stack.ours, lab.stack.obvious
+        hookonce = stack.enter_context(ours.serve("wsgi:application"))
+        other = stack.enter_context(obvious.serve("bench.obvious:app"))
+        flask = stack.enter_context(ours.serve("bench.plain:flask_app"))
+        raw = stack.enter_context(ours.serve("bench.plain:raw"))
+        measures: dict[str, Callable[[], float]] = {
+            "empty": lambda: _rate(lab, "empty", closed(flask.port, seconds, path="/empty", bare=True)),
+            "new": lambda: _new(lab, hookonce, seconds),
+            "duplicates": lambda: _again(hookonce, seconds),
+            "obvious": lambda: send(closed(other.port, seconds))["rate"],
+            "flask_read": lambda: send(closed(flask.port, seconds))["rate"],
+            "raw_read": lambda: send(closed(raw.port, seconds))["rate"],
+        }
+        for _ in lab.rounds(5, 2, seconds * 8):
+            rates = {name: measure() for name, measure in measures.items()}
+            lab.note(**{f"{name}_rate": rate for name, rate in rates.items()})
+            lab.note(
+                new_to_empty=rates["new"] / rates["empty"],
+                new_to_obvious=rates["new"] / rates["obvious"],
+                duplicates_to_empty=rates["duplicates"] / rates["empty"],
+            )
+            ours.empty()
+            obvious.empty()
+
+
+def scale_receivers(lab: Lab) -> None:
+    """Measure new events with 1, 2 and 4 gunicorn workers."""
+    for _ in lab.rounds(3, 1, 15):
+        for workers in (1, 2, 4):
+            with lab.stack.ours.serve("wsgi:application", workers) as server:
+                rate = send(closed(server.port, lab.pick(2.5, 1.0)))["rate"]
+            lab.note(**{f"new_rate_{workers}_receivers": rate})
+            lab.stack.ours.empty()
+
+
+def answer_times(lab: Lab) -> None:
+    """Measure the answer's p50 and p99 at 70 % of the peak, on a schedule; finds the peak first if need be."""
+    with lab.stack.ours.serve("wsgi:application") as server:
+        peak = send(closed(server.port, lab.pick(3, 1.5)))["rate"]
+        rate = 0.7 * (lab.figure("new_rate") or peak)
+        seconds = lab.pick(4, 2)
+        for _ in lab.rounds(5, 1, seconds * 1.5):
+            count = int(rate * seconds)
+            plan = Plan(
+                server.port, count=count, seconds=seconds, warm=seconds / 5, connections=32, rate=rate
+            )
+            result = send(plan)
+            lab.note(answer_p50_ms=result["p50_ms"], answer_p99_ms=result["p99_ms"])
+    lab.stack.ours.empty()
+
+
+def redis_down(lab: Lab) -> None:
+    """Measure new events with Redis and, right after, with Redis killed."""
+    seconds = lab.pick(2.0, 1.0)
+    valkey = lab.stack.valkey
+    with lab.stack.ours.serve("wsgi:application") as server:
+        for _ in lab.rounds(5, 1, seconds * 5):
+            send(closed(server.port, 1))  # lets the breaker close after the last round
+            with_redis = send(closed(server.port, seconds))["rate"]
+            valkey.kill()
+            try:
+                without = send(closed(server.port, seconds))["rate"]
+            finally:
+                valkey.restart()
+            lab.note(redis_down_rate=without, redis_down_to_up=without / with_redis)
+    lab.stack.ours.empty()
+
+
+def _rate(lab: Lab, name: str, plan: Plan) -> float:
+    result = send(plan)
+    lab.note(**{f"cpu_load_{name}_us": result["cpu_us"]})
+    return float(result["rate"])
+
+
+def _again(server: Server, seconds: float) -> float:
+    """Send deliveries that the window knows: the same requests in both passes, made by one generator."""
+    plan = closed(server.port, seconds, count=KNOWN, again=True)
+    plan.warm = seconds / 2  # the first KNOWN answers are of new events
+    plan.seconds = seconds * 1.5
+    return float(send(plan)["rate"])
+
+
+def _new(lab: Lab, server: Server, seconds: float) -> float:
+    """Send new deliveries and note what each costs in CPU, by who spends it."""
+    pids = {
+        "receiver": server.pid,
+        "postgres": lab.stack.postgres.pid,
+        "valkey": lab.stack.valkey.pid,
+    }
+    before = {name: cpu_seconds(pid) for name, pid in pids.items()}
+    result = send(closed(server.port, seconds))
+    answered = max(result["answered"], 1)
+    for name, pid in pids.items():
+        lab.note(**{f"cpu_{name}_us": (cpu_seconds(pid) - before[name]) / answered * 1e6})
+    lab.note(cpu_load_us=result["cpu_us"])
+    return float(result["rate"])

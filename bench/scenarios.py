@@ -1,0 +1,41 @@
+"""The scenarios, in the order they run: cheap and important first, so that a run cut short says most."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from bench import limits, memory, peaks, work
+from bench.lab import Lab
+
+
+class Scenario(NamedTuple):
+    """One thing measured. `seconds` and `quick_seconds` are what it takes on two cores; 0: not in a quick run."""
+
+    name: str
+    what: str
+    run: Callable[[Lab], None]
+    seconds: int
+    quick_seconds: int
+
+
+SCENARIOS = (
+    Scenario("peaks", "deliveries/s: new, duplicate, obvious way, empty route", peaks.peaks, 140, 20),
+    Scenario("answers", "time to answer at 70 % of the peak", peaks.answer_times, 35, 5),
+    Scenario("latency", "accept to done at 50 events/s", work.latency, 45, 6),
+    Scenario("full", "accept to done at full load, ours and the obvious way", work.full_load, 80, 8),
+    Scenario("drain", "a backlog, one worker process", work.backlog, 90, 6),
+    Scenario("fair", "an instant handler beside a slow one", work.fairness, 18, 0),
+    Scenario("redis", "new events with Redis killed", peaks.redis_down, 40, 5),
+    Scenario("limits", "PostgreSQL and Redis without us", limits.limits, 20, 4),
+    Scenario("receivers", "new events by 1, 2, 4 gunicorn workers", peaks.scale_receivers, 35, 0),
+    Scenario("workers", "a backlog by 1, 2, 4 worker processes", work.scale_workers, 40, 0),
+    Scenario("memory", "memory after many events", memory.memory, 200, 8),
+)
+
+
+def chosen(names: list[str], *, quick: bool) -> list[Scenario]:
+    """Give the scenarios of these names, or all that the kind of run has. Raises `LookupError` for a wrong one."""
+    known = {scenario.name: scenario for scenario in SCENARIOS}
+    wrong = [name for name in names if name not in known]
+    if wrong:
+        raise LookupError(f"no scenario is called '{wrong[0]}'; there are {', '.join(known)}")
+    return [known[name] for name in names] or [s for s in SCENARIOS if s.quick_seconds or not quick]

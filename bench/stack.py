@@ -1,0 +1,194 @@
+"""The servers of a benchmark: PostgreSQL (fsync on) and Valkey from the wheels, gunicorn, RQ workers.
+
+All in one temporary directory, on unix sockets and loopback; all stopped when the block ends, however it
+ends, and killed by the kernel if this process is killed.
+"""
+
+import contextlib
+import http.client
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit
+
+import psycopg
+import redis
+
+from bench.deliveries import SECRET
+from receiver import migrate, spawn
+from receiver.embedded import Postgres, Valkey
+
+ROOT = Path(__file__).parent.parent
+STARTS_WITHIN = 30.0  # seconds
+ENDS_WITHIN = 10.0
+LOG_TAIL = 20  # lines shown when a run fails
+GUNICORN = ("-m", "gunicorn", "-c", "python:receiver.gunicorn_conf")
+WORKER = ("-m", "receiver.cli", "worker", "--alone")
+OBVIOUS_WORKER = ("-m", "bench.obvious")
+_EFFECTS = (
+    "CREATE TABLE effects (event bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp())"
+)
+_EMPTY = "TRUNCATE events, bodies, runs, failures, conflicts, rejected, rejections, effects"
+
+
+class Site:
+    """One database, one logical Redis database, and what runs on them."""
+
+    def __init__(self, database_url: str, redis_url: str, log: IO[bytes]) -> None:
+        self.database_url = database_url
+        self.redis_url = redis_url
+        self._log = log
+        self._environ = os.environ | {
+            "DATABASE_URL": database_url,
+            "REDIS_URL": redis_url,
+            "HOOKONCE_SECRET__GITHUB": SECRET,
+            "HOOKONCE_HANDLERS": "bench.handlers",
+            "HOOKONCE_CONFIG": "",
+        }
+
+    @contextlib.contextmanager
+    def run(self, *arguments: str, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Run a Python program on this site as long as the block lasts."""
+        process = subprocess.Popen(  # noqa: S603  our own programs
+            spawn.command([sys.executable, *arguments], on_death=signal.SIGKILL),
+            cwd=ROOT,
+            env=self._environ | environ,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,  # Ctrl-C is for us; we stop it
+        )
+        try:
+            yield process
+        finally:
+            stop(process)
+
+    @contextlib.contextmanager
+    def serve(self, application: str, workers: int = 2) -> Iterator["Server"]:
+        """Run gunicorn with hookonce's settings as long as the block lasts; starts when it answers."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        environ = {"HOOKONCE_BIND": f"127.0.0.1:{port}", "WEB_CONCURRENCY": str(workers)}
+        with self.run(*GUNICORN, application, **environ) as process:
+            _await_answer(port, process)
+            yield Server(port, process.pid)
+
+    @contextlib.contextmanager
+    def workers(self, count: int, command: tuple[str, ...] = WORKER) -> Iterator[list[int]]:
+        """Run RQ workers as long as the block lasts; gives their process ids."""
+        with contextlib.ExitStack() as stack:
+            yield [stack.enter_context(self.run(*command)).pid for _ in range(count)]
+
+    def connect(self) -> psycopg.Connection:
+        """Open a connection to the site's database."""
+        return psycopg.connect(self.database_url, autocommit=True)
+
+    def empty(self) -> None:
+        """Forget everything that came."""
+        with self.connect() as connection:
+            connection.execute(_EMPTY)
+        with redis.Redis.from_url(self.redis_url) as client:
+            client.flushdb()
+
+    def value(self, query: str) -> float:
+        """Ask the database for one number."""
+        with self.connect() as connection:
+            row = connection.execute(query.encode()).fetchone()
+        return float(row[0] or 0) if row else 0.0
+
+
+@dataclass(frozen=True)
+class Server:
+    """A gunicorn: its port, and the process id of its master."""
+
+    port: int
+    pid: int
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Both servers, the site of hookonce and that of the obvious way."""
+
+    postgres: Postgres
+    valkey: Valkey
+    ours: Site
+    obvious: Site
+    directory: Path
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Stack]:
+    """Run both servers, with a migrated database for each site, as long as the block lasts."""
+    directory = Path(tempfile.mkdtemp(prefix="hookonce-bench-"))
+    directory.chmod(0o711)  # PostgreSQL runs as another user if we are root
+    with contextlib.ExitStack() as stack:
+        stack.callback(_remove, directory)
+        postgres = Postgres.start(directory, durable=True)
+        stack.callback(postgres.stop)
+        valkey = Valkey.start(directory)
+        stack.callback(valkey.stop)
+        log = stack.enter_context((directory / "processes.log").open("ab"))
+        migrate.upgrade(postgres.url)
+        with psycopg.connect(postgres.url, autocommit=True) as connection:
+            connection.execute(_EFFECTS)
+        with psycopg.connect(_database(postgres.url, "postgres"), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE obvious TEMPLATE hookonce")
+        ours = Site(postgres.url, valkey.url, log)
+        obvious = Site(_database(postgres.url, "obvious"), f"{valkey.url}?db=1", log)
+        try:
+            yield Stack(postgres, valkey, ours, obvious, directory)
+        except Exception:
+            print("\n".join(_tail(directory / "processes.log")), file=sys.stderr)
+            raise
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process and whatever it started in its session."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(ENDS_WITHIN)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _tail(log: Path) -> list[str]:
+    return log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL:]
+
+
+def _remove(directory: Path) -> None:
+    for link in directory.rglob("postgres"):
+        if link.is_symlink():  # the data had to go where PostgreSQL's user can reach it
+            shutil.rmtree(link.resolve(), ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _database(url: str, name: str) -> str:
+    return urlsplit(url)._replace(path=f"/{name}").geturl()
+
+
+def _await_answer(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + STARTS_WITHIN
+    while time.monotonic() < deadline and process.poll() is None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        try:
+            connection.request("GET", "/livez")
+            connection.getresponse().read()
+        except (OSError, http.client.HTTPException):
+            time.sleep(0.05)
+        else:
+            return
+        finally:
+            connection.close()
+    raise RuntimeError(f"gunicorn on port {port} does not answer; see processes.log")
