@@ -1,43 +1,50 @@
 """Named places where a test may stop the process dead, one per step of a delivery's life.
 
-Off unless HOOKONCE_FAILPOINT is set when the process starts: then the k-th place reached (counted over the
-process, `HOOKONCE_FAILPOINT=k`) ends the process as SIGKILL would, after its name was appended to the file
-HOOKONCE_FAILPOINT_LOG. With k = 0 the places are only written down.
+Off unless HOOKONCE_FAILPOINT is set when the process starts, or `arm` is called: then every place reached is
+appended to the file HOOKONCE_FAILPOINT_LOG, and the k-th (`HOOKONCE_FAILPOINT=k`, counted over the process)
+ends the process as SIGKILL would. With k = 0 the places are only written down.
 """
 
 import os
 import signal
-from collections.abc import Callable
 
 POINTS = (
     "delivery.read",
     "delivery.verified",
     "delivery.parsed",
     "window.claimed",
+    "ledger.inserted",
+    "conflict.recorded",
     "ledger.committed",
     "window.settled",
     "bell.rung",
     "delivery.answered",
+    "tally.written",
     "job.begun",
+    "run.leased",
     "run.claimed",
     "handler.entered",
     "handler.returned",
     "run.ended",
     "run.committed",
     "failure.rolled_back",
+    "failure.ended",
     "failure.committed",
+    "run.released",
+    "drain.rung",
+    "job.ended",
     "sweep.found",
     "sweep.rung",
 )
-"""Every place, in the order of DESIGN's life of a delivery."""
+"""Every place, in the order of DESIGN's life of a delivery.
 
-
-def _nothing(_name: str) -> None:
-    """Pass: what `reach` is outside tests."""
+`ledger.inserted` is inside the transaction of an insert that holds a lock (other inserts are one statement),
+`run.leased`, `run.ended` and `failure.ended` are inside theirs; what is `committed` or `claimed` is durable.
+"""
 
 
 class _Counter:
-    """Counts the places reached and ends the process at one of them."""
+    """Counts the places reached, writes them down and ends the process at one of them."""
 
     def __init__(self, fatal: int, log: str) -> None:
         self._fatal = fatal
@@ -48,19 +55,29 @@ class _Counter:
         if name not in POINTS:
             raise LookupError(f"no failpoint is called '{name}'; add it to POINTS")
         self._reached += 1
-        if self._fatal and self._reached != self._fatal:
-            return
         with open(self._log, "a", encoding="ascii") as log:  # noqa: PTH123  one append, as cheap as can be
             log.write(f"{name}\n")
         if self._reached == self._fatal:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _from_environment() -> Callable[[str], None]:
-    fatal = os.environ.get("HOOKONCE_FAILPOINT")
-    if fatal is None:
-        return _nothing
-    return _Counter(int(fatal), os.environ["HOOKONCE_FAILPOINT_LOG"])
+_counter: _Counter | None = None
 
 
-reach: Callable[[str], None] = _from_environment()
+def arm(fatal: int, log: str) -> None:
+    """Count from here on: die at place number `fatal` (0: never), write every place reached to the file `log`.
+
+    For tests that fork their processes; others set the environment.
+    """
+    global _counter  # noqa: PLW0603  the process has one count
+    _counter = _Counter(fatal, log)
+
+
+def reach(name: str) -> None:
+    """Say that the process is at this place; outside tests nothing happens."""
+    if _counter is not None:
+        _counter(name)
+
+
+if "HOOKONCE_FAILPOINT" in os.environ:
+    arm(int(os.environ["HOOKONCE_FAILPOINT"]), os.environ["HOOKONCE_FAILPOINT_LOG"])

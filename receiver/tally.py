@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 
 from receiver import database
+from receiver.failpoints import reach
 from receiver.ledger import notes
 from receiver.ledger.notes import Rejection
 
@@ -74,6 +75,7 @@ class Tally:
             try:
                 connection = connection or database.connect(self._url)
                 self._write(connection)
+                reach("tally.written")
             except (psycopg.Error, database.LedgerUnavailable) as error:
                 log.warning("some rejections and redeliveries were not counted: %s", type(error).__name__)
                 if connection is not None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
+from receiver.failpoints import reach
 from receiver.ledger.triage import ClaimedEvent, ExistingRun, Planner, Triage
 
 LEASE_MARGIN = timedelta(seconds=15)
@@ -191,6 +192,7 @@ def claim(
         events = [ClaimedEvent(*row[:-1]) for row in rows]
         triage = Triage(events, planner, _existing(connection, events), _paused(connection))
         _write(connection, triage, token, budget)
+        reach("run.leased")
     leased = [
         ClaimedRun(
             todo.event, todo.plan.name, todo.attempt, todo.cycle, token, todo.plan.timeout + LEASE_MARGIN

@@ -13,6 +13,7 @@ from enum import StrEnum
 
 import psycopg
 
+from receiver.failpoints import reach
 from receiver.ledger import upkeep
 
 Key = tuple[str, str]
@@ -151,7 +152,9 @@ def _insert_guarded(
     with connection.transaction():
         for name in guarded:
             connection.execute(_LOCK_FINGERPRINT, [name])
-        return connection.execute(_INSERT, _columns(batch)).fetchall()
+        rows = connection.execute(_INSERT, _columns(batch)).fetchall()
+        reach("ledger.inserted")
+        return rows
 
 
 def _compare(connection: psycopg.Connection, known: Sequence[NewEvent]) -> dict[Key, Stored]:
@@ -169,6 +172,7 @@ def _compare(connection: psycopg.Connection, known: Sequence[NewEvent]) -> dict[
         verdict = Verdict.DUPLICATE
         if fingerprint != event.fingerprint:
             connection.execute(_CONFLICT, [row_id, event.fingerprint, event.headers, event.body])
+            reach("conflict.recorded")
             verdict = Verdict.CONFLICT
         answers[event.key] = Stored(row_id, verdict, fingerprint)
     return answers
