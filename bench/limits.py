@@ -38,13 +38,10 @@ def _pgbench(stack: Stack, rows: int, seconds: int) -> float:
     script = stack.directory / f"insert-{rows}.sql"
     statement = _ROWS.format(rows=rows, size=SIZE).replace("\n", " ")
     script.write_text(statement + "\n", encoding="ascii")
-    program = binaries.postgres(None) / "pgbench"
+    program = _client(binaries.postgres(None) / "pgbench")
+    command = [program, "-d", stack.postgres.url, "-n", "-M", "prepared", "-c", "8", "-T", str(seconds)]
     output = subprocess.run(  # noqa: S603  from our own wheel
-        [_client(program), "-n", "-M", "prepared", "-c", "8", "-T", str(seconds), "-f", script]
-        + ["-d", stack.postgres.url],
-        check=True,
-        capture_output=True,
-        text=True,
+        [*command, "-f", str(script)], check=True, capture_output=True, text=True
     ).stdout
     line = next((line for line in output.splitlines() if line.startswith("tps")), None)
     if line is None:

@@ -13,6 +13,8 @@ from bench.stack import Server
 
 KNOWN = 2000  # deliveries sent over and over to measure duplicates
 
+_BATCH = "SELECT count(*)::float8 / count(DISTINCT received_at) FROM events"  # now() is the transaction's
+
 
 def peaks(lab: Lab) -> None:
     """Measure empty route, new events, duplicates, obvious way, bare reading; note rates, ratios and CPU."""
@@ -24,7 +26,7 @@ def peaks(lab: Lab) -> None:
         flask = stack.enter_context(ours.serve("bench.plain:flask_app"))
         raw = stack.enter_context(ours.serve("bench.plain:raw"))
         measures: dict[str, Callable[[], float]] = {
-            "empty": lambda: _rate(lab, "empty", closed(flask.port, seconds, path="/empty", bare=True)),
+            "empty": lambda: _empty(lab, flask, seconds),
             "new": lambda: _new(lab, hookonce, seconds),
             "duplicates": lambda: _again(hookonce, seconds),
             "obvious": lambda: send(closed(other.port, seconds))["rate"],
@@ -86,9 +88,12 @@ def redis_down(lab: Lab) -> None:
     lab.stack.ours.empty()
 
 
-def _rate(lab: Lab, name: str, plan: Plan) -> float:
-    result = send(plan)
-    lab.note(**{f"cpu_load_{name}_us": result["cpu_us"]})
+def _empty(lab: Lab, server: Server, seconds: float) -> float:
+    """Ask the empty route; its cost in CPU is what is left of a new event's when we do nothing."""
+    before = cpu_seconds(server.pid)
+    result = send(closed(server.port, seconds, path="/empty", bare=True))
+    lab.note(cpu_empty_us=(cpu_seconds(server.pid) - before) / result["answered"] * 1e6)
+    lab.note(cpu_load_empty_us=result["cpu_us"])
     return float(result["rate"])
 
 
@@ -112,5 +117,5 @@ def _new(lab: Lab, server: Server, seconds: float) -> float:
     answered = max(result["answered"], 1)
     for name, pid in pids.items():
         lab.note(**{f"cpu_{name}_us": (cpu_seconds(pid) - before[name]) / answered * 1e6})
-    lab.note(cpu_load_us=result["cpu_us"])
+    lab.note(cpu_load_us=result["cpu_us"], events_a_commit=lab.stack.ours.value(_BATCH))
     return float(result["rate"])

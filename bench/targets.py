@@ -73,6 +73,8 @@ RATES = (
 )
 OTHERS = (
     Figure("answer_p50_ms", "answer at 70 % of peak, p50", "ms"),
+    Figure("events_a_commit", "events a commit while new events come", "events"),
+    Figure("cpu_empty_us", "CPU per empty request: gunicorn workers", "µs"),
     Figure("cpu_receiver_us", "CPU per new event: gunicorn workers", "µs"),
     Figure("cpu_postgres_us", "CPU per new event: PostgreSQL", "µs"),
     Figure("cpu_valkey_us", "CPU per new event: Valkey", "µs"),
