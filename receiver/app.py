@@ -23,6 +23,7 @@ from receiver.settings import Settings, Source
 log = logging.getLogger(__name__)
 
 RETRY_AFTER = "5"
+_SHOWN_IDS, _SHOWN_ID = 3, 100  # how many event ids the log line of a delivery holds, and how much of each
 _STATUS = {
     Reason.MISSING_HEADER: 400,
     Reason.BAD_HEADER: 400,
@@ -104,16 +105,19 @@ def _delivery(source: Source, limit: int) -> Delivery:
 
 
 def _answer(source: Source, outcome: Outcome) -> Response:
-    if outcome.reply is not None:
-        return _reply(outcome.reply)
+    fresh = "handshake" if outcome.reply is not None else "accepted"
+    status = "duplicate" if outcome.is_duplicate else fresh
     log.info(
         "delivery",
         extra={
             "source": source.name,
-            "status": "duplicate" if outcome.is_duplicate else "accepted",
+            "status": status,
             "events": len(outcome.events),
+            "event_ids": [event_id[:_SHOWN_ID] for event_id, _ in outcome.events[:_SHOWN_IDS]],
         },
     )
+    if outcome.reply is not None:
+        return _reply(outcome.reply)
     if outcome.is_conflict and source.conflicts == "reject":
         return problem(409, "conflict")
     if source.provider.accepted is not None:
@@ -121,7 +125,7 @@ def _answer(source: Source, outcome: Outcome) -> Response:
     response = _json(
         200,
         {
-            "status": "duplicate" if outcome.is_duplicate else "accepted",
+            "status": status,
             "events": [
                 {"event_id": event_id, "status": "duplicate" if verdict is Verdict.CONFLICT else verdict}
                 for event_id, verdict in outcome.events
