@@ -10,8 +10,13 @@ from receiver.cli.exits import Exit, exits
 
 COMMANDS = {
     "db": ("receiver.cli.db:db", "Bring the database schema up to date."),
+    "demo": ("receiver.cli.demo:demo", "Run the whole stack on signed samples, check it, and stop."),
+    "dev": ("receiver.cli.dev:dev", "Run the whole stack here until Ctrl-C."),
+    "events": ("receiver.cli.events:events", "List the events in the ledger, or show one in full."),
+    "replay": ("receiver.cli.replay:replay", "Run events again, or release held ones."),
     "serve": ("receiver.cli.serve:serve", "Receive webhooks (gunicorn)."),
     "sweep": ("jobs.cli:sweep", "Find due events that nobody was told about, and ring for them."),
+    "trigger": ("receiver.cli.trigger:trigger", "Send a signed sample event, as the sender would."),
     "worker": ("jobs.cli:worker", "Run handlers: RQ workers and a sweep, kept alive."),
 }
 """Name → (where it is, one line). The worker's commands are named only: the receiver never imports jobs."""
