@@ -1,0 +1,65 @@
+# Each target works from a bare clone, with Python >= 3.11, git and make.
+
+# The first that runs and is new enough: a name on the PATH may be a shim with nothing behind it.
+PYTHON ?= $(shell for each in python3.11 python3 python3.13 python3.12 python; do \
+	"$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$each" && break; done)
+VENV := .venv
+PY := $(VENV)/bin/python
+INSTALLED := $(VENV)/.installed
+PIP := -m pip --quiet --disable-pip-version-check
+UV := $(VENV)/lock/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 \
+	--generate-hashes --no-header --no-emit-index-url --no-emit-find-links
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test dev lint format bench lock clean
+
+help:
+	@echo "make demo   the whole stack on signed samples, checked, and gone again"
+	@echo "make dev    the whole stack until Ctrl-C"
+	@echo "make test   all tests, on real servers"
+	@echo "make lint   ruff and mypy        make format   what ruff can mend itself"
+	@echo "make bench  how fast it is       make lock     renew the lock files"
+	@echo "make clean  remove what make made"
+
+demo: $(INSTALLED)
+	@$(VENV)/bin/hookonce demo
+
+dev: $(INSTALLED)
+	@$(VENV)/bin/hookonce dev $(if $(PORT),--port $(PORT))
+
+test: $(INSTALLED)
+	@$(PY) -m pytest -q $(ARGS)
+
+lint: $(INSTALLED)
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+
+format: $(INSTALLED)
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+bench: $(INSTALLED)
+	@$(PY) -m bench $(ARGS)
+
+$(INSTALLED): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 found; install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "$(PYTHON) is older than Python 3.11, or does not run; name another: make PYTHON=/path/to/python" >&2; exit 1; }
+	@echo "installing into $(VENV) (once)" >&2
+	@"$(PYTHON)" -m venv --clear $(VENV) || \
+		{ echo "$(PYTHON) cannot make an environment; on Debian and Ubuntu install python3-venv" >&2; exit 1; }
+	@$(PY) $(PIP) install --require-hashes --requirement requirements.lock
+	@$(PY) $(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Two files with the same versions: requirements.lock has everything, requirements-run.lock what an image needs.
+lock:
+	@test -x $(VENV)/lock/bin/uv || { "$(PYTHON)" -m venv $(VENV)/lock && $(VENV)/lock/bin/python $(PIP) install uv; }
+	@$(UV) --upgrade --extra dev --output-file requirements.lock pyproject.toml
+	@echo hatchling | $(UV) --constraint requirements.lock --output-file requirements-run.lock pyproject.toml -
+	@git --no-pager diff --stat -- requirements.lock requirements-run.lock
+
+clean:
+	rm -rf $(VENV) dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
