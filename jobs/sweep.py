@@ -27,7 +27,8 @@ class Sweep:
 
     def __init__(self, settings: Settings) -> None:
         self._url = settings.database_url
-        self._bell = Bell(connect(settings.redis_url))
+        self._client = connect(settings.redis_url)
+        self._bell = Bell(self._client)
         self._connection: psycopg.Connection | None = None
         self._tended_at: float | None = None
 
@@ -57,6 +58,12 @@ class Sweep:
         while not stopping.is_set():
             self.once()
             stopping.wait(INTERVAL.total_seconds() * random.uniform(0.7, 1.3))  # noqa: S311  no secret
+
+    def close(self) -> None:
+        """Close both connections."""
+        if self._connection is not None:
+            self._connection.close()
+        self._client.close()
 
     def _ring(self) -> None:
         try:

@@ -1,0 +1,93 @@
+import sys
+from datetime import timedelta
+
+import pytest
+
+from jobs import handlers
+from jobs.handlers import Handler, HandlerError, Registry, import_handlers, on
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    registry = Registry()
+    monkeypatch.setattr(handlers, "registry", registry)
+    return registry
+
+
+def handler(place="stripe", pattern="*", name="h", function=print, **changes):
+    options = {
+        "attempts": 10,
+        "backoff": (timedelta(seconds=5), timedelta(hours=1)),
+        "timeout": timedelta(seconds=30),
+    }
+    return Handler(name, place, pattern, function, **(options | changes))
+
+
+@pytest.mark.parametrize(
+    ("place", "pattern", "source", "provider", "type_", "takes"),
+    [
+        ("stripe", "invoice.paid", "stripe", "stripe", "invoice.paid", True),
+        ("stripe", "invoice.paid", "billing", "stripe", "invoice.paid", True),
+        ("billing", "invoice.paid", "billing", "stripe", "invoice.paid", True),
+        ("billing", "*", "stripe", "stripe", "invoice.paid", False),
+        ("stripe", "invoice.*", "stripe", "stripe", "invoice.paid", True),
+        ("stripe", "invoice.*", "stripe", "stripe", "invoices.paid", False),
+        ("stripe", "invoice", "stripe", "stripe", "invoice.paid", False),
+        ("stripe", "*.paid", "stripe", "stripe", "invoice.paid", True),
+        ("stripe", "invoice.[p]aid", "stripe", "stripe", "invoice.paid", False),
+        ("stripe", "*", "stripe", "stripe", "line\nbreak", True),
+        ("standard-webhooks", "*", "x", "standard_webhooks", "t", True),
+    ],
+)
+def test_handler_takes_what_its_place_and_pattern_say(place, pattern, source, provider, type_, takes):
+    assert handler(place, pattern).takes(source, provider, type_) is takes
+
+
+def test_handler_waits_longer_after_each_failure_up_to_its_limit():
+    for attempt, full in [(1, 5), (2, 10), (3, 20), (11, 3600), (500, 3600)]:
+        assert full / 2 <= handler().delay(attempt).total_seconds() <= full
+
+
+def test_on_names_a_handler_by_its_function(registry):
+    @on("stripe", "invoice.*", attempts=3, backoff=(1, 2), timeout=4)
+    def credit(_event, _tx):
+        return None
+
+    (made,) = registry
+    assert made.name == f"{__name__}.{credit.__qualname__}"
+    assert made.attempts == 3
+    assert made.backoff == (timedelta(seconds=1), timedelta(seconds=2))
+    assert made.timeout == timedelta(seconds=4)
+
+
+def test_registry_gives_a_function_with_two_patterns_once(registry):
+    function = on("stripe", "a.*", name="f")(on("stripe", "*.b", name="f")(lambda *_: None))
+
+    assert [h.function for h in registry.matching("stripe", "stripe", "a.b")] == [function]
+
+
+def test_registry_refuses_two_functions_under_one_name():
+    registry = Registry()
+    registry.add(handler())
+
+    with pytest.raises(HandlerError, match="two handlers are called 'h'"):
+        registry.add(handler(function=len))
+
+
+@pytest.mark.parametrize(
+    "options", [{"attempts": 0}, {"backoff": (2, 1)}, {"backoff": (-1, 1)}, {"timeout": 0}]
+)
+def test_on_refuses_values_that_make_no_sense(registry, options):
+    with pytest.raises(HandlerError, match="attempts from 1"):
+        on("stripe", "*", **options)(lambda *_: None)
+
+    assert not len(registry)
+
+
+def test_import_handlers_names_the_module_that_fails(tmp_path, monkeypatch):
+    (tmp_path / "broken_handlers.py").write_text("import nothing_of_the_kind")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+
+    with pytest.raises(HandlerError, match="'broken_handlers' does not import: ModuleNotFoundError"):
+        import_handlers(["broken_handlers"])

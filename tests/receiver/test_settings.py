@@ -1,0 +1,138 @@
+from datetime import timedelta
+
+import pytest
+
+from receiver.settings import ConfigError, load_settings, require_servers
+
+SECRET = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ"
+SERVERS = {"DATABASE_URL": "postgresql:///x", "REDIS_URL": "redis://x"}
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text, **environ):
+        path = tmp_path / "hookonce.toml"
+        path.write_text(text)
+        return {"HOOKONCE_CONFIG": str(path), "HOOKONCE_DATA": str(tmp_path), **SERVERS, **environ}
+
+    return write
+
+
+def mistakes(environ):
+    with pytest.raises(ConfigError) as caught:
+        load_settings(environ)
+    return caught.value.mistakes
+
+
+def test_settings_reads_sources_and_their_secrets(written, tmp_path):
+    (tmp_path / "partner").write_text("s3cret\n")
+    environ = written(
+        f"""
+        [receiver]
+        handlers = ["myapp.handlers"]
+        public_url = "https://hooks.example.com/"
+        [sources.stripe]
+        provider = "stripe"
+        secrets = ["env:NEW", "env:OLD?"]
+        window = 60
+        [sources.partner]
+        provider = "hmac"
+        secrets = ["file:{tmp_path}/partner"]
+        repeats = "hold"
+        hmac = {{ header = "X-Signature", hash = "sha256", encoding = "hex", id = "$.id", type = "$.event" }}
+        """,
+        NEW=SECRET,
+    )
+
+    settings = load_settings(environ)
+
+    assert settings.handlers == ("myapp.handlers",)
+    stripe, partner = settings.sources["stripe"], settings.sources["partner"]
+    assert (stripe.secrets, stripe.window) == ((SECRET,), timedelta(seconds=60))
+    assert (partner.secrets, partner.repeats, partner.provider.name) == (("s3cret",), "hold", "hmac")
+    assert partner.public_url == "https://hooks.example.com"
+
+
+def test_settings_needs_no_file(tmp_path):
+    environ = {
+        "HOOKONCE_CONFIG": "/dev/null",
+        "HOOKONCE_DATA": str(tmp_path),
+        "HOOKONCE_SECRET__STRIPE": f"{SECRET}, whsec_b2xk",
+        "HOOKONCE_HANDLERS": "a.b, c",
+        **SERVERS,
+    }
+
+    settings = load_settings(environ)
+
+    assert settings.sources["stripe"].secrets == (SECRET, "whsec_b2xk")
+    assert settings.handlers == ("a.b", "c")
+
+
+def test_settings_treats_dash_and_underscore_in_provider_names_alike(written):
+    environ = written('[sources.x]\nprovider = "standard-webhooks"\nsecrets = ["env:S"]', S=SECRET)
+
+    assert load_settings(environ).sources["x"].provider.name == "standard_webhooks"
+
+
+def test_settings_lets_the_environment_win(written):
+    environ = written(
+        '[receiver]\ndatabase_url = "postgresql:///file"\nhandlers = ["file"]', HOOKONCE_HANDLERS="env"
+    )
+
+    settings = load_settings(environ)
+
+    assert (settings.database_url, settings.handlers) == ("postgresql:///x", ("env",))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[receivers]", "did you mean 'receiver'?"),
+        ("[receiver]\nhandler = []", "[receiver] has no setting 'handler'; did you mean 'handlers'?"),
+        ('[sources.a]\nprovider = "strip"', "no provider is called 'strip'; did you mean 'stripe'?"),
+        ('[sources.a]\nprovider = "stripe"\nsecret = []', "has no setting 'secret'; did you mean 'secrets'?"),
+        ('[sources.a]\nprovider = "stripe"\nsecrets = ["env:S"]', "has no signing secret; set S"),
+        ('[sources.a]\nprovider = "stripe"\nsecrets = ["whsec_plain"]', 'write "env:NAME" or "file:/path"'),
+        (
+            '[sources.a]\nprovider = "stripe"\nsecrets = ["file:/nowhere"]',
+            "secret file /nowhere can't be read",
+        ),
+        ('[sources.a]\nprovider = "stripe"\nrepeats = "drop"', "repeats"),
+        ('[sources.a]\nprovider = "stripe"\nwindow = 0', "window"),
+        ('[sources.A]\nprovider = "stripe"', "the name must be 1 to 63 of a-z"),
+        ('[sources.a]\nprovider = "hmac"\nhmac = { heder = "X" }', "did you mean 'header'?"),
+        ('[sources.a]\nprovider = "stripe"\nstripe = { x = 1 }', "takes no options"),
+        ('[receiver]\nproviders = ["./nowhere"]\n[sources.a]\nprovider = "acme"', "nowhere"),
+        ("[sources", "not valid TOML"),
+    ],
+)
+def test_settings_explains_a_mistake(written, text, expected):
+    assert any(expected in mistake for mistake in mistakes(written(text))), mistakes(written(text))
+
+
+def test_settings_lists_every_mistake_at_once(written):
+    text = '[receiver]\nhandler = []\nmax_body = 1\n[sources.a]\nprovider = "stripe"\nwindow = "x"'
+
+    assert len(mistakes(written(text))) == 3
+
+
+def test_settings_never_shows_a_secret(written):
+    text = f'[receiver]\nmax_body = "{SECRET}"\n[sources.a]\nprovider = "stripe"\nsecrets = ["{SECRET}"]'
+
+    assert SECRET not in "\n".join(mistakes(written(text)))
+
+
+def test_settings_of_a_worker_needs_no_secrets(written):
+    environ = written('[sources.a]\nprovider = "stripe"\nsecrets = ["env:S", "file:/nowhere"]')
+
+    assert load_settings(environ, need_secrets=False).sources["a"].secrets == ()
+
+
+def test_settings_says_which_server_is_missing(tmp_path):
+    settings = load_settings({"HOOKONCE_CONFIG": "/dev/null", "HOOKONCE_DATA": str(tmp_path)})
+
+    with pytest.raises(ConfigError) as caught:
+        require_servers(settings)
+
+    assert len(caught.value.mistakes) == 2
+    assert "set DATABASE_URL" in caught.value.mistakes[0]
