@@ -31,6 +31,9 @@ def limits(lab: Lab) -> None:
             redis_batch_rate=_redis(lab.stack, BATCH, seconds / 2),
         )
         lab.stack.ours.empty()
+    new, alone = lab.figure("new_rate"), lab.figure("pgbench_single_rate")
+    if new and alone:
+        lab.note(new_to_pgbench=new / alone)
 
 
 def _pgbench(stack: Stack, rows: int, seconds: int) -> float:

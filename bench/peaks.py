@@ -39,6 +39,7 @@ def peaks(lab: Lab) -> None:
             lab.note(
                 new_to_empty=rates["new"] / rates["empty"],
                 new_to_obvious=rates["new"] / rates["obvious"],
+                new_to_raw=rates["new"] / rates["raw_read"],
                 duplicates_to_empty=rates["duplicates"] / rates["empty"],
             )
             ours.empty()
@@ -56,12 +57,11 @@ def scale_receivers(lab: Lab) -> None:
 
 
 def answer_times(lab: Lab) -> None:
-    """Measure the answer's p50 and p99 at 70 % of the peak, on a schedule; finds the peak first if need be."""
+    """Measure the answer's p50 and p99 at 70 % of the peak of a moment ago, on a schedule."""
     with lab.stack.ours.serve("wsgi:application") as server:
-        peak = send(closed(server.port, lab.pick(3, 1.5)))["rate"]
-        rate = 0.7 * (lab.figure("new_rate") or peak)
         seconds = lab.pick(4, 2)
-        for _ in lab.rounds(5, 1, seconds * 1.5):
+        for _ in lab.rounds(5, 1, seconds * 2.5):
+            rate = 0.7 * send(closed(server.port, seconds / 2))["rate"]
             count = int(rate * seconds)
             plan = Plan(
                 server.port, count=count, seconds=seconds, warm=seconds / 5, connections=32, rate=rate

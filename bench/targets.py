@@ -72,6 +72,8 @@ RATES = (
     Figure("redis_batch_rate", "Redis, 32 a round trip"),
 )
 OTHERS = (
+    Figure("new_to_raw", "new events ÷ plain WSGI that reads the delivery", ""),
+    Figure("new_to_pgbench", "new events ÷ PostgreSQL alone, an event a commit", ""),
     Figure("answer_p50_ms", "answer at 70 % of peak, p50", "ms"),
     Figure("events_a_commit", "events a commit while new events come", "events"),
     Figure("cpu_empty_us", "CPU per empty request: gunicorn workers", "µs"),
