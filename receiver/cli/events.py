@@ -1,0 +1,168 @@
+"""`hookonce events`: what came, and what became of it."""
+
+import json
+from base64 import b64encode
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from receiver.cli.errors import NotFound
+from receiver.cli.servers import configured, ledger
+from receiver.cli.tables import cell, clean, print_json, show
+from receiver.cli.times import SINCE
+from receiver.ledger import desk
+from receiver.ledger.desk import Detail, EventRow, Filter
+
+STATUSES = ("received", "running", "waiting", "done", "dead", "ignored", "held")
+_SHOWN = 4000
+"""Characters of a body that a person is shown; `--raw` gives all of it."""
+
+
+@click.group()
+def events() -> None:
+    """List the events in the ledger, or show one in full."""
+
+
+@events.command("list")
+@click.option("--source", help="Only of this source.")
+@click.option("--provider", help="Only of this provider.")
+@click.option("--type", "kind", help="Only of this type; * stands for any text (invoice.*).")
+@click.option("--status", type=click.Choice(STATUSES), help="Only in this status.")
+@click.option("--since", type=SINCE, help="Only received since: 90s, 15m, 2h, 7d, today, 2026-01-31.")
+@click.option(
+    "--limit", default=50, show_default=True, type=click.IntRange(0), help="At most so many; 0 = all."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+def list_(kind: str | None, limit: int, *, as_json: bool, **wanted: Any) -> None:  # noqa: ANN401  options
+    """List events, newest first."""
+    with ledger(configured()) as connection:
+        found = desk.events(connection, Filter(type=kind, **wanted), limit)
+        if as_json:
+            for event in found:
+                print_json(asdict(event))
+            return
+        rows = [(e.id, e.source, e.event_id, e.type, e.status, e.received_at, e.deliveries) for e in found]
+    show(("id", "source", "event id", "type", "status", "received", "deliveries"), rows)
+    if limit and len(rows) == limit:
+        click.echo(f"the newest {limit}; --limit 0 gives all", err=True)
+
+
+@events.command("show")
+@click.argument("reference", metavar="ID")
+@click.option("--raw", is_flag=True, help="Write the body to stdout, byte for byte, and nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def show_(reference: str, *, raw: bool, as_json: bool) -> None:
+    """Show an event: headers, body, runs, failures. ID is the ledger id or source:event_id."""
+    with ledger(configured()) as connection:
+        number = desk.find(connection, reference)
+        found = None if number is None else desk.detail(connection, number)
+    if found is None:
+        raise NotFound(
+            f"no event is {reference!r}; expected a ledger id or source:event_id, see `hookonce events list`"
+        )
+    if raw:
+        if found.body is None:
+            raise NotFound(
+                f"the body of event {found.event.id} was dropped by retention; only its row is left"
+            )
+        click.echo(found.body.body, nl=False)
+    elif as_json:
+        print_json(_document(found))
+    else:
+        _print(found)
+
+
+def _document(found: Detail) -> dict[str, Any]:
+    body = found.body
+    return {
+        **asdict(found.event),
+        "url": body.url if body else None,
+        "headers": body.headers if body else None,
+        **_body("body", body.body if body else None),
+        "runs": [asdict(run) for run in found.runs],
+        "failures": found.failures,
+        "conflicts": [
+            {**conflict, "body": None, **_body("body", conflict["body"])} for conflict in found.conflicts
+        ],
+        "repeats": found.repeats,
+    }
+
+
+def _body(key: str, body: bytes | None) -> dict[str, str | None]:
+    """A body as text, or, where it is no UTF-8, as base64 under `<key>_b64`; the other of the two is None."""
+    try:
+        return {key: None if body is None else body.decode(), f"{key}_b64": None}
+    except UnicodeDecodeError:
+        return {key: None, f"{key}_b64": b64encode(body or b"").decode()}
+
+
+def _print(found: Detail) -> None:
+    for name, value in _facts(found.event, found.repeats):
+        click.echo(f"{name:<12} {value}")
+    if found.body is None:
+        click.echo("\nthe body was dropped by retention")
+    else:
+        click.echo(f"\nPOST {clean(found.body.url)}")
+        for name, value in found.body.headers.items():
+            click.echo(f"{clean(name)}: {clean(value)}")
+        click.echo(f"\n{_pretty(found.body.body)}")
+    if found.runs:
+        click.echo()
+        columns = ("handler", "status", "attempts", "cycle", "due", "finished", "result", "error")
+        show(
+            columns,
+            [
+                (
+                    r.handler,
+                    r.status,
+                    r.attempts,
+                    r.cycle,
+                    r.due_at,
+                    r.finished_at,
+                    _result(r.result),
+                    r.error,
+                )
+                for r in found.runs
+            ],
+        )
+    if found.failures:
+        click.echo()
+        show(
+            ("failed attempt", "of", "cycle", "at", "error"),
+            [(f["attempt"], f["handler"], f["cycle"], f["failed_at"], f["error"]) for f in found.failures],
+        )
+    if found.conflicts:
+        click.echo()
+        show(
+            ("other body", "first", "last", "deliveries", "bytes"),
+            [
+                (c["id"], c["first_at"], c["last_at"], c["deliveries"], len(c["body"]))
+                for c in found.conflicts
+            ],
+        )
+
+
+def _facts(event: EventRow, repeats: list[int]) -> list[tuple[str, str]]:
+    facts = [
+        (name.replace("_", " "), cell(value)) for name, value in asdict(event).items() if value is not None
+    ]
+    if repeats:
+        facts.append(("repeated by", ", ".join(map(str, repeats))))
+    return facts
+
+
+def _result(result: object) -> str | None:
+    return None if result is None else json.dumps(result)
+
+
+def _pretty(body: bytes) -> str:
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return f"{len(body)} bytes that are no text; --raw writes them"
+    with suppress(ValueError, RecursionError):
+        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    cut = "" if len(text) <= _SHOWN else f"\n… {len(text) - _SHOWN} characters more; --raw gives all"
+    return clean(text[:_SHOWN], lines=True) + cut

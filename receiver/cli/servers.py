@@ -1,0 +1,64 @@
+"""The servers as a command reaches them: more patient than the receiver, and with errors a person can act on."""
+
+import os
+import pwd
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import click
+import psycopg
+import redis
+
+from receiver import database, schema
+from receiver.handoff import Bell
+from receiver.health import SchemaBehind
+from receiver.settings import ConfigError, Settings, load_settings
+from receiver.window import connect
+
+PATIENCE = timedelta(seconds=10)
+"""How long a command waits for a lock somebody holds."""
+LONGEST = timedelta(minutes=5)
+"""How long one statement of a command may take."""
+
+
+def configured() -> Settings:
+    """Read the configuration; secrets may be missing, since a command verifies nothing."""
+    return load_settings(need_secrets=False)
+
+
+@contextmanager
+def ledger(settings: Settings) -> Iterator[psycopg.Connection]:
+    """Connect to the ledger, in autocommit mode, for as long as the block lasts.
+
+    Raises: `ConfigError` without an address, `LedgerUnavailable` without an answer, `SchemaBehind` without tables.
+    """
+    if not settings.database_url:
+        raise ConfigError(
+            ["no PostgreSQL to use; set DATABASE_URL, or start `hookonce dev` in this directory"]
+        )
+    try:
+        with database.connect(settings.database_url, lock=PATIENCE, statement=LONGEST) as connection:
+            yield connection
+    except psycopg.errors.UndefinedTable:
+        raise SchemaBehind(
+            f"the database lacks tables, this version needs schema {schema.REVISION}; run `hookonce db upgrade`"
+        ) from None
+
+
+def ring(settings: Settings) -> None:
+    """Tell the workers that something is due; without Redis the sweep does, seconds later."""
+    try:
+        if settings.redis_url:
+            with connect(settings.redis_url) as client:
+                Bell(client).ring_if_quiet()
+    except (redis.RedisError, OSError) as error:
+        click.echo(f"the bell can't be rung ({type(error).__name__}); the sweep finds what is due", err=True)
+
+
+def operator() -> str:
+    """Name who runs this command, for the audit: the user of the process, which no variable can change."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"

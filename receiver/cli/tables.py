@@ -1,0 +1,70 @@
+"""How listings are printed: a table for people, one JSON object per line for programs.
+
+Most of what is listed was written by a sender, who may have put terminal escapes, bidirectional overrides or
+markup into it. Whatever is not printable is shown escaped, and nothing is ever read as markup.
+"""
+
+import json
+import sys
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+def show(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table on a terminal, and aligned columns, never cut, anywhere else."""
+    cells = [[cell(value) for value in row] for row in rows]
+    if sys.stdout.isatty():
+        table = Table(*columns, box=SIMPLE_HEAD, pad_edge=False)
+        for row in cells:
+            table.add_row(*(Text(text, overflow="fold") for text in row))
+        Console().print(table)
+        return
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    for row in ([name.upper() for name in columns], *cells):
+        padded = (text.ljust(width) for text, width in zip(row, widths, strict=True))
+        click.echo("  ".join(padded).rstrip())
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print one object on one line of stdout; ASCII, so that no terminal or pipe can choke on it."""
+    click.echo(json.dumps(document, default=_plain))
+
+
+def cell(value: object) -> str:
+    """Say a value as it stands in a table: a time in UTC, `-` for nothing."""
+    if value is None:
+        return "-"
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return clean(str(value))
+
+
+def clean(text: str, *, lines: bool = False) -> str:
+    """Escape what is not printable; with `lines`, line ends and tabs stay."""
+    kept = "\n\t" if lines else ""
+    return "".join(
+        character if character.isprintable() or character in kept else _escaped(character)
+        for character in text
+    )
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, bytes):
+        return b64encode(value).decode("ascii")
+    raise TypeError(f"{type(value).__name__} can't be printed as JSON")

@@ -1,0 +1,58 @@
+"""The one way to say since when: `90s 15m 2h 7d 4w`, an ISO date or time, `today`.
+
+A date or time without an offset is this machine's own, since that is the clock its reader looks at.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import click
+
+_SPAN = re.compile(r"(\d{1,9})([smhdw])")
+_UNITS = {
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+_EXPECTED = (
+    "expected a span (90s, 15m, 2h, 7d), 'today', or an ISO date or time (2026-01-31, 2026-01-31T14:00Z)"
+)
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """Read a point in time, relative to `now` (aware, in the zone of the reader); gives aware UTC.
+
+    Raises: ValueError saying what was expected.
+    """
+    text = text.strip()
+    if text.lower() == "today":
+        return now.replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
+    try:
+        if span := _SPAN.fullmatch(text.lower()):
+            return (now - int(span[1]) * _UNITS[span[2]]).astimezone(UTC)
+        read = datetime.fromisoformat(text)
+        return (read if read.tzinfo else read.replace(tzinfo=now.tzinfo)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r} is no time; {_EXPECTED}") from None
+
+
+class Since(click.ParamType):  # type: ignore[type-arg]  # older versions of click take no argument
+    """The type of `--since`."""
+
+    name = "time"
+
+    def convert(
+        self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        """Read the option; a usage error where it can't be read."""
+        if isinstance(value, datetime):
+            return value
+        try:
+            return moment(value, datetime.now().astimezone())
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+SINCE = Since()

@@ -1,0 +1,238 @@
+"""What an operator looks up: events, one event in full, rejected deliveries, conflicts. Reads only."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg.rows import class_row, dict_row
+
+PAGE = 1000
+_LONGEST_NUMBER = 18
+"""Digits that fit a bigint, whatever they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which events; None takes all. `type` may hold `*` for any text."""
+
+    source: str | None = None
+    provider: str | None = None
+    type: str | None = None
+    status: str | None = None
+    since: datetime | None = None
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """The filter as `MATCHES` wants it."""
+        return {
+            "source": self.source,
+            "provider": self.provider,
+            "type": None if self.type is None else _like(self.type),
+            "status": self.status,
+            "since": self.since,
+        }
+
+
+MATCHES = """(%(source)s::text IS NULL OR source = %(source)s)
+AND (%(provider)s::text IS NULL OR provider = %(provider)s)
+AND (%(type)s::text IS NULL OR type LIKE %(type)s)
+AND (%(status)s::text IS NULL OR status = %(status)s)
+AND (%(since)s::timestamptz IS NULL OR received_at >= %(since)s)
+"""
+"""Keeps the events of a `Filter`; what is NULL costs nothing, the planner folds it away."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """One row of the ledger."""
+
+    id: int
+    source: str
+    provider: str
+    event_id: str
+    type: str
+    account: str | None
+    status: str
+    due_at: datetime | None
+    received_at: datetime
+    occurred_at: datetime | None
+    deliveries: int
+    repeat_of: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One handler's run; `error` is that of the latest failed attempt, unless the run is done."""
+
+    handler: str
+    status: str
+    attempts: int
+    cycle: int
+    due_at: datetime | None
+    lease_until: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    result: Any
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What was delivered, as long as it is kept."""
+
+    url: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """Everything the ledger knows of an event; `body` is None once retention has dropped it."""
+
+    event: EventRow
+    body: Body | None
+    runs: list[RunRow]
+    failures: list[dict[str, Any]]
+    conflicts: list[dict[str, Any]]
+    repeats: list[int]
+
+
+_COLUMNS = """id, source, provider, event_id, type, account, status, due_at, received_at, occurred_at, deliveries,
+repeat_of"""
+
+# A page of events, newest first; ids grow with time, so the primary key gives the order.
+_EVENTS = f"""
+SELECT {_COLUMNS} FROM events WHERE {MATCHES} AND (%(before)s::bigint IS NULL OR id < %(before)s)
+ORDER BY id DESC LIMIT %(limit)s
+"""  # noqa: S608  constants of this module
+
+_EVENT = f"SELECT {_COLUMNS} FROM events WHERE id = %s"  # noqa: S608  a constant of this module
+
+_FIND = "SELECT id FROM events WHERE source = %s AND event_id = %s"
+
+_BODY = "SELECT url, headers, body FROM bodies WHERE event = %s AND received_at = %s"
+
+_RUNS = """
+SELECT r.handler, r.status, r.attempts, r.cycle, r.due_at, r.lease_until, r.started_at, r.finished_at, r.result,
+       CASE WHEN r.status <> 'done' THEN
+           (SELECT f.error FROM failures f WHERE f.event = r.event AND f.handler = r.handler ORDER BY f.id DESC LIMIT 1)
+       END AS error
+FROM runs r WHERE r.event = %s ORDER BY r.handler
+"""
+
+_FAILURES = "SELECT handler, cycle, attempt, failed_at, error FROM failures WHERE event = %s ORDER BY id"
+
+_CONFLICTS_OF = """
+SELECT id, first_at, last_at, deliveries, headers, body FROM conflicts WHERE event = %s ORDER BY id
+"""
+
+_REPEATS = (
+    "SELECT id FROM events WHERE source = %s AND repeat_of = %s AND NOT id_is_signed ORDER BY id LIMIT 100"
+)
+
+_REJECTED = """
+SELECT id, rejected_at, source, reason, detail, headers, body_prefix FROM rejected
+WHERE (%(source)s::text IS NULL OR source = %(source)s) AND (%(reason)s::text IS NULL OR reason = %(reason)s)
+      AND (%(since)s::timestamptz IS NULL OR rejected_at >= %(since)s)
+      AND (%(before)s::bigint IS NULL OR id < %(before)s)
+ORDER BY id DESC LIMIT %(limit)s
+"""
+
+_CONFLICTS = """
+SELECT c.id, c.event, e.source, e.event_id, e.type, c.first_at, c.last_at, c.deliveries, octet_length(c.body) AS bytes
+FROM conflicts c JOIN events e ON e.id = c.event
+WHERE (%(source)s::text IS NULL OR e.source = %(source)s)
+      AND (%(since)s::timestamptz IS NULL OR c.last_at >= %(since)s)
+      AND (%(before)s::bigint IS NULL OR c.id < %(before)s)
+ORDER BY c.id DESC LIMIT %(limit)s
+"""
+
+
+def events(connection: psycopg.Connection, wanted: Filter, limit: int = 0) -> Iterator[EventRow]:
+    """Give matching events, newest first; `limit` 0 gives all, page by page, so memory stays small."""
+    with connection.cursor(row_factory=class_row(EventRow)) as cursor:
+        before: int | None = None
+        for size in _pages(limit):
+            rows = cursor.execute(_EVENTS, wanted.parameters | {"before": before, "limit": size}).fetchall()
+            yield from rows
+            if len(rows) < size:
+                return
+            before = rows[-1].id
+
+
+def find(connection: psycopg.Connection, reference: str) -> int | None:
+    """Give the ledger id of an event named by it or by `source:event_id`; None where there is none."""
+    if reference.isascii() and reference.isdecimal():
+        if len(reference) > _LONGEST_NUMBER:
+            return None
+        row = connection.execute("SELECT id FROM events WHERE id = %s", [int(reference)]).fetchone()
+    else:
+        source, _, event_id = reference.partition(":")
+        if "\0" in reference:
+            return None
+        row = connection.execute(_FIND, [source, event_id]).fetchone()
+    return int(row[0]) if row else None
+
+
+def detail(connection: psycopg.Connection, event: int) -> Detail | None:
+    """Give everything known of an event as of one moment; None where it is gone."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        with connection.cursor(row_factory=class_row(EventRow)) as cursor:
+            row = cursor.execute(_EVENT, [event]).fetchone()
+        if row is None:
+            return None
+        with connection.cursor(row_factory=class_row(Body)) as cursor:
+            body = cursor.execute(_BODY, [event, row.received_at]).fetchone()
+        with connection.cursor(row_factory=class_row(RunRow)) as cursor:
+            runs = cursor.execute(_RUNS, [event]).fetchall()
+        with connection.cursor(row_factory=dict_row) as cursor:
+            failures = cursor.execute(_FAILURES, [event]).fetchall()
+            conflicts = cursor.execute(_CONFLICTS_OF, [event]).fetchall()
+        repeats = [found[0] for found in connection.execute(_REPEATS, [row.source, event])]
+    return Detail(row, body, runs, failures, conflicts, repeats)
+
+
+def rejected(
+    connection: psycopg.Connection, source: str | None, reason: str | None, since: datetime | None, limit: int
+) -> Iterator[dict[str, Any]]:
+    """Give rejected deliveries that were kept, newest first; `limit` 0 gives all."""
+    wanted: dict[str, object] = {"source": source, "reason": reason, "since": since}
+    return _paged(connection, _REJECTED, wanted, limit)
+
+
+def conflicts(
+    connection: psycopg.Connection, source: str | None, since: datetime | None, limit: int
+) -> Iterator[dict[str, Any]]:
+    """Give the bodies that came under an id already taken by another body, newest first."""
+    return _paged(connection, _CONFLICTS, {"source": source, "since": since}, limit)
+
+
+def _paged(
+    connection: psycopg.Connection, query: str, wanted: Mapping[str, object], limit: int
+) -> Iterator[dict[str, Any]]:
+    with connection.cursor(row_factory=dict_row) as cursor:
+        before: int | None = None
+        for size in _pages(limit):
+            rows = cursor.execute(query.encode(), {**wanted, "before": before, "limit": size}).fetchall()
+            yield from rows
+            if len(rows) < size:
+                return
+            before = rows[-1]["id"]
+
+
+def _pages(limit: int) -> Iterator[int]:
+    """The sizes of the pages that give `limit` rows, or for ever."""
+    left = limit
+    while left > 0 or limit == 0:
+        size = PAGE if limit == 0 else min(left, PAGE)
+        yield size
+        left -= size
+
+
+def _like(pattern: str) -> str:
+    for special in ("\\", "%", "_"):
+        pattern = pattern.replace(special, "\\" + special)
+    return pattern.replace("*", "%")

@@ -1,0 +1,111 @@
+import base64
+
+import pytest
+
+from receiver.ledger import desk
+
+pytestmark = pytest.mark.usefixtures("inbox")
+
+
+def test_events_lists_newest_first_with_the_promised_keys(hookonce, stored):
+    stored("evt_1")
+    stored("evt_2", status="dead")
+
+    listed = hookonce("events", "list", "--json")
+
+    assert listed.code == 0
+    assert [event["event_id"] for event in listed.documents] == ["evt_2", "evt_1"]
+    promised = {"id", "source", "provider", "event_id", "type", "status", "received_at", "deliveries"}
+    assert promised <= listed.documents[0].keys()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], {"a", "b", "c", "d"}),
+        (["--source", "github"], {"c"}),
+        (["--provider", "stripe"], {"a", "b", "d"}),
+        (["--type", "invoice.paid"], {"a"}),
+        (["--type", "invoice.*"], {"a", "b"}),
+        (["--type", "100%*"], {"d"}),
+        (["--type", "invoice_paid"], set()),
+        (["--status", "dead"], {"b"}),
+        (["--since", "1h"], {"a", "b", "c"}),
+        (["--since", "30d", "--limit", "0"], {"a", "b", "c", "d"}),
+        (["--limit", "1"], {"d"}),
+    ],
+)
+def test_events_lists_what_the_options_ask_for(hookonce, stored, ledger, options, expected):
+    stored("a")
+    stored("b", type="invoice.voided", status="dead")
+    stored("c", source="github", type="push")
+    ledger.execute(
+        "UPDATE events SET received_at = 'yesterday' WHERE id = %s", [stored("d", type="100% new")]
+    )
+
+    listed = hookonce("events", "list", "--json", *options)
+
+    assert {event["event_id"] for event in listed.documents} == expected
+
+
+def test_events_lists_all_pages_when_the_limit_is_zero(hookonce, stored, monkeypatch):
+    monkeypatch.setattr(desk, "PAGE", 2)
+    numbers = [stored(f"evt_{n}") for n in range(5)]
+
+    listed = hookonce("events", "list", "--json", "--limit", "0")
+
+    assert [event["id"] for event in listed.documents] == numbers[::-1]
+
+
+def test_events_shows_no_terminal_escape_that_a_sender_wrote(hookonce, stored):
+    stored("evt_\x1b]0;title\x07\u202e", type="[red]a[/red]", body=b'{"a": "\\u001b[2J"}')
+
+    listed = hookonce("events", "list")
+    shown = hookonce("events", "show", "1")
+
+    assert "\\x1b]0;title\\x07\\u202e" in listed.lines[1]
+    assert "[red]a[/red]" in listed.lines[1]
+    assert b"\x1b" not in listed.out + shown.out
+
+
+def test_event_shows_everything_known_as_json(hookonce, stored, ledger):
+    number = stored("evt_1", status="dead", body='{"ä": 1}'.encode(), runs=[("app.credit", "dead", 3)])
+    ledger.execute(
+        "INSERT INTO failures (event, handler, cycle, attempt, error) VALUES (%s, 'app.credit', 1, 3, 'boom')",
+        [number],
+    )
+    other = stored("evt_1", body=b"other")
+
+    shown = hookonce("events", "show", "stripe:evt_1", "--json").documents[0]
+
+    assert other == number
+    assert (shown["id"], shown["headers"], shown["body"], shown["body_b64"]) == (
+        number,
+        {"x-a": "b"},
+        '{"ä": 1}',
+        None,
+    )
+    run = shown["runs"][0]
+    assert [run[key] for key in ("handler", "status", "attempts", "error", "result")] == [
+        "app.credit", "dead", 3, "boom", None
+    ]  # fmt: skip
+    assert shown["conflicts"][0]["body"] == "other"
+    assert shown["failures"][0]["error"] == "boom"
+
+
+def test_event_shows_a_body_that_is_no_text_as_base64_and_raw_as_it_came(hookonce, stored):
+    body = b"\xff\x00\r\n"
+    number = stored("evt_1", body=body)
+
+    assert hookonce("events", "show", number, "--raw").out == body
+    assert base64.b64decode(hookonce("events", "show", number, "--json").documents[0]["body_b64"]) == body
+    assert "4 bytes that are no text; --raw writes them" in hookonce("events", "show", number).lines
+
+
+@pytest.mark.parametrize("reference", ["7", "9" * 30, "stripe:evt_0", "nonsense", "stripe:a\0b"])
+def test_event_is_not_found_when_the_ledger_has_none(hookonce, reference):
+    shown = hookonce("events", "show", reference)
+
+    assert shown.code == 4
+    assert shown.err.startswith("hookonce: no event is ")
+    assert len(shown.err.splitlines()) == 1
