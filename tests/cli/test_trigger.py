@@ -1,0 +1,118 @@
+import io
+import json
+import os
+import threading
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+import pytest
+
+from receiver.app import create_app
+from receiver.settings import load_settings
+
+
+class Quiet(WSGIRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def receiver(inbox, monkeypatch, redis_url):
+    """The receiver itself on a port of its own, which PORT names."""
+    monkeypatch.setenv("REDIS_URL", redis_url)
+    app = create_app(load_settings())
+
+    def ended(environ, start_response):
+        """The body with an end to it, which wsgiref leaves out and gunicorn has."""
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        return app(environ | {"wsgi.input": io.BytesIO(environ["wsgi.input"].read(length))}, start_response)
+
+    with make_server("127.0.0.1", 0, ended, handler_class=Quiet) as server:
+        monkeypatch.setenv("PORT", str(server.server_port))
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield inbox
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.usefixtures("receiver")
+def test_trigger_sends_one_event_as_often_as_it_is_told(hookonce):
+    sent = hookonce("trigger", "stripe", "invoice.paid", "--times", "3", "--event-id", "evt_1")
+
+    assert sent.code == 0
+    assert sent.lines == ["200 accepted evt_1 invoice.paid", *["200 duplicate evt_1 invoice.paid"] * 2]
+
+
+@pytest.mark.usefixtures("receiver")
+@pytest.mark.parametrize(("option", "answer"), [("--forge", "401 bad_signature"), ("--stale", "401 stale")])
+def test_trigger_succeeds_when_what_is_not_genuine_is_refused(hookonce, option, answer):
+    sent = hookonce("trigger", "stripe", option)
+
+    assert sent.code == 0
+    assert sent.lines[0].startswith(answer)
+
+
+@pytest.mark.usefixtures("receiver")
+def test_trigger_makes_two_github_events_that_are_no_repeats(hookonce, ledger):
+    sent = [hookonce("trigger", "github", "issues.opened", "--json").documents[0] for _ in range(2)]
+
+    assert [answer["status"] for answer in sent] == ["accepted", "accepted"]
+    assert ledger.execute("SELECT DISTINCT type, repeat_of FROM events").fetchall() == [("issues", None)]
+
+
+@pytest.mark.usefixtures("receiver")
+def test_trigger_sets_values_in_the_body(hookonce, ledger):
+    hookonce("trigger", "stripe", "invoice.paid", "--set", "data.object.amount_paid=7", "--set", "note=a b")
+
+    body = json.loads(ledger.execute("SELECT body FROM bodies").fetchone()[0])
+    assert (body["data"]["object"]["amount_paid"], body["note"]) == (7, "a b")
+
+
+@pytest.mark.usefixtures("receiver")
+def test_trigger_fails_when_a_genuine_delivery_is_refused(hookonce, monkeypatch):
+    monkeypatch.setenv("STRIPE_SECRET", "whsec_of_somebody_else")
+
+    sent = hookonce("trigger", "stripe")
+
+    assert sent.code == 1
+    assert sent.lines[0].startswith("401 bad_signature")
+
+
+def test_trigger_finds_port_and_secret_of_a_running_dev(receiver, hookonce, monkeypatch):
+    secrets = {"stripe": os.environ["STRIPE_SECRET"]}
+    (receiver / ".hookonce").mkdir()
+    (receiver / ".hookonce/dev.json").write_text(json.dumps({"port": os.environ["PORT"], "secrets": secrets}))
+    (receiver / "hookonce.toml").unlink()
+    monkeypatch.delenv("PORT")
+
+    sent = hookonce("trigger", "stripe", "--event-id", "evt_1")
+
+    assert sent.lines == ["200 accepted evt_1 invoice.paid"]
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["strip"], 4, "no source is called 'strip'; did you mean 'stripe'?"),
+        (["stripe", "invoice.payd"], 4, "did you mean 'invoice.paid'?"),
+        (["github", "--stale"], 1, "github signs no time"),
+        (["stripe", "--set", "nonsense"], 2, "write path=value"),
+        (["stripe", "--url", "http://127.0.0.1:1"], 1, "http://127.0.0.1:1/hooks/stripe does not answer"),
+        ([], 2, "name a source"),
+    ],
+)
+def test_trigger_says_what_is_wrong(hookonce, arguments, code, said):
+    sent = hookonce("trigger", *arguments)
+
+    assert sent.code == code
+    assert said in sent.err
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(("source", "provider"), [("stripe", "stripe"), ("github", "github")])
+def test_trigger_lists_at_least_ten_types(hookonce, source, provider):
+    listed = hookonce("trigger", source, "--list", "--json").documents
+
+    assert len({document["type"] for document in listed}) >= 10
+    assert {document["provider"] for document in listed} == {provider}
