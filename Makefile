@@ -1,8 +1,10 @@
 # Each target works from a bare clone, with Python >= 3.11, git and make.
 
 # The first that runs and is new enough: a name on the PATH may be a shim with nothing behind it.
-PYTHON ?= $(shell for each in python3.11 python3 python3.13 python3.12 python; do \
+ifndef PYTHON
+PYTHON := $(shell for each in python3.11 python3 python3.13 python3.12 python; do \
 	"$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$each" && break; done)
+endif
 VENV := .venv
 PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
