@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from flask import Flask, Response, request
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from providers import Delivery, Reason, Rejected, Reply
-from receiver import health, metrics
-from receiver.body import read_body
+from receiver import health, metrics, problems
+from receiver.body import Overloaded, Room, Share, read_body
 from receiver.database import LedgerUnavailable
 from receiver.failpoints import reach
 from receiver.intake import Intake, Outcome
@@ -22,7 +22,6 @@ from receiver.settings import Settings, Source
 
 log = logging.getLogger(__name__)
 
-RETRY_AFTER = "5"
 _SHOWN_IDS, _SHOWN_ID = 3, 100  # how many event ids the log line of a delivery holds, and how much of each
 _STATUS = {
     Reason.MISSING_HEADER: 400,
@@ -36,42 +35,46 @@ _STATUS = {
     Reason.UNSUPPORTED_ENCODING: 415,
     Reason.NO_SECRET: 503,
 }
-_TITLE = {
-    400: "Bad Request",
-    401: "Unauthorized",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    409: "Conflict",
-    413: "Content Too Large",
-    415: "Unsupported Media Type",
-    500: "Internal Server Error",
-    503: "Service Unavailable",
-}
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+_ROOM = 64 * 1024 * 1024  # bytes of large bodies per process; at least two of the largest must fit
 
 
 def create_app(settings: Settings) -> Flask:
     """Make the WSGI application; it opens connections with the first delivery, so after any fork."""
-    app = Flask("hookonce")
+    app = Flask("hookonce", static_folder=None)
+    app.url_map.merge_slashes = False  # a path with two slashes is unknown, and not redirected
     intake = Intake(settings)
     receive = _receiver(settings, intake)
     app.add_url_rule("/hooks/<source>", "hooks", receive, methods=_METHODS, provide_automatic_options=False)
-    app.add_url_rule("/livez", "livez", lambda: _json(200, {"status": "ok"}))
-    app.add_url_rule("/readyz", "readyz", lambda: _json(*health.readiness(settings)))
-    app.add_url_rule("/metrics", "metrics", lambda: Response(*metrics.page(settings, intake)))
+    pages: dict[str, Callable[[], Response]] = {
+        "livez": lambda: _json(200, {"status": "ok"}),
+        "readyz": lambda: _json(*health.readiness(settings)),
+        "metrics": lambda: Response(*metrics.page(settings, intake)),
+    }
+    for name, page in pages.items():
+        app.add_url_rule(f"/{name}", name, page, provide_automatic_options=False)
     app.register_error_handler(Exception, _trouble)
     return app
 
 
 def _receiver(settings: Settings, intake: Intake) -> Callable[[str], Response]:
+    room = Room(max(_ROOM, 2 * settings.max_body))
+
     def receive(source: str) -> Response:
+        with Share(room) as share:
+            return receive_within(share, source)
+
+    def receive_within(share: Share, source: str) -> Response:
         place = settings.sources.get(source)
         if place is None:
             error = Rejected(Reason.UNKNOWN_SOURCE, "no source has this name")
             intake.tally.rejected("", error.reason, error.detail, {}, b"")
             return _refuse(None, error, close=True)
         try:
-            delivery = _delivery(place, settings.max_body)
+            delivery = _delivery(place, settings.max_body, share)
+        except Overloaded as error:
+            log.warning("overloaded: %s", error, extra={"source": place.name})
+            return _closing(problem(503, "overloaded"))
         except Rejected as error:
             intake.tally.rejected(place.name, error.reason, error.detail, {}, b"")
             return _refuse(place, error, close=True)
@@ -89,7 +92,7 @@ def _receiver(settings: Settings, intake: Intake) -> Callable[[str], Response]:
     return receive
 
 
-def _delivery(source: Source, limit: int) -> Delivery:
+def _delivery(source: Source, limit: int, share: Share) -> Delivery:
     environ = request.environ
     method = environ["REQUEST_METHOD"]
     if method != "POST" and not (method == "GET" and source.provider.handshake):
@@ -101,7 +104,7 @@ def _delivery(source: Source, limit: int) -> Delivery:
     }
     if environ.get("CONTENT_TYPE"):
         headers["content-type"] = environ["CONTENT_TYPE"]
-    return Delivery(method, source.public_url + path, headers, read_body(environ, limit))
+    return Delivery(method, source.public_url + path, headers, read_body(environ, limit, share))
 
 
 def _answer(source: Source, outcome: Outcome) -> Response:
@@ -143,29 +146,37 @@ def _refuse(source: Source | None, error: Rejected, *, close: bool = False) -> R
     if source is not None:
         status = source.provider.statuses.get(error.reason, status)
     response = problem(status, error.reason)
-    if close:  # part of the body may still be on its way
-        response.headers["Connection"] = "close"
+    return _closing(response) if close else response
+
+
+def problem(status: int, code: str, allow: str = "POST") -> Response:
+    """Answer with RFC 9457 problem details whose `code` is the reason slug."""
+    response = Response(problems.document(status, code), status, content_type=problems.CONTENT_TYPE)
+    if status == 503:  # noqa: PLR2004  the one status that asks to come back
+        response.headers["Retry-After"] = problems.RETRY_AFTER
+    if status == 405:  # noqa: PLR2004  RFC 9110 wants the list
+        response.headers["Allow"] = allow
     return response
 
 
-def problem(status: int, code: str) -> Response:
-    """Answer with RFC 9457 problem details whose `code` is the reason slug."""
-    document = {"type": "about:blank", "title": _TITLE.get(status, "Error"), "status": status, "code": code}
-    response = Response(json.dumps(document), status, content_type="application/problem+json")
-    if status == 503:  # noqa: PLR2004  the one status that asks to come back
-        response.headers["Retry-After"] = RETRY_AFTER
-    if status == 405:  # noqa: PLR2004  RFC 9110 wants the list
-        response.headers["Allow"] = "POST"
+def _closing(response: Response) -> Response:
+    """Make this answer the connection's last: part of a body may still be on its way."""
+    response.headers["Connection"] = "close"
     return response
 
 
 def _trouble(error: Exception) -> Response:
     """Answer what no route answered: an unknown path, a wrong method, or a bug of ours."""
+    if isinstance(error, MethodNotAllowed):
+        allowed = set(error.valid_methods or ())
+        allow = "POST" if "POST" in allowed else ", ".join(sorted(allowed))
+        return _closing(problem(405, Reason.BAD_METHOD, allow))
+    if isinstance(error, NotFound):
+        return _closing(problem(404, Reason.UNKNOWN_SOURCE))
     if isinstance(error, HTTPException):
-        reasons = {404: Reason.UNKNOWN_SOURCE, 405: Reason.BAD_METHOD}
-        return problem(error.code or 400, reasons.get(error.code or 400, Reason.BAD_HEADER))
+        return _closing(problem(400, Reason.BAD_HEADER))
     log.error("a request failed: %s", type(error).__name__, exc_info=error)
-    return problem(500, "internal_error")
+    return _closing(problem(500, "internal_error"))
 
 
 def _json(status: int, document: dict[str, Any]) -> Response:

@@ -4,23 +4,69 @@ Done here and not by Flask because a chunked body over MAX_CONTENT_LENGTH would 
 body that ends early would be passed on as complete (gunicorn 27, Werkzeug 3.1).
 """
 
+import io
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from gevent import Timeout
+from gunicorn.http.errors import ParseException
 
 from providers import Reason, Rejected
 
 PATIENCE = timedelta(seconds=10)
 """For the whole body, however steadily it drips."""
+SMALL = 64 * 1024
+"""Bodies up to this size are always let in: with `worker_connections` they are bounded too."""
+STEP = 256 * 1024
 
 
-def read_body(environ: Mapping[str, Any], limit: int) -> bytes:
-    """Read the raw body of at most `limit` bytes.
+class Overloaded(Exception):  # noqa: N818  a state of the process, answered with 503
+    """This process holds as many bytes of large bodies as it may; the sender must try again."""
+
+
+class Room:
+    """The memory that one process has for large bodies under way; counted as they arrive, not as announced.
+
+    So a client that announces much and sends nothing takes nothing. Not for threads: greenlets switch only
+    where they wait.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+
+
+class Share:
+    """What one request holds of the room, until its `with` block ends."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._held = 0
+
+    def grow_to(self, size: int) -> None:
+        """Hold enough for a body of `size` bytes. Raises `Overloaded`."""
+        more = max(0, size - SMALL) - self._held
+        if more > self._room.left:
+            raise Overloaded("the bodies under way fill the memory set aside for them")
+        self._room.left -= more
+        self._held += more
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._room.left += self._held
+
+
+def read_body(environ: Mapping[str, Any], limit: int, share: Share) -> bytes:
+    """Read the raw body of at most `limit` bytes, holding memory for it in `share`.
 
     Raises `Rejected`: `too_large` beyond the limit (before reading where Content-Length says so),
     `unsupported_encoding` for any Content-Encoding, `bad_body` for one that ends early or takes too long.
+    Raises `Overloaded` too.
     """
     encoding = environ.get("HTTP_CONTENT_ENCODING", "identity").strip().lower()
     if encoding not in {"identity", ""}:
@@ -30,7 +76,7 @@ def read_body(environ: Mapping[str, Any], limit: int) -> bytes:
         raise Rejected(Reason.TOO_LARGE, f"the body has {length} bytes, {limit} are allowed")
     if length is None and not environ.get("wsgi.input_terminated"):
         return b""
-    body = _read(environ["wsgi.input"], limit + 1)
+    body = _read(environ["wsgi.input"], limit + 1, share)
     if len(body) > limit:
         raise Rejected(Reason.TOO_LARGE, f"the body has more than the {limit} bytes allowed")
     if length is not None and len(body) < length:
@@ -47,16 +93,24 @@ def _content_length(environ: Mapping[str, Any]) -> int | None:
     return int(text)
 
 
-def _read(stream: Any, size: int) -> bytes:  # noqa: ANN401  PEP 3333 gives it no type
+def _read(stream: Any, size: int, share: Share) -> bytes:  # noqa: ANN401  PEP 3333 gives it no type
     late = Timeout(PATIENCE.total_seconds())
     late.start()
     try:
-        return bytes(stream.read(size))
+        return _read_pieces(stream, size, share)
     except Timeout as error:
         if error is not late:
             raise
         raise Rejected(Reason.BAD_BODY, "the body did not arrive in time") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ParseException) as error:  # the last: gunicorn's, for chunks and trailers
         raise Rejected(Reason.BAD_BODY, f"the body could not be read: {type(error).__name__}") from None
     finally:
         late.close()
+
+
+def _read_pieces(stream: Any, size: int, share: Share) -> bytes:  # noqa: ANN401
+    body = io.BytesIO()
+    while piece := stream.read(min(STEP, size - body.tell())):
+        body.write(piece)
+        share.grow_to(body.tell())
+    return body.getvalue()

@@ -1,0 +1,24 @@
+"""Problem details (RFC 9457) whose `code` is the reason slug: what every refusal looks like."""
+
+import json
+
+CONTENT_TYPE = "application/problem+json"
+RETRY_AFTER = "5"
+"""Seconds; senders that read it come back then, all others by their own clock."""
+TITLES = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    409: "Conflict",
+    413: "Content Too Large",
+    415: "Unsupported Media Type",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
+
+
+def document(status: int, code: str) -> bytes:
+    """Write the body of a refusal; it never says more than the slug."""
+    title = TITLES.get(status, "Error")
+    return json.dumps({"type": "about:blank", "title": title, "status": status, "code": code}).encode()
