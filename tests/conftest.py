@@ -85,13 +85,25 @@ def numbers():
     return itertools.count(1)
 
 
+@pytest.fixture(scope="session")
+def fresh_database(servers, template, numbers):
+    """A context manager: the libpq URL of a fresh, migrated database, dropped whoever is still connected."""
+
+    @contextlib.contextmanager
+    def fresh():
+        name = f"{template}_{next(numbers)}"
+        create(servers, name, template)
+        yield database(servers, name)
+        drop(servers, name)
+
+    return fresh
+
+
 @pytest.fixture
-def database_url(servers, template, numbers):
+def database_url(fresh_database):
     """The libpq URL of a fresh, migrated database, dropped after the test whoever is still connected."""
-    name = f"{template}_{next(numbers)}"
-    create(servers, name, template)
-    yield database(servers, name)
-    drop(servers, name)
+    with fresh_database() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
@@ -104,18 +116,30 @@ def redis_numbers(servers):
     return itertools.cycle(range(1 + worker, last, step))
 
 
+@pytest.fixture(scope="session")
+def fresh_redis(servers, redis_numbers):
+    """A context manager: the URL of an empty logical database of Valkey, emptied afterwards."""
+
+    @contextlib.contextmanager
+    def fresh():
+        for number in itertools.islice(redis_numbers, REDIS_DATABASES):
+            url = f"{servers.redis_url}?db={number}"
+            with redis.Redis.from_url(url) as client:
+                if client.dbsize():
+                    continue  # someone else's: never touch it
+                yield url
+                client.flushdb()
+                return
+        pytest.fail("no logical database of the Redis server is empty")
+
+    return fresh
+
+
 @pytest.fixture
-def redis_url(servers, redis_numbers):
+def redis_url(fresh_redis):
     """The URL of an empty logical database of Valkey, emptied after the test."""
-    for number in itertools.islice(redis_numbers, REDIS_DATABASES):
-        url = f"{servers.redis_url}?db={number}"
-        with redis.Redis.from_url(url) as client:
-            if client.dbsize():
-                continue  # someone else's: never touch it
-            yield url
-            client.flushdb()
-            return
-    pytest.fail("no logical database of the Redis server is empty")
+    with fresh_redis() as url:
+        yield url
 
 
 @pytest.fixture

@@ -1,0 +1,167 @@
+"""A running `hookonce serve` for each module: gunicorn, its gevent worker, real PostgreSQL and Valkey."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from providers.kit.registry import load
+from tests.http import wire
+
+ROOT = Path(__file__).parents[2]
+PARTNER = {
+    "header": "X-Signature",
+    "signed": "{timestamp}.{body}",
+    "timestamp": "X-Time",
+    "id": "$.id",
+    "type": "$.event",
+}
+SENDERS = {
+    name: load(name) for name in ("stripe", "github", "gitlab", "slack", "shopify", "standard_webhooks")
+}
+SENDERS |= {"billing": load("stripe"), "partner": load("hmac", options=PARTNER)}
+SECRETS = {
+    name: "whsec_" + "c2VjcmV0" * 4 if name == "standard_webhooks" else f"this-is-the-secret-of-{name}-itself"
+    for name in SENDERS
+}
+CONFIGURATION = """
+[receiver]
+max_body = {max_body}
+[sources.stripe]
+secrets = ["env:SECRET_STRIPE"]
+[sources.billing]
+provider = "stripe"
+secrets = ["env:SECRET_BILLING"]
+conflicts = "reject"
+[sources.github]
+secrets = ["env:SECRET_GITHUB"]
+[sources.gitlab]
+secrets = ["env:SECRET_GITLAB"]
+[sources.slack]
+secrets = ["env:SECRET_SLACK"]
+[sources.shopify]
+secrets = ["env:SECRET_SHOPIFY"]
+[sources.standard_webhooks]
+secrets = ["env:SECRET_STANDARD_WEBHOOKS"]
+[sources.partner]
+provider = "hmac"
+secrets = ["env:SECRET_PARTNER"]
+[sources.partner.hmac]
+header = "X-Signature"
+signed = "{{timestamp}}.{{body}}"
+timestamp = "X-Time"
+id = "$.id"
+type = "$.event"
+[sources.keyless]
+provider = "stripe"
+secrets = ["env:SECRET_KEYLESS?"]
+"""
+
+
+class Server:
+    """A running receiver: where it listens, what it logged, what its ledger holds."""
+
+    def __init__(self, port, process, log, database_url, max_body):
+        self.port = port
+        self.process = process
+        self.log = log
+        self.database_url = database_url
+        self.max_body = max_body
+
+    def exchange(self, data, **options):
+        return wire.exchange(self.port, data, **options)
+
+    def deliver(self, body, source="stripe", *, now=None, extra=(), **said):
+        """Sign as the sender would, send, and give the answer."""
+        return self.exchange(self.signed(body, source, now=now, extra=extra, **said))
+
+    def signed(self, body, source="stripe", *, now=None, extra=(), **said):
+        headers = SENDERS[source].sign(body, SECRETS[source], now or datetime.now(UTC), **said)
+        return wire.request(target=f"/hooks/{source}", headers=[*headers.items(), *extra], body=body)
+
+    def events(self):
+        with psycopg.connect(self.database_url) as connection:
+            return connection.execute("SELECT count(*) FROM events").fetchone()[0]
+
+    def logged(self):
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def workers(self):
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text("ascii")
+        return [int(pid) for pid in children.split()]
+
+
+@contextlib.contextmanager
+def serving(directory, database_url, redis_url, *, max_body=1024 * 1024, **environment):
+    """Run `hookonce serve` with one worker, so that nobody can hide behind another."""
+    (directory / "hookonce.toml").write_text(CONFIGURATION.format(max_body=max_body))
+    log = directory / "serve.log"
+    listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
+    with listener, log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "receiver.cli", "serve", "--bind", f"fd://{listener.fileno()}"],
+            cwd=directory,
+            env=_environment(database_url, redis_url) | environment,
+            stdout=output,
+            stderr=output,
+            pass_fds=[listener.fileno()],
+        )
+        port = listener.getsockname()[1]
+    server = Server(port, process, log, database_url, max_body)
+    try:
+        _await(server)
+        yield server
+    finally:
+        process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(2)
+        process.kill() if process.poll() is None else None
+        process.wait()
+
+
+def _environment(database_url, redis_url):
+    foreign = ("HOOKONCE_", "GUNICORN_", "PG")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    secrets = {f"SECRET_{name.upper()}": secret for name, secret in SECRETS.items()}
+    return (
+        kept
+        | secrets
+        | {
+            "DATABASE_URL": database_url,
+            "REDIS_URL": redis_url,
+            "WEB_CONCURRENCY": "1",
+            "HOOKONCE_LOG_LEVEL": "INFO",
+            "PYTHONPATH": str(ROOT),
+        }
+    )
+
+
+def _await(server):
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError):
+            answer = server.exchange(wire.request("GET", "/livez"), seconds=2)
+            if answer is not None and answer.status == 200:
+                return
+        assert server.process.poll() is None, server.logged()
+    pytest.fail(f"the receiver did not start: {server.logged()}")
+
+
+@pytest.fixture(scope="module")
+def server(fresh_database, fresh_redis, tmp_path_factory):
+    """One running receiver for the module's tests; at the end its log must hold no traceback and no secret."""
+    with fresh_database() as database_url, fresh_redis() as redis_url:
+        with serving(tmp_path_factory.mktemp("serve"), database_url, redis_url) as running:
+            yield running
+        log = running.logged()
+        assert "Traceback" not in log
+        assert not [name for name, secret in SECRETS.items() if secret in log]

@@ -1,0 +1,248 @@
+"""What is odd and allowed: it is taken, stored whole, and a second copy is a duplicate."""
+
+import hashlib
+import json
+import uuid
+
+import psycopg
+import pytest
+
+from tests.http.wire import chunked, connect, converse, request
+
+
+def unique():
+    return f"evt_{uuid.uuid4().hex}"
+
+
+def stored(server, body):
+    """The row and the kept bytes of the event whose body is this one."""
+    with psycopg.connect(server.database_url) as connection:
+        return connection.execute(
+            "SELECT e.event_id, e.type, e.account, b.body FROM events e"
+            " JOIN bodies b ON b.event = e.id AND b.received_at = e.received_at WHERE b.body = %s",
+            [body],
+        ).fetchone()
+
+
+BODIES = {
+    "escaped NUL everywhere": '{{"id":"{id}\\u0000","type":"a\\u0000","account":"b\\u0000","data":"\\u0000"}}',
+    "lone surrogate everywhere": '{{"id":"{id}\\ud800","type":"a\\udfff","account":"\\ud800","data":"\\udc00"}}',
+    "id of 10 KB": '{{"id":"{id}' + "x" * 10_000 + '","type":"a"}}',
+    "type of 10 KB": '{{"id":"{id}","type":"' + "x" * 10_000 + '"}}',
+    "account of 10 KB": '{{"id":"{id}","type":"a","account":"' + "x" * 10_000 + '"}}',
+    "id of emoji": '{{"id":"{id}' + "\N{PILE OF POO}" * 100 + '","type":"a"}}',
+    "id of quotes and line ends": '{{"id":"{id}\\"\\r\\n\\t","type":"a"}}',
+    "id that is SQL": '{{"id":"{id}\'; DROP TABLE events; --","type":"a"}}',
+    "id like a window key": '{{"id":"{id}}}:{{x","type":"a"}}',
+    "two ids": '{{"id":"first","type":"a","id":"{id}"}}',
+    "byte order mark": '\ufeff{{"id":"{id}","type":"a"}}',
+    "integer of 4,000 digits": '{{"id":"{id}","type":"a","data":' + "1" * 4000 + "}}",
+    "number below every double": '{{"id":"{id}","type":"a","data":1e-999}}',
+    "time of the far future": '{{"id":"{id}","type":"a","created":99999999999999999999}}',
+    "time beyond datetime": '{{"id":"{id}","type":"a","created":1e300}}',
+    "time of the year 9999": '{{"id":"{id}","type":"a","created":"9999-12-31T23:59:59-12:00"}}',
+    "time of the year 1 BC": '{{"id":"{id}","type":"a","created":"0001-01-01T00:00:00+12:00"}}',
+    "time that is no time": '{{"id":"{id}","type":"a","created":[true]}}',
+    "nested 200 lists": '{{"id":"{id}","type":"a","data":' + "[" * 200 + "]" * 200 + "}}",
+    "account not a text": '{{"id":"{id}","type":"a","account":[null]}}',
+}
+
+
+@pytest.mark.parametrize("pattern", BODIES.values(), ids=BODIES)
+def test_receiver_keeps_odd_bodies_byte_for_byte(server, pattern):
+    body = pattern.format(id=unique()).encode()
+
+    answers = [server.deliver(body) for _ in range(2)]
+
+    assert [(a.status, a.document["status"]) for a in answers] == [(200, "accepted"), (200, "duplicate")]
+    assert answers[1].headers["idempotency-replayed"] == "true"
+    assert answers[0].document["events"][0]["event_id"] == json.loads(body)["id"]
+    assert bytes(stored(server, body)[3]) == body
+
+
+def test_receiver_stores_the_hash_of_long_ids(server):
+    event_id = unique() * 300
+    body = json.dumps({"id": event_id, "type": "a"}).encode()
+
+    server.deliver(body)
+
+    assert hashlib.sha256(event_id.encode()).hexdigest() in stored(server, body)[0]
+
+
+def test_receiver_tells_ids_apart_that_differ_in_a_nul(server):
+    event_id = unique()
+    bodies = [
+        json.dumps({"id": event_id + end, "type": "a"}).encode() for end in ("", "\0", "\ufffd", "\ud800")
+    ]
+
+    answers = [server.deliver(body).document["status"] for body in bodies]
+
+    assert answers == ["accepted"] * 4
+
+
+def test_receiver_takes_integers_for_ids(server):
+    number = uuid.uuid4().int
+
+    answer = server.deliver(b'{"id":%d,"type":"a"}' % number)
+
+    assert answer.document["events"] == [{"event_id": str(number), "status": "accepted"}]
+
+
+def event(event_id=None):
+    return json.dumps({"id": event_id or unique(), "type": "a"}).encode()
+
+
+def head_of(server, body, source="stripe"):
+    """The headers of a signed delivery without those that these tests set themselves."""
+    lines = server.signed(body, source).partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")[1:]
+    own = ("host", "content-length", "content-type")
+    return [tuple(line.split(": ", 1)) for line in lines if not line.lower().startswith(own)]
+
+
+def in_chunks(server, body):
+    headers = [*head_of(server, body), ("Transfer-Encoding", "chunked")]
+    return request(headers=headers) + chunked(*(body[n : n + 7] for n in range(0, len(body), 7)))
+
+
+WAYS = {
+    "in chunks": in_chunks,
+    "in chunks with extensions": lambda s, body: (
+        request(headers=[*head_of(s, body), ("Transfer-Encoding", "Chunked")])
+        + b'%x;a="b;c" ; d\r\n%b\r\n000\r\nX-Trailer: yes\r\n\r\n' % (len(body), body)
+    ),
+    "by HTTP/1.0": lambda s, body: request(headers=head_of(s, body), body=body, version="HTTP/1.0"),
+    "absolute target": lambda s, body: request(
+        target="http://elsewhere.example/hooks/stripe", headers=head_of(s, body), body=body
+    ),
+    "with a query": lambda s, body: request(
+        target="/hooks/stripe?a=%00%ff&a=b;c&&=", headers=head_of(s, body), body=body
+    ),
+    "path percent-encoded": lambda s, body: request(
+        target="/hooks/%73tripe", headers=head_of(s, body), body=body
+    ),
+    "slash percent-encoded": lambda s, body: request(
+        target="/hooks%2fstripe", headers=head_of(s, body), body=body
+    ),
+    "two slashes first": lambda s, body: request(
+        target="//hooks/stripe", headers=head_of(s, body), body=body
+    ),
+    "no host": lambda s, body: request(headers=head_of(s, body), body=body).replace(b"Host: test\r\n", b""),
+    "empty line first": lambda s, body: b"\r\n" + s.signed(body),
+    "other case": lambda s, body: request(
+        headers=[(name.swapcase(), value) for name, value in head_of(s, body)], body=body
+    ),
+    "blanks around the value": lambda s, body: request(
+        headers=[(name, f"\t  {value} \t") for name, value in head_of(s, body)], body=body
+    ),
+    "identity encoding": lambda s, body: request(
+        headers=[*head_of(s, body), ("Content-Encoding", " Identity ")], body=body
+    ),
+    "wrong content type": lambda s, body: request(
+        headers=[*head_of(s, body), ("Content-Type", "\u00e9/\u00ff; charset=utf-7")], body=body
+    ),
+    "form content type": lambda s, body: request(
+        headers=[*head_of(s, body), ("Content-Type", "application/x-www-form-urlencoded")], body=body
+    ),
+    "multipart content type": lambda s, body: request(
+        headers=[*head_of(s, body), ("Content-Type", "multipart/form-data; boundary=x")], body=body
+    ),
+    "not ASCII elsewhere": lambda s, body: request(
+        headers=[*head_of(s, body), ("X-Name", "caf\u00e9\u00ff")], body=body
+    ),
+    "header of 60 KB": lambda s, body: request(
+        headers=[*head_of(s, body), ("X-Long", "x" * 60_000)], body=body
+    ),
+    "signature in two headers": lambda s, body: request(
+        headers=[(name, part) for name, value in head_of(s, body) for part in value.split(",")],
+        body=body,
+    ),
+    "right one among wrong ones": lambda s, body: request(
+        headers=[
+            (name, value.replace(",v1=", ",v0=x,v1=" + "0" * 64 + ",v1=")) for name, value in head_of(s, body)
+        ],
+        body=body,
+    ),
+    "signature in capitals": lambda s, body: request(
+        headers=[
+            (name, value.partition("v1=")[0] + "v1=" + value.partition("v1=")[2].upper())
+            for name, value in head_of(s, body)
+        ],
+        body=body,
+    ),
+    "asking first": lambda s, body: request(
+        headers=[*head_of(s, body), ("Expect", "100-Continue")], body=body
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_receiver_takes_deliveries_sent_in_odd_ways(server, way):
+    body = event()
+
+    answer = server.exchange(way(server, body))
+
+    assert (answer.status, answer.document["status"]) == (200, "accepted")
+    assert bytes(stored(server, body)[3]) == body
+
+
+@pytest.mark.parametrize(
+    "source", ["stripe", "github", "gitlab", "slack", "shopify", "standard_webhooks", "partner"]
+)
+def test_receiver_takes_what_every_sender_signs(server, source):
+    body = json.dumps({"id": unique(), "event_id": unique(), "type": "a", "event": "a"}).encode()
+
+    answers = [server.deliver(body, source, event_id="d-" + unique()) for _ in range(2)]
+
+    assert [answer.status for answer in answers] == [200, 200]
+
+
+def test_receiver_takes_a_body_of_exactly_the_limit(server):
+    start = b'{"id":"%b","type":"a","filler":"' % unique().encode()
+    body = start + b"x" * (server.max_body - len(start) - 2) + b'"}'
+
+    answer = server.deliver(body)
+
+    assert len(body) == server.max_body
+    assert answer.document["status"] == "accepted"
+
+
+def test_receiver_answers_pipelined_deliveries_in_order(server):
+    bodies = [event() for _ in range(5)]
+    bodies += bodies[:1]
+
+    with connect(server.port) as connection:
+        connection.sendall(b"".join(server.signed(body) for body in bodies[:-1]))
+        answers = list(converse(connection, server.signed(bodies[-1]), half_close=True))
+
+    assert [a.document["events"][0]["event_id"] for a in answers] == [json.loads(b)["id"] for b in bodies]
+    assert [a.document["status"] for a in answers] == ["accepted"] * 5 + ["duplicate"]
+
+
+def test_receiver_keeps_the_connection_after_a_rejection(server):
+    forged = request(headers=[("Stripe-Signature", "t=1,v1=" + "0" * 64)], body=event())
+
+    with connect(server.port) as connection:
+        answers = list(converse(connection, forged + server.signed(event()), half_close=True))
+
+    assert [answer.status for answer in answers] == [401, 200]
+
+
+@pytest.mark.parametrize(("source", "status"), [("stripe", 200), ("billing", 409)])
+def test_receiver_never_overwrites_an_event_by_another_body(server, source, status):
+    event_id = unique()
+    first = event(event_id)
+    server.deliver(first, source)
+
+    answer = server.deliver(first[:-1] + b',"amount":1}', source)
+
+    assert answer.status == status
+    assert answer.code == ("conflict" if status == 409 else None)
+    assert bytes(stored(server, first)[3]) == first
+
+
+def test_slack_probe_is_echoed_when_signed(server):
+    probe = json.dumps({"type": "url_verification", "challenge": "say-this"}).encode()
+
+    answer = server.deliver(probe, "slack")
+
+    assert (answer.status, answer.document) == (200, {"challenge": "say-this"})
