@@ -86,9 +86,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What to answer where the sender wants something other than hookonce's own JSON."""
+    """What to answer where the sender wants something other than hookonce's own JSON.
+
+    `secret`: the sender hands it out with this probe and signs with it from now on. Only the operator may see
+    it, and only one is kept unasked: whoever can reach the URL can send such a probe.
+    """
 
     status: int = 200
     body: bytes = b""
     content_type: str = "text/plain; charset=utf-8"
     headers: Mapping[str, str] = field(default_factory=dict)
+    secret: str | None = None

@@ -6,7 +6,19 @@ say where the events are; `header`, `field`, `query`, `first`, `digest` … say 
 """
 
 from providers.kit.events import many_events, one_event
-from providers.kit.fields import Pick, View, body_digest, digest, field, first, fixed, header, query, whole
+from providers.kit.fields import (
+    Pick,
+    View,
+    body_digest,
+    digest,
+    field,
+    first,
+    fixed,
+    header,
+    joined,
+    query,
+    whole,
+)
 from providers.kit.fingerprint import fingerprint
 from providers.kit.hmacs import Hmac
 from providers.kit.reading import form_body, is_form, json_body, json_in_form, parse_form, parse_json, text_of
@@ -34,6 +46,7 @@ __all__ = [
     "header",
     "instant",
     "is_form",
+    "joined",
     "json_body",
     "json_in_form",
     "made_id",

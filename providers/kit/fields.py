@@ -95,6 +95,16 @@ def first(*picks: Pick) -> Pick:
     )
 
 
+def joined(*picks: Pick, by: str = ":") -> Pick:
+    """An id of several values, `created:7:1767225600`; None unless every one is a text or an integer."""
+
+    def get(view: View) -> object:
+        values = [text_or_none(pick, view) for pick in picks]
+        return by.join(value for value in values if value) if all(values) else None
+
+    return Pick(get, " + ".join(pick.where for pick in picks), plant=picks[0].plant)
+
+
 def digest(*picks: Pick) -> Pick:
     """An id for senders that have none: SHA-256 (hex) over these values, in this order.
 
@@ -103,7 +113,11 @@ def digest(*picks: Pick) -> Pick:
 
     def get(view: View) -> object:
         values = [pick.get(view) for pick in picks]
-        return sha256(canonical(values)).hexdigest() if any(value is not None for value in values) else None
+        try:
+            made = canonical(values)
+        except RecursionError:
+            raise Rejected(Reason.BAD_BODY, "the body is nested too deeply") from None
+        return sha256(made).hexdigest() if any(value is not None for value in values) else None
 
     return Pick(get, " + ".join(pick.where for pick in picks))
 

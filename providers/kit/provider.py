@@ -2,18 +2,19 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from inspect import cleandoc, signature
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from providers import Delivery, Event, Reason, Reply
 from providers.kit.events import one_event
-from providers.kit.signing import Sign
+from providers.kit.signing import Said, Sign
 
 NEEDED: Final = ("verify", "events", "sign")
 NAMES: Final = {
     "handshake": "handshake",
     "sample": "sample",
+    "deliver": "deliver",
     "id_is_signed": "ID_IS_SIGNED",
     "body_is_unsigned": "BODY_IS_UNSIGNED",
     "volatile": "VOLATILE",
@@ -42,6 +43,7 @@ class Provider:
     setup_url: the sender's page about its webhooks; summary: one line on what is signed
     check_secret: raises ValueError with what a right secret looks like
     sample: makes a body with a given event id and type, for test deliveries
+    deliver: like `sign`, but makes the whole delivery, where the signature is in the body or the URL
     """
 
     name: str
@@ -50,6 +52,7 @@ class Provider:
     sign: Sign
     handshake: Callable[[Delivery, Sequence[str]], Reply | None] | None = None
     sample: Callable[[str, str], bytes] | None = None
+    deliver: Callable[..., Delivery] | None = None
     id_is_signed: bool = True
     body_is_unsigned: bool = False
     volatile: tuple[str, ...] = ()
@@ -61,6 +64,13 @@ class Provider:
     setup_url: str | None = None
     summary: str = ""
     check_secret: Callable[[str], None] | None = None
+
+    def delivery(self, body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> Delivery:
+        """What the sender would send with `body`. Raises: ValueError for an unusable secret."""
+        if self.deliver:
+            return self.deliver(body, secret, now, **said)
+        headers = self.sign(body, secret, now, **said)
+        return Delivery(said.get("method", "POST"), said.get("url", ""), headers, body)
 
 
 def provider(name: str, source: object, origin: str, doc: str | None = None) -> Provider:

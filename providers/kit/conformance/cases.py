@@ -53,9 +53,11 @@ class Case:
         """A delivery of `body` (the case's own) as the provider itself would sign it."""
         body = self.delivery.body if body is None else body
         url, method = self.delivery.url, self.delivery.method
-        headers = self.provider.sign(body, secret or self.secret, at or self.now, url=url, method=method)
         kept = {key: value for key, value in self.delivery.headers.items() if key == "content-type"}
-        return replace(self.delivery, headers={**headers, **kept}, body=body)
+        made = self.provider.delivery(
+            body, secret or self.secret, at or self.now, url=url, method=method, headers=kept
+        )
+        return replace(made, headers={**made.headers, **kept})
 
     def verdict(
         self, delivery: Delivery, secrets: Sequence[str] | None = None, at: datetime | None = None

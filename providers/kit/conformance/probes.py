@@ -21,7 +21,11 @@ def check_handshake(case: Case) -> None:
         return
     body = json.loads(reply.body) if "json" in case.reply else reply.body.decode()
     expect(reply.status == case.reply["status"], f"a probe was answered with {reply.status}")
-    expect(body == case.reply.get("json", case.reply.get("body")), "a probe was answered with another body")
+    expected = case.reply.get("json", case.reply.get("body", ""))
+    expect(body == expected, "a probe was answered with another body")
+    sent = {name.lower(): value for name, value in reply.headers.items()}
+    wanted = {name.lower(): value for name, value in case.reply.get("headers", {}).items()}
+    expect(wanted.items() <= sent.items(), "a probe was answered with other headers")
     if case.verdict(case.delivery) is None:
         forged = _answer(case, other(case.secret))
         expect(forged is None, "a forged probe was answered, though this sender signs them")

@@ -126,8 +126,8 @@ def _hidden(case: Case, delivery: Delivery, secrets: list[str]) -> list[str]:
 
 def _sample_id(case: Case, event_id: str) -> str:
     body = case.provider.sample(event_id, "sample.type") if case.provider.sample else b""
-    headers = case.provider.sign(body, case.secret, case.now, event_id=event_id, url=case.delivery.url)
-    delivery = Delivery("POST", case.delivery.url, headers, body)
+    url = case.delivery.url
+    delivery = case.provider.delivery(body, case.secret, case.now, event_id=event_id, url=url)
     expect(case.verdict(delivery) is None, "a signed sample was refused")
     events = case.provider.events(delivery)
     expect(len(events) == 1, f"a sample has {len(events)} events, expected one")
