@@ -35,6 +35,7 @@ class Hmac:
     """One sender's HMAC scheme; `verify`, `sign` and `check_secret` are what a provider module exports.
 
     header: where the signature is; of several names the first one sent counts
+    every: each of these headers may hold a signature, and any of them will do
     prefix: what stands before each signature, `sha256=`; required if given
     key: the header is a list of `key=value`, and the signatures are those under this key, `v1`
     separator: what stands between several signatures, or between the pairs (then `,` if not given)
@@ -46,6 +47,7 @@ class Hmac:
     """
 
     header: str | tuple[str, ...]
+    every: bool = False
     hash: Hash = "sha256"
     encoding: Encoding = "hex"
     prefix: str = ""
@@ -92,6 +94,8 @@ class Hmac:
         keys = keys_of(secrets, self.secret)
         name, value = header_of(delivery.headers, self._names)
         texts, stamps = self._split(value)
+        if self.every:
+            texts = [delivery.headers[each] for each in self._names if each in delivery.headers]
         given = self._signatures(name, texts)
         if self.timestamp is None:
             self._expect(given, keys, delivery, b"")
@@ -131,7 +135,8 @@ class Hmac:
     def _signatures(self, name: str, texts: list[str]) -> list[bytes]:
         """Those of `texts` that have the form of a signature, 16 at most; others are passed over."""
         start = len(self.prefix)
-        fitting = [text[start:] for text in texts[:SIGNATURES] if text.startswith(self.prefix)]
+        looked_at = texts if self.every else texts[:SIGNATURES]
+        fitting = [text[start:] for text in looked_at if text.startswith(self.prefix)]
         given = [folded for text in fitting if (folded := self._speller.fold(text)) is not None]
         if not given:
             raise Rejected(

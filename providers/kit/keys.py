@@ -5,7 +5,7 @@ Standard Webhooks takes the same prefix off and decodes the rest.
 """
 
 import binascii
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Final, Literal
 
@@ -44,6 +44,11 @@ def _decode(secret: str, codec: Codec) -> bytes:
         return binascii.unhexlify(secret.encode("ascii"))  # unlike bytes.fromhex it takes no spaces
     text = secret.removeprefix("whsec_") if codec == "whsec" else secret
     return b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), validate=True)
+
+
+def as_whsec(secret: str) -> str:
+    """The `whsec_` form of a secret whose text itself is the key; empty for a blank one."""
+    return "whsec_" + b64encode(key_of(secret, "raw")).decode() if secret.strip() else ""
 
 
 def keys_of(secrets: Sequence[str], codec: Codec) -> list[bytes]:

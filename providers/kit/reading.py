@@ -71,13 +71,22 @@ def form_body(delivery: Delivery) -> dict[str, str]:
     return parse_form(text_of(delivery.body))
 
 
+def form_pairs(delivery: Delivery) -> list[tuple[str, str]]:
+    """The fields of a form as they were sent, a name as often as it came. Raises: Rejected(bad_body)."""
+    return _pairs(text_of(delivery.body))
+
+
 def parse_form(text: str) -> dict[str, str]:
     """Parse `a=1&b=2`: at most 1000 fields, percent-encoded UTF-8, blank values kept.
 
     Raises: Rejected(bad_body).
     """
+    return dict(_pairs(text))
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
     try:
-        return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS))
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS)
     except ValueError:
         raise Rejected(Reason.BAD_BODY, "the body is not a form in percent-encoded UTF-8") from None
 

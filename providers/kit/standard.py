@@ -9,7 +9,7 @@ https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-w
 
 import hmac
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Unpack
@@ -36,10 +36,12 @@ class StandardWebhooks:
 
     vendors: prefixes of the three headers; the first one that was sent counts
     secret: the codec of secrets that are not public keys; some adopters sign with the text as it is (`raw`)
+    forms: every secret in the codec that a configured text may stand for, the one that signs first
     """
 
     vendors: tuple[str, ...] = ("webhook", "svix")
     secret: Codec = "whsec"  # noqa: S105  a codec's name
+    forms: Callable[[str], Sequence[str]] = lambda secret: (secret,)
     tolerance: timedelta = TOLERANCE
     _timestamps: dict[str, Timestamp] = field(init=False, repr=False)
 
@@ -54,7 +56,7 @@ class StandardWebhooks:
         if secret.startswith((_PUBLIC, _PRIVATE)):
             _public(secret)
         else:
-            key_of(secret, self.secret)
+            key_of(self.forms(secret)[0], self.secret)
 
     def verify(self, delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
         """Accept `delivery` if one of its signatures is right under one of `secrets`. Raises: Rejected."""
@@ -89,11 +91,12 @@ class StandardWebhooks:
             raise ValueError(msg)
         if secret.startswith(_PRIVATE):
             return "v1a," + b64encode(_private(secret).sign(message)).decode()
-        return "v1," + _MAC.spell(hmac.digest(key_of(secret, self.secret), message, "sha256"))
+        return "v1," + _MAC.spell(hmac.digest(key_of(self.forms(secret)[0], self.secret), message, "sha256"))
 
     def _keys(self, secrets: Sequence[str]) -> tuple[list[bytes], list[Ed25519PublicKey]]:
         public = [key for secret in secrets if (key := _public_or_none(secret))]
-        shared = [secret for secret in secrets if not secret.startswith((_PUBLIC, _PRIVATE))]
+        texts = [secret for secret in secrets if not secret.startswith((_PUBLIC, _PRIVATE))]
+        shared = [form for secret in texts for form in self.forms(secret)]
         try:
             return keys_of(shared, self.secret), public
         except Rejected:

@@ -1,5 +1,8 @@
 """What is signed, written as a template: `{body}`, `v0:{timestamp}:{body}`, `{header:x-id}{body}`.
 
+`{params}` is a form's fields without any separator, each name followed by its value, sorted by both, what
+comes twice only once.
+
 Parsed once when the provider is loaded. Everything outside the braces is signed as it stands; a doubled brace
 is one brace.
 """
@@ -9,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from providers import Delivery
-from providers.kit.reading import header_of, octets
+from providers.kit.reading import form_pairs, header_of, octets
 
 Part = Callable[[Delivery, bytes], bytes]
 """One piece of a template, literal or not."""
@@ -21,9 +24,10 @@ _PARTS: Final[dict[str, Part]] = {
     "body": lambda delivery, _: delivery.body,
     "timestamp": lambda _, timestamp: timestamp,
     "url": lambda delivery, _: delivery.url.encode("utf-8", "surrogatepass"),
+    "params": lambda delivery, _: _params(delivery),
     "method": lambda delivery, _: delivery.method.encode("utf-8", "surrogatepass"),
 }
-_KNOWN: Final = "{body}, {timestamp}, {url}, {method} or {header:name}"
+_KNOWN: Final = "{body}, {params}, {timestamp}, {url}, {method} or {header:name}"
 
 
 def template(text: str) -> Template:
@@ -60,6 +64,10 @@ def _part(hole: re.Match[str]) -> Part:
         return _PARTS[name]
     msg = f"{hole[0]!r} is not something that is signed, expected {_KNOWN}"
     raise ValueError(msg)
+
+
+def _params(delivery: Delivery) -> bytes:
+    return "".join(name + value for name, value in sorted(set(form_pairs(delivery)))).encode()
 
 
 def _header(name: str) -> Part:
