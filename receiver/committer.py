@@ -10,14 +10,24 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+Given = TypeVar("Given", contravariant=True)
+Got = TypeVar("Got", covariant=True)
 
 
 class TooLate(Exception):  # noqa: N818  the caller turns it into its own error
     """No answer within the deadline; what was asked may still happen."""
+
+
+class Lane(Protocol[Given, Got]):
+    """Commits batches on connections of its own: one answer (or exception) per item, in order."""
+
+    def __call__(self, items: Sequence[Given], /) -> Sequence[Got | Exception]: ...  # noqa: D102
+
+    def close(self) -> None: ...  # noqa: D102
 
 
 class _Ticket(Generic[Item, Answer]):
@@ -36,14 +46,12 @@ class _Ticket(Generic[Item, Answer]):
 class Committer(Generic[Item, Answer]):
     """Runs `commit` on batches of up to `limit` items in up to `lanes` lanes at once.
 
-    `open_lane()` gives each lane its own `commit(items) -> answers`, one answer (or exception) per item in
-    order.
-    Lanes start with the first item, so after any fork.
+    Lanes start with the first item, so after any fork, and end with `close`.
     """
 
     def __init__(
         self,
-        open_lane: Callable[[], Callable[[Sequence[Item]], Sequence[Answer | Exception]]],
+        open_lane: Callable[[], Lane[Item, Answer]],
         *,
         lanes: int = 2,
         limit: int = 64,
@@ -53,7 +61,8 @@ class Committer(Generic[Item, Answer]):
         self._limit = limit
         self._waiting: deque[_Ticket[Item, Answer]] = deque()
         self._changed = threading.Condition()
-        self._lanes = 0
+        self._threads: list[threading.Thread] = []
+        self._closing = False
         self._idle = 0
 
     def submit(self, item: Item, deadline: timedelta) -> Answer:
@@ -64,9 +73,11 @@ class Committer(Generic[Item, Answer]):
         ticket: _Ticket[Item, Answer] = _Ticket(item)
         with self._changed:
             self._waiting.append(ticket)
-            if not self._idle and self._lanes < self._most:
-                self._lanes += 1
-                threading.Thread(target=self._run_lane, daemon=True, name="hookonce-lane").start()
+            if not self._idle and len(self._threads) < self._most:
+                self._threads.append(
+                    threading.Thread(target=self._run_lane, daemon=True, name="hookonce-lane")
+                )
+                self._threads[-1].start()
             self._changed.notify()
         if not ticket.done.wait(deadline.total_seconds()):
             self._abandon(ticket)
@@ -82,15 +93,22 @@ class Committer(Generic[Item, Answer]):
             while self._waiting and self._waiting[0].abandoned:
                 self._waiting.popleft()
 
+    def close(self) -> None:
+        """Let the lanes finish what they have taken, close them, and wait for them."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
     @property
     def waiting(self) -> int:
         """How many items no lane has taken yet."""
         return len(self._waiting)
 
     def _run_lane(self) -> None:
-        commit = None
-        while True:
-            batch = self._take()
+        commit: Lane[Item, Answer] | None = None
+        while batch := self._take():
             answers: Sequence[Answer | Exception]
             try:
                 commit = commit or self._open_lane()
@@ -103,9 +121,11 @@ class Committer(Generic[Item, Answer]):
                 else:
                     ticket.answer = answer
                 ticket.done.set()
+        if commit is not None:
+            commit.close()
 
     def _take(self) -> list[_Ticket[Item, Answer]]:
-        """Wait for work and take up to `limit` tickets whose requests still wait."""
+        """Wait for work and take up to `limit` tickets whose requests still wait; none when closing."""
         with self._changed:
             while True:
                 batch: list[_Ticket[Item, Answer]] = []
@@ -113,7 +133,7 @@ class Committer(Generic[Item, Answer]):
                     ticket = self._waiting.popleft()
                     if not ticket.abandoned:
                         batch.append(ticket)
-                if batch:
+                if batch or self._closing:
                     return batch
                 self._idle += 1
                 self._changed.wait()

@@ -61,8 +61,8 @@ class Intake:
 
     def __init__(self, settings: Settings) -> None:
         self.breaker = Breaker()
-        client = connect(settings.redis_url)
-        window, bell = Window(client, self.breaker), Bell(client)
+        self._client = connect(settings.redis_url)
+        window, bell = Window(self._client, self.breaker), Bell(self._client)
         self.tally = Tally(settings.database_url)
         self._committer: Committer[Parcel, list[Stored]] = Committer(
             lambda: Lane(settings.database_url, window, bell)
@@ -84,6 +84,12 @@ class Intake:
             )
             raise
         return self._store(source, delivery, events)
+
+    def close(self) -> None:
+        """Close what is open; for tests, a server's process keeps it until it ends."""
+        self._committer.close()
+        self.tally.close()
+        self._client.close()
 
     def _probe(self, source: Source, delivery: Delivery) -> Reply | None:
         handshake = source.provider.handshake

@@ -37,7 +37,8 @@ class Tally:
         self._samples: deque[Rejection] = deque(maxlen=SAMPLES)
         self._rejections: Counter[tuple[str, str]] = Counter()
         self._redeliveries: Counter[tuple[str, str]] = Counter()
-        self._started = False
+        self._thread: threading.Thread | None = None
+        self._closing = threading.Event()
 
     def rejected(
         self, source: str, reason: str, detail: str, headers: Mapping[str, str], body: bytes
@@ -58,18 +59,24 @@ class Tally:
             self._redeliveries[source, event_id] += 1
         self._wake()
 
+    def close(self) -> None:
+        """Write what is left and end the thread."""
+        self._closing.set()
+        self._due.set()
+        if self._thread is not None:
+            self._thread.join()
+
     def _wake(self) -> None:
-        if not self._started:
+        if self._thread is None:
             with self._lock:
-                if not self._started:
-                    self._started = True
-                    threading.Thread(target=self._run, daemon=True, name="hookonce-tally").start()
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, daemon=True, name="hookonce-tally")
+                    self._thread.start()
         self._due.set()
 
     def _run(self) -> None:
-        pause = threading.Event()
         connection: psycopg.Connection | None = None
-        while True:
+        while not self._closing.is_set() or self._due.is_set():
             self._due.wait()
             self._due.clear()
             try:
@@ -81,7 +88,9 @@ class Tally:
                 if connection is not None:
                     connection.close()
                 connection = None
-            pause.wait(PAUSE.total_seconds())
+            self._closing.wait(PAUSE.total_seconds())
+        if connection is not None:
+            connection.close()
 
     def _write(self, connection: psycopg.Connection) -> None:
         with self._lock:

@@ -9,6 +9,31 @@ SOON = timedelta(seconds=0.05)
 LONG = timedelta(seconds=10)
 
 
+class Lane:
+    def __init__(self, commit):
+        self.commit = commit
+        self.is_closed = False
+
+    def __call__(self, items):
+        return self.commit(items)
+
+    def close(self):
+        self.is_closed = True
+
+
+@pytest.fixture
+def committing():
+    made = []
+
+    def make(commit, **options):
+        made.append(Committer(lambda: Lane(commit), **options))
+        return made[-1]
+
+    yield make
+    for committer in made:
+        committer.close()
+
+
 def in_threads(count, work):
     threads = [threading.Thread(target=work, args=[n]) for n in range(count)]
     for thread in threads:
@@ -16,13 +41,13 @@ def in_threads(count, work):
     return threads
 
 
-def test_committer_answers_each_item_with_its_own():
-    committer = Committer(lambda: lambda items: [item * 2 for item in items])
+def test_committer_answers_each_item_with_its_own(committing):
+    committer = committing(lambda items: [item * 2 for item in items])
 
     assert [committer.submit(n, LONG) for n in range(5)] == [0, 2, 4, 6, 8]
 
 
-def test_committer_gathers_what_comes_while_a_batch_commits():
+def test_committer_gathers_what_comes_while_a_batch_commits(committing):
     batches, go, begun = [], threading.Event(), threading.Event()
 
     def commit(items):
@@ -31,7 +56,7 @@ def test_committer_gathers_what_comes_while_a_batch_commits():
         batches.append(sorted(items))
         return items
 
-    committer = Committer(lambda: commit, lanes=1)
+    committer = committing(commit, lanes=1)
     first = in_threads(1, lambda n: committer.submit(n, LONG))
     begun.wait(10)
     rest = in_threads(9, lambda n: committer.submit(n + 1, LONG))
@@ -54,13 +79,13 @@ def test_committer_raises_for_one_item_what_was_wrong_with_it():
         committer.submit("bad", LONG)
 
 
-def test_committer_goes_on_after_a_batch_that_failed_whole():
+def test_committer_goes_on_after_a_batch_that_failed_whole(committing):
     def commit(items):
         if "bomb" in items:
             raise RuntimeError("boom")
         return items
 
-    committer = Committer(lambda: commit)
+    committer = committing(commit)
 
     with pytest.raises(RuntimeError, match="boom"):
         committer.submit("bomb", LONG)
@@ -74,18 +99,19 @@ def test_committer_goes_on_when_a_lane_can_not_open():
         error = failing.pop(0)
         if error:
             raise error
-        return lambda items: items
+        return Lane(lambda items: items)
 
     committer = Committer(open_lane, lanes=1)
 
     with pytest.raises(OSError, match="away"):
         committer.submit(1, LONG)
     assert committer.submit(2, LONG) == 2
+    committer.close()
 
 
-def test_committer_lets_a_request_go_when_the_lanes_hang():
+def test_committer_lets_a_request_go_when_the_lanes_hang(committing):
     hung = threading.Event()
-    committer = Committer(lambda: lambda items: (hung.wait(10), items)[1], lanes=1)
+    committer = committing(lambda items: (hung.wait(10), items)[1], lanes=1)
 
     for _ in range(3):
         with pytest.raises(TooLate):
@@ -93,3 +119,13 @@ def test_committer_lets_a_request_go_when_the_lanes_hang():
 
     assert committer.waiting == 0
     hung.set()
+
+
+def test_committer_closes_its_lanes():
+    lane = Lane(lambda items: items)
+    committer = Committer(lambda: lane, lanes=1)
+    committer.submit(1, LONG)
+
+    committer.close()
+
+    assert lane.is_closed

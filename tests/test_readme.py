@@ -1,0 +1,100 @@
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+DEADLINE = 60
+
+
+def blocks():
+    """The README's shell blocks, in order; the first is the two make targets."""
+    return re.findall(r"^```sh\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def shell(data_directory):
+    """Run a block as typed, in a directory of the user's, with the environment's `hookonce` first on the path."""
+    names = ("DATABASE_URL", "REDIS_URL")
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("HOOKONCE_") and k not in names}
+    environ["PATH"] = f"{Path(sys.executable).parent}:{environ['PATH']}"
+
+    def run(block):
+        done = subprocess.run(
+            ["bash", "-euc", block],
+            cwd=data_directory,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    run.directory, run.environ = data_directory, environ
+    return run
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def wait_for(path, text):
+    deadline = time.monotonic() + DEADLINE
+    while text not in path.read_text():
+        assert time.monotonic() < deadline, path.read_text()
+        time.sleep(0.05)
+
+
+def test_readme_starts_with_the_two_commands():
+    assert [line.split("  ")[0] for line in blocks()[0].splitlines()] == ["make demo", "make test"]
+
+
+def test_readme_tour_works_as_printed(shell):
+    _, enter, configure, handler, run, send, see, again = blocks()
+    assert enter.splitlines() == [". .venv/bin/activate", "mkdir -p tour && cd tour"]
+    for block in (configure, handler):
+        assert shell(block)[0] == 0
+    log = shell.directory / "dev.log"
+    with log.open("w") as output:
+        dev = subprocess.Popen(
+            ["bash", "-euc", run.replace("hookonce dev", f"exec hookonce dev --port {free_port()}")],
+            cwd=shell.directory,
+            env=shell.environ,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        wait_for(log, "ready")
+
+        code, out, err = shell(send)
+        assert (code, out.count("200 accepted"), out.count("200 duplicate"), out.count("401")) == (
+            0,
+            1,
+            2,
+            1,
+        ), out + err
+        wait_for(log, "handlers.credit")
+        code, out, err = shell(see)
+        assert code == 0, err
+        assert "invoice.paid" in out
+        assert "bad_signature" in out
+        code, out, err = shell(again)
+        assert (code, '"amount_paid": 4900' in out, '"body"' in out) == (0, True, True), out + err
+    finally:
+        dev.send_signal(signal.SIGINT)
+        assert dev.wait(DEADLINE) in {0, 130}
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\((?!https?:)([^)#]+)\)", README))
+def test_readme_links_to_what_is_there(link):
+    assert (ROOT / link).exists()
