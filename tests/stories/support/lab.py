@@ -1,0 +1,261 @@
+"""A receiver, workers, a sweep and senders on real servers, any of which may be cut at a failpoint."""
+
+import itertools
+import json
+import os
+import select
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+from tests.stories.support import reading
+from tests.stories.support.history import History, check
+from tests.stories.support.plans import CONFIGURATION, PLANS, SECRET
+from tests.stories.support.sending import post
+
+ENOUGH = 8.0
+ROUNDS = 12
+TRIES = 4
+MADE = """
+CREATE TABLE IF NOT EXISTS effects (source text, event_id text, handler text, attempt int, digest text)
+"""
+TIME_PASSES = (
+    "UPDATE runs SET due_at = due_at - interval '1 day', lease_until = lease_until - interval '1 day'",
+    "UPDATE events SET due_at = due_at - interval '1 day'",
+)
+RESTLESS = "SELECT count(*) FROM events WHERE status NOT IN ('done', 'dead', 'ignored', 'held')"
+
+_paths = itertools.count(1)
+
+
+class Fuse:
+    """Cuts whichever process reaches the k-th failpoint, counted over all of them."""
+
+    def __init__(self, k, log):
+        self._k = k
+        self._log = log
+        self._log.unlink(missing_ok=True)
+
+    @property
+    def met(self):
+        return self._log.read_text().split() if self._log.exists() else []
+
+    @property
+    def is_blown(self):
+        return len(self.met) >= self._k
+
+    def wishes(self):
+        return {} if self.is_blown else {"fatal": self._k - len(self.met), "log": str(self._log)}
+
+
+class Process:
+    """A child of the nursery."""
+
+    def __init__(self, nursery, pid, path=None):
+        self.pid = pid
+        self.path = path
+        self._nursery = nursery
+        self._handle = os.pidfd_open(pid)
+        self.status = None
+
+    @property
+    def has_ended(self):
+        if self.status is None and select.select([self._handle], [], [], 0)[0]:
+            self._reap()
+        return self.status is not None
+
+    def wait(self):
+        """Wait for its end and give its status, negative for a signal."""
+        if self.status is None:
+            assert select.select([self._handle], [], [], ENOUGH)[0], f"process {self.pid} still runs"
+            self._reap()
+        return self.status
+
+    def kill(self, number=signal.SIGKILL):
+        if not self.has_ended:
+            os.kill(self.pid, number)
+        return self
+
+    def _reap(self):
+        self.status = self._nursery.reap(self.pid)
+        os.close(self._handle)
+
+
+class Lab:
+    """One story: the processes, the history so far, and the ledger."""
+
+    def __init__(self, nurseries, database_url, redis_url, directory, mistake=""):
+        self.nurseries = nurseries
+        self.directory = Path(directory)
+        self.history = History()
+        self.fuse = None
+        self.mistake = mistake
+        self._receiver = None
+        self._children = []
+        (self.directory / "hookonce.toml").write_text(CONFIGURATION)
+        self.environ = {
+            "DATABASE_URL": database_url,
+            "REDIS_URL": redis_url,
+            "HOOKONCE_CONFIG": str(self.directory / "hookonce.toml"),
+            "HOOKONCE_PLANTED_MISTAKE": mistake,
+            "STORY_SECRET": SECRET,
+            "STORY_DIRECTORY": str(self.directory),
+        }
+        self.sql = psycopg.connect(database_url, autocommit=True)
+        self.sql.execute(MADE)
+
+    def close(self):
+        for child in self._children:
+            child.kill().wait()
+        self.sql.close()
+
+    # processes
+
+    def receiver(self):
+        """The receiver that runs, started (again) if none does."""
+        if self._receiver is None or self._receiver.has_ended:
+            self._receiver = self.start_receiver()
+        return self._receiver
+
+    def start_receiver(self, **wishes):
+        path = str(self.directory / f"r{next(_paths)}.sock")
+        return self._start("receivers", "receive", path=path, at=path, **wishes)
+
+    def start_worker(self, role="work", **wishes):
+        return self._start("workers", role, **wishes)
+
+    def stop_receiver(self):
+        if self._receiver is not None:
+            self._receiver.kill().wait()
+
+    def work(self, **wishes):
+        """Let one worker answer all rings; tell how it ended."""
+        return self.ended(self.start_worker(**wishes))
+
+    def sweep(self):
+        return self.ended(self._start("workers", "sweep"))
+
+    def ended(self, worker):
+        """Wait for a worker; one that was killed is a fault that may cost an attempt."""
+        status = worker.wait()
+        assert status in {0, -signal.SIGKILL}, f"a worker ended with {status}"
+        self.history.faults += status != 0
+        return status
+
+    def _start(self, nursery, role, path=None, environ=None, **wishes):
+        wishes = (self.fuse.wishes() if self.fuse else {}) | wishes
+        environ = self.environ | (environ or {})
+        child = Process(self.nurseries[nursery], self.nurseries[nursery].start(role, environ, **wishes), path)
+        self._children.append(child)
+        return child
+
+    # senders
+
+    def deliver(self, message, receiver=None):
+        """Send once and write down the answer."""
+        delivery = post(message, (receiver or self.receiver()).path)
+        self.history.deliveries.append(delivery)
+        return delivery
+
+    def insist(self, message, receiver=None):
+        """Send until there is a 2xx, as a sender does; the receiver is started again if it has died."""
+        for _ in range(TRIES):
+            delivery = self.deliver(message, receiver)
+            if delivery.status == 200:
+                break
+            if delivery.status is None:
+                self._let_it_die(receiver or self.receiver())
+            message = message.again()
+        return delivery
+
+    def insist_at_once(self, message, copies, receivers=()):
+        """Send copies at the same moment; each is retried until it gets its 2xx."""
+        self.receiver()
+        with ThreadPoolExecutor(copies) as pool:
+            first = list(
+                pool.map(
+                    lambda n: self.deliver(message, receivers[n % len(receivers)] if receivers else None),
+                    range(copies),
+                )
+            )
+        return [each if each.status == 200 else self.insist(message.again()) for each in first]
+
+    def _let_it_die(self, receiver):
+        """Give a receiver that hung up the time to be seen dead; one that only hung up goes on."""
+        deadline = time.monotonic() + 0.5
+        while not receiver.has_ended and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+    # time and verdict
+
+    def pass_time(self):
+        """Let a day pass in the ledger: every lease runs out, every retry is due."""
+        for statement in TIME_PASSES:
+            self.sql.execute(statement)
+
+    def expire_leases(self):
+        """Let a day pass while workers are at work: to them it is a fault."""
+        self.pass_time()
+        self.history.faults += 1
+
+    def recover(self, *, sweeps=True):
+        """Sweep and work until everything has ended, or it is no use."""
+        for _ in range(ROUNDS):
+            if not self.sql.execute(RESTLESS).fetchone()[0]:
+                break
+            self.pass_time()
+            if sweeps:
+                self.sweep()
+            self.work()
+
+    def until(self, met, what="it"):
+        """Wait until a condition holds, or a process of ours has died of its fuse."""
+        deadline = time.monotonic() + ENOUGH
+        while not met():
+            if self.fuse and self.fuse.is_blown:
+                return
+            assert time.monotonic() < deadline, (what, self.fuse and (self.fuse._k, self.fuse.met), self.history.deliveries)
+            time.sleep(0.002)
+
+    def entries(self):
+        """How often handlers were entered so far."""
+        return len(reading.entries(self.directory))
+
+    def let_go(self, event_id, attempt):
+        """Let the handler that waits inside this attempt go on."""
+        (self.directory / f"go-{event_id}-{attempt}").touch()
+
+    def violations(self, *, at_rest=True, dropped_bodies=False):
+        """What the history checker says to all that happened so far."""
+        self.history.entries = reading.entries(self.directory)
+        self.history.effects = reading.effects(self.sql)
+        return check(self.history, reading.ledger(self.sql, dropped_bodies=dropped_bodies), PLANS, at_rest=at_rest)
+
+    def forget(self):
+        """Begin a new history: the ledger and everything written down are emptied."""
+        self.stop_receiver()
+        self.history = History()
+        (self.directory / "entries").unlink(missing_ok=True)
+        for table in ("events", "bodies", "effects"):  # cheaper than TRUNCATE for a handful of rows
+            self.sql.execute(f"DELETE FROM {table}")
+
+
+@contextmanager
+def opened(lab):
+    try:
+        yield lab
+    finally:
+        lab.close()
+
+
+def keys_of(directory):
+    """The idempotency keys that handlers were given, by (source, event id, handler)."""
+    keys = {}
+    for line in (Path(directory) / "entries").read_text().splitlines():
+        entry, key = json.loads(line)
+        keys.setdefault(tuple(entry[:3]), set()).add(key)
+    return keys
