@@ -56,6 +56,7 @@ def _measure(lab: Lab, options: argparse.Namespace) -> bool:
         if left < needs:
             print(f"{scenario.name}: skipped, {left:.0f} s are left", flush=True)
             continue
+        lab.rounds_until = time.monotonic() + needs * 4
         failed = not _run(scenario, lab) or failed
     return failed
 
@@ -99,6 +100,8 @@ def _options() -> argparse.Namespace:
 
 
 def _stop(number: int, _frame: FrameType | None) -> NoReturn:
+    signal.alarm(0)  # nothing may interrupt the stopping of the servers
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit(128 + number)
 
 

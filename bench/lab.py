@@ -1,6 +1,7 @@
 """What scenarios work with: the servers, the time that is left, loads to send and figures to note."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from typing import Any
 
 from bench.load import Plan
 from bench.stack import ROOT, Site, Stack
+from receiver import spawn
 
 MOST_PER_SECOND = 12_000  # deliveries made for a closed load: more than two cores can take
 CONNECTIONS = 32
@@ -24,11 +26,15 @@ class BadAnswers(Exception):  # noqa: N818  a verdict about the run
 
 @dataclass
 class Lab:
-    """One run of the benchmark. `quick` is for a look, not for a claim."""
+    """One run of the benchmark. `quick` is for a look, not for a claim.
+
+    No scenario starts another round after `rounds_until`, so that a slow one leaves time to the others.
+    """
 
     stack: Stack
     quick: bool
     until: float
+    rounds_until: float = float("inf")
     figures: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def pick(self, full: float, quick: float) -> float:
@@ -38,7 +44,7 @@ class Lab:
     def rounds(self, full: int, quick: int, seconds: float) -> Iterator[int]:
         """Count rounds while there is time for another of so many seconds; at least one."""
         for number in range(quick if self.quick else full):
-            if number and time.monotonic() + seconds > self.until:
+            if number and time.monotonic() + seconds > min(self.until, self.rounds_until):
                 print(f"  out of time after {number} rounds", flush=True)
                 return
             yield number
@@ -88,7 +94,7 @@ def prepare(plan: Plan) -> Prepared:
     """Have a load generator make its requests."""
     given = {name: value for name, value in asdict(plan).items() if name != "made"}
     process = subprocess.Popen(  # noqa: S603  our own program
-        [sys.executable, "-m", "bench.load", json.dumps(given)],
+        spawn.command([sys.executable, "-m", "bench.load", json.dumps(given)], on_death=signal.SIGKILL),
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

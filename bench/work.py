@@ -38,7 +38,7 @@ def full_load(lab: Lab) -> None:
     with ours.serve("wsgi:application") as hookonce, other.serve("bench.obvious:app") as obvious:
         for _ in lab.rounds(5, 1, 15):
             rate = _end_to_end(ours, hookonce.port, count, WORKER)
-            theirs = _end_to_end(other, obvious.port, int(lab.pick(500, 80)), OBVIOUS_WORKER)
+            theirs = _end_to_end(other, obvious.port, int(lab.pick(200, 80)), OBVIOUS_WORKER)
             lab.note(done_rate=rate, obvious_done_rate=theirs, done_to_obvious=rate / theirs)
 
 
