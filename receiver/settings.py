@@ -14,15 +14,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from providers.kit.provider import Provider
 from providers.kit.registry import load
 from receiver import embedded
+from receiver.spans import span
 
 SOURCE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_LONGEST_RETRIES = timedelta(days=3)
+"""Senders retry for up to three days; an event forgotten before that would be handled again."""
 _SECRET_PREFIX = "HOOKONCE_SECRET__"  # noqa: S105  a variable's name
 
 
@@ -61,6 +64,9 @@ class Settings:
     provider_places: tuple[str, ...] = ()
     max_body: int = 25 * 1024 * 1024
     data: Path = Path(".hookonce")
+    keep_events: timedelta = timedelta(days=90)
+    keep_bodies: timedelta = timedelta(days=30)
+    keep_rejected: timedelta = timedelta(days=7)
 
 
 class _SourceTable(BaseModel):
@@ -74,6 +80,15 @@ class _SourceTable(BaseModel):
     public_url: str | None = None
 
 
+def _outlasts_retries(kept: timedelta) -> timedelta:
+    if kept < _LONGEST_RETRIES:
+        raise ValueError("expected 3d or more, since a later retry would count as a new event")
+    return kept
+
+
+_Span = Annotated[timedelta, BeforeValidator(span)]
+
+
 class _ReceiverTable(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -83,6 +98,9 @@ class _ReceiverTable(BaseModel):
     redis_url: str | None = None
     public_url: str = ""
     max_body: int = Field(default=25 * 1024 * 1024, ge=1024, le=1 << 30, description="bytes")
+    keep_events: Annotated[_Span, AfterValidator(_outlasts_retries)] = timedelta(days=90)
+    keep_bodies: _Span = timedelta(days=30)
+    keep_rejected: _Span = timedelta(days=7)
 
 
 class _File(BaseModel):
@@ -121,6 +139,9 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         provider_places=places,
         max_body=table.max_body,
         data=data,
+        keep_events=table.keep_events,
+        keep_bodies=table.keep_bodies,
+        keep_rejected=table.keep_rejected,
     )
 
 

@@ -9,14 +9,25 @@ import click
 from receiver.cli.exits import Exit, exits
 
 COMMANDS = {
+    "conflicts": ("receiver.cli.rejected:conflicts", "List events that came with two bodies under one id."),
     "db": ("receiver.cli.db:db", "Bring the database schema up to date."),
     "demo": ("receiver.cli.demo:demo", "Run the whole stack on signed samples, check it, and stop."),
     "dev": ("receiver.cli.dev:dev", "Run the whole stack here until Ctrl-C."),
+    "doctor": ("receiver.cli.doctor:doctor", "Check everything, and say what to do."),
     "events": ("receiver.cli.events:events", "List the events in the ledger, or show one in full."),
+    "new": ("receiver.cli.new:new", "Start a provider of your own."),
+    "pause": ("receiver.cli.pause:pause", "Let the runs of a source or handler wait."),
+    "providers": ("receiver.cli.sources:providers", "List the senders there is a module for."),
+    "prune": ("receiver.cli.prune:prune", "Let go of what has outlived its horizon."),
+    "rejected": ("receiver.cli.rejected:rejected", "List deliveries that were refused, and why."),
     "replay": ("receiver.cli.replay:replay", "Run events again, or release held ones."),
+    "resume": ("receiver.cli.pause:resume", "Go on with a paused source or handler."),
     "serve": ("receiver.cli.serve:serve", "Receive webhooks (gunicorn)."),
+    "sources": ("receiver.cli.sources:sources", "List the configured sources and their URLs."),
+    "stats": ("receiver.cli.stats:stats", "Count events, refused deliveries, and what waits."),
     "sweep": ("jobs.cli:sweep", "Find due events that nobody was told about, and ring for them."),
     "trigger": ("receiver.cli.trigger:trigger", "Send a signed sample event, as the sender would."),
+    "window": ("receiver.cli.window:window", "Look after the dedup window."),
     "worker": ("jobs.cli:worker", "Run handlers: RQ workers and a sweep, kept alive."),
 }
 """Name → (where it is, one line). The worker's commands are named only: the receiver never imports jobs."""

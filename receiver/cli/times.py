@@ -3,19 +3,13 @@
 A date or time without an offset is this machine's own, since that is the clock its reader looks at.
 """
 
-import re
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, datetime
 
 import click
 
-_SPAN = re.compile(r"(\d{1,9})([smhdw])")
-_UNITS = {
-    "s": timedelta(seconds=1),
-    "m": timedelta(minutes=1),
-    "h": timedelta(hours=1),
-    "d": timedelta(days=1),
-    "w": timedelta(weeks=1),
-}
+from receiver.spans import span
+
 _EXPECTED = (
     "expected a span (90s, 15m, 2h, 7d), 'today', or an ISO date or time (2026-01-31, 2026-01-31T14:00Z)"
 )
@@ -29,11 +23,10 @@ def moment(text: str, now: datetime) -> datetime:
     text = text.strip()
     if text.lower() == "today":
         return now.replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
+    with suppress(ValueError, OverflowError):
+        return (now - span(text)).astimezone(UTC)
     try:
-        if span := _SPAN.fullmatch(text.lower()):
-            return (now - int(span[1]) * _UNITS[span[2]]).astimezone(UTC)
-        read = datetime.fromisoformat(text)
-        return (read if read.tzinfo else read.replace(tzinfo=now.tzinfo)).astimezone(UTC)
+        return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is no time; {_EXPECTED}") from None
 

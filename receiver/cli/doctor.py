@@ -1,0 +1,79 @@
+"""`hookonce doctor`: checks everything a delivery and its runs need, and says what to do."""
+
+import sys
+from collections.abc import Iterator
+
+import click
+
+from receiver.cli import doctor_servers
+from receiver.cli.doctor_servers import Finding
+from receiver.cli.exits import Exit
+from receiver.cli.local import dev, sources
+from receiver.cli.tables import clean, print_json
+from receiver.settings import ConfigError, Settings, load_settings
+
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per check.")
+def doctor(*, as_json: bool) -> None:
+    """Check configuration, PostgreSQL, Redis and workers; exit 1 if a check fails."""
+    has_failed = False
+    for finding in _findings():
+        has_failed = has_failed or finding.level == "fail"
+        if as_json:
+            print_json({"level": finding.level, "check": finding.check, "text": finding.text})
+        else:
+            level = click.style(f"{finding.level:<4}", fg=_COLOURS[finding.level])
+            click.echo(f"{level}  {finding.check:<14} {clean(finding.text)}")
+    if has_failed:
+        sys.exit(Exit.FAILURE)
+
+
+def _findings() -> Iterator[Finding]:
+    try:
+        settings = load_settings(need_secrets=False)
+    except ConfigError as error:
+        yield from (Finding("fail", "configuration", mistake) for mistake in error.mistakes)
+        return
+    yield from _configuration(settings)
+    yield from _secrets(settings)
+    yield from doctor_servers.postgresql(settings.database_url)
+    yield from doctor_servers.redis_server(settings.redis_url)
+
+
+def _configuration(settings: Settings) -> Iterator[Finding]:
+    if not sources(settings):
+        yield Finding(
+            "warn",
+            "configuration",
+            "no source is configured; add one, such as [sources.stripe], to hookonce.toml",
+        )
+    elif settings.handlers:
+        yield Finding(
+            "ok",
+            "configuration",
+            f"{len(settings.sources)} sources, handlers in {', '.join(settings.handlers)}",
+        )
+    else:
+        yield Finding(
+            "warn",
+            "configuration",
+            "no handlers: every event will be ignored; name modules in [receiver] handlers",
+        )
+
+
+def _secrets(settings: Settings) -> Iterator[Finding]:
+    """A secret may be missing here and present where the receiver runs, so this only warns."""
+    made_up = dev(settings.data).secrets
+    for name, source in sorted(sources(settings).items()):
+        if source.secrets:
+            origin = "made up by `hookonce dev`" if name in made_up else f"{len(source.secrets)} set"
+            yield Finding("ok", f"source {name}", f"signing secrets: {origin}")
+        else:
+            yield Finding(
+                "warn",
+                f"source {name}",
+                "no signing secret in this environment; without one its sender gets 503",
+            )

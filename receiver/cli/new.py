@@ -1,0 +1,67 @@
+"""`hookonce new`: start a provider of your own, with a test that passes and says what to change."""
+
+import keyword
+import os
+import re
+from pathlib import Path
+
+import click
+
+from providers.kit.registry import names
+from receiver.cli import new_files
+from receiver.cli.exits import Exit
+from receiver.cli.new_config import CanNotEdit, with_place
+from receiver.cli.servers import configured
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+
+@click.group()
+def new() -> None:
+    """Write the beginnings of something of your own."""
+
+
+@new.command()
+@click.argument("name")
+@click.option(
+    "--places", default="webhook_providers", show_default=True, help="The folder for your providers."
+)
+def provider(name: str, places: str) -> None:
+    """Write a provider called NAME for a plain HMAC sender, with its test, and register it in hookonce.toml.
+
+    Run `python -m pytest tests/providers/NAME`, then change the module until captured deliveries pass too.
+    """
+    slug = name.lower().replace("-", "_")
+    if not _NAME.fullmatch(slug) or keyword.iskeyword(slug):
+        raise click.UsageError(
+            f"{name!r} can't be a module's name; expected a letter, then letters, digits or _"
+        )
+    settings = configured()
+    if slug in names(settings.provider_places):
+        raise click.ClickException(
+            f"a provider called {slug!r} is there already; see `hookonce providers list`"
+        )
+    folder = Path(places)
+    written = new_files.files(slug, folder)
+    taken = [str(path) for path in written if path.exists()]
+    if taken:
+        raise click.ClickException(f"{', '.join(taken)} exists; remove it, or choose another name")
+    for path, text in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        click.echo(f"wrote {path}", err=True)
+    if folder.as_posix() not in settings.provider_places:
+        _register(Path(os.environ.get("HOOKONCE_CONFIG") or "hookonce.toml"), folder.as_posix())
+    click.echo(f"now run: python -m pytest tests/providers/{slug}", err=True)
+
+
+def _register(path: Path, place: str) -> None:
+    try:
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        path.write_text(with_place(text, place), encoding="utf-8")
+    except (CanNotEdit, OSError) as error:
+        click.echo(
+            f"hookonce: {path} is left as it is: {error}; add '{place}' to providers in [receiver]", err=True
+        )
+        raise SystemExit(Exit.PARTIAL) from None
+    click.echo(f"registered {place} in {path}", err=True)

@@ -1,0 +1,64 @@
+"""`hookonce stats`: the numbers of the inbox at a glance."""
+
+from typing import Any
+
+import click
+import psycopg
+import redis
+
+from receiver.cli.servers import configured, ledger
+from receiver.cli.tables import print_json, show
+from receiver.handoff import Bell
+from receiver.ledger import desk_pause, figures
+from receiver.window import connect
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def stats(*, as_json: bool) -> None:
+    """Count events by source and status, refused deliveries by reason, and say what waits."""
+    settings = configured()
+    with ledger(settings) as connection:
+        numbers = _ledger(connection)
+    numbers["rings_waiting"] = _rings(settings.redis_url)
+    if as_json:
+        print_json(numbers)
+        return
+    show(("source", "status", "events"), [tuple(row.values()) for row in numbers["events"]])
+    if numbers["rejected"]:
+        click.echo()
+        show(("source", "rejected", "deliveries"), [tuple(row.values()) for row in numbers["rejected"]])
+    click.echo()
+    for name in ("dead", "held", "conflicts", "oldest_due_seconds", "rings_waiting"):
+        value = numbers[name]
+        click.echo(
+            f"{name.replace('_', ' '):<20} {'unknown: Redis does not answer' if value is None else value}"
+        )
+    for row in numbers["paused"]:
+        click.echo(f"{'paused':<20} {row['kind']} {row['name']}")
+
+
+def _ledger(connection: psycopg.Connection) -> dict[str, Any]:
+    events = figures.events_by_status(connection)
+    return {
+        "events": [{"source": source, "status": status, "count": n} for source, status, n in events],
+        "dead": sum(n for _, status, n in events if status == "dead"),
+        "held": sum(n for _, status, n in events if status == "held"),
+        "oldest_due_seconds": round(figures.oldest_due(connection), 1),
+        "conflicts": figures.conflicts(connection),
+        "rejected": [
+            {"source": source, "reason": reason, "count": n}
+            for source, reason, n in figures.rejections(connection)
+        ],
+        "paused": [{"kind": kind, "name": name} for kind, name in desk_pause.paused(connection)],
+    }
+
+
+def _rings(url: str) -> int | None:
+    if not url:
+        return None
+    try:
+        with connect(url) as client:
+            return Bell(client).waiting()
+    except (redis.RedisError, OSError):
+        return None

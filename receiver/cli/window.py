@@ -1,0 +1,33 @@
+"""`hookonce window`: the dedup window in Redis."""
+
+import click
+import redis
+
+from receiver.breaker import Breaker
+from receiver.cli.servers import configured
+from receiver.settings import ConfigError
+from receiver.window import Window, connect
+
+
+@click.group()
+def window() -> None:
+    """Look after the dedup window."""
+
+
+@window.command()
+def forget() -> None:
+    """Forget every event id in Redis: after a restore of the database, whose ledger may hold less than before.
+
+    Loses nothing: until the window has learnt them anew, duplicates are found by the ledger.
+    """
+    url = configured().redis_url
+    if not url:
+        raise ConfigError(["no Redis to use; set REDIS_URL, or start `hookonce dev` in this directory"])
+    try:
+        with connect(url) as client:
+            count = Window(client, Breaker()).forget()
+    except (redis.RedisError, OSError) as error:
+        raise click.ClickException(
+            f"Redis does not answer ({type(error).__name__}); try again when it does, or flush it yourself"
+        ) from None
+    click.echo(f"forgot {count} event ids", err=True)
