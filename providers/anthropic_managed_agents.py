@@ -1,0 +1,22 @@
+"""Claude Managed Agents follow Standard Webhooks: `<id>.<timestamp>.<body>`, HMAC-SHA256 in base64.
+
+The id is the header `webhook-id`. `$.type` is always `event`; what happened is `$.data.type`. The body is
+thin: ask the API for the session that `$.data.id` names.
+
+https://platform.claude.com/docs/en/managed-agents/webhooks
+"""
+
+from datetime import timedelta
+
+from providers.kit import StandardWebhooks, field, first, header, one_event, signer
+
+scheme = StandardWebhooks(vendors=("webhook",))
+verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+events = one_event(
+    id=header("webhook-id"),
+    type=first(field("$.data.type"), field("$.type")),
+    account=first(field("$.data.workspace_id"), field("$.data.organization_id")),
+    occurred_at=field("$.created_at"),
+)
+RETRY_HORIZON = timedelta(days=3)
+SETUP = "https://platform.claude.com/docs/en/managed-agents/webhooks"

@@ -1,0 +1,31 @@
+"""Liveblocks follows Standard Webhooks: `<id>.<timestamp>.<body>`, HMAC-SHA256 in base64.
+
+The id is the header `webhook-id`, the type `$.type`, the account the project's id. A secret may have one base64
+digit more than its bytes need; Liveblocks' SDK passes over it, so this module does.
+
+https://liveblocks.io/docs/platform/webhooks
+"""
+
+from datetime import timedelta
+
+from providers.kit import StandardWebhooks, field, first, header, one_event, signer
+
+_DIGITS = 4
+"""Base64 is read four digits at a time; one alone makes no byte."""
+
+
+def _forms(secret: str) -> tuple[str]:
+    text = secret.strip().removeprefix("whsec_").rstrip("=")
+    return ("whsec_" + (text[:-1] if len(text) % _DIGITS == 1 else text),)
+
+
+scheme = StandardWebhooks(vendors=("webhook", "svix"), forms=_forms)
+verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+events = one_event(
+    id=header("webhook-id", "svix-id"),
+    type=field("$.type"),
+    account=field("$.data.projectId"),
+    occurred_at=first(field("$.data.createdAt"), field("$.data.updatedAt"), field("$.data.deletedAt")),
+)
+RETRY_HORIZON = timedelta(days=3)
+SETUP = "https://liveblocks.io/dashboard"

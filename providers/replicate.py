@@ -1,0 +1,22 @@
+"""Replicate follows Standard Webhooks: `<id>.<timestamp>.<body>`, HMAC-SHA256 in base64.
+
+The id is the header `webhook-id`. The body is the prediction itself: its `$.id` comes in every event of its
+life, so the type is its `$.status` (`starting`, `processing`, `succeeded` …). One secret per account, fetched
+by API. Only the end of a prediction is sent again after a failure.
+
+https://replicate.com/docs/topics/webhooks/verify-webhook
+"""
+
+from datetime import timedelta
+
+from providers.kit import StandardWebhooks, field, first, header, one_event, signer
+
+scheme = StandardWebhooks(vendors=("webhook",))
+verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+events = one_event(
+    id=header("webhook-id"),
+    type=field("$.status"),
+    occurred_at=first(field("$.completed_at"), field("$.started_at"), field("$.created_at")),
+)
+RETRY_HORIZON = timedelta(hours=1)
+SETUP = "https://replicate.com/docs/topics/webhooks"

@@ -1,0 +1,22 @@
+"""Stytch sends by Svix: `<id>.<timestamp>.<body>` signed with HMAC-SHA256, in base64.
+
+The id is the header `svix-id`. The type is `$.event_type`, or `$.action` (`CREATE`, `UPDATE` …) where there is
+none. One secret per endpoint; `$.project_id` tells live and test projects apart.
+
+https://stytch.com/docs/guides/webhooks/overview
+"""
+
+from datetime import timedelta
+
+from providers.kit import StandardWebhooks, field, first, fixed, header, one_event, signer
+
+scheme = StandardWebhooks(vendors=("svix", "webhook"))
+verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+events = one_event(
+    id=header("svix-id", "webhook-id"),
+    type=first(field("$.event_type"), field("$.action"), fixed("unknown")),
+    account=field("$.project_id"),
+    occurred_at=field("$.timestamp"),
+)
+RETRY_HORIZON = timedelta(days=3)
+SETUP = "https://stytch.com/dashboard/webhooks"

@@ -1,0 +1,46 @@
+"""Supabase Auth hooks follow Standard Webhooks: `<id>.<timestamp>.<body>`, HMAC-SHA256 in base64.
+
+The secret is `v1,whsec_<base64>` as the dashboard shows it; several, with `|` between, are taken as they are
+configured at Supabase. Hooks wait 5 s for the answer and act on it: this module answers `{}`, which is right
+for `send-sms` and `send-email`. A hook whose answer decides (custom claims, password or MFA attempts) can't be
+served by an inbox. Most hooks do not name themselves: the type is told by what the body has. Database webhooks
+are another thing and not signed.
+
+https://supabase.com/docs/guides/auth/auth-hooks
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from providers import Reply
+from providers.kit import StandardWebhooks, View, field, first, fixed, header, one_event, signer
+from providers.kit.fields import Pick
+
+_MARKS: Final = {
+    "sms": "send-sms",
+    "email_data": "send-email",
+    "claims": "custom-access-token",
+    "factor_id": "mfa-verification-attempt",
+    "valid": "password-verification-attempt",
+}
+"""A key that only one kind of hook has, and that hook."""
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    return tuple(part.strip().removeprefix("v1,") for part in secret.split("|"))
+
+
+def _kind(view: View) -> str | None:
+    keys = view.data if isinstance(view.data, dict) else {}
+    return next((kind for mark, kind in _MARKS.items() if mark in keys), None)
+
+
+scheme = StandardWebhooks(vendors=("webhook",), forms=_forms)
+verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+events = one_event(
+    id=header("webhook-id"),
+    type=first(field("$.metadata.name"), Pick(_kind, "the body's keys"), fixed("auth-hook")),
+)
+ACCEPTED = Reply(body=b"{}", content_type="application/json")
+RETRY_HORIZON = timedelta(minutes=5)
+SETUP = "https://supabase.com/dashboard/project/_/auth/hooks"

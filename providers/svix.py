@@ -1,0 +1,25 @@
+"""Svix signs `<id>.<timestamp>.<body>` as Standard Webhooks do, with HMAC-SHA256 in base64.
+
+For senders that use Svix and have no module of their own. Svix's own header names come first, the unbranded
+`webhook-*` are taken too, as in its SDK. The id is the header `svix-id`, which stays the same for retries and
+for messages that are sent again by hand. What is in the body is up to the sender, so the type is looked for
+in the usual places and is `unknown` otherwise. Svix tries for a little more than a day.
+
+https://docs.svix.com/receiving/verifying-payloads/how
+"""
+
+from datetime import timedelta
+
+from providers.kit import StandardWebhooks, field, first, fixed, header, one_event, signer
+
+scheme = StandardWebhooks(vendors=("svix", "webhook"))
+verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+events = one_event(
+    id=header("svix-id", "webhook-id"),
+    type=first(field("$.type"), field("$.event_type"), field("$.eventType"), fixed("unknown")),
+    occurred_at=first(
+        field("$.timestamp"), field("$.created_at"), header("svix-timestamp", "webhook-timestamp")
+    ),
+)
+RETRY_HORIZON = timedelta(days=3)
+SETUP = "https://docs.svix.com/receiving/introduction"
