@@ -3,7 +3,9 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
+import zipfile
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -129,7 +131,28 @@ def test_dockerfile_copies_all_that_the_build_needs():
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     copied = {word for name, words in instructions() if name == "COPY" for word in words[:-1]}
 
-    assert {*wheel["packages"], *wheel["include"], project["project"]["readme"], "pyproject.toml"} <= copied
+    assert {*wheel["only-include"], project["project"]["readme"], "pyproject.toml"} <= copied
+
+
+def test_wheel_holds_all_that_is_imported_or_read(tmp_path):
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+
+    held = set(zipfile.ZipFile(wheel).namelist())
+
+    source = {"wsgi.py"}
+    for package in ("jobs", "providers", "receiver"):
+        source |= {
+            path.relative_to(ROOT).as_posix()
+            for path in (ROOT / package).rglob("*")
+            if path.suffix in {".py", ".json"}
+        }
+    assert source <= held
 
 
 def test_image_ends_as_a_user_without_rights():
