@@ -50,7 +50,7 @@ def demo() -> None:
         _explain(lines)
         click.echo("hookonce: the demo was stopped before it was over", err=True)
         sys.exit(1)
-    Console(width=None if sys.stdout.isatty() else 110).print(_table(found))
+    Console(width=None if sys.stdout.isatty() else 120).print(_table(found))
     wrong = sum(not each.is_right for each in found)
     if wrong:
         _explain(lines)
