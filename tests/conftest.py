@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 import redis
+from hypothesis import settings
 from psycopg import sql
 
 from receiver.embedded import EmbeddedError, Postgres, Servers, Valkey
@@ -20,6 +21,10 @@ from receiver.embedded import EmbeddedError, Postgres, Servers, Valkey
 REDIS_DATABASES = 1024
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108  # mkdtemp's names are random
 ENOUGH = 1024**3  # bytes: 46 MB a server, 9 MB a database
+
+settings.register_profile("bounded", max_examples=100, deadline=None, derandomize=True, database=None)
+settings.register_profile("fuzz", max_examples=5000, deadline=None, print_blob=True)
+settings.load_profile("bounded")  # `--hypothesis-profile=fuzz` goes on for long, elsewhere each time
 
 
 @pytest.fixture(scope="session")
