@@ -28,6 +28,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGALRM, _overtime)
     limit = GROWTH_LIMIT if options.what == "growth" else QUICK_LIMIT if options.quick else LIMIT
+    limit = options.seconds or limit
     began = time.monotonic()
     signal.alarm(limit - _CLOSING)
     with stack.running() as servers:
@@ -88,6 +89,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("what", nargs="?", choices=["all", "growth"], default="all")
     parser.add_argument("--quick", action="store_true", help="a look in a minute, not a claim")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help=f"some of: {names}")
+    parser.add_argument("--seconds", type=int, help=f"for everything; {LIMIT}, --quick {QUICK_LIMIT}")
     parser.add_argument("--rows", type=int, default=GROWTH_ROWS, help="rows that `growth` loads")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     parser.add_argument("--publish", action="store_true", help="bring bench/results and docs/ up to date")

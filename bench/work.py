@@ -44,7 +44,7 @@ def full_load(lab: Lab) -> None:
 
 def backlog(lab: Lab) -> None:
     """Have one worker process take up a backlog, one database write for each event."""
-    for _ in lab.rounds(5, 2, lab.pick(20, 4)):
+    for _ in lab.rounds(5, 1, lab.pick(20, 4)):
         lab.note(drain_rate=drain(lab.stack.ours, int(lab.pick(20_000, 2000)), 1))
 
 
