@@ -61,7 +61,7 @@ def redis_server(url: str) -> Iterator[Finding]:
         return
     try:
         with connect(url) as client:
-            yield from _redis(client.info())
+            yield from judge_redis(client.info())
             yield _workers(client)
     except (redis.RedisError, OSError) as error:
         text = (
@@ -125,7 +125,8 @@ def _backlog(connection: psycopg.Connection) -> Finding:
     return Finding("ok", "backlog", "nothing has been due for long")
 
 
-def _redis(info: Mapping[str, Any]) -> Iterator[Finding]:
+def judge_redis(info: Mapping[str, Any]) -> Iterator[Finding]:
+    """Judge what Redis says of itself (INFO)."""
     said = str(info.get("redis_version", "0"))
     version = tuple(int(part) for part in said.split(".")[:2] if part.isdecimal())
     name = f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {said}"

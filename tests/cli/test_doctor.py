@@ -1,0 +1,87 @@
+import pytest
+
+from receiver.cli import doctor_servers
+from receiver.window import connect
+
+
+def levels(examined):
+    return {document["check"]: document["level"] for document in examined.documents}
+
+
+@pytest.mark.usefixtures("inbox", "rings")
+def test_doctor_finds_nothing_to_fail_on_a_fresh_inbox(hookonce):
+    examined = hookonce("doctor", "--json")
+
+    assert examined.code == 0
+    assert set(levels(examined).values()) <= {"ok", "warn"}
+    expected = {
+        "schema": "ok",
+        "partitions": "ok",
+        "clock": "ok",
+        "place": "ok",
+        "workers": "warn",
+        "eviction": "ok",
+    }
+    assert expected.items() <= levels(examined).items()
+
+
+@pytest.mark.usefixtures("inbox", "rings")
+@pytest.mark.parametrize(
+    ("statement", "check", "level"),
+    [
+        (
+            "DROP TABLE bodies CASCADE; CREATE TABLE bodies (a int) PARTITION BY RANGE (a)",
+            "partitions",
+            "fail",
+        ),
+        ("DELETE FROM hookonce_version", "schema", "fail"),
+        ("UPDATE events SET due_at = now() - interval '1 hour'", "backlog", "warn"),
+    ],
+)
+def test_doctor_finds_what_is_wrong_with_the_ledger(hookonce, stored, ledger, statement, check, level):
+    stored("evt_1")
+    ledger.execute(statement)
+
+    examined = hookonce("doctor", "--json")
+
+    assert levels(examined)[check] == level
+    assert examined.code == (1 if level == "fail" else 0)
+
+
+@pytest.mark.usefixtures("place")
+def test_doctor_lists_mistakes_of_the_configuration(place, hookonce):
+    (place / "hookonce.toml").write_text(
+        '[sources.a]\nprovider = "strip"\n[sources.b]\nprovider = "githib"\n'
+    )
+
+    examined = hookonce("doctor")
+
+    assert examined.code == 1
+    assert [line.split()[0] for line in examined.lines] == ["fail", "fail"]
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"redis_version": "6.2.1"}, ("fail", "redis")),
+        ({"redis_version": "7.2.4", "cluster_enabled": 1}, ("fail", "redis")),
+        ({"redis_version": "7.2.4", "maxmemory_policy": "allkeys-lru"}, ("warn", "eviction")),
+        ({"redis_version": "7.2.4", "maxmemory_policy": "volatile-ttl"}, ("ok", "eviction")),
+    ],
+)
+def test_doctor_judges_what_redis_says_of_itself(said, expected):
+    findings = list(doctor_servers.judge_redis(said))
+
+    assert expected in [finding[:2] for finding in findings]
+
+
+@pytest.mark.usefixtures("inbox", "rings")
+def test_window_forgets_every_event_and_nothing_else(hookonce, redis_url):
+    with connect(redis_url) as client:
+        client.set("hookonce:1-2-3:{stripe:evt_1}", "claimed")
+        client.set("other", "stays")
+
+        forgotten = hookonce("window", "forget")
+
+        assert forgotten.err == "forgot 1 event ids\n"
+        assert client.keys() == [b"other"]

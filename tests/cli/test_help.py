@@ -1,0 +1,26 @@
+import sys
+
+import pytest
+from rich.console import Console
+
+from receiver.cli import COMMANDS, tables
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_command_explains_itself(hookonce, name):
+    explained = hookonce(name, "--help")
+
+    assert explained.code == 0
+    assert f" {name} " in explained.lines[0]
+
+
+def test_table_on_a_terminal_reads_no_markup_and_prints_no_escape(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(tables, "Console", lambda: Console(force_terminal=True, width=60))
+
+    tables.show(["id"], [["[red]a[/red] \x1b]0;x\x07"], ["q" * 100]])
+
+    out = capsys.readouterr().out
+    assert "[red]a[/red] \\x1b]0;x\\x07" in out
+    assert "\x1b]0" not in out
+    assert out.count("q") == 100  # folded, not cut

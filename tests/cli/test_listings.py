@@ -1,0 +1,100 @@
+import pytest
+
+from receiver.ledger import notes
+from receiver.ledger.notes import Rejection
+
+
+@pytest.fixture
+def refused(ledger):
+    def put(source, reason, at):
+        notes.add_rejections(
+            ledger, [Rejection(at, source, reason, "why", "{}", b"\xff{")], {(source, reason): 2}
+        )
+
+    return put
+
+
+@pytest.mark.usefixtures("inbox")
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], ["b", "a"]),
+        (["--source", "a"], ["a"]),
+        (["--reason", "stale"], ["b"]),
+        (["--since", "1h"], ["b"]),
+        (["--limit", "1"], ["b"]),
+    ],
+)
+def test_rejected_lists_what_the_options_ask_for(hookonce, refused, options, expected):
+    refused("a", "bad_signature", "yesterday")
+    refused("b", "stale", "now")
+
+    listed = hookonce("rejected", "list", "--json", *options)
+
+    assert [document["source"] for document in listed.documents] == expected
+
+
+@pytest.mark.usefixtures("inbox")
+def test_conflicts_lists_the_other_bodies(hookonce, stored):
+    number = stored("evt_1")
+    stored("evt_1", body=b"another")
+
+    listed = hookonce("conflicts", "list", "--json").documents
+
+    assert [(row["event"], row["event_id"], row["bytes"]) for row in listed] == [(number, "evt_1", 7)]
+
+
+@pytest.mark.usefixtures("inbox")
+def test_sources_lists_no_secret(hookonce):
+    hookonce("pause", "github")
+
+    listed = hookonce("sources", "list", "--json")
+
+    assert [(row["name"], row["secrets"], row["repeats"], row["paused"]) for row in listed.documents] == [
+        ("github", 1, "hold", True),
+        ("stripe", 1, "run", False),
+    ]
+    assert b"of the tests" not in listed.out + hookonce("sources", "list").out
+
+
+@pytest.mark.usefixtures("place")
+def test_sources_lists_without_a_database(hookonce):
+    listed = hookonce("sources", "list", "--json")
+
+    assert (listed.code, listed.documents[0]["paused"]) == (0, None)
+
+
+@pytest.mark.usefixtures("place")
+def test_providers_lists_each_with_a_line_about_it(hookonce):
+    listed = hookonce("providers", "list", "--json").documents
+
+    assert {"stripe", "github", "hmac"} <= {row["name"] for row in listed}
+    assert all(row["summary"] for row in listed)
+
+
+@pytest.mark.usefixtures("inbox")
+def test_stats_counts_events_rejections_and_what_waits(hookonce, stored, refused):
+    stored("evt_1")
+    stored("evt_2", status="dead")
+    refused("stripe", "stale", "now")
+
+    counted = hookonce("stats", "--json").documents[0]
+
+    assert counted["events"] == [
+        {"source": "stripe", "status": "dead", "count": 1},
+        {"source": "stripe", "status": "received", "count": 1},
+    ]
+    assert counted["rejected"] == [{"source": "stripe", "reason": "stale", "count": 2}]
+    assert (counted["dead"], counted["rings_waiting"]) == (1, None)
+    assert hookonce("stats").code == 0
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(("url", "code"), [("", 78), ("postgresql://nobody@127.0.0.1:1/none", 69)])
+def test_listing_says_when_there_is_no_database(hookonce, monkeypatch, url, code):
+    monkeypatch.setenv("DATABASE_URL", url)
+
+    listed = hookonce("events", "list")
+
+    assert listed.code == code
+    assert "Traceback" not in listed.err

@@ -1,0 +1,53 @@
+import pytest
+
+pytestmark = pytest.mark.usefixtures("inbox")
+
+
+@pytest.fixture
+def paused(ledger):
+    return lambda: ledger.execute("SELECT kind, name FROM pauses").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["stripe"], ("source", "stripe")),
+        (["app.credit"], ("handler", "app.credit")),
+        (["credit"], ("handler", "credit")),
+        (["app.never_ran"], ("handler", "app.never_ran")),
+        (["stripe", "--kind", "handler"], ("handler", "stripe")),
+    ],
+)
+def test_pause_tells_sources_from_handlers(hookonce, stored, paused, arguments, expected):
+    stored("evt_1", runs=[("app.credit", "done", 1), ("credit", "done", 1)])
+
+    assert hookonce("pause", *arguments).code == 0
+
+    assert paused() == [expected]
+
+
+@pytest.mark.parametrize("arguments", [["strip"], ["credi"], ["app.credit", "--kind", "source"]])
+def test_pause_refuses_a_name_that_nobody_has(hookonce, stored, paused, arguments):
+    stored("evt_1", runs=[("credit", "done", 1)])
+
+    tried = hookonce("pause", *arguments)
+
+    assert (tried.code, paused()) == (4, [])
+    assert "did you mean" in tried.err or "there is " in tried.err
+
+
+def test_resume_makes_what_waited_due_and_rings(hookonce, stored, ledger, paused, rings):
+    waiting = stored("evt_1", status="waiting", runs=[("credit", "waiting", 0)])
+    other = stored("evt_2", status="waiting", runs=[("mail", "waiting", 0)])
+    hookonce("pause", "credit")
+
+    resumed = hookonce("resume", "credit")
+
+    assert (resumed.code, paused(), rings()) == (0, [], 1)
+    due = ledger.execute("SELECT id FROM events WHERE due_at <= now()").fetchall()
+    assert due == [(waiting,)]
+    assert ledger.execute("SELECT due_at > now() FROM runs WHERE event = %s", [other]).fetchone() == (True,)
+    assert ledger.execute("SELECT action, subject FROM audit ORDER BY id").fetchall() == [
+        ("pause", "handler credit"),
+        ("resume", "handler credit"),
+    ]

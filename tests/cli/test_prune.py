@@ -1,0 +1,105 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from receiver.ledger import desk_prune, upkeep
+
+OLD = datetime.now(UTC).replace(hour=12) - timedelta(days=100)
+DAY = f"bodies_{OLD:%Y%m%d}"
+
+
+@pytest.fixture
+def aged(stored, ledger):
+    """An event, its body and its runs as they would be, had it come 100 days ago."""
+    ledger.execute(upkeep.partition_ddl(OLD.date()).encode())
+
+    def put(event_id, status):
+        number = stored(event_id, status=status, runs=[("credit", "done", 1)])
+        ledger.execute("UPDATE events SET received_at = %s WHERE id = %s", [OLD, number])
+        ledger.execute("UPDATE bodies SET received_at = %s WHERE event = %s", [OLD, number])
+        if status in {"waiting", "running", "received"}:
+            ledger.execute("UPDATE events SET due_at = 'tomorrow' WHERE id = %s", [number])
+        return number
+
+    return put
+
+
+@pytest.fixture
+def left(ledger):
+    def read():
+        rows = ledger.execute("SELECT id FROM events ORDER BY id").fetchall()
+        return [row[0] for row in rows], DAY in desk_prune.days(ledger).values()
+
+    return read
+
+
+@pytest.mark.usefixtures("inbox")
+def test_prune_deletes_what_has_ended_and_outlived_its_horizon(hookonce, stored, aged, left, ledger):
+    for status in ("done", "ignored", "dead"):
+        aged(status, status)
+    young = stored("young", status="done")
+    ledger.execute("INSERT INTO rejected VALUES (DEFAULT, %s, 'stripe', 'stale', '', '{}', '')", [OLD])
+
+    pruned = hookonce("prune", "--json")
+
+    assert pruned.code == 0
+    assert left() == ([young], False)
+    assert [pruned.documents[0][key] for key in ("events", "rejected", "days")] == [3, 1, [DAY]]
+    assert ledger.execute("SELECT count(*) FROM runs").fetchone() == (0,)
+    assert ledger.execute("SELECT action FROM audit").fetchall() == [("prune",)]
+
+
+@pytest.mark.usefixtures("inbox")
+@pytest.mark.parametrize("status", ["received", "running", "waiting", "held"])
+def test_prune_keeps_a_day_while_one_of_its_events_is_yet_to_run(hookonce, aged, left, status):
+    kept = aged("kept", status)
+    aged("gone", "done")
+
+    pruned = hookonce("prune")
+
+    assert left() == ([kept], True)
+    assert f"yet to be handled: {DAY}" in pruned.err
+
+
+@pytest.mark.usefixtures("inbox")
+def test_prune_only_says_what_would_go_on_a_dry_run(hookonce, aged, left):
+    number = aged("evt_1", "done")
+
+    pruned = hookonce("prune", "--dry-run")
+
+    assert "would go: 1 events" in pruned.err
+    assert left() == ([number], True)
+
+
+def test_prune_keeps_what_the_configuration_says(inbox, hookonce, aged, left):
+    path = inbox / "hookonce.toml"
+    path.write_text('[receiver]\nkeep_events = "101d"\nkeep_bodies = "99d"\n' + path.read_text())
+    number = aged("evt_1", "done")
+
+    hookonce("prune")
+
+    assert left() == ([number], False)
+
+
+@pytest.mark.usefixtures("inbox")
+def test_prune_gives_way_when_the_bodies_are_in_use(hookonce, aged, left, ledger, monkeypatch):
+    monkeypatch.setattr(desk_prune, "TRIES", 1)
+    aged("evt_1", "done")
+
+    with ledger.transaction():
+        ledger.execute("SELECT FROM bodies")
+        pruned = hookonce("prune")
+
+    assert pruned.code == 3
+    assert f"busy, run again: {DAY}" in pruned.err
+    assert left() == ([], True)
+
+
+@pytest.mark.usefixtures("place")
+def test_prune_refuses_a_horizon_below_the_senders_retries(place, hookonce):
+    (place / "hookonce.toml").write_text('[receiver]\nkeep_events = "2d"\n')
+
+    pruned = hookonce("prune")
+
+    assert pruned.code == 78
+    assert "expected 3d or more" in pruned.err
