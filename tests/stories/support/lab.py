@@ -11,13 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+import redis
 
+from receiver.handoff import QUEUE, Bell
 from tests.stories.support import reading
 from tests.stories.support.history import History, check
 from tests.stories.support.plans import CONFIGURATION, PLANS, SECRET
 from tests.stories.support.sending import post
 
-ENOUGH = 8.0
+ENOUGH = 30.0
 ROUNDS = 12
 TRIES = 4
 MADE = """
@@ -128,6 +130,11 @@ class Lab:
     def start_worker(self, role="work", **wishes):
         return self._start("workers", role, **wishes)
 
+    def use_receiver(self, **wishes):
+        """Have the senders talk to a receiver of this kind from now on."""
+        self.stop_receiver()
+        self._receiver = self.start_receiver(**wishes)
+
     def stop_receiver(self):
         if self._receiver is not None:
             self._receiver.kill().wait()
@@ -138,6 +145,16 @@ class Lab:
 
     def sweep(self):
         return self.ended(self._start("workers", "sweep"))
+
+    def ring(self):
+        """Ring the bell, whoever listens."""
+        with redis.Redis.from_url(self.environ["REDIS_URL"]) as client:
+            Bell(client).ring()
+
+    def drop_rings(self):
+        """Lose every ring that waits."""
+        with redis.Redis.from_url(self.environ["REDIS_URL"]) as client:
+            client.delete(f"rq:queue:{QUEUE}")
 
     def ended(self, worker):
         """Wait for a worker; one that was killed is a fault that may cost an attempt."""
@@ -164,11 +181,12 @@ class Lab:
     def insist(self, message, receiver=None):
         """Send until there is a 2xx, as a sender does; the receiver is started again if it has died."""
         for _ in range(TRIES):
-            delivery = self.deliver(message, receiver)
+            target = receiver or self.receiver()
+            delivery = self.deliver(message, target)
             if delivery.status == 200:
                 break
             if delivery.status is None:
-                self._let_it_die(receiver or self.receiver())
+                _let_it_die(target)
             message = message.again()
         return delivery
 
@@ -183,12 +201,6 @@ class Lab:
                 )
             )
         return [each if each.status == 200 else self.insist(message.again()) for each in first]
-
-    def _let_it_die(self, receiver):
-        """Give a receiver that hung up the time to be seen dead; one that only hung up goes on."""
-        deadline = time.monotonic() + 0.5
-        while not receiver.has_ended and time.monotonic() < deadline:
-            time.sleep(0.001)
 
     # time and verdict
 
@@ -218,7 +230,7 @@ class Lab:
         while not met():
             if self.fuse and self.fuse.is_blown:
                 return
-            assert time.monotonic() < deadline, (what, self.fuse and (self.fuse._k, self.fuse.met), self.history.deliveries)
+            assert time.monotonic() < deadline, f"{what} did not happen"
             time.sleep(0.002)
 
     def entries(self):
@@ -229,11 +241,21 @@ class Lab:
         """Let the handler that waits inside this attempt go on."""
         (self.directory / f"go-{event_id}-{attempt}").touch()
 
-    def violations(self, *, at_rest=True, dropped_bodies=False):
-        """What the history checker says to all that happened so far."""
+    def runs(self, like, but=""):
+        """The runs of events whose id is like this: handler, status, attempts."""
+        query = """SELECT handler, r.status, attempts FROM runs r JOIN events e ON e.id = event
+                   WHERE event_id LIKE %s AND event_id <> %s ORDER BY e.id, handler"""
+        return self.sql.execute(query, [like, but]).fetchall()
+
+    def history_now(self):
+        """What happened so far, with what handlers wrote down."""
         self.history.entries = reading.entries(self.directory)
         self.history.effects = reading.effects(self.sql)
-        return check(self.history, reading.ledger(self.sql, dropped_bodies=dropped_bodies), PLANS, at_rest=at_rest)
+        return self.history
+
+    def violations(self, *, at_rest=True, dropped_bodies=False):
+        """What the history checker says to all that happened so far."""
+        return check(self.history_now(), reading.ledger(self.sql, dropped_bodies=dropped_bodies), PLANS, at_rest=at_rest)
 
     def forget(self):
         """Begin a new history: the ledger and everything written down are emptied."""
@@ -241,7 +263,7 @@ class Lab:
         self.history = History()
         (self.directory / "entries").unlink(missing_ok=True)
         for table in ("events", "bodies", "effects"):  # cheaper than TRUNCATE for a handful of rows
-            self.sql.execute(f"DELETE FROM {table}")
+            self.sql.execute(f"DELETE FROM {table}")  # noqa: S608  the three names above
 
 
 @contextmanager
@@ -250,6 +272,13 @@ def opened(lab):
         yield lab
     finally:
         lab.close()
+
+
+def _let_it_die(receiver):
+    """Give a receiver that hung up the time to be seen dead; one that only hung up goes on."""
+    deadline = time.monotonic() + 0.5
+    while not receiver.has_ended and time.monotonic() < deadline:
+        time.sleep(0.001)
 
 
 def keys_of(directory):

@@ -102,7 +102,7 @@ def _listen(path):
     return listener
 
 
-def _become(*, role, environ, listener=None, fatal=None, log=None, skew=0, tight=False, at=None):  # noqa: ARG001, PLR0913
+def _become(*, role, environ, listener=None, fatal=None, log=None, skew=0, tight=False, at=None):  # noqa: ARG001  for the parent
     """Turn into the child: `fatal` and `log` arm the failpoints, `skew` puts the clock wrong by seconds."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
