@@ -46,12 +46,15 @@ class Rejected(Exception):  # noqa: N818  a verdict about a delivery, named as t
 class KeyNeeded(Exception):  # noqa: N818  a request to the receiver, not a failure
     """The provider needs the document at `url` (a certificate or key set) to go on.
 
-    The receiver fetches it under its own rules and calls `verify` again with `keys={url: bytes}`.
+    The receiver fetches it under its own rules and calls `verify` again with `keys={url: bytes}`. Raised for
+    a URL that was given, it says that the document there lacks the key. `post` is JSON to be sent along, for
+    senders that want credentials; it never shows.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, post: bytes | None = None) -> None:
         super().__init__(url)
         self.url = url
+        self.post = post
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +63,15 @@ class Delivery:
 
     `headers` has lower-case names and latin-1 text values (duplicates joined with a comma, as WSGI does);
     `url` is the public URL the sender posted to, query string included; `body` is the raw bytes.
+    `path_secret` is what followed the source's name in the path (and is left out of `url`): all that some
+    senders can prove who they are with.
     """
 
     method: str
     url: str
     headers: Mapping[str, str]
     body: bytes
+    path_secret: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,8 @@ class Reply:
 
     `secret`: the sender hands it out with this probe and signs with it from now on. Only the operator may see
     it, and only one is kept unasked: whoever can reach the URL can send such a probe.
+    `fetch`: a URL of the sender's that must be fetched first, to confirm a subscription; it is fetched under the
+    rules for keys, and if that fails the probe is not answered.
     """
 
     status: int = 200
@@ -97,3 +105,4 @@ class Reply:
     content_type: str = "text/plain; charset=utf-8"
     headers: Mapping[str, str] = field(default_factory=dict)
     secret: str | None = None
+    fetch: str | None = None

@@ -1,6 +1,6 @@
 """A provider as the receiver uses it: every optional thing has its default here, in one place."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from inspect import cleandoc, signature
@@ -17,11 +17,15 @@ NAMES: Final = {
     "deliver": "deliver",
     "id_is_signed": "ID_IS_SIGNED",
     "body_is_unsigned": "BODY_IS_UNSIGNED",
+    "signed_in_parts": "SIGNED_IN_PARTS",
     "volatile": "VOLATILE",
     "statuses": "STATUSES",
     "accepted": "ACCEPTED",
     "retry_horizon": "RETRY_HORIZON",
     "tolerance": "TOLERANCE",
+    "fetches": "FETCHES",
+    "needs_secret": "NEEDS_SECRET",
+    "unauthenticated": "UNAUTHENTICATED",
     "setup_url": "SETUP",
     "check_secret": "CHECK",
 }
@@ -34,12 +38,16 @@ class Provider:
 
     id_is_signed: the event id is covered by the signature, so a new id is a new event
     body_is_unsigned: only a token vouches for the delivery, the body could be anyone's
+    signed_in_parts: not the body's bytes are signed but values in it; what is not, is not in the events' data
     volatile: JSON paths that differ between redeliveries and are left out of the fingerprint
     statuses: HTTP status for a rejection, where the sender wants another than ours
     accepted: the fixed reply to an accepted delivery, where the sender wants one
     retry_horizon: how long after an event the sender may still send it again
     tolerance: how far a signed time may be off, None where no time is signed
     takes_keys: `verify` has the keyword `keys` (URL → fetched document) and may raise KeyNeeded
+    fetches: patterns of the whole URLs that may be fetched for it (`providers.kit.fetched`)
+    needs_secret: nothing is verified without a secret; False if options of the source say enough
+    unauthenticated: the sender proves nothing, so only a secret in the URL's path tells it from others
     setup_url: the sender's page about its webhooks; summary: one line on what is signed
     check_secret: raises ValueError with what a right secret looks like
     sample: makes a body with a given event id and type, for test deliveries
@@ -50,17 +58,21 @@ class Provider:
     verify: Callable[..., None]
     events: Callable[[Delivery], list[Event]]
     sign: Sign
-    handshake: Callable[[Delivery, Sequence[str]], Reply | None] | None = None
+    handshake: Callable[..., Reply | None] | None = None
     sample: Callable[[str, str], bytes] | None = None
     deliver: Callable[..., Delivery] | None = None
     id_is_signed: bool = True
     body_is_unsigned: bool = False
+    signed_in_parts: bool = False
     volatile: tuple[str, ...] = ()
     statuses: Mapping[Reason, int] = field(default_factory=dict)
     accepted: Reply | None = None
     retry_horizon: timedelta | None = None
     tolerance: timedelta | None = None
     takes_keys: bool = False
+    fetches: tuple[str, ...] = ()
+    needs_secret: bool = True
+    unauthenticated: bool = False
     setup_url: str | None = None
     summary: str = ""
     check_secret: Callable[[str], None] | None = None

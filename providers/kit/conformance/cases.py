@@ -4,18 +4,20 @@
  "expected_event_id": id, list of ids, or null for a derived one, "expected_event_type": likewise,
  "method": "POST", "url": …, "expected_tenant": …, "options": the source's,
  "expected_response": {"status": 200, "json" or "body": …} for a probe of the URL,
- "expected_reason": "bad_signature" for a delivery that must be refused}
+ "expected_reason": "bad_signature" for a delivery that must be refused,
+ "signing_secret": what signs, where `secret` is a public key or an account's name, "wrong_secret": another one,
+ "keys": {URL: document} that the receiver would fetch, "path_secret": what follows the source in the path}
 """
 
 import json
 from base64 import b64decode
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from providers import Delivery, KeyNeeded, Reason, Rejected
+from providers import Delivery, KeyNeeded, Reason, Rejected, Reply
 from providers.kit.provider import Provider
 from providers.kit.registry import load
 
@@ -26,6 +28,7 @@ class Case:
 
     ids, types, accounts: what the events should have, None where nothing is expected
     reply: what the handshake should answer; reason: why the delivery should be refused
+    signing: the secret that signs; wrong: one of the same form that is another's; keys: what can be fetched
     """
 
     name: str
@@ -38,6 +41,9 @@ class Case:
     accounts: list[str] | None = None
     reply: dict[str, Any] | None = None
     reason: Reason | None = None
+    signing: str = ""
+    wrong: str = ""
+    keys: Mapping[str, bytes] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.name
@@ -54,9 +60,9 @@ class Case:
         body = self.delivery.body if body is None else body
         url, method = self.delivery.url, self.delivery.method
         kept = {key: value for key, value in self.delivery.headers.items() if key == "content-type"}
-        made = self.provider.delivery(
-            body, secret or self.secret, at or self.now, url=url, method=method, headers=kept
-        )
+        if secret is None or secret == self.secret:
+            secret = self.signing
+        made = self.provider.delivery(body, secret, at or self.now, url=url, method=method, headers=kept)
         return replace(made, headers={**made.headers, **kept})
 
     def verdict(
@@ -64,21 +70,35 @@ class Case:
     ) -> Reason | None:
         """Why `delivery` is refused, None if accepted. Raises: AssertionError for any other exception."""
         known = [self.secret] if secrets is None else secrets
-        return refusal(lambda: self.provider.verify(delivery, known, at or self.now))
+        try:
+            return refusal(lambda: self.provider.verify(delivery, known, at or self.now, **self.fetched))
+        except KeyNeeded:  # there is nothing more to be had
+            return Reason.BAD_SIGNATURE
+
+    def probe(self, delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
+        """The reply to `delivery` as a probe. Raises: what a handshake may."""
+        handshake = self.provider.handshake
+        try:
+            return handshake(delivery, secrets, **self.fetched) if handshake else None
+        except KeyNeeded:
+            return None
+
+    @property
+    def fetched(self) -> dict[str, Mapping[str, bytes]]:
+        """The keyword with the fetched keys, for providers that take it."""
+        return {"keys": self.keys} if self.provider.takes_keys else {}
 
 
 def refusal(call: Callable[[], object]) -> Reason | None:
-    """The reason with which `call` raises Rejected, None if it raises nothing (or asks for a key).
+    """The reason with which `call` raises Rejected, None if it raises nothing.
 
-    Raises: AssertionError for any other exception.
+    Raises: KeyNeeded, AssertionError for any other exception.
     """
     try:
         call()
     except Rejected as error:
         return error.reason
-    except KeyNeeded:
-        return None
-    except AssertionError:
+    except (AssertionError, KeyNeeded):
         raise
     except Exception as error:
         raise AssertionError(
@@ -114,13 +134,18 @@ def _case(file: Path, name: str, places: Sequence[str]) -> Case:
         name=f"{file.parent.name}/{file.stem}",
         provider=load(name, places, said.get("options")),
         secret=said["secret"],
-        delivery=Delivery(said.get("method") or "POST", said.get("url") or "", headers, body),
+        delivery=Delivery(
+            said.get("method") or "POST", said.get("url") or "", headers, body, said.get("path_secret", "")
+        ),
         now=datetime.fromtimestamp(said.get("verify_at") or 1767225600, UTC),
         ids=_list(said.get("expected_event_id")),
         types=_list(said.get("expected_event_type")),
         accounts=_list(said.get("expected_tenant")),
         reply=said.get("expected_response"),
         reason=Reason(said["expected_reason"]) if "expected_reason" in said else None,
+        signing=said.get("signing_secret") or said["secret"],
+        wrong=said.get("wrong_secret") or other(said["secret"]),
+        keys={url: text.encode() for url, text in said.get("keys", {}).items()},
     )
 
 

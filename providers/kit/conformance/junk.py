@@ -46,9 +46,7 @@ def put_junk(case: Case, headers: Mapping[str, str], body: bytes) -> None:
     delivery = replace(case.delivery, headers=headers, body=body)
     case.verdict(delivery)
     refusal(lambda: _expect_events(case, delivery))
-    handshake = case.provider.handshake
-    if handshake:
-        refusal(lambda: handshake(delivery, [case.secret]))
+    refusal(lambda: case.probe(delivery, [case.secret]))
 
 
 def _expect_events(case: Case, delivery: Delivery) -> None:

@@ -3,7 +3,7 @@
 import json
 
 from providers import Rejected
-from providers.kit.conformance.cases import Case, expect, other
+from providers.kit.conformance.cases import Case, expect
 
 
 def check_handshake(case: Case) -> None:
@@ -12,7 +12,7 @@ def check_handshake(case: Case) -> None:
     if handshake is None:
         expect(case.reply is None, "a probe needs a handshake")
         return
-    reply = handshake(case.delivery, [case.secret])
+    reply = case.probe(case.delivery, [case.secret])
     if case.reply is None:
         expect(reply is None, "what is no probe was answered as one")
         return
@@ -27,14 +27,14 @@ def check_handshake(case: Case) -> None:
     wanted = {name.lower(): value for name, value in case.reply.get("headers", {}).items()}
     expect(wanted.items() <= sent.items(), "a probe was answered with other headers")
     if case.verdict(case.delivery) is None:
-        forged = _answer(case, other(case.secret))
+        forged = _answer(case, case.wrong)
         expect(forged is None, "a forged probe was answered, though this sender signs them")
     _expect_no_oracle(case, reply.body)
 
 
 def _answer(case: Case, secret: str) -> object:
     try:
-        return case.provider.handshake(case.delivery, [secret]) if case.provider.handshake else None
+        return case.probe(case.delivery, [secret])
     except Rejected:
         return None
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from providers import Delivery, Event, Rejected
-from providers.kit.conformance.cases import Case, expect, other, refusal
+from providers import Delivery, Event, KeyNeeded, Rejected
+from providers.kit.conformance.cases import Case, expect, refusal
 
 _SECRET: Final = 8
 _LONG: Final = 16
@@ -51,7 +51,7 @@ def check_rotation(case: Case) -> None:
     """Any of several secrets opens, wherever it stands in the list."""
     if not case.is_genuine:
         return
-    wrong = other(case.secret)
+    wrong = case.wrong
     for secrets in ([case.secret, wrong], [wrong, case.secret], [wrong, "", wrong, case.secret]):
         reason = case.verdict(case.delivery, secrets)
         where = secrets.index(case.secret)
@@ -82,7 +82,7 @@ def check_silence(case: Case) -> None:
     for text in _secrets(case):
         expect(text not in repr(case.provider), "repr(provider) holds the secret")
     for delivery in _spoilt(case):
-        for secrets in ([case.secret], [other(case.secret)], []):
+        for secrets in ([case.secret], [case.wrong], []):
             said = _said(case, delivery, secrets)
             for text in _hidden(case, delivery, secrets):
                 expect(text not in said, "a message holds the secret, the right signature, or the body")
@@ -99,11 +99,13 @@ def _spoilt(case: Case) -> Iterator[Delivery]:
 
 
 def _said(case: Case, delivery: Delivery, secrets: list[str]) -> str:
-    refusal(lambda: case.provider.verify(delivery, secrets, case.now))
+    case.verdict(delivery, secrets)
     try:
-        case.provider.verify(delivery, secrets, case.now)
+        case.provider.verify(delivery, secrets, case.now, **case.fetched)
     except Rejected as error:
         return f"{error} {error!r} {error.detail} {error.__cause__}"
+    except KeyNeeded as needed:
+        return f"{needed} {needed!r}"
     return ""
 
 
@@ -127,7 +129,7 @@ def _hidden(case: Case, delivery: Delivery, secrets: list[str]) -> list[str]:
 def _sample_id(case: Case, event_id: str) -> str:
     body = case.provider.sample(event_id, "sample.type") if case.provider.sample else b""
     url = case.delivery.url
-    delivery = case.provider.delivery(body, case.secret, case.now, event_id=event_id, url=url)
+    delivery = case.provider.delivery(body, case.signing, case.now, event_id=event_id, url=url)
     expect(case.verdict(delivery) is None, "a signed sample was refused")
     events = case.provider.events(delivery)
     expect(len(events) == 1, f"a sample has {len(events)} events, expected one")

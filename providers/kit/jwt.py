@@ -1,0 +1,266 @@
+"""Signed JSON Web Tokens (JWS, compact form), as far as senders of webhooks use them.
+
+The algorithm is the declaration's, never the token's choice: `none`, an HMAC made with a public key, and
+anything else undeclared is refused. Keys that a token brings along (`jwk`, `jku`, `x5u`, `x5c`) are not looked
+at, and critical extensions (`crit`) are refused. Segments must be spelled as base64url spells them.
+
+    Jwt(header="x-webhook-signature", issuers=("netlify",), body_hash=("sha256", "hex"))
+"""
+
+import hmac
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, Final, Literal, NamedTuple, Unpack
+
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+
+from providers import Delivery, Reason, Rejected
+from providers.kit import asymmetric
+from providers.kit.asymmetric import PublicKey
+from providers.kit.encoding import Encoding, speller
+from providers.kit.keys import Codec, key_of
+from providers.kit.reading import header_of, parse_json
+from providers.kit.signing import Said, made_id
+
+Alg = Literal["HS256", "HS384", "HS512", "RS256", "ES256", "EdDSA"]
+Key = bytes | PublicKey
+"""The bytes of a shared secret, or a public key; each fits its own algorithms only."""
+
+_HMACS: Final = {"HS256": "sha256", "HS384": "sha384", "HS512": "sha512"}
+_PUBLIC: Final[dict[str, asymmetric.Algorithm]] = {
+    "RS256": "rsa-sha256",
+    "ES256": "ecdsa-sha256",
+    "EdDSA": "ed25519",
+}
+_ES256: Final = 64
+_LONGEST: Final = 65_536
+_BEARER: Final = "bearer "
+
+
+class Token(NamedTuple):
+    """A token that was read and not yet verified."""
+
+    header: dict[str, Any]
+    claims: dict[str, Any]
+    signed: bytes
+    signature: bytes
+
+
+def read(text: str, where: str, fault: Reason = Reason.BAD_HEADER) -> Token:
+    """Take a token apart. Raises: Rejected(`fault`), naming `where` it stood."""
+    segments = text.split(".", 3) if len(text) <= _LONGEST else []
+    raw = [asymmetric.decode(segment, "base64url") if "=" not in segment else None for segment in segments]
+    if len(raw) != 3 or not all(raw):  # noqa: PLR2004  header, claims, signature
+        raise Rejected(fault, f"{where} holds no signed token")
+    try:
+        header, claims = (parse_json((part or b"").decode()) for part in raw[:2])
+    except (Rejected, UnicodeDecodeError):
+        raise Rejected(fault, f"{where} holds a token that is not JSON") from None
+    if not isinstance(header, dict) or not isinstance(claims, dict) or "crit" in header:
+        raise Rejected(fault, f"{where} holds a token of an unknown kind")
+    return Token(header, claims, f"{segments[0]}.{segments[1]}".encode(), raw[2] or b"")
+
+
+def expect_authentic(token: Token, keys: Sequence[Key], algorithms: Sequence[Alg]) -> None:
+    """Accept `token` if one of `keys` signed it by one of `algorithms`. Raises: Rejected(bad_signature)."""
+    algorithm = next((name for name in algorithms if name == token.header.get("alg")), None)
+    if algorithm is None:
+        raise Rejected(Reason.BAD_SIGNATURE, f"the token is not signed by {' or '.join(algorithms)}")
+    if not any(_made(token, key, algorithm) for key in keys):
+        raise Rejected(Reason.BAD_SIGNATURE, "no key of this source signed the token")
+
+
+def _made(token: Token, key: Key, algorithm: Alg) -> bool:
+    if algorithm in _HMACS:
+        right = isinstance(key, bytes) and hmac.digest(key, token.signed, _HMACS[algorithm])
+        return bool(right) and hmac.compare_digest(right or b"", token.signature)
+    signature = token.signature
+    if algorithm == "ES256":
+        if len(signature) != _ES256:
+            return False
+        r, s = int.from_bytes(signature[:32]), int.from_bytes(signature[32:])
+        signature = encode_dss_signature(r, s)
+    return not isinstance(key, bytes) and asymmetric.verifies(
+        key, _PUBLIC[algorithm], signature, token.signed
+    )
+
+
+def make(
+    claims: Mapping[str, object], secret: bytes | str, algorithm: Alg, header: Mapping[str, object] = {}
+) -> str:
+    """A token, signed with a secret's bytes or the text of a private key. Raises: ValueError."""
+    segments = [_segment({"alg": algorithm, "typ": "JWT", **header}), _segment(claims)]
+    signed = ".".join(segments).encode()
+    if isinstance(secret, bytes):
+        signature = hmac.digest(secret, signed, _HMACS[algorithm])
+    else:
+        signature = asymmetric.signature_of(secret, _PUBLIC[algorithm], signed)
+    if algorithm == "ES256":
+        signature = b"".join(number.to_bytes(32) for number in decode_dss_signature(signature))
+    return ".".join([*segments, _b64url(signature)])
+
+
+def _segment(data: Mapping[str, object]) -> str:
+    return _b64url(json.dumps(data, separators=(",", ":")).encode())
+
+
+def _b64url(raw: bytes) -> str:
+    return speller("base64url", len(raw)).spell(raw)
+
+
+def keys_in(document: bytes, kid: object) -> list[PublicKey]:
+    """The public keys of a fetched JWK set (or of one JWK, bare or under `key`): those with this key id.
+
+    A token without a key id may be signed by any of them.
+    """
+    try:
+        data = parse_json(document.decode())
+    except (Rejected, UnicodeDecodeError):
+        return []
+    listed = data.get("keys", [data.get("key", data)]) if isinstance(data, dict) else None
+    found = [key for key in listed if isinstance(key, dict)] if isinstance(listed, list) else []
+    chosen = [key for key in found if kid is None or key.get("kid") == kid]
+    return [key for key in map(asymmetric.jwk, chosen) if key is not None]  # type: ignore[misc]
+
+
+@dataclass(kw_only=True, eq=False)
+class Jwt:
+    """The scheme of a sender that puts a token into a header, signed with a secret or with its private key.
+
+    header: where the token is; `Bearer` before it is passed over
+    issuers: what `iss` may be; not looked at if empty
+    body_hash: the claim with the body's SHA-256 and its spelling; with `hash_is_optional` a delivery without
+        a body needs none
+    url: the claim that must name our URL, and how: as it is, or its SHA-256 in hex
+    needs: the claims of time that must be there (`exp`, `nbf`, `iat`); those that are there always count
+    leeway: how far our clocks may differ; max_age: how old `iat` may be, where the sender sets no end
+    lifetime: how long the sender's tokens live, for tests
+    more: what else must hold: raises Rejected
+    """
+
+    header: str = "authorization"
+    algorithms: tuple[Alg, ...] = ("HS256",)
+    issuers: tuple[str, ...] = ()
+    body_hash: tuple[str, Encoding] | None = None
+    hash_is_optional: bool = False
+    url: tuple[str, Literal["plain", "sha256"]] | None = None
+    needs: tuple[str, ...] = ()
+    leeway: timedelta = timedelta(0)
+    max_age: timedelta | None = None
+    lifetime: timedelta = timedelta(minutes=5)
+    secret: Codec = "raw"  # noqa: S105  a codec's name
+    more: Callable[[Mapping[str, Any], Delivery], None] = field(default=lambda _, __: None)
+
+    @property
+    def tolerance(self) -> timedelta | None:
+        """How far a token's time may be from ours, None where its time is not looked at."""
+        return self.max_age or (self.lifetime if self.needs else None)
+
+    def check_secret(self, secret: str) -> None:
+        """Raises: ValueError with what a secret or key of this sender looks like."""
+        self._key(secret)
+
+    def verify(self, delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
+        """Accept `delivery` if its token is signed and speaks of it. Raises: Rejected."""
+        self.check(delivery, self.keys(secrets), now)
+
+    def keys(self, secrets: Sequence[str]) -> list[Key]:
+        """The keys of all usable secrets. Raises: Rejected(no_secret) when none is left."""
+        keys: list[Key] = []
+        for secret in secrets:
+            with suppress(ValueError):
+                keys.append(self._key(secret))
+        if not keys:
+            raise Rejected(Reason.NO_SECRET, "this source has no usable key for its sender's tokens")
+        return keys
+
+    def token(self, delivery: Delivery) -> Token:
+        """The token of `delivery`, not verified. Raises: Rejected(missing_header, bad_header)."""
+        name, value = header_of(delivery.headers, (self.header,))
+        start = len(_BEARER) if value[: len(_BEARER)].lower() == _BEARER else 0
+        return read(value[start:].strip(" "), f"header {name}")
+
+    def check(self, delivery: Delivery, keys: Sequence[Key], now: datetime) -> dict[str, Any]:
+        """The claims of the token, which one of `keys` signed, which is of this delivery and of this time.
+
+        Raises: Rejected.
+        """
+        token = self.token(delivery)
+        expect_authentic(token, keys, self.algorithms)
+        claims = token.claims
+        if self.issuers and claims.get("iss") not in self.issuers:
+            raise Rejected(Reason.BAD_SIGNATURE, "the token's issuer is another")
+        self._check_body(claims, delivery.body)
+        self._check_url(claims, delivery.url)
+        self.more(claims, delivery)
+        self._check_times(claims, now.timestamp())
+        return claims
+
+    def sign(self, body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+        """The token's header. Raises: ValueError for a secret that can't sign."""
+        claims = self.claims(body, now, **said)
+        key = key_of(secret, self.secret) if self.algorithms[0] in _HMACS else secret
+        return {self.header: make(claims, key, self.algorithms[0])}
+
+    def claims(self, body: bytes, now: datetime, **said: Unpack[Said]) -> dict[str, Any]:
+        """What the sender would say of `body` at `now`."""
+        seconds, spread = int(now.timestamp()), int((self.lifetime - self.leeway).total_seconds())
+        times = {"iat": seconds, "nbf": seconds - spread, "exp": seconds + spread}
+        claims: dict[str, Any] = {name: times[name] for name in self.needs}
+        claims["jti"] = said.get("event_id") or made_id(body)
+        if self.issuers:
+            claims["iss"] = self.issuers[0]
+        if self.body_hash and (body or not self.hash_is_optional):
+            claims[self.body_hash[0]] = speller(self.body_hash[1], 32).spell(sha256(body).digest())
+        if self.url:
+            claims[self.url[0]] = self._url(said.get("url", ""))
+        return claims
+
+    def _key(self, secret: str) -> Key:
+        name = self.algorithms[0]
+        return key_of(secret, self.secret) if name in _HMACS else asymmetric.public_key(secret, _PUBLIC[name])
+
+    def _check_body(self, claims: Mapping[str, Any], body: bytes) -> None:
+        if self.body_hash is None:
+            return
+        name, encoding = self.body_hash
+        given = claims.get(name)
+        if given is None and not body and self.hash_is_optional:
+            return
+        speak = speller(encoding, 32)
+        folded = speak.fold(given) if isinstance(given, str) else None
+        if folded is None or not hmac.compare_digest(folded, speak.folded(sha256(body).digest())):
+            raise Rejected(Reason.BAD_SIGNATURE, f"the token's {name} is not this body's")
+
+    def _check_url(self, claims: Mapping[str, Any], url: str) -> None:
+        if self.url and claims.get(self.url[0]) != self._url(url):
+            msg = f"the token's {self.url[0]} is not this source's URL; public_url in the configuration says which"
+            raise Rejected(Reason.BAD_SIGNATURE, msg)
+
+    def _url(self, url: str) -> str:
+        plain = self.url is None or self.url[1] == "plain"
+        return url if plain else sha256(url.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _check_times(self, claims: Mapping[str, Any], now: float) -> None:
+        times = {name: claims.get(name) for name in ("iat", "nbf", "exp")}
+        for name, value in times.items():
+            if value is None and name not in self.needs:
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+                raise Rejected(Reason.BAD_HEADER, f"the token's {name} is not a time")
+        leeway = self.leeway.total_seconds()
+        if times["exp"] is not None and now >= times["exp"] + leeway:
+            raise Rejected(Reason.STALE, "the token is no longer valid")
+        if times["nbf"] is not None and now < times["nbf"] - leeway:
+            raise Rejected(Reason.STALE, "the token is not yet valid")
+        if (
+            self.max_age
+            and times["iat"] is not None
+            and abs(now - times["iat"]) > self.max_age.total_seconds()
+        ):
+            raise Rejected(Reason.STALE, "the token was issued too long ago, or in the future")
