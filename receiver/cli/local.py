@@ -6,6 +6,7 @@
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,7 +49,8 @@ def sources(settings: Settings) -> dict[str, Source]:
             if not found[name].secrets:
                 found[name] = replace(found[name], secrets=(secret,))
         elif not settings.sources:
-            found[name] = Source(name, load(name, settings.provider_places), (secret,))
+            with suppress(LookupError, ValueError):  # of a configuration that is no longer there
+                found[name] = Source(name, load(name, settings.provider_places), (secret,))
     return found
 
 

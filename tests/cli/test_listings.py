@@ -98,3 +98,13 @@ def test_listing_says_when_there_is_no_database(hookonce, monkeypatch, url, code
 
     assert listed.code == code
     assert "Traceback" not in listed.err
+
+
+def test_sources_lists_what_dev_made_up_and_passes_over_what_is_no_provider(place, hookonce):
+    (place / "hookonce.toml").unlink()
+    (place / ".hookonce").mkdir()
+    (place / ".hookonce/dev.json").write_text('{"port": 1, "secrets": {"stripe": "whsec_x", "gone": "y"}}')
+
+    listed = hookonce("sources", "list", "--json").documents
+
+    assert [(row["name"], row["secrets"]) for row in listed] == [("stripe", 1)]
