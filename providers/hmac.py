@@ -46,7 +46,7 @@ def configure(options: Mapping[str, Any]) -> object:
         CHECK=scheme.check_secret,
         TOLERANCE=scheme.tolerance,
         VOLATILE=left_out,
-        ID_IS_SIGNED=_is_signed(options["id"], scheme.signed),
+        ID_IS_SIGNED=_is_signed(options["id"], str(scheme.signed)),
     )
 
 

@@ -5,7 +5,7 @@ say where the events are; `header`, `field`, `query`, `first`, `digest` … say 
 `docs/adding-a-provider.md` shows it.
 """
 
-from providers.kit.events import many_events, one_event
+from providers.kit.events import many_events, one_event, split_events
 from providers.kit.fields import (
     Pick,
     View,
@@ -16,12 +16,22 @@ from providers.kit.fields import (
     fixed,
     header,
     joined,
+    position,
     query,
     whole,
 )
 from providers.kit.fingerprint import fingerprint
 from providers.kit.hmacs import Hmac
-from providers.kit.reading import form_body, is_form, json_body, json_in_form, parse_form, parse_json, text_of
+from providers.kit.reading import (
+    any_body,
+    form_body,
+    is_form,
+    json_body,
+    json_in_form,
+    parse_form,
+    parse_json,
+    text_of,
+)
 from providers.kit.signing import Said, Sign, made_id, signer
 from providers.kit.standard import StandardWebhooks
 from providers.kit.times import Timestamp, instant
@@ -36,6 +46,7 @@ __all__ = [
     "Timestamp",
     "Token",
     "View",
+    "any_body",
     "body_digest",
     "digest",
     "field",
@@ -54,8 +65,10 @@ __all__ = [
     "one_event",
     "parse_form",
     "parse_json",
+    "position",
     "query",
     "signer",
+    "split_events",
     "text_of",
     "whole",
 ]

@@ -7,7 +7,7 @@ What they make is called like a function, and has `sample` besides.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
@@ -70,12 +70,37 @@ class many_events(one_event):  # noqa: N801
         elements = [element for value, raw in found for element in _elements(value, raw)]
         if not found and None not in self._steps:
             raise Rejected(Reason.BAD_BODY, f"{self.items} is missing")
-        return [_element(self, View(delivery, value, whole), raw) for value, raw in elements]
+        return [
+            _element(self, View(delivery, value, whole, at), raw) for at, (value, raw) in enumerate(elements)
+        ]
 
     def sample(self, event_id: str, kind: str) -> bytes:
         """A JSON batch of one event with this id and type."""
         element = _sample(self, event_id, kind)
         return _json(paths.plant(None, (*self._steps, 0), element))
+
+
+@dataclass(kw_only=True, eq=False)
+class split_events(one_event):  # noqa: N801
+    """Events of a sender whose batches are nested, or share what every event needs (an account, a channel).
+
+    `pieces` cuts the body, as read, into deliveries of one event each, of the same shape as the whole, and
+    raises Rejected for what can't be cut. A piece is the event's data; its `raw` is the piece written as
+    compact JSON, so numbers may be spelled otherwise than they were sent.
+    """
+
+    pieces: Callable[[Any], Iterable[Any]]
+
+    def __call__(self, delivery: Delivery) -> list[Event]:
+        """The events of a verified `delivery`. Raises: Rejected(bad_body) for what can't be read or cut."""
+        whole = self.read(delivery)
+        try:
+            return [
+                _element(self, View(delivery, piece, whole, at), _json(piece).decode())
+                for at, piece in enumerate(self.pieces(whole))
+            ]
+        except RecursionError:
+            raise Rejected(Reason.BAD_BODY, "the body is nested too deeply") from None
 
 
 def _elements(value: object, raw: str) -> list[tuple[Any, str]]:

@@ -15,11 +15,12 @@ from providers.kit.fingerprint import canonical, fingerprint
 
 
 class View(NamedTuple):
-    """What a pick looks at: the delivery, the event's own data, and the whole body (of a batch)."""
+    """What a pick looks at: the delivery, the event's own data, the whole body (of a batch), the place in it."""
 
     delivery: Delivery
     data: Any
     whole: Any
+    at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,11 @@ def query(name: str) -> Pick:
             return None
 
     return Pick(get, f"query parameter {name}", Reason.BAD_HEADER, Reason.BAD_HEADER)
+
+
+def position() -> Pick:
+    """The event's place in its batch, from 0: tells apart events of one batch that are alike."""
+    return Pick(lambda view: view.at, "the place in the batch")
 
 
 def fixed(text: str) -> Pick:

@@ -39,7 +39,8 @@ class Hmac:
     prefix: what stands before each signature, `sha256=`; required if given
     key: the header is a list of `key=value`, and the signatures are those under this key, `v1`
     separator: what stands between several signatures, or between the pairs (then `,` if not given)
-    signed: the template of the signed bytes (`providers.kit.template`)
+    signed: the template of the signed bytes (`providers.kit.template`), or a function that makes them of the
+        delivery and the signed time
     timestamp: the signed time, if there is one
     secret: how the configured text becomes the key
 
@@ -53,7 +54,7 @@ class Hmac:
     prefix: str = ""
     key: str = ""
     separator: str = ""
-    signed: str = "{body}"
+    signed: str | Template = "{body}"
     timestamp: Timestamp | None = None
     secret: Codec = "raw"  # noqa: S105  a codec's name
     _names: tuple[str, ...] = field(init=False, repr=False)
@@ -64,10 +65,11 @@ class Hmac:
         names = (self.header,) if isinstance(self.header, str) else self.header
         self._names = tuple(name.lower() for name in names)
         self._speller = speller(self.encoding, _SIZES[self.hash])
-        self._message = template(self.signed)
+        self._message = template(self.signed) if isinstance(self.signed, str) else self.signed
         if self.key:
             self.separator = self.separator or ","
-        if ("{timestamp}" in self.signed) != (self.timestamp is not None):
+        timed = self.timestamp is not None
+        if isinstance(self.signed, str) and ("{timestamp}" in self.signed) != timed:
             msg = f"a signed time needs a timestamp and a template with {{timestamp}}, got {self.signed!r}"
             raise ValueError(msg)
 

@@ -66,6 +66,16 @@ def json_body(delivery: Delivery) -> Any:  # noqa: ANN401
     return parse_json(text_of(delivery.body))
 
 
+def any_body(delivery: Delivery) -> Any:  # noqa: ANN401
+    """A body of whatever kind was sent: JSON by its first character, a form by its type, text otherwise.
+
+    Raises: Rejected(bad_body).
+    """
+    if delivery.body.lstrip()[:1] in (b"{", b"["):
+        return json_body(delivery)
+    return form_body(delivery) if is_form(delivery.headers) else text_of(delivery.body)
+
+
 def form_body(delivery: Delivery) -> dict[str, str]:
     """The body of `delivery` as an HTML form, last value of each field. Raises: Rejected(bad_body)."""
     return parse_form(text_of(delivery.body))

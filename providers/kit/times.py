@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 from providers import Reason, Rejected
 
-Unit = Literal["s", "ms", "iso"]
-UNITS: Final[tuple[Unit, ...]] = ("s", "ms", "iso")
+Unit = Literal["s", "ms", "iso", "any"]
+UNITS: Final[tuple[Unit, ...]] = ("s", "ms", "iso", "any")
 TOLERANCE: Final = timedelta(minutes=5)
 
 _DIGITS: Final = re.compile(r"[0-9]{1,16}")
@@ -24,13 +24,15 @@ _MICROSECONDS: Final = 10**14
 class Timestamp:
     """The time that a sender signs: in a header of its own, or under `key` in the signature header.
 
-    `tolerance` counts both ways, so a clock that runs ahead and a captured delivery are treated alike.
+    `unit` "any" is for senders that say nothing about it, or two things: seconds and milliseconds are told
+    apart by size. `tolerance` counts both ways, so a clock that runs ahead and a captured delivery are treated
+    alike; None is for senders that send an old signature again, or may.
     """
 
     header: str = ""
     key: str = ""
     unit: Unit = "s"
-    tolerance: timedelta = TOLERANCE
+    tolerance: timedelta | None = TOLERANCE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "header", self.header.lower())
@@ -40,12 +42,14 @@ class Timestamp:
 
         Raises: Rejected(bad_header).
         """
-        if self.unit == "iso":
-            moment = instant(text) if _ISO.fullmatch(text) else None
+        if self.unit in {"iso", "any"} and _ISO.fullmatch(text):
+            moment = instant(text)
             if moment is not None:
                 return moment.timestamp()
-        elif _DIGITS.fullmatch(text):
-            return int(text) / (1000 if self.unit == "ms" else 1)
+        elif self.unit != "iso" and _DIGITS.fullmatch(text):
+            return (
+                _seconds(int(text)) if self.unit == "any" else int(text) / (1000 if self.unit == "ms" else 1)
+            )
         raise Rejected(
             Reason.BAD_HEADER, f"the signed time in {self.header or self.key!r} is not in {self.unit}"
         )
@@ -55,6 +59,8 @@ class Timestamp:
 
         Raises: Rejected(stale).
         """
+        if self.tolerance is None:
+            return
         away = now.timestamp() - seconds
         if abs(away) > self.tolerance.total_seconds():
             side = "old" if away > 0 else "in the future"

@@ -6,7 +6,8 @@
  "expected_response": {"status": 200, "json" or "body": …} for a probe of the URL,
  "expected_reason": "bad_signature" for a delivery that must be refused,
  "signing_secret": what signs, where `secret` is a public key or an account's name, "wrong_secret": another one,
- "keys": {URL: document} that the receiver would fetch, "path_secret": what follows the source in the path}
+ "keys": {URL: document} that the receiver would fetch, "path_secret": what follows the source in the path,
+ "timed": false for one without a signed time where others of this sender have one}
 """
 
 import json
@@ -28,6 +29,7 @@ class Case:
 
     ids, types, accounts: what the events should have, None where nothing is expected
     reply: what the handshake should answer; reason: why the delivery should be refused
+    timed: whether this delivery has a signed time, where the provider has a tolerance
     signing: the secret that signs; wrong: one of the same form that is another's; keys: what can be fetched
     """
 
@@ -41,6 +43,7 @@ class Case:
     accounts: list[str] | None = None
     reply: dict[str, Any] | None = None
     reason: Reason | None = None
+    timed: bool = True
     signing: str = ""
     wrong: str = ""
     keys: Mapping[str, bytes] = field(default_factory=dict)
@@ -143,6 +146,7 @@ def _case(file: Path, name: str, places: Sequence[str]) -> Case:
         accounts=_list(said.get("expected_tenant")),
         reply=said.get("expected_response"),
         reason=Reason(said["expected_reason"]) if "expected_reason" in said else None,
+        timed=said.get("timed", True),
         signing=said.get("signing_secret") or said["secret"],
         wrong=said.get("wrong_secret") or other(said["secret"]),
         keys={url: text.encode() for url, text in said.get("keys", {}).items()},
