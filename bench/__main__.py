@@ -69,6 +69,7 @@ def _run(scenario: Scenario, lab: Lab) -> bool:
         scenario.run(lab)
     except BadAnswers as error:
         print(f"{scenario.name}: FAILED, {error}", flush=True)
+        print("\n".join(stack.tail(lab.stack.directory)), file=sys.stderr)
         return False
     print(f"  {time.monotonic() - began:.0f} s", flush=True)
     return True

@@ -148,7 +148,7 @@ def running() -> Iterator[Stack]:
         try:
             yield Stack(postgres, valkey, ours, obvious, directory)
         except Exception:
-            print("\n".join(_tail(directory / "processes.log")), file=sys.stderr)
+            print("\n".join(tail(directory)), file=sys.stderr)
             raise
 
 
@@ -163,7 +163,9 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _tail(log: Path) -> list[str]:
+def tail(directory: Path) -> list[str]:
+    """Give the last lines that the processes logged."""
+    log = directory / "processes.log"
     return log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL:]
 
 
