@@ -164,12 +164,9 @@ class Lane:
         if not stored:
             return
         due = [row.id for row in stored.values() if row.verdict is Verdict.ACCEPTED]
-        pipe = self._window.pipeline()
-        if self._place is not None:
-            self._window.settle(pipe, self._place, [_remember(entries[c], row) for c, row in stored.items()])
-        self._bell.listen(pipe)
+        remembered = [_remember(entries[copy], row) for copy, row in stored.items()]
         try:
-            rings = self._window.execute(pipe)[-1]
+            rings = self._window.settle(self._place, remembered, self._bell.queue)
             reach("window.settled")
             if due and not rings:
                 self._bell.ring(due)

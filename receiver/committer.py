@@ -14,18 +14,18 @@ from typing import Generic, Protocol, TypeVar
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-Given = TypeVar("Given", contravariant=True)
-Got = TypeVar("Got", covariant=True)
+Given_contra = TypeVar("Given_contra", contravariant=True)
+Got_co = TypeVar("Got_co", covariant=True)
 
 
 class TooLate(Exception):  # noqa: N818  the caller turns it into its own error
     """No answer within the deadline; what was asked may still happen."""
 
 
-class Lane(Protocol[Given, Got]):
+class Lane(Protocol[Given_contra, Got_co]):
     """Commits batches on connections of its own: one answer (or exception) per item, in order."""
 
-    def __call__(self, items: Sequence[Given], /) -> Sequence[Got | Exception]: ...  # noqa: D102
+    def __call__(self, items: Sequence[Given_contra], /) -> Sequence[Got_co | Exception]: ...  # noqa: D102
 
     def close(self) -> None: ...  # noqa: D102
 
@@ -60,7 +60,7 @@ class Committer(Generic[Item, Answer]):
         self._most = lanes
         self._limit = limit
         self._waiting: deque[_Ticket[Item, Answer]] = deque()
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(threading.Lock())
         self._threads: list[threading.Thread] = []
         self._closing = False
         self._idle = 0

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import redis
-from redis.client import Pipeline
 from rq import Queue
 from rq.serializers import JSONSerializer
 
@@ -28,9 +27,10 @@ class Bell:
         self._queue = Queue(QUEUE, connection=client, serializer=JSONSerializer)
         self._client = client
 
-    def listen(self, pipe: Pipeline) -> None:
-        """Queue the question `how many rings wait`; its answer is what `ring_if` wants."""
-        pipe.llen(self._queue.key)
+    @property
+    def queue(self) -> str:
+        """The Redis list whose length says how many rings wait."""
+        return str(self._queue.key)
 
     def ring(self, ids: Sequence[int] = ()) -> None:
         """Put one job in the queue, naming events that are due (or none: look for yourself).
