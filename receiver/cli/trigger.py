@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 import click
 import requests
 
-from providers.kit import registry
+from providers import Delivery
+from providers.kit import Said, registry
 from providers.kit.conformance.cases import other
 from providers.kit.provider import Provider
 from receiver import samples
@@ -174,27 +175,21 @@ def _send(parcel: Parcel, times: int, *, forge: bool, stale: bool) -> Iterator[A
         session.trust_env = False  # a proxy or ~/.netrc is for other addresses
         for _ in range(times):
             now = datetime.now(UTC) - (LONG_AGO if stale else timedelta(0))
+            said = Said(event_id=parcel.event_id, type=parcel.type, url=signed_url, method="POST")
             try:
-                headers = provider.sign(
-                    parcel.body,
-                    secret,
-                    now,
-                    event_id=parcel.event_id,
-                    type=parcel.type,
-                    url=signed_url,
-                    method="POST",
-                )
+                delivery = provider.delivery(parcel.body, secret, now, **said)
             except ValueError as error:
                 raise click.ClickException(f"nothing to sign with: {error}") from None
-            yield _answer(session, parcel, headers)
+            yield _answer(session, parcel, delivery)
 
 
-def _answer(session: requests.Session, parcel: Parcel, headers: dict[str, str]) -> Answer:
+def _answer(session: requests.Session, parcel: Parcel, delivery: Delivery) -> Answer:
+    target = urlsplit(parcel.target)._replace(query=urlsplit(delivery.url).query)  # it may hold the signature
     try:
         response = session.post(
-            parcel.target,
-            data=parcel.body,
-            headers={"user-agent": "hookonce-trigger", **headers},
+            target.geturl(),
+            data=delivery.body,
+            headers={"user-agent": "hookonce-trigger", **delivery.headers},
             timeout=TIMEOUT.total_seconds(),
             allow_redirects=False,
         )
