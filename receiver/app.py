@@ -43,7 +43,7 @@ def create_app(settings: Settings) -> Flask:
     """Make the WSGI application; it opens connections with the first delivery, so after any fork."""
     app = Flask("hookonce", static_folder=None)
     app.url_map.merge_slashes = False  # a path with two slashes is unknown, and not redirected
-    intake = Intake(settings)
+    intake = app.extensions["hookonce"] = Intake(settings)
     receive = _receiver(settings, intake)
     app.add_url_rule("/hooks/<source>", "hooks", receive, methods=_METHODS, provide_automatic_options=False)
     pages: dict[str, Callable[[], Response]] = {

@@ -123,10 +123,11 @@ class Intake:
 
 def kept_headers(headers: Mapping[str, str], source: Source) -> dict[str, str]:
     """Copy headers for keeping, with credentials and anything that holds a secret of the source masked."""
-    return {
-        name: _MASK if _is_credential(name) or any(secret in value for secret in source.secrets) else value
-        for name, value in headers.items()
-    }
+    kept = {name: _MASK if _is_credential(name) else value for name, value in headers.items()}
+    for secret in source.secrets:
+        if secret in "\n".join(kept.values()):
+            kept = {name: _MASK if secret in value else value for name, value in kept.items()}
+    return kept
 
 
 @lru_cache(maxsize=512)
