@@ -32,12 +32,13 @@ from providers.kit.reading import (
     parse_json,
     text_of,
 )
-from providers.kit.signing import Said, Sign, made_id, signer
+from providers.kit.signing import FORM, Said, Sign, made_id, signer
 from providers.kit.standard import StandardWebhooks
 from providers.kit.times import Timestamp, instant
 from providers.kit.token import Token
 
 __all__ = [
+    "FORM",
     "Hmac",
     "Pick",
     "Said",

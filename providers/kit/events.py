@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from providers import Delivery, Event, Reason, Rejected
 from providers.kit import paths
 from providers.kit.fields import Pick, View, text, text_or_none
-from providers.kit.reading import json_body, parse_json, text_of
+from providers.kit.reading import form_body, form_field, json_body, parse_json, text_of
 from providers.kit.times import instant
 
 UNREADABLE: Final = "unreadable"
@@ -43,13 +44,16 @@ class one_event:  # noqa: N801  reads as a declaration
         return [_event(self, View(delivery, data, data), None)]
 
     def sample(self, event_id: str, kind: str) -> bytes:
-        """A JSON body with this id and type where the sender has them, to be signed and sent as a test."""
-        return _json(_sample(self, event_id, kind))
+        """A body with this id and type where the sender has them, to be signed and sent as a test."""
+        data = _sample(self, event_id, kind)
+        return urlencode(data).encode() if self.read is form_body else _json(data)
 
 
 @dataclass(kw_only=True, eq=False)
 class many_events(one_event):  # noqa: N801
     """Events of a sender that sends batches: the list at `items`, `$` for a body that is the list.
+
+    form: the field that holds the JSON, of a sender that sends forms
 
     Each event's `raw` is the element as the sender wrote it. An object where the list should be is a batch of
     one. An empty list has no events. An element that lacks its id or type becomes an event of type
@@ -57,6 +61,7 @@ class many_events(one_event):  # noqa: N801
     """
 
     items: str
+    form: str = ""
     _steps: tuple[paths.Step, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -64,7 +69,7 @@ class many_events(one_event):  # noqa: N801
 
     def __call__(self, delivery: Delivery) -> list[Event]:
         """The events of a verified `delivery`. Raises: Rejected(bad_body) for an unreadable body or list."""
-        document = text_of(delivery.body)
+        document = form_field(delivery, self.form) if self.form else text_of(delivery.body)
         whole = parse_json(document)
         found = paths.slices(document, self._steps)
         elements = [element for value, raw in found for element in _elements(value, raw)]
@@ -75,9 +80,10 @@ class many_events(one_event):  # noqa: N801
         ]
 
     def sample(self, event_id: str, kind: str) -> bytes:
-        """A JSON batch of one event with this id and type."""
+        """A batch of one event with this id and type."""
         element = _sample(self, event_id, kind)
-        return _json(paths.plant(None, (*self._steps, 0), element))
+        batch = _json(paths.plant(None, (*self._steps, 0), element))
+        return urlencode({self.form: batch}).encode() if self.form else batch
 
 
 @dataclass(kw_only=True, eq=False)

@@ -33,6 +33,11 @@ def asked(delivery: Delivery, name: str) -> str | None:
         return None
 
 
+def answer_head(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
+    """A handshake for senders that ask by HEAD whether there is anybody at the URL."""
+    return Reply() if delivery.method == "HEAD" else None
+
+
 def echo(text: str | None) -> Reply | None:
     """`text` as it came, as plain text that no browser takes for a page; None if it can't be a challenge."""
     if text is None or _PLAIN.fullmatch(text) is None:

@@ -19,6 +19,7 @@ NAMES: Final = {
     "body_is_unsigned": "BODY_IS_UNSIGNED",
     "signed_in_parts": "SIGNED_IN_PARTS",
     "volatile": "VOLATILE",
+    "id_period": "ID_PERIOD",
     "statuses": "STATUSES",
     "accepted": "ACCEPTED",
     "retry_horizon": "RETRY_HORIZON",
@@ -40,6 +41,8 @@ class Provider:
     body_is_unsigned: only a token vouches for the delivery, the body could be anyone's
     signed_in_parts: not the body's bytes are signed but values in it; what is not, is not in the events' data
     volatile: JSON paths that differ between redeliveries and are left out of the fingerprint
+    id_period: the sender has no ids and sends equal bodies for different events; the receiver makes the time
+        of receipt, rounded down to this, part of the event id
     statuses: HTTP status for a rejection, where the sender wants another than ours
     accepted: the fixed reply to an accepted delivery, where the sender wants one
     retry_horizon: how long after an event the sender may still send it again
@@ -65,6 +68,7 @@ class Provider:
     body_is_unsigned: bool = False
     signed_in_parts: bool = False
     volatile: tuple[str, ...] = ()
+    id_period: timedelta | None = None
     statuses: Mapping[Reason, int] = field(default_factory=dict)
     accepted: Reply | None = None
     retry_horizon: timedelta | None = None

@@ -101,16 +101,17 @@ def _pairs(text: str) -> list[tuple[str, str]]:
         raise Rejected(Reason.BAD_BODY, "the body is not a form in percent-encoded UTF-8") from None
 
 
+def form_field(delivery: Delivery, name: str) -> str:
+    """What a form holds under `name`. Raises: Rejected(bad_body)."""
+    fields = form_body(delivery)
+    if name not in fields:
+        raise Rejected(Reason.BAD_BODY, f"the form has no field {name!r}")
+    return fields[name]
+
+
 def json_in_form(name: str) -> Callable[[Delivery], Any]:
     """Make a reader of bodies that are a form whose field `name` holds the JSON."""
-
-    def read(delivery: Delivery) -> Any:  # noqa: ANN401
-        fields = form_body(delivery)
-        if name not in fields:
-            raise Rejected(Reason.BAD_BODY, f"the form has no field {name!r}")
-        return parse_json(fields[name])
-
-    return read
+    return lambda delivery: parse_json(form_field(delivery, name))
 
 
 def is_form(headers: Mapping[str, str]) -> bool:

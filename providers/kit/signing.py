@@ -52,16 +52,27 @@ def made_id(body: bytes) -> str:
     return str(UUID(bytes=sha256(body).digest()[:16], version=4))
 
 
-def signer(sign: Sign, *, event_id: str = "", type: str = "", default_type: str = "ping") -> Sign:  # noqa: A002
+FORM: Final = "application/x-www-form-urlencoded"
+"""The content type of HTML forms."""
+
+
+def signer(
+    sign: Sign,
+    *,
+    event_id: str = "",
+    type: str = "",  # noqa: A002
+    default_type: str = "ping",
+    content: str = "application/json",
+) -> Sign:
     """Add to `sign` the headers that carry the event's id and type, for senders that keep them there.
 
     `event_id` and `type` are header names; without the keyword of the same name the id is made from the body
-    and the type is `default_type`. The content type is JSON.
+    and the type is `default_type`. `content` is the content type.
     """
     kind = type
 
     def signed(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
-        headers = {"content-type": "application/json"}
+        headers = {"content-type": content}
         if event_id:
             headers[event_id] = said.get("event_id") or made_id(body)
         if kind:
