@@ -29,6 +29,7 @@ import redis
 
 from receiver import failpoints
 from receiver.settings import Settings, load_settings
+from tests.stories import mistakes
 
 ROOT = Path(__file__).parents[3]
 PR_SET_PDEATHSIG = 1
@@ -111,17 +112,15 @@ def _become(*, role, environ, listener=None, fatal=None, log=None, skew=0, tight
     logging.basicConfig(level=os.environ.get("STORY_LOG_LEVEL", "CRITICAL"))
     if skew:
         _put_clock_wrong(timedelta(seconds=skew))
-    _plant(os.environ.get("HOOKONCE_PLANTED_MISTAKE"))
+    _plant(os.environ.get("HOOKONCE_PLANTED_MISTAKE"), role)
     if log:
         failpoints.arm(fatal or 0, log)
     ROLES[role](listener, tight=tight)
 
 
-def _plant(mistake):
+def _plant(mistake, role):
     if mistake:
-        from tests.stories import mistakes  # noqa: PLC0415  only who is to be wrong needs them
-
-        mistakes.PLANTED[mistake].plant()
+        mistakes.plant(mistake, role)
 
 
 def _put_clock_wrong(by):

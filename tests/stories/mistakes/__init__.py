@@ -1,0 +1,56 @@
+"""Mistakes that a webhook inbox can be made with, planted into the processes of a story to see it fail.
+
+A mistake is a function in `receiving` or `working` that changes a module of the product in the process that
+calls it; its name completes "a receiver (a worker) that …". `PLANTED` says in which story each must be caught,
+and by which checks of `support/history.py`. `nursery.py` plants what a test asks for; the product knows nothing.
+"""
+
+from importlib import import_module
+from typing import NamedTuple
+
+
+class Mistake(NamedTuple):
+    """The story that must fail with it, and the check that must notice."""
+
+    story: str
+    check: str
+
+
+PLANTED = {
+    "receiving.believes_the_nx_alone": Mistake("day_of_deliveries", "lost"),
+    "receiving.answers_before_the_commit": Mistake("day_of_deliveries", "lost"),
+    "receiving.settles_before_the_commit": Mistake("day_of_deliveries", "lost"),
+    "receiving.keeps_the_body_in_a_second_transaction": Mistake("day_of_deliveries", "other_bytes"),
+    "receiving.overwrites_the_body_on_conflict": Mistake("other_body_under_one_id", "other_bytes"),
+    "receiving.forgets_the_other_body": Mistake("other_body_under_one_id", "conflict_lost"),
+    "receiving.believes_the_window_whatever_the_body": Mistake("other_body_under_one_id", "conflict_lost"),
+    "receiving.takes_a_counted_retry_for_another_body": Mistake("day_of_deliveries", "false_conflict"),
+    "receiving.retries_the_set_nx_and_believes_it": Mistake("reply_of_the_window_lost", "lost"),
+    "receiving.leaves_the_timeline_out": Mistake("restored_from_a_backup", "lost"),
+    "receiving.checks_no_signature": Mistake("day_of_deliveries", "refused_though_genuine"),
+    "working.never_sweeps": Mistake("day_of_deliveries", "unfinished"),
+    "working.marks_done_in_a_second_transaction": Mistake("day_of_work", "doubled"),
+    "working.commits_what_a_failed_attempt_wrote": Mistake("day_of_work", "effect_lost"),
+    "working.finishes_without_the_token": Mistake("stale_worker_goes_on", "stale_finish"),
+    "working.fails_without_the_token": Mistake("stale_worker_fails", "failed_twice"),
+    "working.finishes_what_is_not_running": Mistake("reply_to_the_finish_lost", "doubled"),
+    "working.leases_by_its_own_clock": Mistake("clocks_disagree", "lease_taken"),
+    "working.counts_an_attempt_at_its_end": Mistake("poison_kills_its_workers", "overrun"),
+    "working.charges_the_whole_batch": Mistake("day_of_work", "overcharged"),
+    "working.stops_on_its_budget_without_ringing": Mistake("hurried_worker", "unfinished"),
+    "working.buries_at_the_first_failure": Mistake("day_of_work", "dead_early"),
+    "working.runs_the_first_handler_only": Mistake("day_of_work", "unfinished"),
+}
+
+
+def plant(name, role):
+    """Make the mistake in this process, if it is one of its role."""
+    module, _, mistake = name.partition(".")
+    if (module == "receiving") == (role == "receive"):
+        getattr(import_module(f"tests.stories.mistakes.{module}"), mistake)()
+
+
+def changed(text, before, after, *, count=1):
+    """Change what a statement says; a mistake that no longer fits the product must not pass for one."""
+    assert before in text, f"the product no longer says {before!r}"
+    return text.replace(before, after, count)
