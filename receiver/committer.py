@@ -2,11 +2,13 @@
 
 A lane is a background thread (a greenlet under gevent) with its own connection. It takes everything
 that waits, commits it as one batch, and takes what has come meanwhile: batches form while the previous one
-commits, and nobody waits for a batch to fill. Each request waits for its own answer, with its own deadline,
+commits, and nobody waits for a batch to fill. One lane makes the largest batches; another is called only
+when that one is stuck. Each request waits for its own answer, with its own deadline,
 so a hung server holds a lane and never a request.
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -16,6 +18,10 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 Given_contra = TypeVar("Given_contra", contravariant=True)
 Got_co = TypeVar("Got_co", covariant=True)
+
+
+STUCK = timedelta(milliseconds=30)
+"""How long a batch may be under way before the next request calls another lane."""
 
 
 class TooLate(Exception):  # noqa: N818  the caller turns it into its own error
@@ -60,10 +66,11 @@ class Committer(Generic[Item, Answer]):
         self._most = lanes
         self._limit = limit
         self._waiting: deque[_Ticket[Item, Answer]] = deque()
-        self._changed = threading.Condition(threading.Lock())
+        self._called = threading.Condition(threading.Lock())
         self._threads: list[threading.Thread] = []
+        self._busy = 0  # lanes at work, or called and on their way
+        self._taken_at = 0.0
         self._closing = False
-        self._idle = 0
 
     def submit(self, item: Item, deadline: timedelta) -> Answer:
         """Have the item committed with whatever else waits, and return its answer.
@@ -71,14 +78,10 @@ class Committer(Generic[Item, Answer]):
         Raises `TooLate` after `deadline`, or what the batch raised for this item.
         """
         ticket: _Ticket[Item, Answer] = _Ticket(item)
-        with self._changed:
+        with self._called:
             self._waiting.append(ticket)
-            if not self._idle and len(self._threads) < self._most:
-                self._threads.append(
-                    threading.Thread(target=self._run_lane, daemon=True, name="hookonce-lane")
-                )
-                self._threads[-1].start()
-            self._changed.notify()
+            if not self._busy or time.monotonic() - self._taken_at > STUCK.total_seconds():
+                self._call_a_lane()
         if not ticket.done.wait(deadline.total_seconds()):
             self._abandon(ticket)
             raise TooLate
@@ -86,18 +89,11 @@ class Committer(Generic[Item, Answer]):
             raise ticket.error
         return ticket.answer  # type: ignore[return-value]  # set before `done`
 
-    def _abandon(self, ticket: _Ticket[Item, Answer]) -> None:
-        """Let go of a request that gave up, and of its body if no lane has taken it yet."""
-        with self._changed:
-            ticket.abandoned = True
-            while self._waiting and self._waiting[0].abandoned:
-                self._waiting.popleft()
-
     def close(self) -> None:
         """Let the lanes finish what they have taken, close them, and wait for them."""
-        with self._changed:
+        with self._called:
             self._closing = True
-            self._changed.notify_all()
+            self._called.notify_all()
         for thread in self._threads:
             thread.join()
 
@@ -105,6 +101,25 @@ class Committer(Generic[Item, Answer]):
     def waiting(self) -> int:
         """How many items no lane has taken yet."""
         return len(self._waiting)
+
+    def _call_a_lane(self) -> None:
+        """Wake an idle lane, or open another if there may be one."""
+        if self._busy == self._most:
+            return
+        if self._busy < len(self._threads):
+            self._called.notify()
+        else:
+            self._threads.append(threading.Thread(target=self._run_lane, daemon=True, name="hookonce-lane"))
+            self._threads[-1].start()
+        self._busy += 1
+        self._taken_at = time.monotonic()
+
+    def _abandon(self, ticket: _Ticket[Item, Answer]) -> None:
+        """Let go of a request that gave up, and of its body if no lane has taken it yet."""
+        with self._called:
+            ticket.abandoned = True
+            while self._waiting and self._waiting[0].abandoned:
+                self._waiting.popleft()
 
     def _run_lane(self) -> None:
         commit: Lane[Item, Answer] | None = None
@@ -126,7 +141,7 @@ class Committer(Generic[Item, Answer]):
 
     def _take(self) -> list[_Ticket[Item, Answer]]:
         """Wait for work and take up to `limit` tickets whose requests still wait; none when closing."""
-        with self._changed:
+        with self._called:
             while True:
                 batch: list[_Ticket[Item, Answer]] = []
                 while self._waiting and len(batch) < self._limit:
@@ -134,7 +149,7 @@ class Committer(Generic[Item, Answer]):
                     if not ticket.abandoned:
                         batch.append(ticket)
                 if batch or self._closing:
+                    self._taken_at = time.monotonic()
                     return batch
-                self._idle += 1
-                self._changed.wait()
-                self._idle -= 1
+                self._busy -= 1
+                self._called.wait()

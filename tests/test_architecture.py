@@ -26,7 +26,14 @@ FORBIDDEN_IN_PROVIDERS = {
     "random",
     "secrets",
 }
-LAYERS = ("receiver.app", "receiver.intake", "receiver.batch", "receiver.ledger", "receiver.database")
+LAYERS = (
+    "receiver.app",
+    "receiver.hooks",
+    "receiver.intake",
+    "receiver.batch",
+    "receiver.ledger",
+    "receiver.database",
+)
 
 
 def name_of(path):

@@ -1,3 +1,4 @@
+import contextlib
 import threading
 from datetime import timedelta
 
@@ -129,3 +130,17 @@ def test_committer_closes_its_lanes():
     committer.close()
 
     assert lane.is_closed
+
+
+def test_committer_calls_another_lane_when_one_is_stuck(committing):
+    hung = threading.Event()
+    committer = committing(lambda items: [hung.wait(10) if item == "hung" else item for item in items], lanes=2)
+    stuck = in_threads(1, lambda _: committer.submit("hung", LONG))
+
+    answers = []
+    while "fine" not in answers:
+        with contextlib.suppress(TooLate):
+            answers.append(committer.submit("fine", SOON))
+
+    hung.set()
+    stuck[0].join(10)
