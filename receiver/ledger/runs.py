@@ -36,7 +36,12 @@ class LeaseLost(Exception):  # noqa: N818  a verdict about who may write
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRun:
-    """One run under our lease. `attempt` is the number its next start gets; `lease` how long a start is good for."""
+    """One run under our lease.
+
+    `attempt` is the number its next start gets, `lease` how long a start is good for, `is_sole` whether the
+    event has no other run. A start by `end` leaves the event's `due_at` at the claim's: whoever comes for it
+    then finds the run running, and sets it right.
+    """
 
     event: ClaimedEvent
     handler: str
@@ -44,6 +49,7 @@ class ClaimedRun:
     cycle: int
     token: uuid.UUID
     lease: timedelta
+    is_sole: bool
 
 
 class Claim(NamedTuple):
@@ -125,14 +131,21 @@ _WAKE = "UPDATE events SET status = 'received', due_at = now() WHERE id = ANY(%s
 
 _LOCK = "SELECT id FROM events WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
 
-# Ends one run and starts the next, each only if it is still ours; says which of the two happened.
+# Ends one run and starts the next, each only if it is still ours; says which of the two happened. A sole run's
+# event follows it at once; with siblings, _LOCK comes before and _DERIVE after, to see what others committed.
 _END = """
-WITH ended AS (
+WITH locked AS MATERIALIZED (
+    SELECT id FROM events WHERE id = %(event)s FOR UPDATE
+), ended AS (
     UPDATE runs SET status = %(status)s, token = NULL, lease_until = NULL, result = %(result)s::text::json,
                     attempts = attempts - %(refund)s, due_at = clock_timestamp() + %(delay)s::interval,
                     finished_at = CASE WHEN %(status)s <> 'waiting' THEN clock_timestamp() END
-    WHERE event = %(event)s AND handler = %(handler)s AND token = %(token)s AND status = 'running'
-    RETURNING cycle, attempts + %(refund)s AS attempt
+    FROM locked
+    WHERE event = locked.id AND handler = %(handler)s AND token = %(token)s AND status = 'running'
+    RETURNING cycle, attempts + %(refund)s AS attempt, due_at
+), followed AS (
+    UPDATE events SET status = %(status)s, due_at = ended.due_at
+    FROM ended WHERE id = %(event)s AND %(is_sole)s
 ), failed AS (
     INSERT INTO failures (event, handler, cycle, attempt, error)
     SELECT %(event)s, %(handler)s, cycle, attempt, %(error)s FROM ended WHERE %(error)s::text IS NOT NULL
@@ -195,7 +208,13 @@ def claim(
         reach("run.leased")
     leased = [
         ClaimedRun(
-            todo.event, todo.plan.name, todo.attempt, todo.cycle, token, todo.plan.timeout + LEASE_MARGIN
+            todo.event,
+            todo.plan.name,
+            todo.attempt,
+            todo.cycle,
+            token,
+            todo.plan.timeout + LEASE_MARGIN,
+            todo.is_sole,
         )
         for todo in triage.leased
     ]
@@ -209,8 +228,8 @@ def end(
 
     Raises `LeaseLost` if the run is no longer ours; the caller must roll back.
     """
-    touched = sorted({run.event.id, following.event.id if following else run.event.id})
-    connection.execute(_LOCK, [touched], prepare=True)
+    if not run.is_sole:
+        connection.execute(_LOCK, [[run.event.id]], prepare=True)
     row = connection.execute(
         _END,
         {
@@ -225,6 +244,7 @@ def end(
             "next_event": following.event.id if following else None,
             "next_handler": following.handler if following else None,
             "lease": following.lease if following else None,
+            "is_sole": run.is_sole,
         },
         prepare=True,
     ).fetchone()
@@ -234,7 +254,8 @@ def end(
             f"lease on event {run.event.id} (handler {run.handler}) ran out and another worker may have it; "
             "this attempt's writes are rolled back"
         )
-    connection.execute(_DERIVE, {"events": touched}, prepare=True)
+    if not run.is_sole:
+        connection.execute(_DERIVE, {"events": [run.event.id]}, prepare=True)
     return bool(started)
 
 

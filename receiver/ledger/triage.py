@@ -65,12 +65,13 @@ class ExistingRun(NamedTuple):
 
 
 class Todo(NamedTuple):
-    """A run to lease; `attempt` is the number its next start gets."""
+    """A run to lease; `attempt` is the number its next start gets, `is_sole` whether the event has no other."""
 
     event: ClaimedEvent
     plan: Plan
     attempt: int
     cycle: int
+    is_sole: bool
 
 
 class Triage:
@@ -96,8 +97,9 @@ class Triage:
         self._paused = paused
         for event in events:
             if existing[event.id]:
+                is_sole = len(existing[event.id]) == 1
                 for handler, run in existing[event.id].items():
-                    self._sort_existing(event, handler, run)
+                    self._sort_existing(event, handler, run, is_sole=is_sole)
             else:
                 self._sort_new(event)
 
@@ -106,9 +108,9 @@ class Triage:
         if not plans:
             self.ignored.append(event.id)
         for plan in plans:
-            self._lease(event, plan, ExistingRun("waiting", 0, 1, is_due=True))
+            self._lease(event, plan, ExistingRun("waiting", 0, 1, is_due=True), is_sole=len(plans) == 1)
 
-    def _sort_existing(self, event: ClaimedEvent, handler: str, run: ExistingRun) -> None:
+    def _sort_existing(self, event: ClaimedEvent, handler: str, run: ExistingRun, *, is_sole: bool) -> None:
         if run.status not in {"waiting", "running"} or not run.is_due:
             return
         plan = self._planner.named(handler)
@@ -119,10 +121,10 @@ class Triage:
         if run.status == "running" or is_spent:
             self.lost.append((event.id, handler, is_spent))
         if not is_spent:
-            self._lease(event, plan, run)
+            self._lease(event, plan, run, is_sole=is_sole)
 
-    def _lease(self, event: ClaimedEvent, plan: Plan, run: ExistingRun) -> None:
+    def _lease(self, event: ClaimedEvent, plan: Plan, run: ExistingRun, *, is_sole: bool) -> None:
         if plan.name in self._paused:
             self.put_off.append((event.id, plan.name))
         else:
-            self.leased.append(Todo(event, plan, run.attempts + 1, run.cycle))
+            self.leased.append(Todo(event, plan, run.attempts + 1, run.cycle, is_sole))

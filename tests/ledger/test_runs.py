@@ -244,3 +244,17 @@ def test_end_is_undone_with_the_callers_transaction(connection, stored):
         runs.end(connection, run, DONE)
 
     assert state(connection) == [("a", "running", "h", "running", 1)]
+
+
+def test_claim_sets_right_an_event_that_fell_due_before_its_running_run(connection, stored):
+    stored("a", "b")
+    first, second = claim(connection, "h").runs
+    end(connection, first, DONE, second)
+    connection.execute("UPDATE events SET due_at = now() WHERE event_id = 'b'")
+
+    assert claim(connection, "h") == ([], 1)
+    assert connection.execute(
+        "SELECT e.due_at = r.due_at FROM events e JOIN runs r ON r.event = e.id WHERE e.event_id = 'b'"
+    ).fetchone() == (True,)
+    end(connection, second, DONE)
+    assert [row[1] for row in state(connection)] == ["done", "done"]
