@@ -1,0 +1,25 @@
+"""Bitbucket signs the body with HMAC-SHA256, in hex behind `sha256=`, in `X-Hub-Signature`.
+
+There is no `-256` in the header's name, though GitHub's SHA-1 header is called alike. The id is
+`X-Request-UUID` (Data Center: `X-Request-Id`), the type `X-Event-Key`; neither is signed. Two more attempts
+follow a failure and keep the id; `X-Attempt-Number` counts them. A hook without a secret sends no signature.
+
+https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/
+"""
+
+from datetime import timedelta
+
+from providers.kit import Hmac, field, first, header, one_event, signer
+
+scheme = Hmac(header="x-hub-signature", prefix="sha256=")
+verify, CHECK = scheme.verify, scheme.check_secret
+sign = signer(scheme.sign, event_id="x-request-uuid", type="x-event-key", default_type="repo:push")
+events = one_event(
+    id=header("x-request-uuid", "x-request-id"),
+    type=header("x-event-key"),
+    account=first(field("$.repository.uuid"), field("$.repository.workspace.uuid"), field("$.repository.id")),
+    occurred_at=field("$.date"),
+)
+ID_IS_SIGNED = False
+RETRY_HORIZON = timedelta(days=1)
+SETUP = "https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/"

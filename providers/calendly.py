@@ -1,0 +1,27 @@
+"""Calendly signs `<t>.<body>` with HMAC-SHA256, in hex, in a header like `t=1767225600,v1=…`.
+
+Calendly asks to refuse what is older than three minutes. There is no id: it is made of the event, what it is
+about, and when that was. Retries go on for a day.
+
+https://developer.calendly.com/api-docs/ZG9jOjM2MzE2MDM4-webhook-signatures
+"""
+
+from datetime import timedelta
+
+from providers.kit import Hmac, Timestamp, body_digest, field, first, joined, one_event, signer
+
+scheme = Hmac(
+    header="calendly-webhook-signature",
+    key="v1",
+    signed="{timestamp}.{body}",
+    timestamp=Timestamp(key="t", tolerance=timedelta(minutes=3)),
+)
+verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+events = one_event(
+    id=first(joined(field("$.event"), field("$.payload.uri"), field("$.created_at")), body_digest()),
+    type=field("$.event"),
+    account=field("$.created_by"),
+    occurred_at=field("$.created_at"),
+)
+RETRY_HORIZON = timedelta(days=2)
+SETUP = "https://developer.calendly.com/api-docs/c1ddc06ce1f1b-create-webhook-subscription"

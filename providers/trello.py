@@ -1,0 +1,25 @@
+"""Trello signs the body and then the callback URL with HMAC-SHA1, in base64.
+
+The URL is exactly the one given when the webhook was made; the key is the application's OAuth secret. The id
+is that of the action, `$.action.id`. The URL is asked by HEAD when the webhook is made. Three retries follow
+within minutes; a reply of 410 deletes the webhook, so no error of ours has that code.
+
+https://developer.atlassian.com/cloud/trello/guides/rest-api/webhooks/
+"""
+
+from datetime import timedelta
+
+from providers.kit import Hmac, field, first, one_event, signer
+from providers.kit.probing import answer_head
+
+scheme = Hmac(header="x-trello-webhook", hash="sha1", encoding="base64", signed="{body}{url}")
+verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+events = one_event(
+    id=field("$.action.id"),
+    type=field("$.action.type"),
+    account=first(field("$.model.id"), field("$.webhook.id")),
+    occurred_at=field("$.action.date"),
+)
+handshake = answer_head
+RETRY_HORIZON = timedelta(hours=1)
+SETUP = "https://trello.com/power-ups/admin"
