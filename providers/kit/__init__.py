@@ -10,6 +10,7 @@ from providers.kit.fields import (
     Pick,
     View,
     body_digest,
+    data_digest,
     digest,
     field,
     first,
@@ -22,6 +23,7 @@ from providers.kit.fields import (
 )
 from providers.kit.fingerprint import fingerprint
 from providers.kit.hmacs import Hmac
+from providers.kit.pieces import cut
 from providers.kit.reading import (
     any_body,
     form_body,
@@ -49,6 +51,8 @@ __all__ = [
     "View",
     "any_body",
     "body_digest",
+    "cut",
+    "data_digest",
     "digest",
     "field",
     "fingerprint",

@@ -133,11 +133,11 @@ def _event(spec: one_event, view: View, raw: bytes | None) -> Event:
 
 
 def _sample(spec: one_event, event_id: str, kind: str) -> Any:  # noqa: ANN401
-    data: Any = {}
+    data: Any = {} if spec.id.plant else {"hookonce": event_id}
     for pick, value in ((spec.id, event_id), (spec.type, kind)):
         if pick.plant:
             data = pick.plant(data, value)
-    return data or {"hookonce": event_id}
+    return data
 
 
 def _json(data: object) -> bytes:

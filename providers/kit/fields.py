@@ -168,8 +168,10 @@ def text_or_none(pick: Pick | None, view: View) -> str | None:
         return None
 
 
-def _plant_all(picks: Sequence[Pick]) -> Callable[[Any, str], Any]:
+def _plant_all(picks: Sequence[Pick]) -> Callable[[Any, str], Any] | None:
     """Put one value at every place, which is enough to make samples of different ids differ."""
+    if not any(pick.plant for pick in picks):
+        return None
 
     def plant(data: Any, value: str) -> Any:  # noqa: ANN401
         for pick in picks:

@@ -1,0 +1,46 @@
+"""Secrets of several parts: `key:secret`, or a JSON object with the parts as its fields."""
+
+import json
+from collections.abc import Sequence
+
+from providers import Delivery, Reason, Rejected
+from providers.kit.reading import header_of
+
+
+def parts_of(secret: str, *names: str) -> tuple[str, ...]:
+    """The parts of a secret, in the order of `names`; the last one may hold colons.
+
+    Raises: ValueError with what a right secret looks like, never with the secret.
+    """
+    text = secret.strip()
+    try:
+        said = json.loads(text) if text.startswith("{") else text.split(":", len(names) - 1)
+        parts = tuple(said[name] for name in names) if isinstance(said, dict) else tuple(said)
+    except (ValueError, LookupError, RecursionError):
+        parts = ()
+    if len(parts) != len(names) or not all(isinstance(part, str) and part.strip() for part in parts):
+        fields = ", ".join(f'"{name}"' for name in names)
+        msg = f"the secret is not usable; expected '{':'.join(names)}', or a JSON object with {fields}"
+        raise ValueError(msg)
+    return parts
+
+
+def secrets_for(delivery: Delivery, header: str, secrets: Sequence[str], *names: str) -> list[str]:
+    """The last parts of those secrets whose first part is what `header` names: a key's or an account's id.
+
+    Secrets without these parts never open anything; none is left if all are such.
+    Raises: Rejected(missing_header), Rejected(bad_signature) where nothing is configured for that id.
+    """
+    known = []
+    for secret in secrets:
+        try:
+            known.append(parts_of(secret, *names))
+        except ValueError:
+            continue
+    if not known:
+        return []
+    name, account = header_of(delivery.headers, (header,))
+    own = [parts[-1] for parts in known if parts[0] == account]
+    if not own:
+        raise Rejected(Reason.BAD_SIGNATURE, f"no secret of this source is of what header {name} names")
+    return own

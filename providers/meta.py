@@ -1,0 +1,75 @@
+"""Meta (Facebook, Instagram, WhatsApp, Messenger, Threads) signs the body with HMAC-SHA256, hex behind `sha256=`.
+
+The key is the app secret; `X-Hub-Signature` (SHA-1) is sent beside it and never looked at. One delivery holds up
+to 1000 updates: each message, status or change becomes an event, a delivery of one. Ids: a message's own, a
+status's message and word (`wamid.A:read`), else a digest of entry, time and change. The type is the field
+(`messages`), of Messenger's items what they hold (`message`, `postback`). The URL is probed by GET with a verify
+token of your choice: name it among the secrets as `verify:<token>`, so that it can't sign. Retries for 36
+hours, WhatsApp's for a week.
+
+https://developers.facebook.com/docs/graph-api/webhooks/getting-started
+"""
+
+import hmac
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from providers import Delivery, Reply
+from providers.kit import Hmac, Pick, View, cut, digest, field, first, fixed, joined, signer, split_events
+from providers.kit.probing import asked, echo
+
+scheme = Hmac(header="x-hub-signature-256", prefix="sha256=")
+sign, CHECK = signer(scheme.sign), scheme.check_secret
+RETRY_HORIZON = timedelta(days=7)
+SETUP = "https://developers.facebook.com/apps"
+_TOKEN = "verify:"  # noqa: S105  a prefix, not a password
+_ITEMS = ("messaging", "standby")
+_NESTED = ("entry", None, ("changes", *_ITEMS), None, "value", ("messages", "statuses"), None)
+_entry = "$.entry[0]"
+_change = f"{_entry}.changes[0]"
+_status = f"{_change}.value.statuses[0]"
+
+
+def _kind(view: View) -> object:
+    for items in _ITEMS:
+        item = field(f"{_entry}.{items}[0]").get(view)
+        if isinstance(item, dict):
+            return next((name for name in item if name not in {"sender", "recipient", "timestamp"}), None)
+    return None
+
+
+events = split_events(
+    pieces=lambda data: cut(data, _NESTED),
+    id=first(
+        field(f"{_change}.value.messages[0].id"),
+        joined(field(f"{_status}.id"), field(f"{_status}.status")),
+        *(field(f"{_entry}.{items}[0].{name}.mid") for items in _ITEMS for name in ("message", "postback")),
+        digest(field("$.object"), field(_entry)),
+    ),
+    type=first(
+        field(f"{_change}.field"), Pick(_kind, "the item's name"), field("$.object"), fixed("unknown")
+    ),
+    account=field(f"{_entry}.id"),
+    occurred_at=first(
+        field(f"{_change}.value.messages[0].timestamp"),
+        field(f"{_status}.timestamp"),
+        *(field(f"{_entry}.{items}[0].timestamp") for items in _ITEMS),
+        field(f"{_entry}.time"),
+    ),
+)
+
+
+def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
+    """Accept `delivery` if an app secret signed it; verify tokens are none. Raises: Rejected."""
+    scheme.verify(delivery, [secret for secret in secrets if not secret.startswith(_TOKEN)], now)
+
+
+def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
+    """Answer a probe that knows the verify token, refuse one that does not; None for anything else."""
+    challenge, token = asked(delivery, "hub.challenge"), asked(delivery, "hub.verify_token")
+    if challenge is None or asked(delivery, "hub.mode") != "subscribe":
+        return None
+    given = (token or "").encode("utf-8", "surrogatepass")
+    tokens = [secret.removeprefix(_TOKEN).encode("utf-8", "surrogateescape") for secret in secrets]
+    known = [hmac.compare_digest(given, right) for right in tokens if right.strip()]
+    return (echo(challenge) if any(known) else None) or Reply(status=403)

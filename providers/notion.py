@@ -1,0 +1,43 @@
+"""Notion signs the body with HMAC-SHA256, hex behind `sha256=`; the key is the verification token as text.
+
+Notion hands the token out itself: an unsigned POST that holds nothing but `verification_token`. It goes into the
+configuration and back into Notion's page; anyone who can reach the URL can send such a thing, so the receiver
+keeps the first one only and uses none of them. The id is `$.id`; `$.attempt_number` counts up to 8 attempts in
+24 hours.
+
+https://developers.notion.com/reference/webhooks
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+
+from providers import Delivery, Rejected, Reply
+from providers.kit import Hmac, field, first, json_body, one_event, signer
+
+scheme = Hmac(header="x-notion-signature", prefix="sha256=")
+verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+events = one_event(
+    id=field("$.id"),
+    type=field("$.type"),
+    account=first(field("$.workspace_id"), field("$.subscription_id")),
+    occurred_at=field("$.timestamp"),
+)
+VOLATILE = ("$.attempt_number",)
+RETRY_HORIZON = timedelta(days=1)
+SETUP = "https://www.notion.so/profile/integrations"
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{8,200}")
+
+
+def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
+    """Accept the token that Notion hands out, and say it unless it is known; None for anything else."""
+    if b"verification_token" not in delivery.body or "x-notion-signature" in delivery.headers:
+        return None
+    try:
+        data = json_body(delivery)
+    except Rejected:
+        return None
+    token = data.get("verification_token") if isinstance(data, dict) and len(data) == 1 else None
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        return None
+    return Reply(secret=None if token in secrets else token)

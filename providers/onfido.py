@@ -1,0 +1,31 @@
+"""Onfido signs the body with HMAC-SHA256, in hex, in `X-SHA2-Signature`; the key is the webhook's token.
+
+There is no event id: it is a digest of the action, the object's id, its status and when it was completed. The
+type is the action, `check.completed`. Retries after 30 s, 2 min, 15 min, 2 h and 10 h.
+
+https://documentation.onfido.com/api/latest#webhooks
+"""
+
+from datetime import timedelta
+
+from providers.kit import Hmac, body_digest, digest, field, first, fixed, one_event, signer
+
+scheme = Hmac(header="x-sha2-signature")
+verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+_object = "$.payload.object"
+events = one_event(
+    id=first(
+        digest(
+            field(f"{_object}.id"),
+            field("$.payload.action"),
+            field(f"{_object}.status"),
+            field(f"{_object}.started_at_iso8601"),
+            field(f"{_object}.completed_at_iso8601"),
+        ),
+        body_digest(),
+    ),
+    type=first(field("$.payload.action"), fixed("unknown")),
+    occurred_at=first(field(f"{_object}.completed_at_iso8601"), field(f"{_object}.started_at_iso8601")),
+)
+RETRY_HORIZON = timedelta(days=1)
+SETUP = "https://dashboard.onfido.com/api/webhook_management"

@@ -1,0 +1,24 @@
+"""Razorpay signs the body with HMAC-SHA256, in hex; the key is the webhook's secret, not the API's.
+
+The id is `X-Razorpay-Event-Id`, the same on every retry and not signed. The type is `$.event`, the account
+`$.account_id`. Events may come out of order. Retries go on for 24 hours, then the webhook is switched off.
+
+https://razorpay.com/docs/webhooks/validate-test/
+"""
+
+from datetime import timedelta
+
+from providers.kit import Hmac, body_digest, field, first, header, one_event, signer
+
+scheme = Hmac(header="x-razorpay-signature")
+verify, CHECK = scheme.verify, scheme.check_secret
+sign = signer(scheme.sign, event_id="x-razorpay-event-id")
+events = one_event(
+    id=first(header("x-razorpay-event-id"), body_digest()),
+    type=field("$.event"),
+    account=field("$.account_id"),
+    occurred_at=field("$.created_at"),
+)
+ID_IS_SIGNED = False
+RETRY_HORIZON = timedelta(days=1)
+SETUP = "https://dashboard.razorpay.com/app/webhooks"

@@ -1,0 +1,39 @@
+"""Retell signs `<body><ms>` with HMAC-SHA256, in hex: `x-retell-signature: v=<ms>,d=<hex>`.
+
+The key is the API key that has the webhook badge. There is no event id: it is the event and the call,
+`call_ended:call_1`, for what happens to a call once, and the body's fingerprint for what happens more often
+(`transcript_updated`). The account is the agent. Three retries.
+
+https://docs.retellai.com/features/secure-webhook
+"""
+
+from datetime import timedelta
+
+from providers.kit import Hmac, Pick, Timestamp, View, body_digest, field, first, joined, one_event, signer
+
+scheme = Hmac(
+    header="x-retell-signature", key="d", signed="{body}{timestamp}", timestamp=Timestamp(key="v", unit="ms")
+)
+verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+_ONCE = ("started", "ended", "analyzed")
+_about = first(field("$.call.call_id"), field("$.chat.chat_id"))
+
+
+def _once(view: View) -> object:
+    event = field("$.event").get(view)
+    return event if isinstance(event, str) and event.endswith(_ONCE) else None
+
+
+events = one_event(
+    id=first(joined(Pick(_once, "$.event"), _about), body_digest()),
+    type=field("$.event"),
+    account=first(field("$.call.agent_id"), field("$.chat.agent_id")),
+    occurred_at=first(field("$.call.end_timestamp"), field("$.call.start_timestamp")),
+)
+RETRY_HORIZON = timedelta(hours=1)
+SETUP = "https://dashboard.retellai.com"
+
+
+def sample(event_id: str, kind: str) -> bytes:
+    """A call of that id and event of that type."""
+    return b'{"event":"%b","call":{"call_id":"%b"}}' % (kind.encode(), event_id.encode())

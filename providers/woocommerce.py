@@ -1,0 +1,37 @@
+"""WooCommerce signs the body with HMAC-SHA256, in base64; the key is the webhook's secret.
+
+The id is `X-WC-Webhook-Delivery-ID`, outside of what is signed; there are no retries, and after five failures
+the webhook is switched off. The type is the topic, `order.created`, the account the shop's address. Saving a
+webhook sends an unsigned form `webhook_id=7`, which must be answered with 200 or the hook can't be saved.
+
+https://woocommerce.com/document/webhooks/
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+
+from providers import Delivery, Reply
+from providers.kit import Hmac, body_digest, field, first, fixed, header, one_event, signer
+
+scheme = Hmac(header="x-wc-webhook-signature", encoding="base64")
+verify, CHECK = scheme.verify, scheme.check_secret
+sign = signer(
+    scheme.sign, event_id="x-wc-webhook-delivery-id", type="x-wc-webhook-topic", default_type="order.updated"
+)
+events = one_event(
+    id=first(header("x-wc-webhook-delivery-id"), body_digest()),
+    type=first(header("x-wc-webhook-topic"), fixed("unknown")),
+    account=header("x-wc-webhook-source"),
+    occurred_at=first(field("$.date_modified_gmt"), field("$.date_created_gmt")),
+)
+ID_IS_SIGNED = False
+RETRY_HORIZON = timedelta(hours=1)
+SETUP = "https://woocommerce.com/document/webhooks/"
+_PING = re.compile(rb"webhook_id=[0-9]{1,20}")
+
+
+def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
+    """Answer the ping that comes with saving; there is nothing in it to be stored. None for anything else."""
+    signed = "x-wc-webhook-signature" in delivery.headers
+    return Reply() if not signed and _PING.fullmatch(delivery.body.strip()) else None

@@ -1,0 +1,42 @@
+"""Zendesk signs `<time><body>` with HMAC-SHA256, in base64; the time is ISO 8601, in a header of its own.
+
+The id is `X-Zendesk-Webhook-Invocation-Id`, the same on every retry and not signed, else `$.id`. Event
+subscriptions name their type, `zen:event-type:user.created`; what triggers and automations send is any body,
+JSON, XML or a form, and of type `unknown`. Zendesk retries at once after 409 and five times after a timeout.
+
+https://developer.zendesk.com/documentation/webhooks/verifying/
+"""
+
+from datetime import timedelta
+
+from providers.kit import (
+    Hmac,
+    Timestamp,
+    any_body,
+    body_digest,
+    field,
+    first,
+    fixed,
+    header,
+    one_event,
+    signer,
+)
+
+scheme = Hmac(
+    header="x-zendesk-webhook-signature",
+    encoding="base64",
+    signed="{timestamp}{body}",
+    timestamp=Timestamp(header="x-zendesk-webhook-signature-timestamp", unit="iso"),
+)
+verify, CHECK, TOLERANCE = scheme.verify, scheme.check_secret, scheme.tolerance
+sign = signer(scheme.sign, event_id="x-zendesk-webhook-invocation-id")
+events = one_event(
+    id=first(header("x-zendesk-webhook-invocation-id"), field("$.id"), body_digest()),
+    type=first(field("$.type"), fixed("unknown")),
+    account=first(header("x-zendesk-account-id"), field("$.account_id")),
+    occurred_at=first(field("$.time"), header("x-zendesk-webhook-signature-timestamp")),
+    read=any_body,
+)
+ID_IS_SIGNED = False
+RETRY_HORIZON = timedelta(days=1)
+SETUP = "https://developer.zendesk.com/documentation/webhooks/"
