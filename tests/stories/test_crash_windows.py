@@ -111,3 +111,11 @@ def test_replay_leaves_a_running_attempt_alone(lab):
 
     assert fates == ["running"]
     assert lab.violations() == []
+
+
+def test_event_that_a_restored_ledger_lost_is_stored_again(wrong_lab, backup):
+    lab = wrong_lab("", backup.url)
+
+    scenarios.restored_from_a_backup(lab, backup)
+
+    assert lab.violations() == []

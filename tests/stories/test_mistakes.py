@@ -26,6 +26,15 @@ def test_planted_mistake_is_caught_by_its_story(wrong_lab, name):
     assert mistake.check in found
 
 
+def test_window_without_its_timeline_is_caught_by_a_restored_ledger(wrong_lab, backup):
+    mistake = PLANTED["receiving.leaves_the_timeline_out"]
+    lab = wrong_lab("receiving.leaves_the_timeline_out", backup.url)
+
+    getattr(scenarios, mistake.story)(lab, backup)
+
+    assert mistake.check in {violation.check for violation in lab.violations()}
+
+
 def test_every_story_that_catches_a_mistake_passes_without_it(lab):
     stories = sorted({mistake.story for mistake in TOLD.values() if not mistake.story.startswith("day")})
 

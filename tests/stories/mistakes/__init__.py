@@ -28,7 +28,7 @@ PLANTED = {
     "receiving.retries_the_set_nx_and_believes_it": Mistake("reply_of_the_window_lost", "lost"),
     "receiving.leaves_the_timeline_out": Mistake("restored_from_a_backup", "lost"),
     "receiving.checks_no_signature": Mistake("day_of_deliveries", "refused_though_genuine"),
-    "working.never_sweeps": Mistake("day_of_deliveries", "unfinished"),
+    "working.never_sweeps": Mistake("reply_to_the_claim_lost", "unfinished"),
     "working.marks_done_in_a_second_transaction": Mistake("day_of_work", "doubled"),
     "working.commits_what_a_failed_attempt_wrote": Mistake("day_of_work", "effect_lost"),
     "working.finishes_without_the_token": Mistake("stale_worker_goes_on", "stale_finish"),

@@ -1,5 +1,7 @@
 """Mistakes of a receiver; each name completes "a receiver that …"."""
 
+# ruff: noqa: SLF001  a mistake is made inside
+
 import threading
 from hashlib import sha256
 
@@ -47,9 +49,8 @@ def answers_before_the_commit():
 def settles_before_the_commit():
     def store_settled(self, parcels, found):
         entries = {batch._copy(e): batch._entry(e, p.ttl) for p in parcels for e in p.events}
-        pipe = self._window.pipeline()
-        self._window.settle(pipe, self._place, [entries[copy] for copy in entries if copy not in found])
-        self._window.execute(pipe)
+        new = [entries[copy] for copy in entries if copy not in found]
+        self._window.settle(self._place, new, self._bell.queue)
         reach("window.settled")
         return right(self, parcels, found)
 
@@ -58,7 +59,10 @@ def settles_before_the_commit():
 
 
 def keeps_the_body_in_a_second_transaction():
-    start, end = store._INSERT.index("), kept AS ("), store._INSERT.index(")\nSELECT source, event_id, id, status")
+    start, end = (
+        store._INSERT.index("), kept AS ("),
+        store._INSERT.index(")\nSELECT source, event_id, id, status"),
+    )
     store._INSERT = store._INSERT[:start] + store._INSERT[end:]
     right = store._insert
 
@@ -119,7 +123,5 @@ def checks_no_signature():
 
 def ask(self, place, entries):
     """What the window holds for each entry, claimed if it was nothing."""
-    with self.pipeline() as pipe:
-        for entry in entries:
-            pipe.set(window._key(place, entry), "claimed", nx=True, get=True, px=window.CLAIM)
-        return self.execute(pipe)
+    keys = [window._key(place, entry) for entry in entries]
+    return self._ask(lambda: self._claim(keys, [60_000]))

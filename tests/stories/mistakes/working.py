@@ -1,5 +1,7 @@
 """Mistakes of a worker or a sweep; each name completes "a worker that …"."""
 
+# ruff: noqa: SLF001  a mistake is made inside
+
 import time
 from datetime import UTC, datetime
 
@@ -76,7 +78,10 @@ def finishes_what_is_not_running():
 
 
 def leases_by_its_own_clock():
-    right, statements = runs.claim, {name: getattr(runs, name) for name in ("_DUE_ANY", "_DUE_NAMED", "_RUNS", "_LEASE")}
+    right, statements = (
+        runs.claim,
+        {name: getattr(runs, name) for name in ("_DUE_ANY", "_DUE_NAMED", "_RUNS", "_LEASE")},
+    )
 
     def claim(*args, **options):
         now = f"'{datetime.fromtimestamp(time.time(), UTC).isoformat()}'::timestamptz"

@@ -1,10 +1,12 @@
 """Fixtures of the stories that start processes of their own."""
 
+import contextlib
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests.stories.support.backup import Backup
 from tests.stories.support.lab import Lab, opened
 from tests.stories.support.nursery import Nursery
 
@@ -30,13 +32,17 @@ def lab(nurseries, database_url, redis_url):
 @pytest.fixture
 def wrong_lab(nurseries, database_url, redis_url):
     """Make a lab whose processes have a mistake planted in them."""
-    with tempfile.TemporaryDirectory(prefix="story-") as directory:
-        made = []
+    with tempfile.TemporaryDirectory(prefix="story-") as directory, contextlib.ExitStack() as stack:
 
-        def make(mistake):
-            made.append(Lab(nurseries, database_url, redis_url, Path(directory), mistake))
-            return made[-1]
+        def make(mistake, url=database_url):
+            return stack.enter_context(opened(Lab(nurseries, url, redis_url, Path(directory), mistake)))
 
         yield make
-        for each in made:
-            each.close()
+
+
+@pytest.fixture
+def backup(data_directory):
+    """A ledger of the test's own, which can be put back to an earlier state."""
+    made = Backup(data_directory)
+    yield made
+    made.postgres.stop()

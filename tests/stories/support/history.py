@@ -151,7 +151,9 @@ class Violation(NamedTuple):
 Findings = Iterator[str]
 
 
-def check(history: History, ledger: Ledger, plans: Sequence[Plan], *, at_rest: bool = True) -> list[Violation]:
+def check(
+    history: History, ledger: Ledger, plans: Sequence[Plan], *, at_rest: bool = True
+) -> list[Violation]:
     """Give every broken promise; none is a proof for this history.
 
     `at_rest`: senders have retried what got no 2xx, and workers were given the time to end everything.

@@ -20,7 +20,7 @@ from tests.stories.support.plans import CONFIGURATION, PLANS, SECRET
 from tests.stories.support.sending import post
 
 ENOUGH = 30.0
-ROUNDS = 12
+ROUNDS = 8
 TRIES = 4
 MADE = """
 CREATE TABLE IF NOT EXISTS effects (source text, event_id text, handler text, attempt int, digest text)
@@ -105,9 +105,17 @@ class Lab:
             "HOOKONCE_CONFIG": str(self.directory / "hookonce.toml"),
             "HOOKONCE_PLANTED_MISTAKE": mistake,
             "STORY_SECRET": SECRET,
+            "STORY_LOG_LEVEL": os.environ.get("STORY_LOG_LEVEL", "CRITICAL"),
             "STORY_DIRECTORY": str(self.directory),
         }
-        self.sql = psycopg.connect(database_url, autocommit=True)
+        self.sql = None
+        self.connect()
+
+    def connect(self):
+        """Connect to the ledger, or to the one that has taken its place."""
+        if self.sql is not None:
+            self.sql.close()
+        self.sql = psycopg.connect(self.environ["DATABASE_URL"], autocommit=True)
         self.sql.execute(MADE)
 
     def close(self):
@@ -255,13 +263,21 @@ class Lab:
 
     def violations(self, *, at_rest=True, dropped_bodies=False):
         """What the history checker says to all that happened so far."""
-        return check(self.history_now(), reading.ledger(self.sql, dropped_bodies=dropped_bodies), PLANS, at_rest=at_rest)
+        return check(
+            self.history_now(),
+            reading.ledger(self.sql, dropped_bodies=dropped_bodies),
+            PLANS,
+            at_rest=at_rest,
+        )
 
     def forget(self):
-        """Begin a new history: the ledger and everything written down are emptied."""
+        """Begin a new history: the ledger, our logical database and everything written down are emptied."""
         self.stop_receiver()
+        with redis.Redis.from_url(self.environ["REDIS_URL"]) as client:
+            client.flushdb()
         self.history = History()
-        (self.directory / "entries").unlink(missing_ok=True)
+        for written in ("entries", *(path.name for path in self.directory.glob("go-*"))):
+            (self.directory / written).unlink(missing_ok=True)
         for table in ("events", "bodies", "effects"):  # cheaper than TRUNCATE for a handful of rows
             self.sql.execute(f"DELETE FROM {table}")  # noqa: S608  the three names above
 

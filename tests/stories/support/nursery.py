@@ -23,11 +23,12 @@ import subprocess
 import time
 import traceback
 from datetime import datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 
 import redis
 
-from receiver import failpoints
+from receiver import database, failpoints
 from receiver.settings import Settings, load_settings
 from tests.stories import mistakes
 
@@ -132,7 +133,10 @@ def _put_clock_wrong(by):
             return datetime.now(tz) + by
 
     for name, module in list(sys.modules.items()):
-        if name.split(".")[0] in {"jobs", "receiver", "tests"} and getattr(module, "datetime", None) is datetime:
+        if (
+            name.split(".")[0] in {"jobs", "receiver", "tests"}
+            and getattr(module, "datetime", None) is datetime
+        ):
             module.datetime = Wrong
     right = time.time
     time.time = lambda: right() + by.total_seconds()
@@ -186,25 +190,27 @@ ROLES = {"receive": _receive, "work": _work, "work_on": _work_on, "sweep": _swee
 
 def _warm(kind):
     """Import what the children will need, and go once through what is slow the first time."""
-    import providers.github  # noqa: PLC0415  here, after the patching, and by kind
-    import providers.stripe
-
+    for name in NEEDED[kind]:
+        import_module(name)
     if kind == "receivers":
-        import gevent.pywsgi
-
-        import receiver.app
-
-        receiver.app.create_app(Settings("", "redis://", {})).test_client().get("/livez")
+        client = import_module("receiver.app").create_app(Settings("", "redis://", {})).test_client()
+        client.get("/livez")
     else:
-        import jobs.drain
-        import jobs.rq
-        import jobs.sweep
-        import tests.stories.support.handlers
-        from receiver import database  # noqa: F401  # for the dialect
-
-        database.engine("postgresql:///")
+        database.engine("postgresql:///")  # imports the dialect
     gc.collect()
     gc.freeze()
+
+
+NEEDED = {
+    "receivers": ("providers.github", "providers.stripe", "gevent.pywsgi"),
+    "workers": (
+        "providers.github",
+        "providers.stripe",
+        "jobs.rq",
+        "jobs.sweep",
+        "tests.stories.support.handlers",
+    ),
+}
 
 
 if __name__ == "__main__":
