@@ -117,3 +117,45 @@ def test_box_takes_either_of_its_two_signatures():
 
     assert reason_of("box", replace(signed, headers=moved), "other", SECRET) is None
     assert reason_of("box", signed, SECRET, now=NOW + timedelta(minutes=11)) == Reason.STALE
+
+
+def test_ably_key_that_is_named_must_be_one_of_the_source():
+    key = "app.one:key-of-one"
+    delivery = sent("ably", {"items": []}, secret=key)
+
+    assert reason_of("ably", delivery, "app.two:key-of-two", key) is None
+    assert reason_of("ably", delivery, "app.two:key-of-one") == Reason.BAD_SIGNATURE
+
+
+def test_attio_events_of_two_deliveries_differ_though_they_say_the_same():
+    body = {"webhook_id": "w", "events": [{"event_type": "record.updated", "id": {"record_id": "r"}}]}
+    ids = {load("attio").events(sent("attio", body, event_id=key))[0].id for key in ("k1", "k2", "k2")}
+
+    assert len(ids) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "secret", "expected"),
+    [
+        ("ably", "only-the-secret", "key name:key secret"),
+        ("surveymonkey", "only-the-secret", "<client id>&<client secret>"),
+        ("authorize_net", "not hex", "hex digits"),
+        ("onfleet", "abc", "hex digits"),
+        ("airtable", "a", "base64"),
+        ("dub", " ", "not blank"),
+    ],
+)
+def test_secret_of_the_wrong_form_is_refused_with_what_a_right_one_looks_like(name, secret, expected):
+    with pytest.raises(ValueError, match=f"expected .*{expected}"):
+        load(name).check_secret(secret)
+
+
+@pytest.mark.parametrize("query", ["", "other=1", "challenge=", "challenge=%00", "challenge=" + "a" * 5000])
+def test_dropbox_gives_back_nothing_but_a_challenge(query):
+    delivery = Delivery("GET", f"https://h.example/hooks/dropbox?{query}", {}, b"")
+
+    assert load("dropbox").handshake(delivery, []) is None
+
+
+def test_dropbox_notifications_are_told_apart_by_the_minute():
+    assert load("dropbox").id_period == timedelta(minutes=1)

@@ -1,0 +1,90 @@
+"""Ably signs the body with HMAC-SHA256, in base64, with the API key that the rule names.
+
+The secret is that whole key, `<app>.<id>:<secret>`: `X-Ably-Key` says which key signed (the part before the
+colon), and only the part behind it is the key of the signature. Batches come under `items`; a message has an
+id, what else happens on a channel is known by its content. Of a message without an envelope the id is in a
+header, which is not signed.
+
+https://ably.com/docs/platform/integrations/webhooks
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Unpack
+
+from providers import Delivery, Event, Reason, Rejected
+from providers.kit import (
+    Hmac,
+    Said,
+    any_body,
+    body_digest,
+    digest,
+    field,
+    first,
+    fixed,
+    header,
+    many_events,
+    one_event,
+    signer,
+)
+from providers.kit.composite import parts_of
+
+scheme = Hmac(header="x-ably-signature", encoding="base64")
+ID_IS_SIGNED = False
+RETRY_HORIZON = timedelta(days=1)
+SETUP = "https://ably.com/accounts/any/apps/any/integrations"
+
+_account = first(field("$.appId"), header("x-ably-envelope-appid", "x-ably-key"))
+_one = one_event(
+    id=first(
+        field("$.messages[0].id"), field("$.presence[0].id"), header("x-ably-message-id"), body_digest()
+    ),
+    type=first(field("$.source"), header("x-ably-envelope-source"), fixed("channel.message")),
+    account=_account,
+    read=any_body,
+)
+_batch = many_events(
+    items="$.items",
+    id=first(field("$.data.messages[0].id"), digest(field("$"))),
+    type=first(field("$.name"), field("$.source")),
+    account=_account,
+    occurred_at=field("$.timestamp"),
+)
+sample = _batch.sample
+
+
+def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
+    """Accept `delivery` if the key that it names, one of `secrets`, has signed it. Raises: Rejected."""
+    keys = [_key(secret) for secret in secrets if secret.strip()]
+    named = delivery.headers.get("x-ably-key")
+    fitting = [key for name, key in keys if named in (name, None)]
+    if keys and not fitting:
+        raise Rejected(Reason.BAD_SIGNATURE, "header x-ably-key names none of the keys of this source")
+    scheme.verify(delivery, fitting, now)
+
+
+def events(delivery: Delivery) -> list[Event]:
+    """The events of a verified `delivery`. Raises: Rejected(bad_body)."""
+    body = any_body(delivery)
+    return _batch(delivery) if isinstance(body, dict) and "items" in body else _one(delivery)
+
+
+def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
+    """Raises: ValueError for what is not a whole API key."""
+    parts_of(secret, "key name", "key secret")
+
+
+def _key(secret: str) -> tuple[str, str]:
+    try:
+        name, key = parts_of(secret, "key name", "key secret")
+    except ValueError:
+        return "", ""
+    return name, key
+
+
+def _sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+    name, key = parts_of(secret, "key name", "key secret")
+    return {"x-ably-key": name} | scheme.sign(body, key, now, **said)
+
+
+sign = signer(_sign)

@@ -1,0 +1,16 @@
+"""AfterShip signs the body with HMAC-SHA256, in base64.
+
+The id is `$.event_id`, the type `$.event`. There are 14 retries within three days.
+
+https://www.aftership.com/docs/tracking/webhook/webhook-overview
+"""
+
+from datetime import timedelta
+
+from providers.kit import Hmac, field, one_event, signer
+
+scheme = Hmac(header="aftership-hmac-sha256", encoding="base64")
+verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+events = one_event(id=field("$.event_id"), type=field("$.event"), occurred_at=field("$.ts"))
+RETRY_HORIZON = timedelta(days=4)
+SETUP = "https://admin.aftership.com/settings/webhooks"

@@ -1,0 +1,23 @@
+"""Checkout.com signs the body with HMAC-SHA256, in hex, in `Cko-Signature`.
+
+The key is the workflow's signature key; on the older platform it may be the account's secret key. An
+`Authorization` header with a fixed value may be set besides, and is never looked at. The id is `$.id`
+(`evt_…`). There are eight retries within 30 hours.
+
+https://www.checkout.com/docs/developer-resources/webhooks/set-up-your-webhook-receiver
+"""
+
+from datetime import timedelta
+
+from providers.kit import Hmac, field, first, one_event, signer
+
+scheme = Hmac(header="cko-signature")
+verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+events = one_event(
+    id=field("$.id"),
+    type=field("$.type"),
+    account=first(field("$.data.processing_channel_id"), field("$.data.entity_id")),
+    occurred_at=first(field("$.created_on"), field("$.timestamp")),
+)
+RETRY_HORIZON = timedelta(days=3)
+SETUP = "https://dashboard.checkout.com/developers/webhooks"

@@ -1,0 +1,32 @@
+"""Dropbox signs the body with HMAC-SHA256, in hex; the key is the app's secret.
+
+A delivery only says which accounts have changes: each becomes an event, to be answered by asking the API with
+a cursor. The same account's next change looks exactly the same, so the minute of receipt is part of the id. The
+URL is asked by GET for what it was given in `challenge`.
+
+https://www.dropbox.com/developers/reference/webhooks
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from providers import Delivery, Reply
+from providers.kit import Hmac, field, fixed, joined, many_events, signer
+from providers.kit.probing import asked, echo
+
+scheme = Hmac(header="x-dropbox-signature")
+verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+events = many_events(
+    items="$.list_folder.accounts",
+    id=joined(fixed("list_folder"), field("$")),
+    type=fixed("list_folder"),
+    account=field("$"),
+)
+ID_PERIOD = timedelta(minutes=1)
+RETRY_HORIZON = timedelta(hours=1)
+SETUP = "https://www.dropbox.com/developers/apps"
+
+
+def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
+    """Send a challenge back as it came; None for anything else."""
+    return echo(asked(delivery, "challenge"))

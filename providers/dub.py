@@ -1,0 +1,16 @@
+"""Dub signs the body with HMAC-SHA256, in hex.
+
+The id is `$.id`, the type `$.event`.
+
+https://dub.co/docs/concepts/webhooks/introduction
+"""
+
+from datetime import timedelta
+
+from providers.kit import Hmac, field, one_event, signer
+
+scheme = Hmac(header="dub-signature")
+verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+events = one_event(id=field("$.id"), type=field("$.event"), occurred_at=field("$.createdAt"))
+RETRY_HORIZON = timedelta(days=3)
+SETUP = "https://app.dub.co/settings/webhooks"

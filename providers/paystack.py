@@ -1,0 +1,22 @@
+"""Paystack signs the body with HMAC-SHA512, in hex; the key is the API's secret key (`sk_live_…`).
+
+There is no id of the event: it is made of the event and of what it is about, by its id or reference. Retries go
+on for three days.
+
+https://paystack.com/docs/payments/webhooks/
+"""
+
+from datetime import timedelta
+
+from providers.kit import Hmac, body_digest, field, first, joined, one_event, signer
+
+scheme = Hmac(header="x-paystack-signature", hash="sha512")
+verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+_event = field("$.event")
+events = one_event(
+    id=first(joined(_event, field("$.data.id")), joined(_event, field("$.data.reference")), body_digest()),
+    type=_event,
+    occurred_at=first(field("$.data.paid_at"), field("$.data.created_at")),
+)
+RETRY_HORIZON = timedelta(days=4)
+SETUP = "https://dashboard.paystack.com/#/settings/developers"
