@@ -19,7 +19,9 @@ from typing import Final, NamedTuple
 
 from providers import KeyNeeded, Reason, Rejected
 
-_LONGEST: Final = 500
+Documents = Mapping[str, bytes] | None
+"""What the receiver fetched: URL → document; None to begin with."""
+_LONGEST: Final = 1000
 _KEY: Final = re.compile(r":?\s*(-----BEGIN |\{)")
 
 
@@ -36,9 +38,7 @@ def may_fetch(url: str, patterns: Sequence[str]) -> bool:
     return fits and url.isascii() and len(url) <= _LONGEST
 
 
-def fetched(
-    url: object, keys: Mapping[str, bytes] | None, patterns: Sequence[str], post: bytes | None = None
-) -> bytes:
+def fetched(url: object, keys: Documents, patterns: Sequence[str], post: bytes | None = None) -> bytes:
     """The document at `url`, which the sender named.
 
     Raises: KeyNeeded if it is not there yet, Rejected(bad_signature) for a URL that is none of `patterns`.

@@ -23,6 +23,7 @@ from providers import Delivery, Reason, Rejected
 from providers.kit import asymmetric
 from providers.kit.asymmetric import PublicKey
 from providers.kit.encoding import Encoding, speller
+from providers.kit.fields import Pick, View
 from providers.kit.keys import Codec, key_of
 from providers.kit.reading import header_of, parse_json
 from providers.kit.signing import Said, made_id
@@ -116,7 +117,7 @@ def _b64url(raw: bytes) -> str:
 def keys_in(document: bytes, kid: object) -> list[PublicKey]:
     """The public keys of a fetched JWK set (or of one JWK, bare or under `key`): those with this key id.
 
-    A token without a key id may be signed by any of them.
+    A token without a key id may be signed by any of them. Keys that have ended (Plaid's `expired_at`) are not given.
     """
     try:
         data = parse_json(document.decode())
@@ -124,8 +125,21 @@ def keys_in(document: bytes, kid: object) -> list[PublicKey]:
         return []
     listed = data.get("keys", [data.get("key", data)]) if isinstance(data, dict) else None
     found = [key for key in listed if isinstance(key, dict)] if isinstance(listed, list) else []
-    chosen = [key for key in found if kid is None or key.get("kid") == kid]
+    current = [key for key in found if not key.get("expired_at")]
+    chosen = [key for key in current if kid is None or key.get("kid") == kid]
     return [key for key in map(asymmetric.jwk, chosen) if key is not None]  # type: ignore[misc]
+
+
+def claim(name: str, header: str = "authorization") -> Pick:
+    """A claim of the token in `header`; None where there is no token (stored deliveries lack it)."""
+
+    def get(view: View) -> object:
+        try:
+            return Jwt(header=header).token(view.delivery).claims.get(name)
+        except Rejected:
+            return None
+
+    return Pick(get, f"the token's {name}")
 
 
 @dataclass(kw_only=True, eq=False)
@@ -211,7 +225,8 @@ class Jwt:
         """What the sender would say of `body` at `now`."""
         seconds, spread = int(now.timestamp()), int((self.lifetime - self.leeway).total_seconds())
         times = {"iat": seconds, "nbf": seconds - spread, "exp": seconds + spread}
-        claims: dict[str, Any] = {name: times[name] for name in self.needs}
+        said_times = times if "exp" in self.needs else self.needs
+        claims: dict[str, Any] = {name: times[name] for name in said_times}
         claims["jti"] = said.get("event_id") or made_id(body)
         if self.issuers:
             claims["iss"] = self.issuers[0]

@@ -1,6 +1,6 @@
 """A provider as the receiver uses it: every optional thing has its default here, in one place."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from inspect import cleandoc, signature
@@ -15,6 +15,7 @@ NAMES: Final = {
     "handshake": "handshake",
     "sample": "sample",
     "deliver": "deliver",
+    "opened": "opened",
     "id_is_signed": "ID_IS_SIGNED",
     "body_is_unsigned": "BODY_IS_UNSIGNED",
     "signed_in_parts": "SIGNED_IN_PARTS",
@@ -55,6 +56,7 @@ class Provider:
     check_secret: raises ValueError with what a right secret looks like
     sample: makes a body with a given event id and type, for test deliveries
     deliver: like `sign`, but makes the whole delivery, where the signature is in the body or the URL
+    opened: decrypts the body of a verified delivery; events are read of what it gives, and that is kept
     """
 
     name: str
@@ -64,6 +66,7 @@ class Provider:
     handshake: Callable[..., Reply | None] | None = None
     sample: Callable[[str, str], bytes] | None = None
     deliver: Callable[..., Delivery] | None = None
+    opened: Callable[[Delivery, Sequence[str]], Delivery] | None = None
     id_is_signed: bool = True
     body_is_unsigned: bool = False
     signed_in_parts: bool = False

@@ -42,7 +42,7 @@ def _is_refused(case: Case, body: bytes) -> bool:
     if not case.provider.signed_in_parts:
         return False
     try:
-        return case.provider.events(changed) == case.provider.events(case.delivery)
+        return case.events(changed) == case.events(case.delivery)
     except Rejected:
         return True
 
@@ -69,6 +69,8 @@ def check_wrong_secret(case: Case) -> None:
     wrong = case.wrong
     verdict = case.verdict(case.delivery, [wrong])
     expect(verdict == Reason.BAD_SIGNATURE, f"with another secret the verdict was {verdict}")
+    if not case.signing:
+        return
     forged = case.signed(secret=wrong, at=case.now - _YEARS)
     verdict = case.verdict(forged)
     expect(
@@ -95,20 +97,20 @@ def check_missing_headers(case: Case) -> None:
     if not case.is_genuine:
         return
     signed = case.signed()
-    if set(signed.headers) - {"content-type"}:
+    if case.signing and set(signed.headers) - {"content-type"}:
         verdict = case.verdict(replace(signed, headers={}))
         expect(verdict == Reason.MISSING_HEADER, f"without any header the verdict was {verdict}")
     for name in case.delivery.headers:
         rest = {key: value for key, value in case.delivery.headers.items() if key != name}
         delivery = replace(case.delivery, headers=rest)
         case.verdict(delivery)
-        refusal(lambda delivery=delivery: case.provider.events(delivery))  # type: ignore[misc]
+        refusal(lambda delivery=delivery: case.events(delivery))  # type: ignore[misc]
 
 
 def check_time(case: Case) -> None:
     """A signed time may be off by the tolerance, in both directions alike, and no more."""
     tolerance = case.provider.tolerance
-    if tolerance is None or not case.is_genuine:
+    if tolerance is None or not case.is_genuine or not case.signing:
         return
     signed = case.signed()
     for away in (tolerance + _MARGIN, -tolerance - _MARGIN, _YEARS, -_YEARS):

@@ -5,7 +5,8 @@
  "method": "POST", "url": …, "expected_tenant": …, "options": the source's,
  "expected_response": {"status": 200, "json" or "body": …} for a probe of the URL,
  "expected_reason": "bad_signature" for a delivery that must be refused,
- "signing_secret": what signs, where `secret` is a public key or an account's name, "wrong_secret": another one,
+ "signing_secret": what signs, where `secret` is a public key or an account's name (empty: it is not known),
+ "wrong_secret": another one that signs,
  "keys": {URL: document} that the receiver would fetch, "path_secret": what follows the source in the path,
  "timed": false for one without a signed time where others of this sender have one}
 """
@@ -18,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from providers import Delivery, KeyNeeded, Reason, Rejected, Reply
+from providers import Delivery, Event, KeyNeeded, Reason, Rejected, Reply
 from providers.kit.provider import Provider
 from providers.kit.registry import load
 
@@ -56,6 +57,11 @@ class Case:
         """Whether the delivery should be accepted as one or more events."""
         return self.reason is None and self.reply is None
 
+    def events(self, delivery: Delivery) -> list[Event]:
+        """The events of a verified delivery, opened if its sender encrypts. Raises: what a provider may."""
+        opened = self.provider.opened
+        return self.provider.events(opened(delivery, [self.secret]) if opened else delivery)
+
     def signed(
         self, body: bytes | None = None, secret: str | None = None, at: datetime | None = None
     ) -> Delivery:
@@ -65,6 +71,8 @@ class Case:
         kept = {key: value for key, value in self.delivery.headers.items() if key == "content-type"}
         if secret is None or secret == self.secret:
             secret = self.signing
+        if not secret:
+            return self.delivery
         made = self.provider.delivery(body, secret, at or self.now, url=url, method=method, headers=kept)
         return replace(made, headers={**made.headers, **kept})
 
@@ -147,7 +155,7 @@ def _case(file: Path, name: str, places: Sequence[str]) -> Case:
         reply=said.get("expected_response"),
         reason=Reason(said["expected_reason"]) if "expected_reason" in said else None,
         timed=said.get("timed", True),
-        signing=said.get("signing_secret") or said["secret"],
+        signing=said.get("signing_secret", said["secret"]),
         wrong=said.get("wrong_secret") or other(said["secret"]),
         keys={url: text.encode() for url, text in said.get("keys", {}).items()},
     )

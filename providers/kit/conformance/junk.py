@@ -50,6 +50,6 @@ def put_junk(case: Case, headers: Mapping[str, str], body: bytes) -> None:
 
 
 def _expect_events(case: Case, delivery: Delivery) -> None:
-    for event in case.provider.events(delivery):
+    for event in case.events(delivery):
         texts = isinstance(event.id, str) and isinstance(event.type, str) and event.id and event.type
         expect(texts, f"an event has the id {event.id!r:.80} and the type {event.type!r:.80}")

@@ -23,6 +23,7 @@ def check_handshake(case: Case) -> None:
     expect(reply.status == case.reply["status"], f"a probe was answered with {reply.status}")
     expected = case.reply.get("json", case.reply.get("body", ""))
     expect(body == expected, "a probe was answered with another body")
+    expect(reply.fetch == case.reply.get("fetch"), "the reply to a probe fetches another URL")
     sent = {name.lower(): value for name, value in reply.headers.items()}
     wanted = {name.lower(): value for name, value in case.reply.get("headers", {}).items()}
     expect(wanted.items() <= sent.items(), "a probe was answered with other headers")

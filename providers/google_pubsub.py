@@ -1,0 +1,53 @@
+"""Google Pub/Sub sends a token (OIDC, RS256) in `Authorization`, which says who sends, and nothing about the body.
+
+The secret is the e-mail address of the service account that the push subscription acts for; the keys are Google's, and
+fetched. The audience is this source's URL, or the option `audience`. A subscription without authentication sends no
+token and is refused. Tokens live for an hour. The id is `$.message.messageId`, the type an attribute `eventType` if
+there is one; the content is base64 in `$.message.data`, which may be absent. Unwrapped messages have the id in a
+header. Gmail, Google Play and Workspace send this way. Retries go on for a week.
+
+https://cloud.google.com/pubsub/docs/authenticate-push-subscriptions
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any, Final
+
+from providers.kit import any_body, field, first, fixed, header, one_event
+from providers.kit.oidc import Oidc
+from providers.kit.options import Options
+
+FETCHES: Final = (r"https://www\.googleapis\.com/oauth2/v3/certs",)
+events = one_event(
+    id=first(field("$.message.messageId"), field("$.message.message_id"), header("x-goog-pubsub-message-id")),
+    type=first(field("$.message.attributes.eventType"), fixed("message")),
+    account=first(field("$.subscription"), header("x-goog-pubsub-subscription-name")),
+    occurred_at=first(field("$.message.publishTime"), header("x-goog-pubsub-publish-time")),
+    read=any_body,
+)
+
+
+def configure(options: Mapping[str, Any]) -> object:
+    """Make the provider with a source's options. Raises: ValueError listing every mistake."""
+    given = Options(options, "google_pubsub")
+    audience = given.text("audience", "")
+    given.done()
+    scheme = Oidc(
+        url="https://www.googleapis.com/oauth2/v3/certs",
+        patterns=FETCHES,
+        issuers=("https://accounts.google.com", "accounts.google.com"),
+        audience=audience,
+    )
+    return SimpleNamespace(
+        verify=scheme.verify,
+        sign=scheme.sign,
+        events=events,
+        CHECK=scheme.check_secret,
+        ID_IS_SIGNED=False,
+        BODY_IS_UNSIGNED=True,
+        TOLERANCE=scheme.tolerance,
+        RETRY_HORIZON=timedelta(days=7),
+        FETCHES=FETCHES,
+        SETUP="https://console.cloud.google.com/cloudpubsub/subscription/list",
+    )

@@ -1,0 +1,51 @@
+"""LiveKit sends an access token (JWT, HS256) in `Authorization`, with the body's SHA-256 in `sha256`, in base64.
+
+The secret is the API key and its secret, `key:secret`: the token's `iss` must be the key. There is no `Bearer`. The
+content type is `application/webhook+json`. The id is `$.id`, the same on every attempt; the account is the API key.
+A token without `exp` is refused, and clocks may differ by a minute, as in LiveKit's own SDK.
+
+https://docs.livekit.io/home/server/webhooks/
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Unpack
+
+from providers import Delivery, Reason, Rejected
+from providers.kit import Said, field, one_event, signer
+from providers.kit.composite import parts_of
+from providers.kit.jwt import Jwt, claim, make
+
+_scheme = Jwt(body_hash=("sha256", "base64"), needs=("exp",), leeway=timedelta(minutes=1))
+_PARTS = ("api_key", "api_secret")
+events = one_event(
+    id=field("$.id"), type=field("$.event"), account=claim("iss"), occurred_at=field("$.createdAt")
+)
+TOLERANCE = _scheme.tolerance
+SETUP = "https://cloud.livekit.io"
+
+
+def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
+    """Accept `delivery` if its token is by one of the API keys. Raises: Rejected."""
+    known: list[tuple[str, ...]] = []
+    for secret in secrets:
+        with suppress(ValueError):
+            known.append(parts_of(secret, *_PARTS))
+    if not known:
+        raise Rejected(Reason.NO_SECRET, "no usable secret; expected 'api_key:api_secret'")
+    issuer = _scheme.token(delivery).claims.get("iss")
+    _scheme.check(delivery, [secret.encode() for key, secret in known if key == issuer], now)
+
+
+def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
+    """Raises: ValueError unless it is an API key and its secret."""
+    parts_of(secret, *_PARTS)
+
+
+def _sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+    key, text = parts_of(secret, *_PARTS)
+    return {"authorization": make({"iss": key, **_scheme.claims(body, now, **said)}, text.encode(), "HS256")}
+
+
+sign = signer(_sign)

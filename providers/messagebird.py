@@ -1,0 +1,42 @@
+"""MessageBird sends a token (JWT, HS256) that names the SHA-256 of our URL and of the body, in hex.
+
+It is in `MessageBird-Signature-JWT`, the hashes in `url_hash` and `payload_hash`; the key is the signing key of the
+account, not an API key. The URL is the one that was given to MessageBird, so `public_url` must be right. Without a
+body there is no `payload_hash`. The id is the message's with its status; the token's `jti` is another for each
+request. The older `MessageBird-Signature` and the newer Bird platform sign otherwise and are not taken.
+
+https://developers.messagebird.com/api/#verifying-http-requests
+"""
+
+from datetime import timedelta
+
+from providers.kit import body_digest, field, first, fixed, joined, one_event, signer
+from providers.kit.jwt import Jwt
+from providers.kit.reading import any_body
+
+scheme = Jwt(
+    header="messagebird-signature-jwt",
+    algorithms=("HS256", "HS384", "HS512"),
+    issuers=("MessageBird",),
+    body_hash=("payload_hash", "hex"),
+    hash_is_optional=True,
+    url=("url_hash", "sha256"),
+    needs=("nbf", "exp"),
+    leeway=timedelta(seconds=1),
+)
+verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+events = one_event(
+    id=first(
+        joined(field("$.id"), field("$.status")),
+        joined(field("$.message.id"), field("$.message.status")),
+        joined(field("$.message.id"), field("$.type")),
+        field("$.id"),
+        body_digest(),
+    ),
+    type=first(field("$.type"), field("$.status"), fixed("message")),
+    occurred_at=first(
+        field("$.message.updatedDatetime"), field("$.statusDatetime"), field("$.createdDatetime")
+    ),
+    read=any_body,
+)
+SETUP = "https://dashboard.messagebird.com/developers/settings"

@@ -1,0 +1,77 @@
+"""PayPal signs `<transmission id>|<time>|<webhook id>|<CRC32 of the body>` (RSA, SHA-256) with a fetched key.
+
+The secret is the webhook's id, from the dashboard; it is not sent, only signed. The certificate at `PAYPAL-CERT-URL` is
+fetched from PayPal's API hosts only, and must be PayPal's. The checksum (unsigned, decimal) is no hash: whoever has
+seen one delivery can make other bodies that fit, so the body counts as unsigned. Ask PayPal's API about the id before
+money moves. The id is `$.id`, the same on every attempt; PayPal tries 25 times in three days. The simulator signs for
+the webhook id `WEBHOOK_ID`. `id:PEM` as the secret pins a key.
+
+https://developer.paypal.com/api/rest/webhooks/rest/
+"""
+
+import zlib
+from base64 import b64encode
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final, Unpack
+
+from providers import Delivery, Reason, Rejected
+from providers.kit import Said, Timestamp, field, first, made_id, one_event
+from providers.kit.asymmetric import public_keys, signature_in, signature_of, verifies
+from providers.kit.certificates import key_of_certificate
+from providers.kit.fetched import Documents, fetched, owner_of, owners_of
+from providers.kit.reading import header_of, octets
+
+_RSA: Final = "rsa-sha256"
+_SECRET: Final = ("webhook_id", "cert_pem")
+_TIME: Final = Timestamp(header="paypal-transmission-time", unit="iso", tolerance=timedelta(days=4))
+_ALGORITHM: Final = "SHA256withRSA"
+_HEADERS: Final = ("paypal-transmission-id", "paypal-transmission-time", "paypal-auth-algo")
+events = one_event(
+    id=field("$.id"),
+    type=field("$.event_type"),
+    account=first(field("$.resource.payee.merchant_id"), field("$.resource.payee.email_address")),
+    occurred_at=field("$.create_time"),
+)
+ID_IS_SIGNED = False
+BODY_IS_UNSIGNED = True
+TOLERANCE = _TIME.tolerance
+RETRY_HORIZON = timedelta(days=3)
+FETCHES = (r"https://api(?:-m)?(?:\.sandbox)?\.paypal\.com/v1/notifications/certs/CERT-[A-Za-z0-9-]{1,100}",)
+SETUP = "https://developer.paypal.com/dashboard/applications"
+
+
+def verify(delivery: Delivery, secrets: Sequence[str], now: datetime, keys: Documents = None) -> None:
+    """Accept `delivery` if PayPal sent it to one of the webhooks. Raises: Rejected, KeyNeeded."""
+    owners = owners_of(secrets, *_SECRET)
+    number, written, algorithm = (header_of(delivery.headers, (name,))[1] for name in _HEADERS)
+    signature = signature_in(*header_of(delivery.headers, ("paypal-transmission-sig",)), "base64")
+    seconds, url = _TIME.parse(written), delivery.headers.get("paypal-cert-url")
+    for owner in owners if algorithm == _ALGORITHM else ():
+        if owner.key:
+            key = public_keys([owner.key], _RSA)[0]
+        else:
+            key = key_of_certificate(fetched(url, keys, FETCHES), _RSA, now, ".paypal.com")
+        if verifies(key, _RSA, signature, _message(number, written, owner.name, delivery.body)):
+            return _TIME.check(seconds, now)
+    raise Rejected(Reason.BAD_SIGNATURE, "PayPal signed this for none of the webhooks of this source")
+
+
+def _message(number: str, written: str, webhook: str, body: bytes) -> bytes:
+    return octets("paypal-transmission-id", f"{number}|{written}|{webhook}|{zlib.crc32(body)}")
+
+
+def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
+    """Raises: ValueError unless it is a webhook's id, alone or with a key."""
+    if not owner_of(secret, *_SECRET).name.replace("_", "").isalnum():
+        raise ValueError("the secret is not usable; expected the webhook's id, such as '1JE4291016473214C'")
+
+
+def sign(body: bytes, secret: str, now: datetime, **_: Unpack[Said]) -> dict[str, str]:
+    """What PayPal would send. Raises: ValueError unless `secret` is `webhook_id:PEM` with a private key."""
+    owner, written, number = owner_of(secret, *_SECRET), _TIME.write(now), made_id(body)
+    signature = signature_of(owner.key, _RSA, _message(number, written, owner.name, body))
+    return dict(zip(_HEADERS, (number, written, _ALGORITHM), strict=True)) | {
+        "paypal-transmission-sig": b64encode(signature).decode(),
+        "paypal-cert-url": "https://api.paypal.com/v1/notifications/certs/CERT-test",
+    }

@@ -1,0 +1,38 @@
+"""QStash sends a token (JWT, HS256) in `Upstash-Signature`, over the body's SHA-256 (`body`) and our URL (`sub`).
+
+There are always two keys, the current and the next one: configure both as secrets, and rolling needs nothing
+more. The hash is base64url, padded or not. The id is `Upstash-Message-Id`, the same on every attempt and not covered
+by the token. Bodies are whatever was published, so the event has no type of its own.
+
+https://upstash.com/docs/qstash/howto/signature
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from providers import Delivery, Rejected
+from providers.kit import any_body, fixed, header, one_event, signer
+from providers.kit.jwt import Jwt
+
+scheme = Jwt(
+    header="upstash-signature",
+    issuers=("Upstash",),
+    body_hash=("body", "base64url"),
+    url=("sub", "plain"),
+    needs=("exp", "nbf"),
+    leeway=timedelta(seconds=5),
+)
+verify, CHECK, TOLERANCE = scheme.verify, scheme.check_secret, scheme.tolerance
+sign = signer(scheme.sign, event_id="upstash-message-id")
+
+
+def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever was published
+    try:
+        return any_body(delivery)
+    except Rejected:
+        return None
+
+
+events = one_event(id=header("upstash-message-id"), type=fixed("message"), read=_read)
+ID_IS_SIGNED = False
+SETUP = "https://console.upstash.com/qstash"

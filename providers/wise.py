@@ -1,0 +1,26 @@
+"""Wise signs the body with its RSA key (PKCS#1 v1.5, SHA-256), in base64, in `X-Signature-SHA256`.
+
+The secret is Wise's public key; sandbox and production have different ones. The older `X-Signature` (SHA-1) is never
+looked at. The id is `X-Delivery-Id`, the same on every attempt and not covered by the signature. A new
+subscription is tried with `X-Test-Notification: true`; that is an event too. Wise retries for two weeks.
+
+https://docs.wise.com/guides/developer/webhooks/event-handling
+"""
+
+from datetime import timedelta
+
+from providers.kit import field, first, header, one_event, signer
+from providers.kit.signed import Signed
+
+scheme = Signed(header="x-signature-sha256", algorithm="rsa-sha256")
+verify, CHECK = scheme.verify, scheme.check_secret
+sign = signer(scheme.sign, event_id="x-delivery-id")
+events = one_event(
+    id=header("x-delivery-id"),
+    type=field("$.event_type"),
+    account=first(field("$.data.resource.profile_id"), field("$.subscription_id")),
+    occurred_at=field("$.sent_at"),
+)
+ID_IS_SIGNED = False
+RETRY_HORIZON = timedelta(days=14)
+SETUP = "https://docs.wise.com/guides/developer/webhooks"
