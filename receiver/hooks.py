@@ -16,7 +16,8 @@ from receiver.database import LedgerUnavailable
 from receiver.failpoints import reach
 from receiver.intake import Intake, Outcome
 from receiver.ledger.store import Verdict
-from receiver.settings import Settings, Source
+from receiver.settings import Settings
+from receiver.sources import Source
 
 log = logging.getLogger(__name__)
 

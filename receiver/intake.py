@@ -21,7 +21,8 @@ from receiver.database import LedgerUnavailable
 from receiver.failpoints import reach
 from receiver.handoff import Bell
 from receiver.ledger.store import NewEvent, Stored, Verdict
-from receiver.settings import Settings, Source
+from receiver.settings import Settings
+from receiver.sources import Source
 from receiver.tally import Tally
 from receiver.window import Window, connect
 

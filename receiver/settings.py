@@ -6,27 +6,24 @@ source `stripe` without any file. Secrets are references (`env:NAME`, `env:NAME?
 `file:/path`), so that the file can be committed.
 """
 
-import difflib
 import os
-import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from providers.kit.provider import Provider
-from providers.kit.registry import load
 from receiver import embedded
+from receiver.sources import SECRET_PREFIX, Source, SourceReader, SourceTable, did_you_mean
 from receiver.spans import span
 
-SOURCE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _LONGEST_RETRIES = timedelta(days=3)
-"""Senders retry for up to three days; an event forgotten before that would be handled again."""
-_SECRET_PREFIX = "HOOKONCE_SECRET__"  # noqa: S105  a variable's name
+"""Most senders retry for up to three days; an event forgotten before that would be handled again."""
+RETRY_MARGIN = timedelta(days=1)
+"""How much longer than a source's sender retries its events are remembered."""
 
 
 class ConfigError(Exception):
@@ -35,22 +32,6 @@ class ConfigError(Exception):
     def __init__(self, mistakes: list[str]) -> None:
         super().__init__("\n".join(mistakes))
         self.mistakes = mistakes
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One configured place that sends to us; its URL path is `/hooks/<name>`.
-
-    `secrets` may be empty when every reference was optional: deliveries are then answered 503 `no_secret`.
-    """
-
-    name: str
-    provider: Provider
-    secrets: tuple[str, ...]
-    repeats: Literal["run", "hold"] = "run"
-    conflicts: Literal["accept", "reject"] = "accept"
-    window: timedelta = timedelta(hours=1)
-    public_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +48,6 @@ class Settings:
     keep_events: timedelta = timedelta(days=90)
     keep_bodies: timedelta = timedelta(days=30)
     keep_rejected: timedelta = timedelta(days=7)
-
-
-class _SourceTable(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
-    provider: str | None = None
-    secrets: list[str] = Field(default_factory=list)
-    repeats: Literal["run", "hold"] = "run"
-    conflicts: Literal["accept", "reject"] = "accept"
-    window: float = Field(default=3600, gt=0, le=30 * 86400, description="seconds")
-    public_url: str | None = None
 
 
 def _outlasts_retries(kept: timedelta) -> timedelta:
@@ -107,7 +77,7 @@ class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     receiver: _ReceiverTable = Field(default_factory=_ReceiverTable)
-    sources: dict[str, _SourceTable] = Field(default_factory=dict)
+    sources: dict[str, SourceTable] = Field(default_factory=dict)
 
 
 def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: bool = True) -> Settings:
@@ -123,10 +93,11 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     places = tuple(table.providers)
     sources: dict[str, Source] = {}
     for name, source_table in _with_zero_file_sources(file.sources, environ).items():
-        reader = _SourceReader(name, source_table, environ, mistakes, need_secrets=need_secrets)
+        reader = SourceReader(name, source_table, environ, mistakes, need_secrets=need_secrets)
         source = reader.read(places, source_table.public_url or table.public_url)
         if source is not None:
             sources[name] = source
+    mistakes.extend(_forgotten_too_early(sources.values(), table.keep_events))
     data = data_directory(environ)
     database_url, redis_url = _server_urls(table, environ, data)
     if mistakes:
@@ -186,24 +157,30 @@ def _explain(error: ValidationError) -> Iterator[str]:
         where = ".".join(parents) or "top level"
         if finding["type"] == "extra_forbidden":
             model = _ReceiverTable if parents[:1] == ["receiver"] else _File
-            yield f"[{where}] has no setting '{key}'{_did_you_mean(key, list(model.model_fields))}"
+            yield f"[{where}] has no setting '{key}'{did_you_mean(key, list(model.model_fields))}"
         else:
             yield f"[{where}] {key}: {finding['msg'].lower()}"
 
 
-def _did_you_mean(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean '{close[0]}'?" if close else f"; it has {', '.join(sorted(known))}"
+def _forgotten_too_early(sources: Iterable[Source], kept: timedelta) -> Iterator[str]:
+    """Find senders that may still retry when the ledger has forgotten: the retry would be a new event."""
+    for source in sources:
+        horizon = source.provider.retry_horizon
+        if horizon is not None and kept < horizon + RETRY_MARGIN:
+            yield (
+                f"source '{source.name}': its sender retries for {horizon.days} d; "
+                f'set [receiver] keep_events to "{(horizon + RETRY_MARGIN).days + 1}d" or more'
+            )
 
 
 def _with_zero_file_sources(
-    tables: Mapping[str, _SourceTable], environ: Mapping[str, str]
-) -> dict[str, _SourceTable]:
+    tables: Mapping[str, SourceTable], environ: Mapping[str, str]
+) -> dict[str, SourceTable]:
     merged = dict(tables)
     for variable in environ:
-        name = variable.removeprefix(_SECRET_PREFIX).lower()
-        if variable.startswith(_SECRET_PREFIX) and name:
-            table = merged.get(name, _SourceTable())
+        name = variable.removeprefix(SECRET_PREFIX).lower()
+        if variable.startswith(SECRET_PREFIX) and name:
+            table = merged.get(name, SourceTable())
             merged[name] = table.model_copy(update={"secrets": [f"env:{variable}"]})
     return merged
 
@@ -223,104 +200,3 @@ def _handlers(table: _ReceiverTable, environ: Mapping[str, str]) -> tuple[str, .
     if named is None:
         return tuple(table.handlers)
     return tuple(module.strip() for module in named.split(",") if module.strip())
-
-
-class _SourceReader:
-    """Reads one source's table into a `Source`, adding to the list of mistakes."""
-
-    def __init__(
-        self,
-        name: str,
-        table: _SourceTable,
-        environ: Mapping[str, str],
-        mistakes: list[str],
-        *,
-        need_secrets: bool,
-    ) -> None:
-        self._need_secrets = need_secrets
-        self._name = name
-        self._table = table
-        self._environ = environ
-        self._mistakes = mistakes
-
-    def read(self, places: tuple[str, ...], public_url: str) -> Source | None:
-        """Give the source, or None if a mistake makes it unusable."""
-        if not SOURCE_NAME.fullmatch(self._name):
-            self._mistake("the name must be 1 to 63 of a-z 0-9 _ - and start with a letter or digit")
-        provider = self._provider(places)
-        secrets = tuple(secret for reference in self._table.secrets for secret in self._resolve(reference))
-        if provider is None:
-            return None
-        for slot, secret in enumerate(secrets):
-            try:
-                if provider.check_secret:
-                    provider.check_secret(secret)
-            except ValueError as error:
-                self._mistake(f"secret {slot + 1} is not one: {error}")
-        return Source(
-            name=self._name,
-            provider=provider,
-            secrets=secrets,
-            repeats=self._table.repeats,
-            conflicts=self._table.conflicts,
-            window=timedelta(seconds=self._table.window),
-            public_url=public_url.rstrip("/"),
-        )
-
-    def _provider(self, places: tuple[str, ...]) -> Provider | None:
-        name = (self._table.provider or self._name).replace("-", "_")
-        options = self._options(name)
-        try:
-            return load(name, places, options)
-        except (LookupError, ValueError, ImportError) as error:
-            self._mistake(str(error.args[0] if error.args else error))
-            return None
-
-    def _options(self, provider: str) -> dict[str, Any] | None:
-        """Take the sub-table named like the provider; any other unknown key is a mistake."""
-        options: dict[str, Any] | None = None
-        for key, value in (self._table.model_extra or {}).items():
-            if key.replace("-", "_") == provider and isinstance(value, dict):
-                options = value
-            else:
-                known = [*_SourceTable.model_fields, provider]
-                self._mistake(f"has no setting '{key}'{_did_you_mean(key, known)}")
-        return options
-
-    def _resolve(self, reference: str) -> list[str]:
-        kind, _, rest = reference.partition(":")
-        if kind == "env" and rest:
-            return self._from_environment(rest)
-        if kind == "file" and rest:
-            return self._from_file(rest)
-        self._mistake('secrets are references; write "env:NAME" or "file:/path" instead of the secret itself')
-        return []
-
-    def _from_environment(self, rest: str) -> list[str]:
-        variable = rest.removesuffix("?")
-        value = self._environ.get(variable, "").strip()
-        if not value:
-            if self._need_secrets and not rest.endswith("?"):
-                self._mistake(f"has no signing secret; set {variable} or name another in its secrets")
-            return []
-        if variable.startswith(_SECRET_PREFIX):
-            return [part.strip() for part in value.split(",") if part.strip()]
-        return [value]
-
-    def _from_file(self, rest: str) -> list[str]:
-        path = Path(rest.removesuffix("?"))
-        try:
-            value = path.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            is_allowed = rest.endswith("?") and isinstance(error, FileNotFoundError)
-            if self._need_secrets and not is_allowed:
-                self._mistake(f"secret file {path} can't be read: {type(error).__name__}")
-            return []
-        if not value:
-            self._mistake(f"secret file {path} is empty")
-        return [value] if value else []
-
-    def _mistake(self, text: str) -> None:
-        self._mistakes.append(
-            f"source '{self._name}' {text}" if text.startswith("has ") else f"source '{self._name}': {text}"
-        )

@@ -18,7 +18,8 @@ import pytest
 from providers.kit.registry import load
 from receiver import samples, stack_secrets
 from receiver.embedded.process import children
-from receiver.settings import ConfigError, Settings, Source, load_settings
+from receiver.settings import ConfigError, Settings, load_settings
+from receiver.sources import Source
 from receiver.stack import free_port, session
 from receiver.stack_lines import readable
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from providers.kit.registry import load
 from receiver.cli.errors import NotFound, did_you_mean
-from receiver.settings import Settings, Source
+from receiver.settings import Settings
+from receiver.sources import Source
 
 PORT = 8000
 

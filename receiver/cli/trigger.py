@@ -20,7 +20,7 @@ from receiver.cli import local
 from receiver.cli.errors import NotFound
 from receiver.cli.servers import configured
 from receiver.cli.tables import clean, print_json, show
-from receiver.settings import Source
+from receiver.sources import Source
 
 LONG_AGO = timedelta(hours=2)
 TIMEOUT = timedelta(seconds=15)

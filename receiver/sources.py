@@ -1,0 +1,153 @@
+"""One source of the configuration: its provider, its options, and its secrets by reference."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from providers.kit.provider import Provider
+from providers.kit.registry import load
+
+SOURCE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+SECRET_PREFIX = "HOOKONCE_SECRET__"  # noqa: S105  a variable's name
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One configured place that sends to us; its URL path is `/hooks/<name>`.
+
+    `secrets` may be empty when every reference was optional: deliveries are then answered 503 `no_secret`.
+    """
+
+    name: str
+    provider: Provider
+    secrets: tuple[str, ...]
+    repeats: Literal["run", "hold"] = "run"
+    conflicts: Literal["accept", "reject"] = "accept"
+    window: timedelta = timedelta(hours=1)
+    public_url: str = ""
+
+
+class SourceTable(BaseModel):
+    """What may stand in `[sources.NAME]`; besides, a sub-table named like the provider holds its options."""
+
+    model_config = ConfigDict(extra="allow")
+
+    provider: str | None = None
+    secrets: list[str] = Field(default_factory=list)
+    repeats: Literal["run", "hold"] = "run"
+    conflicts: Literal["accept", "reject"] = "accept"
+    window: float = Field(default=3600, gt=0, le=30 * 86400, description="seconds")
+    public_url: str | None = None
+
+
+def did_you_mean(word: str, known: list[str]) -> str:
+    """Suggest the closest known word, or name them all; to be added to an error."""
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean '{close[0]}'?" if close else f"; it has {', '.join(sorted(known))}"
+
+
+class SourceReader:
+    """Reads one source's table into a `Source`, adding to the list of mistakes."""
+
+    def __init__(
+        self,
+        name: str,
+        table: SourceTable,
+        environ: Mapping[str, str],
+        mistakes: list[str],
+        *,
+        need_secrets: bool,
+    ) -> None:
+        self._need_secrets = need_secrets
+        self._name = name
+        self._table = table
+        self._environ = environ
+        self._mistakes = mistakes
+
+    def read(self, places: tuple[str, ...], public_url: str) -> Source | None:
+        """Give the source, or None if a mistake makes it unusable."""
+        if not SOURCE_NAME.fullmatch(self._name):
+            self._mistake("the name must be 1 to 63 of a-z 0-9 _ - and start with a letter or digit")
+        provider = self._provider(places)
+        secrets = tuple(secret for reference in self._table.secrets for secret in self._resolve(reference))
+        if provider is None:
+            return None
+        for slot, secret in enumerate(secrets):
+            try:
+                if provider.check_secret:
+                    provider.check_secret(secret)
+            except ValueError as error:
+                self._mistake(f"secret {slot + 1} is not one: {error}")
+        return Source(
+            name=self._name,
+            provider=provider,
+            secrets=secrets,
+            repeats=self._table.repeats,
+            conflicts=self._table.conflicts,
+            window=timedelta(seconds=self._table.window),
+            public_url=public_url.rstrip("/"),
+        )
+
+    def _provider(self, places: tuple[str, ...]) -> Provider | None:
+        name = (self._table.provider or self._name).replace("-", "_")
+        options = self._options(name)
+        try:
+            return load(name, places, options)
+        except (LookupError, ValueError, ImportError) as error:
+            self._mistake(str(error.args[0] if error.args else error))
+            return None
+
+    def _options(self, provider: str) -> dict[str, Any] | None:
+        """Take the sub-table named like the provider; any other unknown key is a mistake."""
+        options: dict[str, Any] | None = None
+        for key, value in (self._table.model_extra or {}).items():
+            if key.replace("-", "_") == provider and isinstance(value, dict):
+                options = value
+            else:
+                known = [*SourceTable.model_fields, provider]
+                self._mistake(f"has no setting '{key}'{did_you_mean(key, known)}")
+        return options
+
+    def _resolve(self, reference: str) -> list[str]:
+        kind, _, rest = reference.partition(":")
+        if kind == "env" and rest:
+            return self._from_environment(rest)
+        if kind == "file" and rest:
+            return self._from_file(rest)
+        self._mistake('secrets are references; write "env:NAME" or "file:/path" instead of the secret itself')
+        return []
+
+    def _from_environment(self, rest: str) -> list[str]:
+        variable = rest.removesuffix("?")
+        value = self._environ.get(variable, "").strip()
+        if not value:
+            if self._need_secrets and not rest.endswith("?"):
+                self._mistake(f"has no signing secret; set {variable} or name another in its secrets")
+            return []
+        if variable.startswith(SECRET_PREFIX):
+            return [part.strip() for part in value.split(",") if part.strip()]
+        return [value]
+
+    def _from_file(self, rest: str) -> list[str]:
+        path = Path(rest.removesuffix("?"))
+        try:
+            value = path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            is_allowed = rest.endswith("?") and isinstance(error, FileNotFoundError)
+            if self._need_secrets and not is_allowed:
+                self._mistake(f"secret file {path} can't be read: {type(error).__name__}")
+            return []
+        if not value:
+            self._mistake(f"secret file {path} is empty")
+        return [value] if value else []
+
+    def _mistake(self, text: str) -> None:
+        self._mistakes.append(
+            f"source '{self._name}' {text}" if text.startswith("has ") else f"source '{self._name}': {text}"
+        )
