@@ -92,6 +92,7 @@ PATHS = [
     "/hooks/stripe/",
     "/hooks/stripe/x",
     "/hooks//stripe",
+    "//hooks/stripe",
     "/hooks/./stripe",
     "/hooks/x/../stripe",
     "/hooks/..%2fstripe",
