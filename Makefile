@@ -13,7 +13,7 @@ UV := $(VENV)/lock/bin/uv pip compile --quiet --no-config --universal --python-v
 	--generate-hashes --no-header --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test dev lint format bench lock clean
+.PHONY: help demo test dev lint format fuzz bench lock clean
 
 help:
 	@echo "make demo   the whole stack on signed samples, checked, and gone again"
@@ -40,6 +40,9 @@ lint: $(INSTALLED)
 format: $(INSTALLED)
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
+
+fuzz: $(INSTALLED)
+	@$(PY) -m pytest -q tests/http/test_fuzz.py tests/stories/test_state_machine.py --hypothesis-profile=fuzz
 
 bench: $(INSTALLED)
 	@$(PY) -m bench $(ARGS)
