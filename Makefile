@@ -13,14 +13,16 @@ UV := $(VENV)/lock/bin/uv pip compile --quiet --no-config --universal --python-v
 	--generate-hashes --no-header --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test dev lint format fuzz bench lock clean
+.PHONY: help demo test dev lint format fuzz bench bench-growth lock clean
 
 help:
 	@echo "make demo   the whole stack on signed samples, checked, and gone again"
 	@echo "make dev    the whole stack until Ctrl-C"
 	@echo "make test   all tests, on real servers"
 	@echo "make lint   ruff and mypy        make format   what ruff can mend itself"
-	@echo "make bench  how fast it is       make lock     renew the lock files"
+	@echo "make bench  how fast it is (QUICK=1 for a look); make bench-growth, with five million events"
+	@echo "make fuzz   look for surprises, for longer than the tests do"
+	@echo "make lock   renew the lock files"
 	@echo "make clean  remove what make made"
 
 demo: $(INSTALLED)
@@ -45,7 +47,10 @@ fuzz: $(INSTALLED)
 	@$(PY) -m pytest -q tests/http/test_fuzz.py tests/stories/test_state_machine.py --hypothesis-profile=fuzz
 
 bench: $(INSTALLED)
-	@$(PY) -m bench $(ARGS)
+	@$(PY) -m bench $(if $(QUICK),--quick) $(ARGS)
+
+bench-growth: $(INSTALLED)
+	@$(PY) -m bench growth $(ARGS)
 
 $(INSTALLED): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 found; install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
