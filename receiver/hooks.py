@@ -1,11 +1,14 @@
 """`/hooks/<source>`, as plain WSGI: where speed counts, Flask's routing and contexts cost more than the work.
 
+`/hooks/<source>/<secret>` is for senders that can prove nothing else; the secret is not logged and not stored.
+
 Senders see the status, the event ids they sent and a reason slug; never why a signature was wrong.
 """
 
 import json
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -15,6 +18,7 @@ from receiver.body import Overloaded, Room, Share, read_body
 from receiver.database import LedgerUnavailable
 from receiver.failpoints import reach
 from receiver.intake import Intake, Outcome
+from receiver.keys import KeyUnavailable
 from receiver.ledger.store import Verdict
 from receiver.settings import Settings
 from receiver.sources import Source
@@ -22,6 +26,7 @@ from receiver.sources import Source
 log = logging.getLogger(__name__)
 
 PREFIX = "/hooks/"
+_PROBES = frozenset({"GET", "HEAD", "OPTIONS"})
 _SHOWN_IDS, _SHOWN_ID = 3, 100  # how many event ids the log line of a delivery holds, and how much of each
 _ROOM = 64 * 1024 * 1024  # bytes of large bodies per process; at least two of the largest must fit
 _STATUS = {
@@ -83,14 +88,17 @@ class Hooks:
             answer = problem(500, "internal_error", close=True)
         return answer.send(environ["REQUEST_METHOD"], start_response)
 
-    def _receive(self, name: str, environ: dict[str, Any], share: Share) -> Answer:
+    def _receive(self, path: str, environ: dict[str, Any], share: Share) -> Answer:
+        name, slash, path_secret = path.partition("/")
         source = self._sources.get(name)
-        if source is None:
+        if source is None or (slash and not (path_secret and _takes_path_secret(source))):
             error = Rejected(Reason.UNKNOWN_SOURCE, "no source has this name")
             self._intake.tally.rejected("", error.reason, error.detail, {}, b"")
             return _refuse(None, error, close=True)
         try:
             delivery = _delivery(source, environ, self._most, share)
+            if path_secret:
+                delivery = replace(delivery, path_secret=path_secret)
         except Overloaded as error:
             log.warning("overloaded: %s", error, extra={"source": source.name})
             return problem(503, "overloaded", close=True)
@@ -102,9 +110,8 @@ class Hooks:
             outcome = self._intake.take(source, delivery)
         except Rejected as error:
             return _refuse(source, error)
-        except LedgerUnavailable as error:
-            log.warning("ledger unavailable: %s", error, extra={"source": source.name})
-            return problem(503, "ledger_unavailable")
+        except (LedgerUnavailable, KeyUnavailable) as error:
+            return _come_again(source, error)
         reach("delivery.answered")
         return _answer(source, outcome)
 
@@ -122,9 +129,21 @@ def problem(status: int, code: str, *, allow: str = "POST", close: bool = False)
     return Answer(status, problems.document(status, code), problems.CONTENT_TYPE, tuple(headers))
 
 
+def _come_again(source: Source, error: LedgerUnavailable | KeyUnavailable) -> Answer:
+    what = "key" if isinstance(error, KeyUnavailable) else "ledger"
+    log.warning("%s unavailable: %s", what, error, extra={"source": source.name})
+    return problem(503, f"{what}_unavailable")
+
+
+def _takes_path_secret(source: Source) -> bool:
+    """Say whether `/hooks/<source>/<secret>` is a URL: for senders that sign nothing, unless anyone may send."""
+    provider = source.provider
+    return (provider.unauthenticated or provider.body_is_unsigned) and not source.unauthenticated
+
+
 def _delivery(source: Source, environ: dict[str, Any], limit: int, share: Share) -> Delivery:
     method = environ["REQUEST_METHOD"]
-    if method != "POST" and not (method == "GET" and source.provider.handshake):
+    if method != "POST" and not (method in _PROBES and source.provider.handshake):
         raise Rejected(Reason.BAD_METHOD, f"{method} is not how webhooks are delivered")
     query = environ.get("QUERY_STRING")
     path = f"{PREFIX}{source.name}?{query}" if query else PREFIX + source.name

@@ -20,6 +20,7 @@ from receiver.committer import Committer, TooLate
 from receiver.database import LedgerUnavailable
 from receiver.failpoints import reach
 from receiver.handoff import Bell
+from receiver.keys import Keys
 from receiver.ledger.store import NewEvent, Stored, Verdict
 from receiver.settings import Settings
 from receiver.sources import Source
@@ -65,6 +66,7 @@ class Intake:
         self._client = connect(settings.redis_url)
         window, bell = Window(self._client, self.breaker), Bell(self._client)
         self.tally = Tally(settings.database_url)
+        self._keys = Keys()
         self._committer: Committer[Parcel, list[Stored]] = Committer(
             lambda: Lane(settings.database_url, window, bell)
         )
@@ -72,13 +74,13 @@ class Intake:
     def take(self, source: Source, delivery: Delivery) -> Outcome:
         """Take one delivery in; when this returns events, the ledger holds them.
 
-        Raises `Rejected` (not authentic or not readable; noted) and `LedgerUnavailable` (try again).
+        Raises `Rejected` (not authentic or not readable; noted), `LedgerUnavailable` and `KeyUnavailable` (try again).
         """
         try:
             probe = self._probe(source, delivery)
             if probe is not None:
                 return Outcome(reply=probe)
-            events = self._authenticate(source, delivery)
+            delivery, events = self._authenticate(source, delivery)
         except Rejected as error:
             self.tally.rejected(
                 source.name, error.reason, error.detail, kept_headers(delivery.headers, source), delivery.body
@@ -94,16 +96,25 @@ class Intake:
 
     def _probe(self, source: Source, delivery: Delivery) -> Reply | None:
         handshake = source.provider.handshake
-        return handshake(delivery, source.secrets) if handshake else None
+        reply = self._keys.call(source, handshake, delivery, source.secrets) if handshake else None
+        if reply is not None and reply.fetch is not None:
+            self._keys.confirm(source, reply.fetch)
+        return reply
 
-    def _authenticate(self, source: Source, delivery: Delivery) -> list[Event]:
-        if not source.secrets:
-            raise Rejected(Reason.NO_SECRET, f"source '{source.name}' has no signing secret")
-        source.provider.verify(delivery, source.secrets, datetime.now(UTC))
+    def _authenticate(self, source: Source, delivery: Delivery) -> tuple[Delivery, list[Event]]:
+        """Verify a delivery; give it as it is to be kept (open, if its sender encrypts), and its events."""
+        provider = source.provider
+        if delivery.method in {"HEAD", "OPTIONS"}:
+            raise Rejected(Reason.BAD_METHOD, f"{delivery.method} is not how webhooks are delivered")
+        if not source.unauthenticated:
+            if not source.secrets and provider.needs_secret:
+                raise Rejected(Reason.NO_SECRET, f"source '{source.name}' has no signing secret")
+            self._keys.call(source, provider.verify, delivery, source.secrets, datetime.now(UTC))
         reach("delivery.verified")
-        events = source.provider.events(delivery)
+        opened = provider.opened(delivery, source.secrets) if provider.opened else delivery
+        events = provider.events(opened)
         reach("delivery.parsed")
-        return events
+        return opened, events
 
     def _store(self, source: Source, delivery: Delivery, events: Sequence[Event]) -> Outcome:
         if not events:

@@ -22,6 +22,7 @@ class Source:
     """One configured place that sends to us; its URL path is `/hooks/<name>`.
 
     `secrets` may be empty when every reference was optional: deliveries are then answered 503 `no_secret`.
+    `unauthenticated`: anyone may send, which only a sender that proves nothing can be configured to.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Source:
     conflicts: Literal["accept", "reject"] = "accept"
     window: timedelta = timedelta(hours=1)
     public_url: str = ""
+    unauthenticated: bool = False
 
 
 class SourceTable(BaseModel):
@@ -44,6 +46,7 @@ class SourceTable(BaseModel):
     conflicts: Literal["accept", "reject"] = "accept"
     window: float = Field(default=3600, gt=0, le=30 * 86400, description="seconds")
     public_url: str | None = None
+    unauthenticated: bool = False
 
 
 def did_you_mean(word: str, known: list[str]) -> str:
@@ -78,6 +81,7 @@ class SourceReader:
         secrets = tuple(secret for reference in self._table.secrets for secret in self._resolve(reference))
         if provider is None:
             return None
+        self._check_proof(provider)
         for slot, secret in enumerate(secrets):
             try:
                 if provider.check_secret:
@@ -92,7 +96,19 @@ class SourceReader:
             conflicts=self._table.conflicts,
             window=timedelta(seconds=self._table.window),
             public_url=public_url.rstrip("/"),
+            unauthenticated=self._table.unauthenticated,
         )
+
+    def _check_proof(self, provider: Provider) -> None:
+        """Have it said aloud that anyone may send, where the sender proves nothing."""
+        is_open = self._table.unauthenticated
+        if is_open and not provider.unauthenticated:
+            self._mistake(f"has unauthenticated = true, but {provider.name} proves who it is; remove that")
+        if provider.unauthenticated and not is_open and not self._table.secrets:
+            self._mistake(
+                f"has no secrets, and {provider.name} proves nothing; name one, which then ends its URL "
+                f"(/hooks/{self._name}/<secret>), or let anyone send with unauthenticated = true"
+            )
 
     def _provider(self, places: tuple[str, ...]) -> Provider | None:
         name = (self._table.provider or self._name).replace("-", "_")

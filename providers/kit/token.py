@@ -23,6 +23,8 @@ class Token:
     """The scheme: the token is in `header` (behind `prefix`, as in `Bearer x`) or in a query parameter.
 
     basic: the secret is `user:password`, sent as HTTP Basic authentication in `header`
+
+    Where nothing can be set up at the sender but a URL, the secret may be its last part, `/hooks/<source>/<secret>`.
     """
 
     header: str = ""
@@ -64,6 +66,8 @@ class Token:
     def _given(self, delivery: Delivery) -> bytes:
         if self.query:
             return self._parameter(delivery.url)
+        if delivery.path_secret and self.header not in delivery.headers:
+            return self._spelled(octets("path", delivery.path_secret))
         name, value = header_of(delivery.headers, (self.header,))
         start = len(self.prefix)
         if value[:start].lower() != self.prefix.lower():  # the names of HTTP's schemes have no case
