@@ -5,6 +5,7 @@
 import threading
 from hashlib import sha256
 
+from providers.kit import hmacs
 from receiver import batch, database, intake, window
 from receiver.failpoints import reach
 from receiver.ledger import store
@@ -118,7 +119,7 @@ def leaves_the_timeline_out():
 
 
 def checks_no_signature():
-    intake.Intake._authenticate = lambda _, source, delivery: source.provider.events(delivery)
+    hmacs.expect_match = lambda *_: None
 
 
 def ask(self, place, entries):

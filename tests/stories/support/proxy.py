@@ -13,6 +13,8 @@ from pathlib import Path
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from redis.connection import parse_url
 
+ENOUGH = 10.0
+
 
 class Proxy:
     """Listens on a unix socket at `path` for whoever wants the server: a path, or host and port."""
@@ -25,7 +27,9 @@ class Proxy:
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen()
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._sockets = [self._listener]
+        self._threads = []
+        self._begin(self._accept)
 
     def swallow(self, *spellings):
         """Cut the connection that carries the next reply with any of these bytes in it, and pass it not on."""
@@ -33,9 +37,17 @@ class Proxy:
         self._doomed = spellings
 
     def close(self):
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
+        """Cut every connection, and end with it."""
+        for each in self._sockets:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(ENOUGH)
         self._listener.close()
+
+    def _begin(self, work, *args):
+        self._threads.append(threading.Thread(target=work, args=args, daemon=True))
+        self._threads[-1].start()
 
     def _accept(self):
         while True:
@@ -43,7 +55,8 @@ class Proxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self._pass_on, args=[client], daemon=True).start()
+            self._sockets.append(client)
+            self._begin(self._pass_on, client)
 
     def _pass_on(self, client):
         family = socket.AF_UNIX if isinstance(self._server, str) else socket.AF_INET

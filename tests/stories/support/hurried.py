@@ -1,0 +1,45 @@
+"""The handlers of the stories for stacks whose workers and servers are killed: leases end within seconds.
+
+Each process writes down which attempt it is in, so that whoever kills it can tell what it was holding. An
+event's `story` may say {"slow": seconds}: its first attempt stays so long in the handler, its effect written.
+"""
+
+import os
+import time
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+from jobs.handlers import registry
+from receiver import supervisor
+from receiver.ledger import runs
+from tests.stories.support.handlers import directory, story_of
+
+TIMEOUT = timedelta(seconds=2)
+MARGIN = timedelta(seconds=2)
+
+runs.LEASE_MARGIN = runs.UNSTARTED_MARGIN = MARGIN
+supervisor.LONGEST_PAUSE = supervisor.FIRST_PAUSE
+
+
+def telling(function):
+    """Have a handler tell where its process is; whoever freezes the process may then ask the ledger."""
+
+    def handle(event, tx):
+        where(directory(), os.getpid()).write_text(f"{event.id} {event.attempt}")
+        result = function(event, tx)
+        if event.attempt == 1:
+            time.sleep(story_of(event).get("slow", 0))
+        return result
+
+    return handle
+
+
+def where(place, pid):
+    """The file in which a process says which attempt it is in."""
+    return Path(place) / f"at-{pid}"
+
+
+registry._handlers[:] = [  # noqa: SLF001  a registry has no way to change what was registered
+    replace(handler, function=telling(handler.function), timeout=TIMEOUT) for handler in registry
+]

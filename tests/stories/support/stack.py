@@ -1,0 +1,228 @@
+"""The whole product as users run it: `hookonce serve` and `hookonce worker`, and senders who do not give up."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import psycopg
+
+from receiver.embedded.process import children
+from tests.stories.support import reading
+from tests.stories.support.history import History, check
+from tests.stories.support.lab import MADE, RESTLESS
+from tests.stories.support.plans import CONFIGURATION, PLANS, SECRET
+from tests.stories.support.sending import post, stripe
+
+ROOT = Path(__file__).parents[3]
+HANDLERS = "tests.stories.support.hurried"
+ENOUGH = 40.0
+"""Seconds in which anything must have happened, on a busy machine."""
+BREATH = 0.02
+"""Seconds between two events of a sender: the workers shall keep up."""
+AGAIN = 0.05
+"""Seconds until a sender comes again."""
+
+
+class Answered(NamedTuple):
+    """When a delivery was sent (monotonic), what its sender waited (seconds), and the status it got."""
+
+    at: float
+    seconds: float
+    status: int | None
+
+
+class Stack:
+    """A receiver of `web` processes and `workers` RQ workers with their sweep, on given servers."""
+
+    def __init__(self, directory, database_url, redis_url, *, web=2, workers=2, handlers=HANDLERS):
+        self.directory = Path(directory)
+        self.database_url = database_url
+        self.history = History()
+        self.answers = []
+        self._names = itertools.count(1)
+        self._web, self._workers = web, workers
+        config = self.directory / "hookonce.toml"
+        config.write_text(CONFIGURATION)
+        foreign = ("HOOKONCE_", "GUNICORN_", "PG")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        self.environ = kept | {
+            "DATABASE_URL": database_url,
+            "REDIS_URL": redis_url,
+            "HOOKONCE_CONFIG": str(config),
+            "HOOKONCE_HANDLERS": handlers,
+            "STORY_SECRET": SECRET,
+            "STORY_DIRECTORY": str(self.directory),
+            "WEB_CONCURRENCY": str(web),
+            "PYTHONPATH": str(ROOT),
+        }
+        self.path = str(self.directory / "serve.sock")
+        self.processes = {}
+
+    def start(self):
+        """Start everything and wait for the receiver; a database that is not there is not waited for."""
+        if self._web:
+            self.run("serve", "serve", "--bind", f"unix:{self.path}")
+        if self._workers:
+            self.run("worker", "worker", "--processes", str(self._workers))
+        if self._web:
+            until(lambda: Path(self.path).exists(), "the receiver's start")
+        return self
+
+    def run(self, name, *arguments, **environ):
+        """Run a command of hookonce in the background, its output in `<name>.log`."""
+        with (self.directory / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-m", "receiver.cli", *arguments],
+                cwd=self.directory,
+                env=self.environ | environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        return self.processes[name]
+
+    def close(self):
+        for process in self.processes.values():
+            process.send_signal(signal.SIGTERM)
+        for process in self.processes.values():
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+    @property
+    def receivers(self):
+        """The process ids of gunicorn's children."""
+        return children(self.processes["serve"].pid)
+
+    @property
+    def workers(self):
+        """The process ids of the RQ workers."""
+        return [pid for pid in children(self.processes["worker"].pid) if "--alone" in command_of(pid)]
+
+    def logged(self, name):
+        return (self.directory / f"{name}.log").read_text(errors="replace")
+
+    def query(self, statement, values=None):
+        """Ask the ledger over a connection of its own."""
+        with psycopg.connect(self.database_url, autocommit=True) as sql:
+            cursor = sql.execute(statement, values)
+            return cursor.fetchall() if cursor.description else []
+
+    def make_effects(self):
+        self.query(MADE)
+        return self
+
+    # senders
+
+    def event(self, kind="invoice.sent", **story):
+        """An event that nobody has sent yet."""
+        return stripe(f"evt_{next(self._names)}", kind, **story)
+
+    def deliver(self, message):
+        """Send once, and write down the answer and how long it took."""
+        began = time.monotonic()
+        delivery = post(message, self.path)
+        self.answers.append(Answered(began, time.monotonic() - began, delivery.status))
+        self.history.deliveries.append(delivery)
+        return delivery
+
+    def insist(self, message, seconds=ENOUGH):
+        """Send until there is a 2xx, as a sender does."""
+        deadline = time.monotonic() + seconds
+        while (delivery := self.deliver(message)).status != 200:
+            assert time.monotonic() < deadline, (
+                f"no 2xx within {seconds} s; the last answer was {delivery.status}"
+            )
+            time.sleep(AGAIN)
+            message = message.again()
+        return delivery
+
+    @contextmanager
+    def load(self, senders=3, **story):
+        """Senders that send one new event after the other, each twice, until it is taken; joined at the end."""
+        enough = threading.Event()
+        failures = []
+
+        def send():
+            try:
+                while not enough.is_set():
+                    message = self.event(**story)
+                    self.insist(message)
+                    self.insist(message.again())
+                    enough.wait(BREATH)
+            except AssertionError as failure:
+                failures.append(failure)
+
+        threads = [threading.Thread(target=send) for _ in range(senders)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield self
+        finally:
+            enough.set()
+            for thread in threads:
+                thread.join()
+        assert not failures, failures
+
+    def since(self, moment):
+        """The answers to deliveries that were sent after this moment."""
+        return [answer for answer in self.answers if answer.at >= moment]
+
+    # verdict
+
+    def rest(self):
+        """Wait until every event has ended."""
+        until(lambda: not self.query(RESTLESS)[0][0], "the end of all work")
+
+    def violations(self):
+        """Wait until all is at rest, and let the history checker judge."""
+        self.rest()
+        with psycopg.connect(self.database_url, autocommit=True) as sql:
+            self.history.entries = reading.entries(self.directory)
+            self.history.effects = reading.effects(sql)
+            return check(self.history, reading.ledger(sql), PLANS)
+
+
+@contextmanager
+def running(stack):
+    """Run a stack as long as the block lasts."""
+    try:
+        yield stack.start()
+    finally:
+        stack.close()
+
+
+def until(met, what, seconds=ENOUGH):
+    """Wait until a condition holds; a server that is away has not met it."""
+    deadline = time.monotonic() + seconds
+    while not holds(met):
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
+        time.sleep(0.02)
+
+
+def holds(met):
+    try:
+        return met()
+    except psycopg.OperationalError:
+        return False
+
+
+def command_of(pid):
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+    return []
+
+
+def p99(seconds):
+    """The value that one in a hundred exceeds."""
+    ranked = sorted(seconds)
+    return ranked[max(0, int(len(ranked) * 0.99) - 1)]

@@ -1,0 +1,124 @@
+"""Redis is an accelerator: whatever befalls it, deliveries are taken, fast, and every event is handled once."""
+
+import contextlib
+import shutil
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+import redis
+
+from receiver.embedded import Valkey
+from tests.stories.support.stack import Stack, p99, running, until
+
+HUNG_P99 = 0.3
+"""Seconds in which a sender has its answer while Redis hangs, once the breaker has opened."""
+BREAKER = 3
+"""Seconds after which the breaker of every process has opened: three failures of 0.25 s each, by far."""
+LONG = 3
+
+
+@pytest.fixture(scope="module")
+def valkey(disk):
+    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-", dir=disk))
+    server = Valkey.start(directory)
+    yield server
+    server.stop()
+    shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="module")
+def running_stack(valkey, fresh_database, tmp_path_factory):
+    with (
+        fresh_database() as url,
+        running(Stack(tmp_path_factory.mktemp("stack"), url, valkey.url).make_effects()) as stack,
+    ):
+        stack.insist(stack.event())
+        yield stack
+
+
+@pytest.fixture
+def stack(running_stack):
+    """The stack, to be left with nothing lost and nothing doubled; no sender ever hears of Redis's troubles."""
+    began = time.monotonic()
+    yield running_stack
+    assert running_stack.violations() == []
+    assert {answer.status for answer in running_stack.since(began)} == {200}
+    assert all(process.poll() is None for process in running_stack.processes.values())
+
+
+@pytest.fixture
+def client(valkey):
+    with redis.Redis.from_url(valkey.url) as client:
+        yield client
+
+
+def remembered(client):
+    """How many events the window knows."""
+    return len(client.keys("hookonce:*"))
+
+
+def handled_with_redis_as_it_is(stack):
+    """Deliver an event and wait until it is done."""
+    message = stack.event()
+    stack.insist(message)
+    done = "SELECT 1 FROM events WHERE event_id = %s AND status = 'done'"
+    until(lambda: stack.query(done, [message.events()[0].event_id]), "the handling")
+
+
+def test_senders_and_workers_go_on_while_redis_is_killed_and_comes_back_empty(stack, valkey, client):
+    with stack.load():
+        valkey.kill()
+        handled_with_redis_as_it_is(stack)
+        valkey.restart()
+        until(lambda: remembered(client), "the use of the new Redis")
+
+    handled_with_redis_as_it_is(stack)
+
+
+def test_senders_have_their_answer_in_time_while_redis_hangs(stack, valkey):
+    with stack.load():
+        valkey.kill(signal.SIGSTOP)
+        time.sleep(BREAKER)
+        opened = time.monotonic()
+        time.sleep(LONG)
+        waited = [answer.seconds for answer in stack.since(opened)]
+        handled_with_redis_as_it_is(stack)
+        valkey.kill(signal.SIGCONT)
+
+    assert len(waited) > 100
+    assert p99(waited) < HUNG_P99
+
+
+def test_nothing_is_lost_or_doubled_while_redis_is_flushed_all_the_time(stack, client):
+    enough = time.monotonic() + LONG
+    with stack.load():
+        while time.monotonic() < enough:
+            client.flushall()
+
+
+def test_nothing_is_lost_or_doubled_while_redis_is_restarted_again_and_again(stack, valkey):
+    with stack.load():
+        for _ in range(5):
+            valkey.restart()
+            stack.insist(stack.event())
+
+
+def test_senders_and_workers_go_on_while_redis_is_out_of_memory(stack, client):
+    with stack.load(), memory_full(client):
+        handled_with_redis_as_it_is(stack)
+        with pytest.raises(redis.ResponseError, match="OOM"):
+            client.set("hookonce:test", "x")
+
+    handled_with_redis_as_it_is(stack)
+
+
+@contextlib.contextmanager
+def memory_full(client):
+    client.config_set("maxmemory", 1)
+    try:
+        yield
+    finally:
+        client.config_set("maxmemory", 0)
