@@ -92,7 +92,8 @@ class split_events(one_event):  # noqa: N801
 
     `pieces` cuts the body, as read, into deliveries of one event each, of the same shape as the whole, and
     raises Rejected for what can't be cut. A piece is the event's data; its `raw` is the piece written as
-    compact JSON, so numbers may be spelled otherwise than they were sent.
+    compact JSON, so numbers may be spelled otherwise than they were sent. The whole itself, uncut, is an event
+    with the raw body.
     """
 
     pieces: Callable[[Any], Iterable[Any]]
@@ -102,7 +103,9 @@ class split_events(one_event):  # noqa: N801
         whole = self.read(delivery)
         try:
             return [
-                _element(self, View(delivery, piece, whole, at), _json(piece).decode())
+                _event(self, View(delivery, whole, whole), None)
+                if piece is whole
+                else _element(self, View(delivery, piece, whole, at), _json(piece).decode())
                 for at, piece in enumerate(self.pieces(whole))
             ]
         except RecursionError:
