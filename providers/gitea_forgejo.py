@@ -1,0 +1,56 @@
+"""Gitea, Forgejo and Gogs sign the JSON with HMAC-SHA256, in hex, in headers of each one's name.
+
+`X-Hub-Signature-256` (behind `sha256=`) says the same; SHA-1 is never looked at. Hooks may be set to a form:
+then what is signed is the JSON in its field `payload`, not the form (`services/webhook/deliver.go`). The id is
+the delivery's UUID, in a header that is not signed; delivering again by hand may make a new one. They also send
+GitHub's headers, so such a source must not be `github`. There are no automatic retries.
+
+https://docs.gitea.com/usage/webhooks
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from providers import Delivery
+from providers.kit import (
+    Hmac,
+    field,
+    first,
+    form_body,
+    header,
+    is_form,
+    json_body,
+    json_in_form,
+    one_event,
+    signer,
+)
+
+
+def _signed(delivery: Delivery, _time: bytes) -> bytes:
+    if is_form(delivery.headers) and delivery.body[:1] not in (b"{", b"["):
+        return form_body(delivery).get("payload", "").encode("utf-8", "surrogatepass")
+    return delivery.body
+
+
+scheme = Hmac(header=("x-gitea-signature", "x-forgejo-signature", "x-gogs-signature"), signed=_signed)
+_hub = Hmac(header="x-hub-signature-256", prefix="sha256=", signed=_signed)
+CHECK = scheme.check_secret
+sign = signer(scheme.sign, event_id="x-gitea-delivery", type="x-gitea-event", default_type="push")
+_form = json_in_form("payload")
+events = one_event(
+    id=header("x-gitea-delivery", "x-forgejo-delivery", "x-gogs-delivery", "x-github-delivery"),
+    type=header("x-gitea-event", "x-forgejo-event", "x-gogs-event", "x-github-event"),
+    account=first(field("$.repository.owner.id"), field("$.organization.id"), field("$.repository.id")),
+    read=lambda delivery: (_form if delivery.body.startswith(b"payload=") else json_body)(delivery),
+)
+ID_IS_SIGNED = False
+RETRY_HORIZON = timedelta(days=3)
+SETUP = "https://docs.gitea.com/usage/webhooks"
+
+
+def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
+    """Accept `delivery` by the first of its signatures that is under a name we know. Raises: Rejected."""
+    own = any(
+        name in delivery.headers for name in ("x-gitea-signature", "x-forgejo-signature", "x-gogs-signature")
+    )
+    (_hub if not own and "x-hub-signature-256" in delivery.headers else scheme).verify(delivery, secrets, now)
