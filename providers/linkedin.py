@@ -1,0 +1,35 @@
+"""LinkedIn signs `hmacsha256=<body>` with HMAC-SHA256, in hex; the key is the app's client secret.
+
+The URL is probed every two hours by GET with a `challengeCode`, which wants HMAC-SHA256 of it under the same
+secret: only plain words without `=` get that, so no answer is the signature of a delivery. Each notification is
+an event, known by `notificationId`; what has no such list is known by its fingerprint. The type is `$.type`.
+Retries every five minutes for eight hours.
+
+https://learn.microsoft.com/en-us/linkedin/shared/api-guide/webhook-validation
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from providers import Delivery, Reply
+from providers.kit import Hmac, cut, data_digest, field, first, fixed, signer, split_events
+from providers.kit.probing import asked, json_reply, proof
+
+scheme = Hmac(header="x-li-signature", signed="hmacsha256={body}")
+verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+events = split_events(
+    pieces=lambda data: cut(data, ("notifications", None)),
+    id=first(field("$.notifications[0].notificationId"), data_digest()),
+    type=first(field("$.type"), fixed("unknown")),
+    account=field("$.notifications[0].organizationalEntity"),
+    occurred_at=field("$.notifications[0].lastModifiedAt"),
+)
+RETRY_HORIZON = timedelta(days=1)
+SETUP = "https://www.linkedin.com/developers/apps"
+
+
+def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
+    """Answer a challenge with its proof; None for anything else. Raises: Rejected(no_secret)."""
+    code = asked(delivery, "challengeCode")
+    made = proof(code, secrets, "hex") if code and "=" not in code else None
+    return json_reply({"challengeCode": str(code), "challengeResponse": made}) if made else None

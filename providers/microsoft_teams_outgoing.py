@@ -1,0 +1,30 @@
+"""Teams' outgoing webhooks sign the body with HMAC-SHA256: `Authorization: HMAC <base64>`.
+
+The key is the security token that Teams shows once, decoded from base64. The id is the activity's, `$.id`. Teams
+wants a message as the answer, within five seconds, and posts it in the channel: it is always the same one here.
+There are no retries.
+
+https://learn.microsoft.com/en-us/microsoftteams/platform/webhooks-and-connectors/how-to/add-outgoing-webhook
+"""
+
+from datetime import timedelta
+
+from providers import Reply
+from providers.kit import Hmac, field, first, fixed, one_event, signer
+
+scheme = Hmac(
+    header="authorization",
+    prefix="HMAC ",
+    encoding="base64",
+    secret="base64",  # noqa: S106  a codec's name
+)
+verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+events = one_event(
+    id=field("$.id"),
+    type=first(field("$.type"), fixed("unknown")),
+    account=field("$.channelData.tenant.id"),
+    occurred_at=field("$.timestamp"),
+)
+ACCEPTED = Reply(body=b'{"type":"message","text":"Received."}', content_type="application/json")
+RETRY_HORIZON = timedelta(hours=1)
+SETUP = "https://learn.microsoft.com/en-us/microsoftteams/platform/webhooks-and-connectors/"

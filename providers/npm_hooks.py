@@ -1,0 +1,19 @@
+"""npm's registry hooks sign the body with HMAC-SHA256, hex behind `sha256=`, in `x-npm-signature`.
+
+The registry may no longer offer new hooks; existing ones and compatible registries send them. There is no id:
+the body is known by its fingerprint, `$.time` included. The type is `$.event`, the account the hook's owner.
+
+https://docs.npmjs.com/cli/v6/commands/npm-hook
+"""
+
+from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
+
+scheme = Hmac(header="x-npm-signature", prefix="sha256=")
+verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+events = one_event(
+    id=body_digest(),
+    type=first(field("$.event"), fixed("unknown")),
+    account=field("$.hookOwner.username"),
+    occurred_at=field("$.time"),
+)
+SETUP = "https://docs.npmjs.com/cli/v6/commands/npm-hook"
