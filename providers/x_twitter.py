@@ -1,0 +1,66 @@
+"""X signs the body with HMAC-SHA256, base64 behind `sha256=`; the key is the app's consumer (API) secret.
+
+The URL is probed by GET about every hour with a `crc_token`, which wants HMAC-SHA256 of it under the same secret,
+written like a signature: only one plain word gets that, and no body made of one is an event. Each element of the
+lists `…_events` is an event, a delivery of one; the type is the list's name. One tweet may be news for several
+users, so the id is the user's and the object's, else the fingerprint. Retries are few, if any.
+
+https://developer.x.com/en/docs/x-api/enterprise/account-activity-api/guides/securing-webhooks
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+from providers import Delivery, Reason, Rejected, Reply
+from providers.kit import (
+    Hmac,
+    Pick,
+    View,
+    cut,
+    data_digest,
+    field,
+    first,
+    fixed,
+    joined,
+    signer,
+    split_events,
+)
+from providers.kit.probing import asked, json_reply, proof
+
+scheme = Hmac(header="x-twitter-webhooks-signature", prefix="sha256=", encoding="base64")
+verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+_LIST = "_events"
+
+
+def _pieces(data: Any) -> Iterator[Any]:  # noqa: ANN401
+    if not isinstance(data, dict):
+        raise Rejected(Reason.BAD_BODY, "the body is not a JSON object")
+    return cut(data, (tuple(name for name in data if name.endswith(_LIST)), None))
+
+
+def _list(view: View) -> str | None:
+    return next((name for name in view.data if name.endswith(_LIST)), None)
+
+
+def _object(view: View) -> object:
+    name = _list(view)
+    held = view.data[name] if name else None
+    item = held[0] if isinstance(held, list) and held else None
+    return (item.get("id_str") or item.get("id")) if isinstance(item, dict) else None
+
+
+events = split_events(
+    pieces=_pieces,
+    id=first(joined(field("$.for_user_id"), Pick(_object, "the object's id")), data_digest()),
+    type=first(Pick(_list, "the list's name"), field("$.data.event_type"), fixed("unknown")),
+    account=first(field("$.for_user_id"), field("$.data.filter.user_id")),
+)
+RETRY_HORIZON = timedelta(days=1)
+SETUP = "https://developer.x.com/en/portal/dashboard"
+
+
+def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
+    """Answer a CRC with its proof; None for anything else. Raises: Rejected(no_secret)."""
+    made = proof(asked(delivery, "crc_token"), secrets, "base64")
+    return json_reply({"response_token": f"sha256={made}"}) if made else None
