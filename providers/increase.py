@@ -45,8 +45,7 @@ SETUP = "https://dashboard.increase.com/developers/webhooks"
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` by the newer signature if it was sent, else by the older. Raises: Rejected."""
-    older = "webhook-signature" not in delivery.headers and "increase-webhook-signature" in delivery.headers
-    (_older if older else _standard).verify(delivery, secrets, now)
+    (_standard if "webhook-signature" in delivery.headers else _older).verify(delivery, secrets, now)
 
 
 def _sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:

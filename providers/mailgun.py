@@ -15,6 +15,7 @@ from typing import Any, Unpack
 
 from providers import Delivery, Reason, Rejected
 from providers.kit import Hmac, Said, Timestamp, any_body, digest, field, first, fixed, made_id, one_event
+from providers.kit.keys import keys_of
 
 scheme = Hmac(
     header="signature",
@@ -43,6 +44,7 @@ SETUP = "https://app.mailgun.com/mg/sending/webhooks"
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` if the signature in its body fits the time and token there. Raises: Rejected."""
+    keys_of(secrets, "raw")
     scheme.verify(Delivery("POST", "", _signature(delivery), b""), secrets, now)
 
 
