@@ -8,6 +8,7 @@ latency and nothing else, and it takes no commands over pub/sub.
 import logging
 import signal
 import time
+import zlib
 from datetime import timedelta
 from types import FrameType
 from typing import Any
@@ -22,6 +23,7 @@ from rq.serializers import JSONSerializer
 
 from jobs import drain
 from receiver.handoff import FUNCTION, QUEUE
+from receiver.window import connect
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +31,12 @@ LISTEN = 1
 """Seconds to wait for the bell before looking into the ledger."""
 AWAY = timedelta(seconds=2)
 """How long to leave Redis alone after it failed; the ledger is polled meanwhile."""
+LONGEST_JOB = 64 * 1024
+"""Bytes of a ring's arguments; ours have some hundreds."""
+MOST_BOOKS = 10_000
+"""Entries in one of RQ's books; a worker makes one at a time, so more are a stranger's."""
 _POLL = 0.25
+_UNREAD = {b"result", b"exc_info", b"meta"}
 
 
 class NotOurs(Exception):  # noqa: N818  a verdict about a job
@@ -42,7 +49,7 @@ class Job(RqJob):
     def restore(self, raw_data: dict[Any, Any]) -> None:
         """Read the job from Redis. Raises `NotOurs` unless it is exactly what `receiver.handoff` writes."""
         try:
-            super().restore(raw_data)
+            super().restore(_bounded(raw_data))
             ids = self.args[0] if self.func_name == FUNCTION and len(self.args) == 1 else None
         except Exception as error:  # noqa: BLE001  whatever a stranger wrote there
             raise NotOurs(f"a malformed job: {type(error).__name__}") from None
@@ -69,7 +76,8 @@ class Worker(SimpleWorker):
         options |= {"job_class": Job, "serializer": JSONSerializer, "log_job_description": False}
         super().__init__(*args, **options)
         self._is_listening = False
-        self.redis_failed = False
+        self._looked_at = time.monotonic()
+        self._redis_failed = False
 
     def dequeue_job_and_maintain_ttl(
         self, timeout: int | None, max_idle_time: int | None = None
@@ -83,61 +91,119 @@ class Worker(SimpleWorker):
                     self.run_maintenance_tasks()
                 rung = self._listen(timeout)
             except NotOurs as error:
-                log.warning("dropped %s", error)
+                log.info("dropped %s", error)
+                if time.monotonic() - self._looked_at > LISTEN:  # junk without end must not hold up events
+                    self._look()
                 continue
+            except (redis.ConnectionError, redis.TimeoutError):
+                self._redis_failed = True
+                raise
             if rung is not None or timeout is None:
                 return rung
-            drain.process_drain().work()
+            self._look()
             if max_idle_time is not None and time.monotonic() - silent_since > max_idle_time:
                 return None
         return None
 
+    def _look(self) -> None:
+        """Look into the ledger, whoever rings."""
+        drain.process_drain().work()
+        self._looked_at = time.monotonic()
+
     def _listen(self, timeout: int | None) -> tuple[RqJob, Queue] | None:
-        """Wait once for a job; a signal may cut this wait short and nothing else."""
+        """Wait once for a job; a signal may cut this wait short and nothing else.
+
+        Raises `NotOurs` for anything else that is taken from the queue; RQ would go on with the next by itself,
+        and so not come back before a flood of junk is over.
+        """
+        queue, job_id = self.queues[0], None
         try:
             self._is_listening = True
-            return Queue.dequeue_any(
-                self.queues,
-                None if timeout is None else LISTEN,
-                connection=self.connection,
-                job_class=Job,
-                serializer=JSONSerializer,
-            )
+            taken = Queue.lmove(self.connection, queue.key, None if timeout is None else LISTEN)
+            if taken is None:
+                return None
+            job_id = taken[1]
+            return Job.fetch(job_id.decode(), connection=self.connection, serializer=JSONSerializer), queue
         except DequeueTimeout:
             return None
-        except NotOurs as error:
-            self._drop(getattr(error, "job_id", None))
+        except (redis.ConnectionError, redis.TimeoutError, StopRequested):
             raise
-        except redis.ResponseError as error:
-            self._drop(getattr(error, "job_id", None))
-            raise NotOurs("a job that is no hash") from None
+        except Exception as error:  # noqa: BLE001  whatever a stranger put into the queue, or in its place
+            self._drop(job_id)
+            raise NotOurs(f"what is no ring of the bell: {type(error).__name__}") from None
         finally:
             self._is_listening = False
 
-    def _drop(self, job_id: str | None) -> None:
-        if job_id is None:  # the queue itself is not a list: nothing can be taken from it
-            time.sleep(_POLL)
+    def _drop(self, job_id: bytes | None) -> None:
+        if job_id is None:  # no job at all: the queue is not a list, or Redis takes no writes
+            self._drop_what_is_no_queue()
             return
         self.connection.lrem(self.queues[0].intermediate_queue_key, 0, job_id)
-        self.connection.delete(RqJob.key_for(job_id))
+        self.connection.delete(RqJob.redis_job_namespace_prefix.encode() + job_id)
+
+    def _drop_what_is_no_queue(self) -> None:
+        queue = self.queues[0]
+        for key in (queue.key, queue.intermediate_queue_key):
+            if self.connection.type(key) not in {b"list", b"none"}:
+                self.connection.delete(key)
+        time.sleep(_POLL)
 
     def execute_job(self, job: RqJob, queue: Queue) -> None:
-        """Run the drain; whatever RQ's own bookkeeping raises on a strange job must not stop the worker."""
+        """Take the ring out of Redis and drain.
+
+        RQ's books of a job are not kept: they cost more than a drain, a worker that dies leaves them behind,
+        and each line of them waits for a Redis that hangs.
+        """
         try:
-            super().execute_job(job, queue)
-        except (redis.ConnectionError, redis.TimeoutError, StopRequested):
-            raise
-        except Exception as error:  # noqa: BLE001
-            log.warning("RQ could not keep the books of a job: %s", type(error).__name__)
+            with self.connection.pipeline(transaction=False) as books:
+                books.lrem(queue.intermediate_queue_key, 0, job.id)
+                books.delete(job.key)
+                self.heartbeat(self.get_heartbeat_ttl(job), books)
+                books.execute(raise_on_error=False)
+        except redis.RedisError as error:
+            log.warning("a ring stays in Redis: %s", type(error).__name__)
+        try:
+            drain.perform(job.args[0])
+        except Exception:
+            log.exception("a drain failed")
+        self._looked_at = time.monotonic()
+
+    @property
+    def connection_timeout(self) -> int:
+        """Seconds that RQ's client waits for Redis; RQ itself would wait for half a minute, per command."""
+        return LISTEN + 1
 
     def run_maintenance_tasks(self) -> None:
         """Let RQ tidy its registries, where a hostile entry must not stop the worker."""
         try:
+            self._drop_endless_books()
             super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
         except (redis.ConnectionError, redis.TimeoutError):
             raise
         except Exception as error:  # noqa: BLE001
             log.warning("RQ could not tidy up: %s", type(error).__name__)
+
+    def _drop_endless_books(self) -> None:
+        """Delete books that nobody could go through: we need none of them."""
+        queue, client = self.queues[0], self.connection
+        if client.llen(queue.intermediate_queue_key) > MOST_BOOKS:
+            client.delete(queue.intermediate_queue_key)
+        for registry in (
+            queue.started_job_registry,
+            queue.finished_job_registry,
+            queue.failed_job_registry,
+            queue.deferred_job_registry,
+        ):
+            if client.zcard(registry.key) > MOST_BOOKS:
+                client.delete(registry.key)
+
+    def check_for_suspension(self, burst: bool) -> None:  # noqa: FBT001  RQ's signature
+        """Go on: `hookonce pause` is how events are made to wait, and a key in Redis is not."""
+
+    def register_death(self) -> None:
+        """Sign off, unless Redis has just failed: its timeout would be time lost for the ledger."""
+        if not self._redis_failed:
+            super().register_death()  # type: ignore[no-untyped-call]
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:  # noqa: ARG002  a signal handler
         """Stop after the attempt under way; what was claimed besides is let go of."""
@@ -164,16 +230,45 @@ def work(redis_url: str, name: str | None = None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: drain.stopping.set())
     while not drain.stopping.is_set():
-        client = redis.Redis.from_url(
-            redis_url, socket_timeout=LISTEN + 2, socket_connect_timeout=1, retry=Retry(NoBackoff(), 0)
-        )
-        try:
-            Worker([QUEUE], name=name, connection=client, worker_ttl=35, maintenance_interval=30).work(
-                logging_level="WARNING"
-            )
-        except (redis.RedisError, OSError, NotOurs) as error:
-            log.warning("Redis is away, polling the ledger: %s", type(error).__name__)
+        if _is_there(redis_url):
+            _answer_the_bell(redis_url, name)
         until = time.monotonic() + AWAY.total_seconds()
         while not drain.stopping.is_set() and time.monotonic() < until:
             if not ledger.work():
                 drain.stopping.wait(_POLL)
+
+
+def _answer_the_bell(redis_url: str, name: str | None) -> None:
+    """Be an RQ worker until told to stop, or until Redis fails."""
+    client = redis.Redis.from_url(
+        redis_url, socket_timeout=LISTEN + 1, socket_connect_timeout=1, retry=Retry(NoBackoff(), 0)
+    )
+    try:
+        Worker([QUEUE], name=name, connection=client, worker_ttl=35, maintenance_interval=30).work(
+            logging_level="WARNING"
+        )
+    except (redis.RedisError, OSError, NotOurs) as error:
+        log.warning("Redis is away, polling the ledger: %s", type(error).__name__)
+
+
+def _is_there(redis_url: str) -> bool:
+    """Ask Redis with the receiver's short patience: an RQ worker would wait for seconds, again and again."""
+    try:
+        with connect(redis_url) as client:
+            return bool(client.ping())
+    except (redis.RedisError, OSError) as error:
+        log.warning("Redis is away, polling the ledger: %s", type(error).__name__)
+        return False
+
+
+def _bounded(raw: dict[Any, Any]) -> dict[Any, Any]:
+    """Leave out what a ring has not, and unpack its arguments up to a limit: a bomb would take the worker along."""
+    data = raw.get(b"data", b"")
+    unpacking = zlib.decompressobj()
+    if data:
+        data = unpacking.decompress(data, LONGEST_JOB)
+    if unpacking.unconsumed_tail or not unpacking.eof:
+        raise NotOurs("a job too large to be a ring")
+    return {field: value for field, value in raw.items() if field not in _UNREAD} | {
+        b"data": zlib.compress(data)
+    }

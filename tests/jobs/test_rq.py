@@ -1,5 +1,7 @@
 import contextlib
 import json
+import os
+import signal
 import zlib
 
 import pytest
@@ -10,6 +12,7 @@ from rq.job import Job as AnyJob
 from rq.serializers import JSONSerializer
 
 from jobs import drain as drains
+from jobs import rq
 from jobs.rq import Job, Worker
 from receiver.handoff import Bell
 
@@ -49,6 +52,32 @@ MALFORMED = {
 }
 
 
+MALFORMED |= {
+    "a bomb": lambda client, key: client.hset(key, mapping={"data": zlib.compress(bytes(500_000_000), 1)}),
+    "a bomb in the error": lambda client, key: client.hset(
+        key, mapping={"data": data("os.abort"), "exc_info": zlib.compress(bytes(500_000_000), 1)}
+    ),
+    "a huge payload": lambda client, key: client.hset(
+        key, mapping={"data": json.dumps(["jobs.perform", None, [list(range(1_000_000))], {}])}
+    ),
+    "no job": lambda client, key: client.delete(key),
+}
+BOOKS = (
+    "rq:workers",
+    "rq:workers:hookonce",
+    "rq:queues",
+    "rq:queue:hookonce",
+    "rq:queue:hookonce:intermediate",
+    "rq:wip:hookonce",
+    "rq:failed:hookonce",
+    "rq:finished:hookonce",
+    "rq:deferred:hookonce",
+    "rq:clean_registries:hookonce",
+    "rq:groups",
+    "rq:suspended",
+)
+
+
 def data(name):
     return zlib.compress(json.dumps([name, None, [[]], {}]).encode())
 
@@ -60,16 +89,25 @@ def client(redis_url):
 
 
 @pytest.fixture
+def signals():
+    """Give this process back its own ways to hear signals."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
 def work(desk, client, monkeypatch):
     """Work off the queue with the real worker, in this process."""
     desk.on(effect)
     desk.work()
     monkeypatch.setattr(drains, "process_drain", lambda: desk.drains[0])
 
-    def run():
+    def run(**options):
         worker = Worker(["hookonce"], connection=client, worker_ttl=35)
         with contextlib.closing(client):
-            worker.work(burst=True, logging_level="ERROR")
+            worker.work(**({"burst": True} | options), logging_level="CRITICAL")
 
     return run
 
@@ -112,6 +150,62 @@ def test_worker_goes_on_after_a_malformed_job(desk, client, work, write):
 
     assert desk.effects() == ["a"]
     assert client.llen("rq:queue:hookonce:intermediate") == 0
+
+
+@pytest.mark.parametrize("key", BOOKS)
+@pytest.mark.parametrize(
+    "write", [lambda c, k: c.set(k, "x"), lambda c, k: c.hset(k, "x", "y")], ids=["text", "hash"]
+)
+@pytest.mark.usefixtures("signals", "work")
+def test_events_are_handled_whatever_is_in_the_place_of_rqs_keys(desk, client, redis_url, key, write):
+    write(client, key)
+    desk.on(stop_this_process)
+    desk.deliver("a")
+
+    rq.work(redis_url)
+
+    assert desk.effects() == ["a"]
+
+
+def stop_this_process(_event, _tx):
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.parametrize("book", ["wip", "failed", "finished", "deferred"])
+def test_maintenance_runs_nothing_that_an_entry_in_rqs_books_names(desk, client, work, book):
+    hostile = {"data": data("os.abort"), "failure_callback_name": "os.abort", "retries_left": "3"}
+    client.hset("rq:job:hostile", mapping=hostile)
+    client.zadd(f"rq:{book}:hookonce", {"hostile:1": 1, "hostile": 1, b"\xff": 1})
+    Bell(client).ring(desk.deliver("a"))
+
+    work()
+
+    assert desk.effects() == ["a"]
+
+
+def test_books_that_a_stranger_filled_are_thrown_away(desk, client, work):
+    client.zadd("rq:wip:hookonce", {f"job:{n}": 1 for n in range(20_000)})
+    client.rpush("rq:queue:hookonce:intermediate", *range(20_000))
+    Bell(client).ring(desk.deliver("a"))
+
+    work()
+
+    assert client.zcard("rq:wip:hookonce") + client.llen("rq:queue:hookonce:intermediate") == 0
+
+
+def test_events_are_handled_beside_a_flood_of_junk_in_the_queue(desk, client, work, monkeypatch):
+    monkeypatch.setattr(rq, "LISTEN", 0.01)
+    client.rpush("rq:queue:hookonce", *(f"junk{n}" for n in range(5_000)))
+    desk.deliver("a")
+    left = []
+
+    def look(_event, _tx):
+        left.append(client.llen("rq:queue:hookonce"))
+
+    desk.on(look)
+    work()
+
+    assert left[0] > 1_000
 
 
 def test_worker_leaves_nothing_of_a_job_behind(desk, client, work):
