@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from jobs.execution import Executor
 from jobs.handlers import Registry, import_handlers
 from receiver import database
+from receiver.breaker import Breaker
 from receiver.failpoints import reach
 from receiver.handoff import Bell
 from receiver.ledger import runs
@@ -31,6 +32,8 @@ BATCH = 50
 BUDGET = timedelta(seconds=2)
 MOST_EVENTS = 1000
 ROLLING_DEPLOY = timedelta(minutes=15)
+WAKE_INTERVAL = timedelta(seconds=30)
+"""How often a worker looks for what others, without its handlers, have ignored."""
 
 stopping = threading.Event()
 """Set when this process was asked to stop: the attempt under way is finished, the rest is let go of."""
@@ -46,12 +49,16 @@ class Drain:
         self._executor = Executor(self._engine, providers.get)
         self._client = connect(settings.redis_url)
         self._bell = Bell(self._client)
+        self._breaker = Breaker(limit=1)
+        self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
 
     def work(self, ids: Sequence[int] = ()) -> int:
         """Run what is due, the events of `ids` first, until nothing is or the budget is used; count the attempts.
 
         Raises nothing when a server is away: what is due stays due, and the sweep brings it back.
         """
+        if time.monotonic() > self._wake_at:
+            self.wake_ignored()
         until = time.monotonic() + BUDGET.total_seconds()
         attempts = events = 0
         try:
@@ -78,6 +85,7 @@ class Drain:
 
     def wake_ignored(self) -> None:
         """Take up recent events that other workers, without our handlers, have ignored."""
+        self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
         try:
             woken = runs.wake_ignored(self._executor.ledger, self._registry, ROLLING_DEPLOY)
         except (psycopg.Error, SQLAlchemyError) as error:
@@ -110,10 +118,13 @@ class Drain:
 
     def _ring(self) -> None:
         """Call for help, or for ourselves later; a lost ring costs the sweep's interval."""
+        if self._breaker.is_open:
+            return
         try:
             if self._bell.ring_if_quiet():
                 reach("drain.rung")
         except (redis.RedisError, OSError) as error:
+            self._breaker.failed()
             log.info("the bell can't be rung: %s", type(error).__name__)
 
 

@@ -124,10 +124,18 @@ SELECT event, handler, cycle, attempts, %(error)s FROM lost
 _IGNORE = "UPDATE events SET status = 'ignored', due_at = NULL WHERE id = ANY(%s)"
 
 _IGNORED = """
-SELECT id, source, provider, type FROM events WHERE status = 'ignored' AND received_at > now() - %s::interval
+SELECT DISTINCT source, provider, type FROM events
+WHERE received_at > now() - %s::interval AND status = 'ignored'
 """
 
-_WAKE = "UPDATE events SET status = 'received', due_at = now() WHERE id = ANY(%s) AND status = 'ignored'"
+_WAKE = """
+UPDATE events SET status = 'received', due_at = now()
+WHERE id IN (SELECT e.id FROM events e
+             JOIN unnest(%s::text[], %s::text[], %s::text[]) AS t (source, provider, type)
+                  USING (source, provider, type)
+             WHERE e.status = 'ignored' AND e.received_at > now() - %s::interval ORDER BY e.id FOR UPDATE OF e)
+RETURNING id
+"""
 
 _LOCK = "SELECT id FROM events WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
 
@@ -278,11 +286,12 @@ def wake_ignored(connection: psycopg.Connection, planner: Planner, span: timedel
     In a rolling deploy the old workers ignore what only the new ones know.
     """
     with connection.transaction():
-        rows = connection.execute(_IGNORED, [span]).fetchall()
-        wanted = [event for event, source, provider, kind in rows if planner.matching(source, provider, kind)]
-        if wanted:
-            connection.execute(_WAKE, [sorted(wanted)])
-    return sorted(wanted)
+        kinds = [kind for kind in connection.execute(_IGNORED, [span]) if planner.matching(*kind)]
+        if not kinds:
+            return []
+        columns = [list(column) for column in zip(*kinds, strict=True)]
+        rows = connection.execute(_WAKE, [*columns, span]).fetchall()
+    return sorted(row[0] for row in rows)
 
 
 def load_body(connection: psycopg.Connection, event: ClaimedEvent) -> bytes | None:
