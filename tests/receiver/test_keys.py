@@ -1,0 +1,311 @@
+import json
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+import requests
+import responses
+
+from providers import KeyNeeded, Reason, Rejected
+from providers.amazon_sns import configure as sns
+from providers.kit.provider import provider
+from providers.paypal import FETCHES as PAYPAL
+from receiver import keys as module
+from receiver.keys import Keys, KeyUnavailable
+from receiver.sources import Source
+
+URL = "https://keys.example.com/set"
+SNS = sns({"topics": ["arn:aws:sns:eu-west-1:1:name"]}).FETCHES
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def keys(clock):
+    return Keys(clock)
+
+
+@pytest.fixture
+def web():
+    with responses.RequestsMock(assert_all_requests_are_fired=False) as mock:
+        yield mock
+
+
+def source(
+    wanted=(URL,), fetches=(r"https://keys\.example\.com/[a-z0-9]+(?:#[a-z0-9]+)?",), enough=bool, post=None
+):
+    """A source whose provider wants documents, and is content with those that are `enough`."""
+
+    def verify(*_, keys):
+        for url in wanted:
+            if not enough(keys.get(url, b"")):
+                raise KeyNeeded(url, post)
+        return [keys[url] for url in wanted]
+
+    made = SimpleNamespace(verify=verify, events=list, sign=dict, FETCHES=fetches)
+    return Source("acme", provider("acme", made, "here"), ("secret",))
+
+
+def fetch(keys, place):
+    return keys.call(place, place.provider.verify, None, (), None)
+
+
+def test_document_is_fetched_once_and_kept(keys, web):
+    web.get(URL, body=b"one")
+
+    found = [fetch(keys, source()) for _ in range(3)]
+
+    assert found == [[b"one"]] * 3
+    assert len(web.calls) == 1
+    assert "Authorization" not in web.calls[0].request.headers
+
+
+def test_credentials_are_posted_and_never_shown(keys, web):
+    web.post("https://keys.example.com/get", status=500)
+    place = source(("https://keys.example.com/get#k1",), post=b'{"secret":"hush-hush"}')
+
+    with pytest.raises(KeyUnavailable) as error:
+        fetch(keys, place)
+
+    assert web.calls[0].request.body == b'{"secret":"hush-hush"}'
+    assert "hush" not in repr(error.value) + repr(KeyNeeded("https://keys.example.com/get", b"hush"))
+
+
+def test_document_is_fetched_anew_after_an_hour_and_the_old_one_serves_if_that_fails(keys, clock, web):
+    web.get(URL, body=b"one")
+    fetch(keys, source())
+    web.replace(responses.GET, URL, status=503)
+
+    clock.now += module.FRESH.total_seconds() + 1
+    stale = fetch(keys, source())
+    clock.now += module.KEPT.total_seconds()
+
+    assert stale == [b"one"]
+    with pytest.raises(KeyUnavailable):
+        fetch(keys, source())
+
+
+def test_unknown_key_refreshes_the_set_at_most_once_a_minute(keys, clock, web):
+    web.get(URL, body=b"old")
+    place = source(enough=lambda document: document == b"new")
+
+    for _ in range(5):
+        with pytest.raises(Rejected) as error:
+            fetch(keys, place)
+    assert error.value.reason == Reason.BAD_SIGNATURE
+    assert len(web.calls) == 1
+
+    web.replace(responses.GET, URL, body=b"new")
+    clock.now += module.ANEW.total_seconds() + 1
+    assert fetch(keys, place) == [b"new"]
+    assert len(web.calls) == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"status": 302, "headers": {"Location": "https://evil.example/set"}},
+        {"status": 301, "headers": {"Location": "http://169.254.169.254/latest"}},
+        {"status": 404},
+        {"status": 500},
+        {"body": b"x" * (module.LARGEST + 1)},
+        {"body": b"x", "headers": {"Content-Encoding": "gzip"}},
+        {"body": requests.exceptions.SSLError("self-signed certificate")},
+        {"body": requests.exceptions.ConnectTimeout("slow")},
+    ],
+    ids=["redirect", "redirect-inside", "missing", "broken", "huge", "compressed", "bad-tls", "slow"],
+)
+def test_what_is_no_plain_document_is_unavailable_and_not_followed(keys, web, answer):
+    web.get(URL, **answer)
+
+    with pytest.raises(KeyUnavailable):
+        fetch(keys, source())
+
+    assert [call.request.url for call in web.calls] == [URL]
+
+
+def test_failing_host_is_left_alone_for_longer_and_longer(keys, clock, web):
+    web.get(URL, status=503)
+
+    tries = []
+    for _ in range(120):
+        with pytest.raises(KeyUnavailable):
+            fetch(keys, source())
+        tries.append(len(web.calls))
+        clock.now += 1
+
+    assert tries[0] == 1
+    assert 5 <= tries[-1] <= 8
+
+    web.replace(responses.GET, URL, body=b"back")
+    clock.now += 61
+    assert fetch(keys, source()) == [b"back"]
+
+
+def test_missing_document_does_not_keep_others_of_its_host_away(keys, web):
+    web.get("https://keys.example.com/forged", status=404)
+    web.get(URL, body=b"one")
+
+    with pytest.raises(KeyUnavailable):
+        fetch(keys, source(("https://keys.example.com/forged",)))
+
+    assert fetch(keys, source()) == [b"one"]
+
+
+def test_flood_of_forged_names_is_cut_short_and_known_keys_go_on(keys, web):
+    web.get(URL, body=b"one")
+    fetch(keys, source())
+    for number in range(100):
+        web.get(f"https://keys.example.com/forged{number}", status=404)
+
+    for number in range(100):
+        with pytest.raises(KeyUnavailable):
+            fetch(keys, source((f"https://keys.example.com/forged{number}",)))
+
+    assert len(web.calls) <= 30
+    assert fetch(keys, source()) == [b"one"]
+
+
+def test_books_stay_bounded(clock, web, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_DOCUMENTS", 3)
+    monkeypatch.setattr(module, "_A_MINUTE", 1000)
+    keys = Keys(clock)
+    for number in range(9):
+        web.get(f"https://keys.example.com/n{number}", body=b"x")
+        fetch(keys, source((f"https://keys.example.com/n{number}",)))
+
+    assert len(keys._documents) == 3  # noqa: SLF001  # nothing else tells
+
+
+def test_hung_server_holds_a_delivery_for_a_bounded_time_and_other_sources_not_at_all(web, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", module.timedelta(seconds=0.3))
+    release = threading.Event()
+    web.add_callback(responses.GET, URL, lambda _: (release.wait(20), (200, {}, b"late"))[1])
+    web.get("https://keys.example.com/other", body=b"one")
+    keys, errors = Keys(), []
+
+    def hang():
+        with pytest.raises(KeyUnavailable) as error:
+            fetch(keys, source())
+        errors.append(error.value)
+
+    began = time.monotonic()
+    waiting = [threading.Thread(target=hang) for _ in range(20)]
+    for thread in waiting:
+        thread.start()
+    other = Source("other", source(("https://keys.example.com/other",)).provider, ("secret",))
+    assert fetch(keys, other) == [b"one"]
+    for thread in waiting:
+        thread.join()
+    took = time.monotonic() - began
+    release.set()
+
+    assert len(errors) == 20
+    assert took < 5
+    assert len([call for call in web.calls if call.request.url == URL]) <= 1
+
+
+def test_answer_that_drips_is_given_up(keys, web, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", module.timedelta(seconds=0.2))
+    monkeypatch.setattr(module, "_PIECE", 1)
+
+    def drip(_):
+        time.sleep(0.3)  # as long as the first bytes take
+        return 200, {}, b"x" * 1000
+
+    web.add_callback(responses.GET, URL, drip)
+
+    with pytest.raises(KeyUnavailable):
+        fetch(keys, source())
+
+
+FORBIDDEN = [
+    "http://sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem",
+    "https://sns.us-east-1.amazonaws.com.evil.example/SimpleNotificationService-1.pem",
+    "https://sns.us-east-1.amazonaws.com@evil.example/SimpleNotificationService-1.pem",
+    "https://user:pass@sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem",
+    "https://sns.us-east-1.amazonaws.com:8443/SimpleNotificationService-1.pem",
+    "https://sns.us-east-1.amazonaws.com:443/SimpleNotificationService-1.pem",
+    "https://evil.example/sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem",
+    "https://evilsns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem",
+    "https://sns.s3.amazonaws.com/SimpleNotificationService-1.pem",
+    "https://sns.s3-us-west-2.amazonaws.com/SimpleNotificationService-1.pem",
+    "https://sns.s3.us-west-2.amazonaws.com/SimpleNotificationService-1.pem",
+    "https://s3.amazonaws.com/sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem",
+    "https://sns.us-east-1.amazonaws.com/bucket/SimpleNotificationService-1.pem",
+    "https://sns.us-east-1.amazonaws.com/../SimpleNotificationService-1.pem",
+    "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem?x=.pem",
+    "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem#.pem",
+    "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem\n",
+    "https://sns.us-east-1.amazonaws.com\\@evil.example/SimpleNotificationService-1.pem",
+    "https://sns.us-east-1.amazonaws.com%2eevil.example/SimpleNotificationService-1.pem",
+    "https://sns.us-east-1.amazonaws.com./SimpleNotificationService-1.pem",
+    "https://SNS.us-east-1.amazonaws.com/SimpleNotificationService-1.pem",
+    "https://sns.us-e\u0430st-1.amazonaws.com/SimpleNotificationService-1.pem",
+    "https://sns.us-east-\u0661.amazonaws.com/SimpleNotificationService-1.pem",
+    "https://sns.us-east-1.amazonaws.com/?Action=DeleteTopic&TopicArn=arn:aws:sns:us-east-1:1:x",
+    "https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription&Token=" + "a" * 2000,
+    "file:///etc/passwd",
+    "//sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem",
+    "",
+]
+FORBIDDEN_PAYPAL = [
+    "https://api.paypal.com.evil.example/v1/notifications/certs/CERT-1",
+    "https://evil.paypal.com/v1/notifications/certs/CERT-1",
+    "https://api.paypal.com@evil.example/v1/notifications/certs/CERT-1",
+    "https://api.paypal.com:444/v1/notifications/certs/CERT-1",
+    "https://api.paypal.com/v1/notifications/certs/../../oauth2/token",
+    "https://api.paypal.com/v1/notifications/certs/CERT-1?redirect=https://evil.example",
+    "http://api.paypal.com/v1/notifications/certs/CERT-1",
+    "https://apiXpaypal.com/v1/notifications/certs/CERT-1",
+]
+
+
+@pytest.mark.parametrize(
+    ("url", "fetches"), [(url, SNS) for url in FORBIDDEN] + [(url, PAYPAL) for url in FORBIDDEN_PAYPAL]
+)
+def test_url_that_is_not_the_senders_is_refused_and_never_fetched(keys, web, url, fetches):
+    place = source((url,), fetches)
+
+    for attempt in (lambda: fetch(keys, place), lambda: keys.confirm(place, url)):
+        with pytest.raises(Rejected) as error:
+            attempt()
+        assert error.value.reason == Reason.BAD_SIGNATURE
+
+    assert not web.calls
+
+
+def test_confirmation_is_fetched_each_time_and_must_succeed(keys, web):
+    url = "https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&TopicArn=arn:aws:sns:eu-west-1:1:n&Token=t"
+    web.get(url, body=b"<ok/>")
+
+    keys.confirm(source(fetches=SNS), url)
+    keys.confirm(source(fetches=SNS), url)
+    web.replace(responses.GET, url, status=403)
+
+    assert len(web.calls) == 2
+    with pytest.raises(KeyUnavailable):
+        keys.confirm(source(fetches=SNS), url)
+
+
+def test_pattern_that_is_not_https_is_a_bug_of_the_provider():
+    with pytest.raises(ValueError, match="https://"):
+        module.may_fetch("http://a.example/x", (r"http://a\.example/.*",))
+
+
+def test_provider_without_keys_is_called_as_it_is(keys):
+    place = SimpleNamespace(provider=SimpleNamespace(takes_keys=False))
+
+    assert keys.call(place, lambda *given: json.dumps(given), 1, 2) == "[1, 2]"
