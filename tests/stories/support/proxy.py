@@ -27,7 +27,7 @@ class Proxy:
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen()
-        self._sockets = [self._listener]
+        self._sockets = []
         self._threads = []
         self._begin(self._accept)
 
@@ -38,12 +38,14 @@ class Proxy:
 
     def close(self):
         """Cut every connection, and end with it."""
+        hang_up(self._listener)
+        self._threads[0].join(ENOUGH)  # from here on nobody new is let in
         for each in self._sockets:
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+            hang_up(each)
         for thread in self._threads:
             thread.join(ENOUGH)
         self._listener.close()
+        self.path.unlink()
 
     def _begin(self, work, *args):
         self._threads.append(threading.Thread(target=work, args=args, daemon=True))
@@ -79,6 +81,11 @@ class Proxy:
                     return False
                 key.data.sendall(data)
         return True
+
+
+def hang_up(connection):
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 @contextlib.contextmanager
