@@ -1,7 +1,7 @@
 """Secrets of several parts: `key:secret`, or a JSON object with the parts as its fields."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from providers import Delivery, Reason, Rejected
 from providers.kit.reading import header_of
@@ -23,6 +23,28 @@ def parts_of(secret: str, *names: str) -> tuple[str, ...]:
         msg = f"the secret is not usable; expected '{':'.join(names)}', or a JSON object with {fields}"
         raise ValueError(msg)
     return parts
+
+
+def checker(*names: str) -> Callable[[str], None]:
+    """A `CHECK` for secrets of these parts."""
+
+    def check(secret: str) -> None:
+        parts_of(secret, *names)
+
+    return check
+
+
+def all_parts_of(secrets: Sequence[str], *names: str) -> list[tuple[str, ...]]:
+    """The parts of every usable secret; others never open anything. Raises: Rejected(no_secret) for none."""
+    known = []
+    for secret in secrets:
+        try:
+            known.append(parts_of(secret, *names))
+        except ValueError:
+            continue
+    if not known:
+        raise Rejected(Reason.NO_SECRET, f"no usable secret; expected '{':'.join(names)}'")
+    return known
 
 
 def secrets_for(delivery: Delivery, header: str, secrets: Sequence[str], *names: str) -> list[str]:

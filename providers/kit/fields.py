@@ -3,6 +3,7 @@
 Each function makes a `Pick`, which `one_event` and `many_events` apply to every delivery.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -99,6 +100,17 @@ def first(*picks: Pick) -> Pick:
     return Pick(
         get, " or ".join(pick.where for pick in picks), picks[0].absent, picks[0].junk, picks[0].plant
     )
+
+
+def only_if(pick: Pick, pattern: str, then: Pick) -> Pick:
+    """`then`, where the whole text of `pick` fits the regular expression `pattern`."""
+    form = re.compile(pattern)
+
+    def get(view: View) -> object:
+        text = text_or_none(pick, view)
+        return then.get(view) if text is not None and form.fullmatch(text) else None
+
+    return Pick(get, then.where, then.absent, then.junk, then.plant)
 
 
 def joined(*picks: Pick, by: str = ":") -> Pick:

@@ -124,6 +124,18 @@ class Hmac:
                 value = f"{self.timestamp.key}={written}{self.separator}{value}"
         return headers | {self._names[0]: value}
 
+    def expect(self, given: object, message: bytes, secrets: Sequence[str]) -> None:
+        """Accept `given`, a signature that stood in the body, if it is right for `message`. Raises: Rejected."""
+        keys = keys_of(secrets, self.secret)
+        if not isinstance(given, str):
+            raise Rejected(Reason.MISSING_HEADER, f"the body holds no {self._names[0]}")
+        signatures = self._signatures(self._names[0], items(given, self.separator))
+        expect_match(signatures, (self._speller.folded(hmac.digest(key, message, self.hash)) for key in keys))
+
+    def signature(self, message: bytes, secret: str) -> str:
+        """The signature of `message`, to be put into a body. Raises: ValueError for a bad secret."""
+        return self.prefix + self._speller.spell(hmac.digest(key_of(secret, self.secret), message, self.hash))
+
     def _expect(self, given: list[bytes], keys: list[bytes], delivery: Delivery, stamp: bytes) -> None:
         message = self._message(delivery, stamp)
         expect_match(given, (self._speller.folded(hmac.digest(key, message, self.hash)) for key in keys))

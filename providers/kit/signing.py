@@ -1,13 +1,13 @@
 """What every scheme shares: the keywords of `sign`, the cap on signatures, the verdict over candidates."""
 
 import hmac
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from hashlib import sha256
 from typing import Final, Protocol, TypedDict, Unpack
 from uuid import UUID
 
-from providers import Reason, Rejected
+from providers import Delivery, Reason, Rejected
 
 SIGNATURES: Final = 16
 """As many signatures of one delivery as are looked at; senders send one, or one per secret in a rotation."""
@@ -54,6 +54,15 @@ def made_id(body: bytes) -> str:
 
 FORM: Final = "application/x-www-form-urlencoded"
 """The content type of HTML forms."""
+
+
+def headers_of(deliver: Callable[..., Delivery]) -> Sign:
+    """A `sign` for senders whose signature is no header: the headers of what `deliver` makes."""
+
+    def sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+        return dict(deliver(body, secret, now, **said).headers)
+
+    return sign
 
 
 def signer(

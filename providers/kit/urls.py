@@ -1,0 +1,35 @@
+"""URLs that are signed, and the ways in which a sender may write one."""
+
+import re
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+_PORTS: Final = {"https": "443", "http": "80"}
+_PARAMETERS: Final = 100
+_ORIGIN: Final = re.compile(r"(https?)://([^/?#]*?)(?::([0-9]{1,5}))?(?=[/?#]|\Z)")
+
+
+def with_and_without_port(url: str) -> list[str]:
+    """`url` without its port, and with one (its scheme's if it has none); only itself if it is no such URL."""
+    origin = _ORIGIN.match(url)
+    if origin is None:
+        return [url]
+    scheme, host, port = origin.groups()
+    rest = url[origin.end() :]
+    return [f"{scheme}://{host}{rest}", f"{scheme}://{host}:{port or _PORTS[scheme]}{rest}"]
+
+
+def parameter(url: str, name: str) -> str | None:
+    """The first value of `name` in the query of `url`; None if there is none or the query can't be read."""
+    try:
+        pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, max_num_fields=_PARAMETERS)
+    except ValueError:
+        return None
+    return next((value for key, value in pairs if key == name), None)
+
+
+def with_parameter(url: str, name: str, value: str) -> str:
+    """`url` with `name=value` as the last part of its query, instead of any other such."""
+    base, _, query = url.partition("?")
+    kept = [part for part in query.split("&") if part and part.partition("=")[0] != name]
+    return base + "?" + "&".join([*kept, f"{name}={value}"])
