@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Unpack
 
-from providers import Delivery, Event, Reason, Rejected
+from providers import Delivery, Event
 from providers.kit import (
     Hmac,
     Said,
@@ -27,9 +27,11 @@ from providers.kit import (
     one_event,
     signer,
 )
-from providers.kit.composite import parts_of
+from providers.kit.composite import checker, parts_of, secrets_for
 
+_PARTS = ("key name", "key secret")
 scheme = Hmac(header="x-ably-signature", encoding="base64")
+CHECK = checker(*_PARTS)
 ID_IS_SIGNED = False
 RETRY_HORIZON = timedelta(days=1)
 SETUP = "https://ably.com/accounts/any/apps/any/integrations"
@@ -55,12 +57,7 @@ sample = _batch.sample
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` if the key that it names, one of `secrets`, has signed it. Raises: Rejected."""
-    keys = [_key(secret) for secret in secrets if secret.strip()]
-    named = delivery.headers.get("x-ably-key")
-    fitting = [key for name, key in keys if named in (name, None)]
-    if keys and not fitting:
-        raise Rejected(Reason.BAD_SIGNATURE, "header x-ably-key names none of the keys of this source")
-    scheme.verify(delivery, fitting, now)
+    scheme.verify(delivery, secrets_for(delivery, "x-ably-key", secrets, *_PARTS), now)
 
 
 def events(delivery: Delivery) -> list[Event]:
@@ -69,21 +66,8 @@ def events(delivery: Delivery) -> list[Event]:
     return _batch(delivery) if isinstance(body, dict) and "items" in body else _one(delivery)
 
 
-def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
-    """Raises: ValueError for what is not a whole API key."""
-    parts_of(secret, "key name", "key secret")
-
-
-def _key(secret: str) -> tuple[str, str]:
-    try:
-        name, key = parts_of(secret, "key name", "key secret")
-    except ValueError:
-        return "", ""
-    return name, key
-
-
 def _sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
-    name, key = parts_of(secret, "key name", "key secret")
+    name, key = parts_of(secret, *_PARTS)
     return {"x-ably-key": name} | scheme.sign(body, key, now, **said)
 
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
 
 import pytest
 
@@ -159,3 +160,112 @@ def test_dropbox_gives_back_nothing_but_a_challenge(query):
 
 def test_dropbox_notifications_are_told_apart_by_the_minute():
     assert load("dropbox").id_period == timedelta(minutes=1)
+
+
+PAIR = "integration_public_key:integration_private_key"
+
+
+def braintree(payload, signature="", *, known=(PAIR,)):
+    fields = {"bt_signature": signature, "bt_payload": payload}
+    delivery = Delivery("POST", "", {}, urlencode(fields).encode())
+    return reason_of("braintree", delivery, *known)
+
+
+def test_braintree_challenge_is_no_signature_for_a_payload():
+    challenge = "20f9f8ed05f77439fe955c977e4c8a53"
+    probe = Delivery("GET", f"https://h.example/?bt_challenge={challenge}", {}, b"")
+
+    answer = load("braintree").handshake(probe, [PAIR]).body.decode()
+
+    for payload in (challenge, challenge + "\n", "\n" + challenge):
+        assert braintree(payload, answer) in {Reason.BAD_BODY, Reason.BAD_SIGNATURE}
+
+
+@pytest.mark.parametrize(
+    "challenge", ["", "PD94bWw=", "a" * 19, "a" * 33, "A" * 20, "g" * 20, "a" * 20 + "%0A"]
+)
+def test_braintree_signs_no_other_challenge(challenge):
+    probe = Delivery("GET", f"https://h.example/?bt_challenge={challenge}", {}, b"")
+
+    assert load("braintree").handshake(probe, [PAIR]) is None
+    assert load("braintree").handshake(replace(probe, method="POST"), [PAIR]) is None
+
+
+def test_braintree_takes_its_keys_as_json_too():
+    pair = json.dumps({"public_key": "integration_public_key", "private_key": "integration_private_key"})
+    delivery = sent("braintree", b"<notification/>", secret=PAIR)
+
+    assert reason_of("braintree", delivery, "nonsense", pair) is None
+    assert reason_of("braintree", delivery, "nonsense") == Reason.NO_SECRET
+
+
+@pytest.mark.parametrize(
+    "document",
+    [b'<!DOCTYPE a [<!ENTITY b "c">]><notification><kind>&b;</kind></notification>', b"<a", b"", b"\xff"],
+)
+def test_braintree_notification_that_is_no_plain_xml_is_bad_body(document):
+    delivery = sent("braintree", document, secret=PAIR)
+
+    with pytest.raises(Rejected, match="bad_body"):
+        load("braintree").events(delivery)
+
+
+def test_twilio_json_mode_needs_the_hash_even_if_the_body_is_empty():
+    signed = sent("twilio", {"MessageSid": "IM1"}, url="https://h.example/hooks/twilio?a=1")
+
+    assert "&bodySHA256=" in signed.url
+    assert reason_of("twilio", signed, SECRET) is None
+    assert reason_of("twilio", replace(signed, body=b""), SECRET) == Reason.BAD_SIGNATURE
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("https://h.example/x", "https://h.example:443/x"),
+        ("https://h.example:443/x", "https://h.example/x"),
+        ("http://user:pass@h.example/x?y=1:2", "http://user:pass@h.example:80/x?y=1:2"),
+    ],
+)
+def test_twilio_url_may_be_signed_with_and_without_its_port(ours, theirs):
+    signed = sent("twilio", b"CallSid=CA1", url=theirs)
+
+    assert reason_of("twilio", replace(signed, url=ours), SECRET) is None
+    assert reason_of("twilio", replace(signed, url=ours + "/"), SECRET) == Reason.BAD_SIGNATURE
+
+
+def test_twilio_messages_status_by_status_are_different_events():
+    bodies = (b"MessageSid=SM1&MessageStatus=" + status for status in (b"sent", b"delivered", b"sent"))
+    ids = [load("twilio").events(Delivery("POST", "", {}, body))[0].id for body in bodies]
+
+    assert ids == ["SM1:sent", "SM1:delivered", "SM1:sent"]
+
+
+@pytest.mark.parametrize(
+    ("name", "body"), [("adyen", b"[accepted]"), ("dropbox_sign", b"Hello API Event Received")]
+)
+def test_sender_gets_the_one_answer_that_it_takes(name, body):
+    accepted = load(name).accepted
+
+    assert (accepted.status, accepted.body) == (200, body)
+
+
+def test_contentful_idempotency_key_counts_only_if_signed():
+    signed = sent("contentful", {"sys": {"id": "e", "revision": 1}}, secret="a" * 64, event_id="key-1")
+    bare = sent("contentful", {"sys": {"id": "e", "revision": 1}}, secret="a" * 64)
+    listed = "x-contentful-signed-headers"
+    stripped = replace(bare, headers={**bare.headers, listed: "x-contentful-topic"})
+
+    ids = [load("contentful").events(delivery)[0].id for delivery in (signed, stripped)]
+
+    assert ids == ["key-1", "ContentManagement.Entry.publish:e:1"]
+    assert reason_of("contentful", stripped, "a" * 64) == Reason.BAD_SIGNATURE
+
+
+def test_url_senders_verify_under_the_url_that_is_configured_and_no_other():
+    for name, body in (("trello", b"{}"), ("mandrill", b"mandrill_events=[]"), ("twilio", b"CallSid=CA1")):
+        signed = sent(name, body, url="https://h.example/hooks/x?a=1")
+
+        assert reason_of(name, signed, SECRET) is None
+        assert (
+            reason_of(name, replace(signed, url="https://h.example/hooks/x"), SECRET) == Reason.BAD_SIGNATURE
+        )
