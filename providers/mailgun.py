@@ -35,7 +35,7 @@ events = one_event(
 )
 ID_IS_SIGNED = False
 BODY_IS_UNSIGNED = True
-_FORGED = (Reason.BAD_SIGNATURE, Reason.STALE, Reason.MISSING_HEADER, Reason.BAD_HEADER)
+_FORGED = (Reason.BAD_SIGNATURE, Reason.STALE, Reason.MISSING_HEADER, Reason.BAD_HEADER, Reason.BAD_BODY)
 STATUSES = dict.fromkeys(_FORGED, 406)
 VOLATILE = ("$.signature",)
 RETRY_HORIZON = timedelta(days=1)

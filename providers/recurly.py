@@ -1,8 +1,8 @@
 """Recurly signs `<ms>.<body>` with HMAC-SHA256, in hex: `recurly-signature: <ms>,<hex>[,<hex>]`, without names.
 
-There are several signatures for 24 hours after a key was rotated. The id is `$.id`, the type what it is about
-and what happened, `account.created`, the account the site. XML notifications are not signed and not taken. Ten
-retries, the last after some hours.
+There are several signatures for 24 hours after a key was rotated. The id is `Recurly-Notification-Id`, the same
+on every retry and not signed, else `$.id`; the type is what it is about and what happened, `account.created`,
+the account the site. XML notifications are not signed and not taken. Ten retries, the last after some hours.
 
 https://docs.recurly.com/recurly-subscriptions/docs/webhooks
 """
@@ -13,7 +13,19 @@ from datetime import datetime, timedelta
 from typing import Unpack
 
 from providers import Delivery
-from providers.kit import Hmac, Said, Timestamp, body_digest, field, first, fixed, joined, one_event, signer
+from providers.kit import (
+    Hmac,
+    Said,
+    Timestamp,
+    body_digest,
+    field,
+    first,
+    fixed,
+    header,
+    joined,
+    one_event,
+    signer,
+)
 
 _scheme = Hmac(
     header="recurly-signature",
@@ -23,13 +35,14 @@ _scheme = Hmac(
 )
 CHECK, TOLERANCE = _scheme.check_secret, _scheme.tolerance
 events = one_event(
-    id=first(field("$.id"), body_digest()),
+    id=first(header("recurly-notification-id"), field("$.id"), body_digest()),
     type=first(
         joined(field("$.object_type"), field("$.event_type"), by="."), field("$.event_type"), fixed("unknown")
     ),
     account=field("$.site_id"),
     occurred_at=field("$.event_time"),
 )
+ID_IS_SIGNED = False
 RETRY_HORIZON = timedelta(days=1)
 SETUP = "https://docs.recurly.com/recurly-subscriptions/docs/webhooks"
 
@@ -48,4 +61,4 @@ def _sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict
     return {"recurly-signature": f"{apart['recurly-signature-time']},{apart['recurly-signature']}"}
 
 
-sign = signer(_sign)
+sign = signer(_sign, event_id="recurly-notification-id")

@@ -1,0 +1,63 @@
+"""Captured deliveries with one place of the body replaced by something odd: refused or read, never anything else."""
+
+import json
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from providers.kit.conformance import cases
+from providers.kit.conformance.junk import put_junk
+
+CASES = [
+    case
+    for folder in sorted(Path(__file__).parent.iterdir())
+    if folder.is_dir()
+    for case in cases(folder)
+    if case.delivery.body[:1] in (b"{", b"[") and case.is_genuine
+]
+ODD = [
+    None,
+    True,
+    0,
+    -1.5,
+    10**30,
+    "",
+    "x",
+    "\ud800",
+    "\x00",
+    [],
+    [[]],
+    [None],
+    {},
+    {"id": []},
+    {"a": {"id": 1}},
+]
+PLACES = 60
+
+
+def places(data, path=()):
+    yield path
+    for step, value in (
+        data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    ):
+        yield from places(value, (*path, step))
+
+
+def put(data, path, value):
+    if not path:
+        return value
+    copy = dict(data) if isinstance(data, dict) else list(data)
+    copy[path[0]] = put(data[path[0]], path[1:], value)
+    return copy
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_sender_reads_or_refuses_a_body_with_something_odd_in_it(case):
+    data = json.loads(case.delivery.body)
+
+    for path in islice(places(data), PLACES):
+        for value in ODD:
+            body = json.dumps(put(data, path, value)).encode()
+            put_junk(replace(case, delivery=replace(case.delivery, body=body)), case.delivery.headers, body)
