@@ -8,12 +8,12 @@ https://developer.brex.com/docs/webhooks/
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, fixed, header, one_event, signer
+from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
 
 scheme = StandardWebhooks(vendors=("webhook", "svix"))
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
-    id=header("webhook-id", "svix-id"),
+    id=scheme.id,
     type=first(field("$.event_type"), field("$.type"), fixed("unknown")),
     account=field("$.company_id"),
 )

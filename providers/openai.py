@@ -9,7 +9,7 @@ https://platform.openai.com/docs/guides/webhooks
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, header, one_event, signer
+from providers.kit import StandardWebhooks, field, one_event, signer
 from providers.kit.keys import as_whsec
 
 
@@ -20,7 +20,7 @@ def _forms(secret: str) -> tuple[str]:
 scheme = StandardWebhooks(vendors=("webhook",), forms=_forms)
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
-    id=header("webhook-id"),
+    id=scheme.id,
     type=field("$.type"),
     occurred_at=field("$.created_at"),
 )

@@ -8,12 +8,12 @@ https://resend.com/docs/dashboard/webhooks/verify-webhooks-requests
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, header, one_event, signer
+from providers.kit import StandardWebhooks, field, one_event, signer
 
 scheme = StandardWebhooks(vendors=("svix", "webhook"))
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
-    id=header("svix-id", "webhook-id"),
+    id=scheme.id,
     type=field("$.type"),
     occurred_at=field("$.created_at"),
 )

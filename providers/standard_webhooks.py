@@ -18,11 +18,8 @@ from providers.kit import StandardWebhooks, field, first, fixed, header, one_eve
 from providers.kit.keys import CODECS
 from providers.kit.options import Options
 
-events = one_event(
-    id=header("webhook-id", "svix-id"),
-    type=first(field("$.type"), field("$.event_type"), fixed("unknown")),
-    occurred_at=first(field("$.timestamp"), header("webhook-timestamp", "svix-timestamp")),
-)
+_type = first(field("$.type"), field("$.event_type"), fixed("unknown"))
+_time = first(field("$.timestamp"), header("webhook-timestamp", "svix-timestamp"))
 
 
 def configure(options: Mapping[str, Any]) -> object:
@@ -35,7 +32,7 @@ def configure(options: Mapping[str, Any]) -> object:
     return SimpleNamespace(
         verify=scheme.verify,
         sign=signer(scheme.sign),
-        events=events,
+        events=one_event(id=scheme.id, type=_type, occurred_at=_time),
         CHECK=scheme.check_secret,
         TOLERANCE=scheme.tolerance,
         RETRY_HORIZON=timedelta(days=5),

@@ -8,12 +8,12 @@ https://stytch.com/docs/guides/webhooks/overview
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, fixed, header, one_event, signer
+from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
 
 scheme = StandardWebhooks(vendors=("svix", "webhook"))
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
-    id=header("svix-id", "webhook-id"),
+    id=scheme.id,
     type=first(field("$.event_type"), field("$.action"), fixed("unknown")),
     account=field("$.project_id"),
     occurred_at=field("$.timestamp"),

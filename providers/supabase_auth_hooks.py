@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Final
 
 from providers import Reply
-from providers.kit import StandardWebhooks, View, field, first, fixed, header, one_event, signer
+from providers.kit import StandardWebhooks, View, field, first, fixed, one_event, signer
 from providers.kit.fields import Pick
 
 _MARKS: Final = {
@@ -38,7 +38,7 @@ def _kind(view: View) -> str | None:
 scheme = StandardWebhooks(vendors=("webhook",), forms=_forms)
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
-    id=header("webhook-id"),
+    id=scheme.id,
     type=first(field("$.metadata.name"), Pick(_kind, "the body's keys"), fixed("auth-hook")),
 )
 ACCEPTED = Reply(body=b"{}", content_type="application/json")

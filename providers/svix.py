@@ -15,7 +15,7 @@ from providers.kit import StandardWebhooks, field, first, fixed, header, one_eve
 scheme = StandardWebhooks(vendors=("svix", "webhook"))
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
-    id=header("svix-id", "webhook-id"),
+    id=scheme.id,
     type=first(field("$.type"), field("$.event_type"), field("$.eventType"), fixed("unknown")),
     occurred_at=first(
         field("$.timestamp"), field("$.created_at"), header("svix-timestamp", "webhook-timestamp")

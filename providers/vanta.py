@@ -7,12 +7,12 @@ https://developer.vanta.com/docs/webhooks
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, fixed, header, one_event, signer
+from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
 
 scheme = StandardWebhooks(vendors=("svix", "webhook"))
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
-    id=header("svix-id", "webhook-id"),
+    id=scheme.id,
     type=first(field("$.type"), fixed("unknown")),
 )
 RETRY_HORIZON = timedelta(days=3)

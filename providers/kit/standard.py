@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from providers import Delivery, Reason, Rejected
 from providers.kit.encoding import Speller, speller
+from providers.kit.fields import Pick
 from providers.kit.keys import Codec, key_of, keys_of
 from providers.kit.reading import header_of, octets
 from providers.kit.signing import SIGNATURES, Said, expect_match, made_id
@@ -50,6 +51,16 @@ class StandardWebhooks:
             vendor: Timestamp(header=f"{vendor}-timestamp", tolerance=self.tolerance)
             for vendor in self.vendors
         }
+
+    @property
+    def id(self) -> Pick:
+        """The signed id: the one beside the signature that counts. Another beside it is anybody's."""
+        return Pick(
+            lambda view: view.delivery.headers.get(f"{self._counts(view.delivery)}-id"),
+            f"header {' or '.join(f'{vendor}-id' for vendor in self.vendors)}",
+            Reason.MISSING_HEADER,
+            Reason.BAD_HEADER,
+        )
 
     def check_secret(self, secret: str) -> None:
         """Raises: ValueError with what a right secret or public key looks like."""
@@ -103,6 +114,12 @@ class StandardWebhooks:
             if not public:
                 raise
             return [], public
+
+    def _counts(self, delivery: Delivery) -> str:
+        """The vendor whose signature was sent, or (a stored delivery may lack it) whose id was."""
+        sent = [f"{vendor}-{part}" for part in ("signature", "id") for vendor in self.vendors]
+        name = next((name for name in sent if name in delivery.headers), sent[0])
+        return name.rpartition("-")[0]
 
     def _vendor(self, delivery: Delivery) -> str:
         name, _ = header_of(delivery.headers, tuple(f"{vendor}-signature" for vendor in self.vendors))

@@ -52,3 +52,31 @@ def test_supabase_is_answered_with_an_empty_object():
     accepted = load("supabase_auth_hooks").accepted
 
     assert (accepted.status, accepted.body, accepted.content_type) == (200, b"{}", "application/json")
+
+
+@pytest.mark.parametrize(
+    ("name", "signs", "beside"), [("svix", "svix", "webhook"), ("brex", "webhook", "svix")]
+)
+def test_id_is_the_signed_one_whatever_stands_beside_it(name, signs, beside):
+    signed = load(name).sign(b'{"type":"a"}', f"whsec_{ONE}", NOW, event_id="signed")
+    delivery = Delivery("POST", "", {f"{beside}-id": "anybody's", **signed}, b'{"type":"a"}')
+
+    assert reason_of(name, delivery, [f"whsec_{ONE}"]) is None
+    assert f"{signs}-id" in signed
+    assert load(name).events(delivery)[0].id == "signed"
+
+
+def test_id_is_found_in_a_stored_delivery_that_has_lost_its_signature():
+    delivery = Delivery("POST", "", {"webhook-id": "stored"}, b'{"type":"a"}')
+
+    assert load("svix").events(delivery)[0].id == "stored"
+
+
+def test_generic_id_is_the_signed_one_too():
+    provider = load("standard_webhooks")
+    signed = provider.sign(b"{}", f"whsec_{ONE}", NOW, event_id="signed")
+    as_svix = {name.replace("webhook", "svix"): value for name, value in signed.items()}
+
+    assert provider.events(Delivery("POST", "", as_svix, b"{}"))[0].id == "signed"
+    with_other = Delivery("POST", "", {"webhook-id": "anybody's", **as_svix}, b"{}")
+    assert provider.events(with_other)[0].id == "signed"
