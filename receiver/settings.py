@@ -6,6 +6,7 @@ source `stripe` without any file. Secrets are references (`env:NAME`, `env:NAME?
 `file:/path`), so that the file can be committed.
 """
 
+import math
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +17,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from receiver import embedded
+from receiver import addresses, embedded
 from receiver.sources import SECRET_PREFIX, Source, SourceReader, SourceTable, did_you_mean
 from receiver.spans import span
 
@@ -100,6 +101,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     mistakes.extend(_forgotten_too_early(sources.values(), table.keep_events))
     data = data_directory(environ)
     database_url, redis_url = _server_urls(table, environ, data)
+    mistakes.extend(addresses.mistakes(database_url, redis_url))
     if mistakes:
         raise ConfigError(mistakes)
     return Settings(
@@ -167,9 +169,10 @@ def _forgotten_too_early(sources: Iterable[Source], kept: timedelta) -> Iterator
     for source in sources:
         horizon = source.provider.retry_horizon
         if horizon is not None and kept < horizon + RETRY_MARGIN:
+            days = math.ceil((horizon + RETRY_MARGIN) / timedelta(days=1))
             yield (
                 f"source '{source.name}': its sender retries for {horizon.days} d; "
-                f'set [receiver] keep_events to "{(horizon + RETRY_MARGIN).days + 1}d" or more'
+                f'set [receiver] keep_events to "{days}d" or more'
             )
 
 

@@ -138,3 +138,34 @@ def test_settings_says_which_server_is_missing(tmp_path):
 
     assert len(caught.value.mistakes) == 2
     assert "set DATABASE_URL" in caught.value.mistakes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("DATABASE_URL", "postgresql://u:s3cret%zz@host/db"),
+        ("DATABASE_URL", "postgresql://u:s3cret/x@host/db"),
+        ("DATABASE_URL", "postgresql://u:x@s3cret@host/db"),
+        ("DATABASE_URL", "mysql://u:s3cret@host/db"),
+        ("DATABASE_URL", "s3cret"),
+        ("REDIS_URL", "redis://:s3cret/x@host/0"),
+        ("REDIS_URL", "http://:s3cret@host"),
+    ],
+)
+def test_settings_says_an_address_is_wrong_without_showing_it(written, name, url):
+    (mistake,) = mistakes(written("", **{name: url}))
+
+    assert f"correct {name}" in mistake
+    assert "s3cret" not in mistake
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres://u:p%40x@a,b:5433/db?sslmode=require",
+        "postgresql+psycopg:///db?host=/run/postgresql&port=5433",
+        "host=/run/postgresql dbname=hookonce",
+    ],
+)
+def test_settings_takes_every_spelling_that_libpq_reads(written, url):
+    assert load_settings(written("", DATABASE_URL=url)).database_url == url
