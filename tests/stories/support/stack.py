@@ -31,11 +31,13 @@ AGAIN = 0.05
 
 
 class Answered(NamedTuple):
-    """When a delivery was sent (monotonic), what its sender waited (seconds), and the status it got."""
+    """When a delivery was sent (monotonic), what its sender waited (seconds), and what it was told."""
 
     at: float
     seconds: float
     status: int | None
+    is_new: bool
+    """Whether we said that we had not had its event before."""
 
 
 class Stack:
@@ -131,7 +133,10 @@ class Stack:
         """Send once, and write down the answer and how long it took."""
         began = time.monotonic()
         delivery = post(message, self.path)
-        self.answers.append(Answered(began, time.monotonic() - began, delivery.status))
+        seconds = time.monotonic() - began
+        self.answers.append(
+            Answered(began, seconds, delivery.status, "accepted" in delivery.verdicts.values())
+        )
         self.history.deliveries.append(delivery)
         return delivery
 

@@ -1,0 +1,161 @@
+"""PostgreSQL is the truth: while it is away senders are told to come again, and all goes on by itself when it is back."""
+
+import contextlib
+import shutil
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from receiver import migrate
+from receiver.embedded import Postgres, Valkey
+from tests.stories.support.stack import Stack, running, until
+
+DEADLINE = 2.5
+"""Seconds in which a sender hears 503; some give three."""
+OUTAGE = 3
+"""Seconds that PostgreSQL is away: longer than every timeout and the breaker's pause, as 30 would be."""
+DIED, CRASHED = signal.SIGQUIT, signal.SIGKILL
+"""SIGQUIT to the postmaster is `pg_ctl stop -m immediate`."""
+FAIL = """
+CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no commit today'; END $$;
+CREATE CONSTRAINT TRIGGER fail AFTER INSERT OR UPDATE ON {} DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW EXECUTE FUNCTION fail();
+"""
+
+
+@pytest.fixture(scope="module")
+def postgres(disk):
+    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-", dir=disk))
+    directory.chmod(0o711)
+    server = Postgres.start(directory, durable=False)
+    migrate.upgrade(server.url)
+    yield server
+    server.stop()
+    shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="module")
+def running_stack(postgres, fresh_redis, tmp_path_factory):
+    with (
+        fresh_redis() as redis_url,
+        running(Stack(tmp_path_factory.mktemp("stack"), postgres.url, redis_url).make_effects()) as stack,
+    ):
+        stack.insist(stack.event())
+        yield stack
+
+
+@pytest.fixture
+def stack(running_stack):
+    """The stack, to be left with nothing lost, nothing doubled, and no process of it started anew."""
+    before = running_stack.receivers + running_stack.workers
+    running_stack.rest()
+    began = time.monotonic()
+    yield running_stack
+    assert running_stack.violations() == []
+    assert {answer.status for answer in running_stack.since(began)} <= {200, 503}
+    assert max(answer.seconds for answer in running_stack.since(began)) < DEADLINE
+    assert running_stack.receivers + running_stack.workers == before
+
+
+def outage(stack):
+    """Let some time pass with senders at work; nobody is told that anything was taken."""
+    stack.history.faults += len(stack.workers) + len(stack.receivers)
+    began = time.monotonic()
+    time.sleep(OUTAGE)
+    until(lambda: any(answer.status == 503 for answer in stack.since(began)), "a refusal")
+    assert not any(answer.is_new for answer in stack.since(began))
+
+
+@pytest.mark.parametrize("how", [DIED, CRASHED], ids=["immediately", "by SIGKILL"])
+def test_senders_are_told_to_come_again_until_a_killed_postgresql_is_back(stack, postgres, how):
+    with stack.load(slow=0.02):
+        postgres.kill(how)
+        try:
+            until(lambda: not postgres.alive, "its end")
+            outage(stack)
+        finally:
+            postgres.restart()
+
+
+def test_senders_hear_503_in_time_while_postgresql_hangs(stack, postgres):
+    with stack.load(senders=10, slow=0.02):
+        postgres.kill(signal.SIGSTOP)
+        try:
+            outage(stack)
+        finally:
+            postgres.kill(signal.SIGCONT)
+
+
+def test_stack_recovers_when_others_have_left_it_a_connection_again(stack, postgres):
+    with stack.load(), no_connections_left(postgres):
+        outage(stack)
+
+
+def test_stack_recovers_when_the_database_takes_writes_again(stack, postgres):
+    with stack.load(), setting(postgres, "default_transaction_read_only", "on"):
+        outage(stack)
+
+
+def test_nothing_is_taken_while_every_commit_of_a_delivery_fails(stack, postgres):
+    with stack.load(), commits_failing(postgres, "events"):
+        outage(stack)
+
+
+def test_events_wait_uncharged_while_every_commit_of_a_worker_fails(stack, postgres):
+    with commits_failing(postgres, "runs"):
+        delivery = stack.insist(stack.event())
+        time.sleep(OUTAGE)
+    stack.rest()
+
+    attempts = "SELECT attempts FROM runs JOIN events ON id = event WHERE event_id = %s"
+    assert stack.query(attempts, [delivery.events[0].event_id]) == [(1,)]
+
+
+@contextlib.contextmanager
+def commits_failing(postgres, table):
+    """Have every transaction that writes to a table fail at its very end."""
+    with ledger(postgres) as sql:
+        sql.execute(FAIL.format(table))
+        try:
+            yield
+        finally:
+            sql.execute("DROP FUNCTION fail CASCADE")
+
+
+@contextlib.contextmanager
+def ledger(postgres):
+    with psycopg.connect(postgres.url, autocommit=True) as sql:
+        yield sql
+
+
+@contextlib.contextmanager
+def setting(postgres, name, value):
+    """Change a setting of the database for everyone, and have everyone notice."""
+    with ledger(postgres) as sql:
+        sql.execute(f"ALTER SYSTEM SET {name} = {value}")
+        sql.execute("SELECT pg_reload_conf()")
+        try:
+            yield
+        finally:
+            sql.execute(f"ALTER SYSTEM RESET {name}")
+            sql.execute("SELECT pg_reload_conf()")
+
+
+@contextlib.contextmanager
+def no_connections_left(postgres):
+    """Take every connection there is, also those that the stack had."""
+    with contextlib.ExitStack() as others, ledger(postgres) as sql:
+        deadline = time.monotonic() + 20
+        while sql.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE backend_type = 'client backend' AND application_name LIKE 'hookonce%%'"
+        ).fetchall():
+            assert time.monotonic() < deadline, "the stack has always been faster"
+            with contextlib.suppress(psycopg.OperationalError):
+                while True:
+                    others.enter_context(psycopg.connect(postgres.url, application_name="others"))
+        yield
