@@ -13,7 +13,9 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from providers import Delivery, Event, Reason, Rejected, Reply
+from providers.kit.events import UNREADABLE
 from providers.kit.fingerprint import fingerprint
+from providers.kit.provider import Provider
 from receiver.batch import Lane, Parcel
 from receiver.breaker import Breaker
 from receiver.committer import Committer, TooLate
@@ -32,6 +34,7 @@ log = logging.getLogger(__name__)
 DEADLINE = timedelta(seconds=2)
 LONGEST_ID = 255
 LONGEST_LABEL = 255
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MASK = "[secret]"
 _CREDENTIAL = re.compile(r"authorization|cookie|token|secret|password|api-?key")
 _TEXT_REFUSES = {
@@ -158,6 +161,13 @@ def ledger_id(event_id: str) -> str:
     return "sha256:" + hashlib.sha256(encoded).hexdigest()
 
 
+def period_of(provider: Provider, now: datetime) -> str:
+    """Give what time of receipt adds to an event id: nothing, unless equal bodies may be different events."""
+    if provider.id_period is None:
+        return ""
+    return f"@{now - (now - _EPOCH) % provider.id_period:%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _label(value: str) -> str:
     """Make a sender's text fit a text column: no NUL, no lone surrogate, a bounded length."""
     return value[:LONGEST_LABEL].translate(_TEXT_REFUSES)
@@ -169,16 +179,16 @@ def _new_event(source: Source, delivery: Delivery, event: Event, headers: str) -
     return NewEvent(
         source=source.name,
         provider=provider.name,
-        event_id=ledger_id(event.id),
+        event_id=ledger_id(event.id + period_of(provider, datetime.now(UTC))),
         type=_label(event.type),
         account=None if event.account is None else _label(event.account),
         fingerprint=fingerprint(body, provider.volatile),
         id_is_signed=provider.id_is_signed,
         occurred_at=event.occurred_at if event.occurred_at and event.occurred_at.tzinfo else None,
-        url=_label(delivery.url),
+        url=delivery.url.translate(_TEXT_REFUSES),
         headers=headers,
         body=body,
         is_element=event.raw is not None,
-        is_readable=event.type != "unreadable",
+        is_readable=event.raw is None or event.type != UNREADABLE,
         hold_repeats=source.repeats == "hold",
     )

@@ -1,6 +1,7 @@
 import hashlib
 import hmac
 import json
+import re
 import time
 
 import pytest
@@ -25,6 +26,8 @@ secrets = ["env:GITHUB"]
 provider = "github"
 secrets = ["env:GITHUB"]
 repeats = "hold"
+[sources.dropbox]
+secrets = ["env:GITHUB"]
 [sources.bare]
 provider = "stripe"
 secrets = ["env:NOTHING?"]
@@ -91,6 +94,31 @@ def test_app_accepts_once_and_says_duplicate_after(client):
 
 def test_app_takes_the_old_secret_while_it_is_rotated(client):
     assert stripe(client, secret="whsec_b2xk").json["status"] == "accepted"
+
+
+def test_app_takes_a_body_again_where_the_sender_has_no_ids(client, query):
+    body = b'{"list_folder": {"accounts": ["dbid:1"]}}'
+    signature = hmac.new(b"gh-secret", body, hashlib.sha256).hexdigest()
+
+    client.post("/hooks/dropbox", data=body, headers={"X-Dropbox-Signature": signature})
+
+    ((event_id,),) = query("SELECT event_id FROM events")
+    assert re.fullmatch(r"list_folder:dbid:1@\d{4}-\d\d-\d\dT\d\d:\d\d:00Z", event_id)
+
+
+def test_app_keeps_a_long_url_and_a_type_that_sounds_unreadable(client, query):
+    query_string = "x" * 2000
+    body = b'{"id": "evt_1", "type": "unreadable"}'
+    at = str(int(time.time()))
+    signature = hmac.new(SECRET.encode(), at.encode() + b"." + body, hashlib.sha256).hexdigest()
+
+    client.post(
+        f"/hooks/stripe?{query_string}", data=body, headers={"Stripe-Signature": f"t={at},v1={signature}"}
+    )
+
+    assert query("SELECT e.status, right(b.url, 2001) FROM events e JOIN bodies b ON b.event = e.id") == [
+        ("received", f"?{query_string}")
+    ]
 
 
 def test_app_calls_a_retry_with_another_counter_a_duplicate(client, query):
