@@ -38,7 +38,7 @@ def _is_postgresql(url: str) -> bool:
 
 def _is_redis(url: str) -> bool:
     try:
-        parse_url(url)
+        parse_url(url)  # type: ignore[no-untyped-call]
     except ValueError:
         return False
     return True

@@ -134,7 +134,9 @@ def test_committer_closes_its_lanes():
 
 def test_committer_calls_another_lane_when_one_is_stuck(committing):
     hung = threading.Event()
-    committer = committing(lambda items: [hung.wait(10) if item == "hung" else item for item in items], lanes=2)
+    committer = committing(
+        lambda items: [hung.wait(10) if item == "hung" else item for item in items], lanes=2
+    )
     stuck = in_threads(1, lambda _: committer.submit("hung", LONG))
 
     answers = []

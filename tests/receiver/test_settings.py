@@ -104,7 +104,10 @@ def test_settings_lets_the_environment_win(written):
         ('[sources.a]\nprovider = "stripe"\nstripe = { x = 1 }', "takes no options"),
         ('[receiver]\nproviders = ["./nowhere"]\n[sources.a]\nprovider = "acme"', "nowhere"),
         ("[sources", "not valid TOML"),
-        ('[receiver]\nkeep_events = "3d"\n[sources.github]', "its sender retries for 3 d; set [receiver] keep_events"),
+        (
+            '[receiver]\nkeep_events = "3d"\n[sources.github]',
+            "its sender retries for 3 d; set [receiver] keep_events",
+        ),
         ('[receiver]\nkeep_events = "1d"', "keep_events"),
     ],
 )
