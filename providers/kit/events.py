@@ -21,6 +21,7 @@ from providers.kit.times import instant
 
 UNREADABLE: Final = "unreadable"
 """The type of an element that can't be read; its id is the SHA-256 (hex) of its bytes."""
+_LARGEST: Final = 64 * 1024 * 1024
 
 
 @dataclass(kw_only=True, eq=False)
@@ -93,7 +94,7 @@ class split_events(one_event):  # noqa: N801
     `pieces` cuts the body, as read, into deliveries of one event each, of the same shape as the whole, and
     raises Rejected for what can't be cut. A piece is the event's data; its `raw` is the piece written as
     compact JSON, so numbers may be spelled otherwise than they were sent. The whole itself, uncut, is an event
-    with the raw body.
+    with the raw body, and so is a batch whose pieces would repeat what they share beyond 64 MiB in all.
     """
 
     pieces: Callable[[Any], Iterable[Any]]
@@ -101,15 +102,17 @@ class split_events(one_event):  # noqa: N801
     def __call__(self, delivery: Delivery) -> list[Event]:
         """The events of a verified `delivery`. Raises: Rejected(bad_body) for what can't be read or cut."""
         whole = self.read(delivery)
+        found, size = [], 0
         try:
-            return [
-                _event(self, View(delivery, whole, whole), None)
-                if piece is whole
-                else _element(self, View(delivery, piece, whole, at), _json(piece).decode())
-                for at, piece in enumerate(self.pieces(whole))
-            ]
+            for at, piece in enumerate(self.pieces(whole)):
+                raw = b"" if piece is whole else _json(piece)
+                size += len(raw)
+                if piece is whole or size > _LARGEST:
+                    return [_event(self, View(delivery, whole, whole), None)]
+                found.append(_element(self, View(delivery, piece, whole, at), raw.decode()))
         except RecursionError:
             raise Rejected(Reason.BAD_BODY, "the body is nested too deeply") from None
+        return found
 
 
 def _elements(value: object, raw: str) -> list[tuple[Any, str]]:

@@ -154,3 +154,11 @@ def test_secrets_of_no_account_open_nothing(headers, reason):
         secrets_for(delivered({}, **headers), "x-key", ["k1:a"], "key", "secret")
 
     assert refused.value.reason == reason
+
+
+def test_batch_that_would_grow_beyond_measure_stays_whole():
+    body = delivered({"type": "t", "pad": "x" * 100_000, "events": [{"id": number} for number in range(1000)]})
+
+    [event] = split(body)
+
+    assert (event.raw, len(event.data["events"])) == (None, 1000)
