@@ -1,0 +1,142 @@
+"""A standby takes over that has not got what the old primary promised last: the sender's retry is stored again.
+
+Asynchronous replicas lose what they lose. What must not happen is that a key in Redis, written for the old
+primary, answers the retry as a duplicate: see docs/decisions/0007.
+"""
+
+import contextlib
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from receiver import migrate
+from receiver.embedded import Postgres, binaries
+from receiver.spawn import Account
+from tests.stories.support.proxy import Proxy
+from tests.stories.support.stack import Stack, running, until
+
+SOON = 1
+"""Seconds after the promotion within which the sender comes again."""
+
+
+@pytest.fixture
+def pair(data_directory):
+    """A primary and its streaming standby."""
+    primary = Postgres.start(data_directory / "old", durable=False)
+    migrate.upgrade(primary.url)
+    account = _account()
+    home = data_directory / "new" / "postgres"
+    home.mkdir(parents=True, mode=0o711)
+    home.parent.chmod(0o711)
+    if account:
+        os.chown(home, account.uid, account.gid)
+    backup = [binaries.postgres(account) / "pg_basebackup", "--pgdata", home / "data", "--dbname", primary.url]
+    subprocess.run(
+        [*backup, "--write-recovery-conf", "--checkpoint=fast", "--wal-method=stream"],
+        user=account.uid if account else None,
+        group=account.gid if account else None,
+        cwd="/",
+        check=True,
+        timeout=60,
+    )
+    standby = Postgres.start(data_directory / "new", durable=False)
+    yield primary, standby
+    standby.stop()
+    primary.stop()
+
+
+def _account():
+    if os.geteuid() != 0:
+        return None
+    nobody = pwd.getpwnam("nobody")
+    return Account(nobody.pw_uid, nobody.pw_gid)
+
+
+@pytest.fixture
+def directory():
+    """A directory whose sockets have short names."""
+    with tempfile.TemporaryDirectory(prefix="failover-") as directory:
+        yield Path(directory)
+
+
+def cut_off(primary, standby):
+    """End replication when the standby has all there is so far; from now on the primary promises alone."""
+    with sql(primary) as old, sql(standby) as new:
+        (position,) = old.execute("SELECT pg_current_wal_lsn()").fetchone()
+        behind = "SELECT pg_last_wal_replay_lsn() < %s::pg_lsn"
+        until(lambda: not new.execute(behind, [position]).fetchone()[0], "the replay")
+        new.execute("ALTER SYSTEM SET primary_conninfo = ''")
+        new.execute("SELECT pg_reload_conf()")
+        senders = "SELECT count(*) FROM pg_stat_replication"
+        until(lambda: not old.execute(senders).fetchone()[0], "the end of replication")
+
+
+def promote(standby):
+    with sql(standby) as new:
+        assert new.execute("SELECT pg_promote()").fetchone() == (True,)
+    return time.monotonic()
+
+
+@contextlib.contextmanager
+def sql(server):
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("road", ["of two hosts", "through a switch"])
+def test_event_that_only_the_old_primary_had_is_stored_again_and_handled_once(pair, directory, redis_url, road):
+    primary, standby = pair
+    with ROADS[road](primary, standby, directory) as (url, fail_over):
+        with running(Stack(directory, url, redis_url, workers=1).make_effects()) as stack:
+            kept = [stack.insist(stack.event())]
+            lost = stack.event()
+            stack.rest()
+            cut_off(primary, standby)
+            stack.insist(lost)
+            stack.rest()
+            assert stack.insist(lost.again()).verdicts == {"evt_2": "duplicate"}
+
+            fail_over()
+            promoted = promote(standby)
+            stack.history.deliveries[:] = kept  # no ledger can keep what was promised by the one that is gone
+            answer = stack.insist(lost.again())
+            first = stack.since(promoted)[0]
+
+            assert (answer.verdicts, first.at - promoted < SOON) == ({"evt_2": "accepted"}, True)
+            stack.insist(stack.event())
+            assert stack.insist(lost.again()).verdicts == {"evt_2": "duplicate"}
+            assert stack.violations() == []
+
+
+@contextlib.contextmanager
+def two_hosts(primary, standby, _directory):
+    """A connection string with both; the old primary dies."""
+    hosts = f"{primary.socket.parent},{standby.socket.parent}"
+    yield (
+        f"postgresql://hookonce@/hookonce?host={hosts}&port=5432,5432&target_session_attrs=read-write",
+        primary.kill,
+    )
+
+
+@contextlib.contextmanager
+def switch(primary, standby, directory):
+    """A place in the network that leads to the new primary; the old one lives on where nobody sees it."""
+    path = directory / ".s.PGSQL.5432"
+    proxies = [Proxy(str(primary.socket), path)]
+
+    def turn():
+        proxies[-1].close()
+        proxies.append(Proxy(str(standby.socket), path))
+
+    yield f"postgresql://hookonce@/hookonce?host={directory}", turn
+    proxies[-1].close()
+
+
+ROADS = {"of two hosts": two_hosts, "through a switch": switch}
