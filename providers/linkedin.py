@@ -1,6 +1,6 @@
 """LinkedIn signs `hmacsha256=<body>` with HMAC-SHA256, in hex; the key is the app's client secret.
 
-The URL is probed every two hours by GET with a `challengeCode`, which wants HMAC-SHA256 of it under the same
+Some receivers report the same word before the hex in `X-LI-Signature`; it is passed over. The URL is probed every two hours by GET with a `challengeCode`, which wants HMAC-SHA256 of it under the same
 secret: only plain words without `=` get that, so no answer is the signature of a delivery. Each notification is
 an event, known by `notificationId`; what has no such list is known by its fingerprint. The type is `$.type`.
 Retries every five minutes for eight hours.
@@ -9,14 +9,15 @@ https://learn.microsoft.com/en-us/linkedin/shared/api-guide/webhook-validation
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from providers import Delivery, Reply
 from providers.kit import Hmac, cut, data_digest, field, first, fixed, signer, split_events
 from providers.kit.probing import asked, json_reply, proof
 
 scheme = Hmac(header="x-li-signature", signed="hmacsha256={body}")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+sign, CHECK = signer(scheme.sign), scheme.check_secret
 events = split_events(
     pieces=lambda data: cut(data, ("notifications", None)),
     id=first(field("$.notifications[0].notificationId"), data_digest()),
@@ -26,6 +27,12 @@ events = split_events(
 )
 RETRY_HORIZON = timedelta(days=1)
 SETUP = "https://www.linkedin.com/developers/apps"
+
+
+def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
+    """Accept `delivery` if its signature is right, with or without the word before it. Raises: Rejected."""
+    bare = {name: value.removeprefix("hmacsha256=") for name, value in delivery.headers.items()}
+    scheme.verify(replace(delivery, headers=bare), secrets, now)
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
