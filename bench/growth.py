@@ -18,7 +18,7 @@ from datetime import UTC, date, datetime, timedelta
 from bench.deliveries import SIZE
 from bench.lab import Lab, closed, send
 from bench.stack import ROOT, Site
-from receiver.ledger.upkeep import partition_ddl
+from receiver.ledger.upkeep import make_partition
 
 DAYS = 30
 BODY_DAYS = 6
@@ -55,7 +55,7 @@ def _load(site: Site, rows: int, days: list[date]) -> None:
     """Fill the ledger by COPY, the oldest first, and tell the planner."""
     with site.connect() as connection:
         for day in days:
-            connection.execute(partition_ddl(day).encode())
+            make_partition(connection, day)
         with connection.cursor() as cursor:
             with cursor.copy(_EVENTS) as copy:
                 for line in _event_lines(rows, days):

@@ -73,7 +73,11 @@ class Sweep:
 
     def _tend(self, connection: psycopg.Connection) -> None:
         now = time.monotonic()
-        if self._tended_at is None or now - self._tended_at > UPKEEP_INTERVAL.total_seconds():
+        if self._tended_at is not None and now - self._tended_at < UPKEEP_INTERVAL.total_seconds():
+            return
+        self._tended_at = now
+        try:
             for name in upkeep.create_partitions(connection):
                 log.info("made partition %s", name)
-            self._tended_at = now
+        except psycopg.Error as error:  # no right to, say; whatever is due must hear the bell all the same
+            log.warning("sweep: no partitions for the coming days: %s", type(error).__name__)

@@ -25,8 +25,8 @@ def upgrade(url: str) -> str:
             connection.commit()
             try:
                 _run_migrations(connection)
-                upkeep.create_partitions(database.raw(connection))
-                connection.commit()
+                with connection.begin():
+                    upkeep.create_partitions(database.raw(connection))
             finally:
                 connection.rollback()
                 connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})

@@ -202,4 +202,4 @@ def _make_partitions(connection: psycopg.Connection) -> None:
     today = connection.execute("SELECT (now() AT TIME ZONE 'UTC')::date").fetchone()
     first = today[0] if today else datetime.now(UTC).date()
     for ahead in range(3):
-        connection.execute(upkeep.partition_ddl(first + timedelta(days=ahead)).encode())
+        upkeep.make_partition(connection, first + timedelta(days=ahead))

@@ -11,7 +11,7 @@ DAY = f"bodies_{OLD:%Y%m%d}"
 @pytest.fixture
 def aged(stored, ledger):
     """An event, its body and its runs as they would be, had it come 100 days ago."""
-    ledger.execute(upkeep.partition_ddl(OLD.date()).encode())
+    upkeep.make_partition(ledger, OLD.date())
 
     def put(event_id, status):
         number = stored(event_id, status=status, runs=[("credit", "done", 1)])

@@ -1,9 +1,11 @@
 import contextlib
 
+import psycopg
 import pytest
 import redis
 
 from jobs.sweep import Sweep
+from receiver.ledger import upkeep
 
 
 @pytest.fixture
@@ -60,6 +62,18 @@ def test_sweep_makes_the_partitions_of_the_coming_days(desk, sweep):
 
     query = "SELECT max(inhrelid::regclass::text) FROM pg_inherits WHERE inhparent = 'bodies'::regclass"
     assert desk.rows(query) == last
+
+
+def test_sweep_rings_even_if_it_may_make_no_partitions(desk, sweep, rings, monkeypatch):
+    def refused(_):
+        raise psycopg.errors.InsufficientPrivilege
+
+    monkeypatch.setattr(upkeep, "create_partitions", refused)
+    desk.deliver("a")
+
+    sweep.once()
+
+    assert rings() == 1
 
 
 def test_sweep_goes_on_when_its_connection_was_cut(desk, sweep, rings):

@@ -1,0 +1,62 @@
+import threading
+from datetime import date, timedelta
+
+import psycopg
+import pytest
+from make import new_event
+
+from receiver import database
+from receiver.ledger import upkeep
+from receiver.ledger.store import store
+
+DAY = date(2031, 5, 6)
+
+
+@pytest.fixture
+def connection(database_url):
+    with database.connect(database_url) as connection:
+        yield connection
+
+
+def test_partition_is_made_while_others_read_and_write_bodies(connection, database_url):
+    with psycopg.connect(database_url) as other:
+        other.execute("SELECT count(*) FROM bodies")
+        store(other, [new_event()])
+        upkeep.make_partition(connection, DAY)
+
+    assert "bodies_20310506" in partitions(connection)
+
+
+def test_partition_has_the_key_of_its_table(connection):
+    upkeep.make_partition(connection, DAY)
+    insert = (
+        "INSERT INTO bodies VALUES (1, '2031-05-06 23:59:59+00', '', '{}', '', false) ON CONFLICT DO NOTHING"
+    )
+
+    assert [connection.execute(insert).rowcount for _ in range(2)] == [1, 0]
+
+
+def test_partitions_are_made_once_by_many_at_one_moment(connection, database_url):
+    def make():
+        with database.connect(database_url) as own:
+            barrier.wait()
+            for ahead in range(5):
+                upkeep.make_partition(own, DAY + timedelta(days=ahead))
+            finished.append(True)
+
+    finished, barrier = [], threading.Barrier(4)
+    threads = [threading.Thread(target=make) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(finished) == 4
+    assert len([name for name in partitions(connection) if name.startswith("bodies_2031")]) == 5
+
+
+def partitions(connection):
+    rows = connection.execute(
+        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'bodies'::regclass"
+    )
+    return [row[0] for row in rows]
