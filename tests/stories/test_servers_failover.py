@@ -7,7 +7,6 @@ primary, answers the retry as a duplicate: see docs/decisions/0007.
 import contextlib
 import os
 import pwd
-import shutil
 import subprocess
 import tempfile
 import time
@@ -37,7 +36,13 @@ def pair(data_directory):
     home.parent.chmod(0o711)
     if account:
         os.chown(home, account.uid, account.gid)
-    backup = [binaries.postgres(account) / "pg_basebackup", "--pgdata", home / "data", "--dbname", primary.url]
+    backup = [
+        binaries.postgres(account) / "pg_basebackup",
+        "--pgdata",
+        home / "data",
+        "--dbname",
+        primary.url,
+    ]
     subprocess.run(
         [*backup, "--write-recovery-conf", "--checkpoint=fast", "--wal-method=stream"],
         user=account.uid if account else None,
@@ -91,28 +96,32 @@ def sql(server):
 
 
 @pytest.mark.parametrize("road", ["of two hosts", "through a switch"])
-def test_event_that_only_the_old_primary_had_is_stored_again_and_handled_once(pair, directory, redis_url, road):
+def test_event_that_only_the_old_primary_had_is_stored_again_and_handled_once(
+    pair, directory, redis_url, road
+):
     primary, standby = pair
-    with ROADS[road](primary, standby, directory) as (url, fail_over):
-        with running(Stack(directory, url, redis_url, workers=1).make_effects()) as stack:
-            kept = [stack.insist(stack.event())]
-            lost = stack.event()
-            stack.rest()
-            cut_off(primary, standby)
-            stack.insist(lost)
-            stack.rest()
-            assert stack.insist(lost.again()).verdicts == {"evt_2": "duplicate"}
+    with (
+        ROADS[road](primary, standby, directory) as (url, fail_over),
+        running(Stack(directory, url, redis_url, workers=1).make_effects()) as stack,
+    ):
+        kept = [stack.insist(stack.event())]
+        lost = stack.event()
+        stack.rest()
+        cut_off(primary, standby)
+        stack.insist(lost)
+        stack.rest()
+        assert stack.insist(lost.again()).verdicts == {"evt_2": "duplicate"}
 
-            fail_over()
-            promoted = promote(standby)
-            stack.history.deliveries[:] = kept  # no ledger can keep what was promised by the one that is gone
-            answer = stack.insist(lost.again())
-            first = stack.since(promoted)[0]
+        fail_over()
+        promoted = promote(standby)
+        stack.history.deliveries[:] = kept  # no ledger can keep what was promised by the one that is gone
+        answer = stack.insist(lost.again())
+        first = stack.since(promoted)[0]
 
-            assert (answer.verdicts, first.at - promoted < SOON) == ({"evt_2": "accepted"}, True)
-            stack.insist(stack.event())
-            assert stack.insist(lost.again()).verdicts == {"evt_2": "duplicate"}
-            assert stack.violations() == []
+        assert (answer.verdicts, first.at - promoted < SOON) == ({"evt_2": "accepted"}, True)
+        stack.insist(stack.event())
+        assert stack.insist(lost.again()).verdicts == {"evt_2": "duplicate"}
+        assert stack.violations() == []
 
 
 @contextlib.contextmanager

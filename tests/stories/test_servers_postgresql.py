@@ -1,4 +1,4 @@
-"""PostgreSQL is the truth: while it is away senders are told to come again, and all goes on by itself when it is back."""
+"""PostgreSQL is the truth: while it is away senders are told to come again, and all goes on when it is back."""
 
 import contextlib
 import shutil
@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from receiver import migrate
-from receiver.embedded import Postgres, Valkey
+from receiver.embedded import Postgres
 from tests.stories.support.stack import Stack, running, until
 
 DEADLINE = 2.5

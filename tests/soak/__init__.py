@@ -1,0 +1,1 @@
+"""Many processes, many copies, and kills all the while: `make soak`."""

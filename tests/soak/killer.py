@@ -1,0 +1,92 @@
+"""Kills workers in the midst of an attempt, and receivers whatever they do; nobody but the stack's own processes."""
+
+import contextlib
+import itertools
+import os
+import signal
+import threading
+import time
+
+from tests.stories.support.hurried import where
+
+HOLDS = """
+SELECT 1 FROM runs WHERE event = %s AND attempts = %s AND status = 'running' AND token IS NOT NULL
+"""
+RECEIVERS = 0.3
+"""The share of receivers among the killed."""
+PAUSE = (0.4, 1.2)
+"""Seconds between two kills."""
+
+
+class Killer:
+    """Kills in a thread of its own from `start` to `stop`; counts, and knows when whom it killed held work."""
+
+    def __init__(self, stack, random):
+        self._stack = stack
+        self._random = random
+        self._enough = threading.Event()
+        self._thread = threading.Thread(target=self._kill_on)
+        self.workers = 0
+        self.receivers = 0
+        self.holding = []
+        self.seconds = 0.0
+
+    def start(self):
+        self._began = time.monotonic()
+        self._thread.start()
+
+    def stop(self):
+        self._enough.set()
+        self._thread.join()
+        self.seconds = time.monotonic() - self._began
+
+    @property
+    def longest_pause(self):
+        """Seconds between two kills of a process that held work, at most."""
+        times = [self._began, *self.holding, self._began + self.seconds]
+        return max(after - before for before, after in itertools.pairwise(times))
+
+    def _kill_on(self):
+        while not self._enough.wait(self._random.uniform(*PAUSE)):
+            if self._random.random() < RECEIVERS:
+                self._kill_receiver()
+            else:
+                self._kill_worker()
+
+    def _kill_receiver(self):
+        pids = self._stack.receivers
+        if len(pids) > 1:  # the other one goes on
+            with process(self._random.choice(pids)) as handle:
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+                self.receivers += 1
+
+    def _kill_worker(self):
+        """Freeze one worker after the other until one holds work: the ledger says so, and nothing can change it."""
+        while not self._enough.wait(0.005):
+            for pid in self._random.sample(pids := self._stack.workers, len(pids)):
+                with process(pid) as handle:
+                    signal.pidfd_send_signal(handle, signal.SIGSTOP)
+                    if self._holds_work(pid):
+                        signal.pidfd_send_signal(handle, signal.SIGKILL)
+                        self.workers += 1
+                        self.holding.append(time.monotonic())
+                        return
+                    signal.pidfd_send_signal(handle, signal.SIGCONT)
+
+    def _holds_work(self, pid):
+        with contextlib.suppress(OSError, ValueError):
+            event, attempt = map(int, where(self._stack.directory, pid).read_text().split())
+            return bool(self._stack.query(HOLDS, [event, attempt]))
+        return False
+
+
+@contextlib.contextmanager
+def process(pid):
+    """A handle on a process, so that no other one of the same number is ever meant; one that has gone is let go."""
+    with contextlib.suppress(ProcessLookupError):
+        handle = os.pidfd_open(pid)
+        try:
+            yield handle
+        finally:
+            os.close(handle)
+        return

@@ -1,0 +1,145 @@
+"""The soak: a whole stack, storms of copies, kills; then rest, and the history checker's word."""
+
+import contextlib
+import itertools
+import random
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from receiver import migrate
+from receiver.embedded import Postgres, Valkey
+from tests.soak.killer import Killer
+from tests.soak.storm import Storm
+from tests.stories.support.sending import stripe
+from tests.stories.support.stack import Stack, running
+
+KINDS = ("invoice.sent", "invoice.sent", "invoice.sent", "invoice.paid")
+SLOW_SHARE, SLOW = 0.05, (0.05, 0.3)
+"""How many handlers take how many seconds, so that there is always somebody to be killed at work."""
+LATER_COPIES = (1, 1, 1, 1, 2)
+ONE_IN = 3
+"""Seconds in which at least one kill must hit a process that holds work."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """For how long; a storm's events, and the copies of each in the first; how many processes.
+
+    In 60 s two busy cores take some 10,000 events.
+    """
+
+    seconds: float = 60
+    storm: int = 200
+    copies: int = 50
+    web: int = 2
+    workers: int = 4
+
+
+@dataclass
+class Outcome:
+    """What came of it."""
+
+    seed: int
+    seconds: float = 0
+    events: int = 0
+    deliveries: int = 0
+    worker_kills: int = 0
+    receiver_kills: int = 0
+    holding: int = 0
+    longest_pause: float = 0
+    lost: int = 0
+    doubled: int = 0
+    violations: list = field(default_factory=list)
+
+    @property
+    def mistakes(self):
+        """Why it failed; nothing if it did not."""
+        found = [f"{each.check}: {each.what}" for each in self.violations]
+        if self.lost or self.doubled:
+            found.append(f"{self.lost} lost, {self.doubled} doubled")
+        if self.holding < self.seconds / ONE_IN - 1:
+            found.append(f"only {self.holding} kills hit a process that held work, in {self.seconds:.0f} s")
+        return found
+
+    def lines(self):
+        """The figures, as they are printed."""
+        yield f"seed           {self.seed}"
+        yield f"seconds        {self.seconds:.0f}"
+        yield f"events         {self.events}"
+        yield f"deliveries     {self.deliveries}"
+        yield f"redeliveries   {self.deliveries - self.events}"
+        kills = self.worker_kills + self.receiver_kills
+        yield f"kills          {kills} ({self.worker_kills} workers, {self.receiver_kills} receivers)"
+        yield f"held work      {self.holding} of them, {self.longest_pause:.1f} s apart at most"
+        yield f"lost           {self.lost}"
+        yield f"doubled        {self.doubled}"
+
+
+def soak(size, seed, disk):
+    """Run one soak on servers of its own; give its outcome."""
+    directory = Path(tempfile.mkdtemp(prefix="hookonce-soak-", dir=disk))
+    directory.chmod(0o711)
+    with contextlib.ExitStack() as cleaning:
+        cleaning.callback(shutil.rmtree, directory, ignore_errors=True)
+        postgres = Postgres.start(directory, durable=False)
+        cleaning.callback(postgres.stop)
+        valkey = Valkey.start(directory)
+        cleaning.callback(valkey.stop)
+        migrate.upgrade(postgres.url)
+        place = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="soak-")))
+        stack = Stack(place, postgres.url, valkey.url, web=size.web, workers=size.workers).make_effects()
+        cleaning.enter_context(running(stack))
+        stack.run("second sweep", "sweep")
+        stack.insist(stack.event())
+        return _rage(stack, size, seed)
+
+
+def _rage(stack, size, seed):
+    chance = random.Random(seed)  # noqa: S311  to be repeated, not to be kept secret
+    outcome = Outcome(seed)
+    killer, storm = Killer(stack, random.Random(seed + 1)), Storm(stack.path)  # noqa: S311  same
+    killer.start()
+    try:
+        _blow(stack, storm, size, chance)
+    finally:
+        killer.stop()
+        storm.close()
+    stack.history.faults = killer.workers + killer.receivers
+    outcome.violations = stack.violations()
+    outcome.seconds, outcome.longest_pause = killer.seconds, killer.longest_pause
+    outcome.holding = len(killer.holding)
+    outcome.worker_kills, outcome.receiver_kills = killer.workers, killer.receivers
+    outcome.deliveries = len(stack.history.deliveries)
+    _count(stack, outcome)
+    return outcome
+
+
+def _blow(stack, storm, size, chance):
+    """Send storm after storm until the time is over: the first of many copies, the others of a few here and there."""
+    end = time.monotonic() + size.seconds
+    for number in itertools.count():
+        messages = [_message(number * size.storm + n, chance) for n in range(size.storm)]
+        copies = [chance.choice(LATER_COPIES) if number else size.copies for _ in messages]
+        stack.history.deliveries += storm.send(
+            [message for message, count in zip(messages, copies, strict=True) for _ in range(count)]
+        )
+        if time.monotonic() > end:
+            return
+
+
+def _message(number, chance):
+    slow = {"slow": chance.uniform(*SLOW)} if chance.random() < SLOW_SHARE else {}
+    return stripe(f"evt_soak_{number}", chance.choice(KINDS), **slow)
+
+
+def _count(stack, outcome):
+    """Count events that were promised and are not done, and effects beyond the first, without the checker's help."""
+    sent = {each.event_id for delivery in stack.history.deliveries for each in delivery.events}
+    done = {row[0] for row in stack.query("SELECT event_id FROM events WHERE status = 'done'")}
+    effects = stack.query("SELECT event_id, handler, count(*) FROM effects GROUP BY 1, 2")
+    outcome.events = len(sent)
+    outcome.lost = len(sent - done) + len(sent - {row[0] for row in effects})
+    outcome.doubled = sum(count - 1 for _, _, count in effects)
