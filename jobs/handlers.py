@@ -18,7 +18,11 @@ from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+SLOW = timedelta(milliseconds=100)
+"""A handler that takes longer is kept from holding up others: its events are claimed one at a time."""
 DEFAULT_BACKOFF = (timedelta(seconds=5), timedelta(hours=1))
+LONGEST_TIMEOUT = timedelta(hours=1)
+"""For one attempt; RQ's own limit (`receiver.handoff.JOB_TIMEOUT`) is beyond it and must never be reached."""
 
 
 class GiveUp(Exception):  # noqa: N818  what the handler does
@@ -49,6 +53,11 @@ class Handler:
     backoff: tuple[timedelta, timedelta]
     timeout: timedelta
 
+    @property
+    def limits(self) -> tuple[object, ...]:
+        """What a run is held to."""
+        return (self.attempts, self.backoff, self.timeout)
+
     def takes(self, source: str, provider: str, type: str) -> bool:  # noqa: A002  the field's word
         """Tell whether such an event is for this handler."""
         at_place = self.place == source or self.place.replace("-", "_") == provider.replace("-", "_")
@@ -66,22 +75,44 @@ class Registry:
 
     def __init__(self) -> None:
         self._handlers: list[Handler] = []
+        self._took: dict[str, float] = {}
 
     def add(self, handler: Handler) -> None:
-        """Register; two functions under one name would share runs, which raises `HandlerError`."""
+        """Register. Raises `HandlerError` for a name that is taken by another function, or has other limits.
+
+        A run knows its handler by name only, so what holds for a name must hold for all its patterns.
+        """
         for other in self._handlers:
             if other.name == handler.name and other.function is not handler.function:
                 raise HandlerError(f"two handlers are called '{handler.name}'; give one of them name=")
+            if other.name == handler.name and other.limits != handler.limits:
+                raise HandlerError(
+                    f"handler '{handler.name}' has different attempts, backoff or timeout in two places; "
+                    "make them equal, or give one of them name="
+                )
         self._handlers.append(handler)
 
     def matching(self, source: str, provider: str, type: str) -> Sequence[Handler]:  # noqa: A002
         """Give the handlers that take such an event, each once however many patterns it has."""
-        taking = {h.name: h for h in reversed(self._handlers) if h.takes(source, provider, type)}
-        return list(reversed(taking.values()))
+        taking: dict[str, Handler] = {}
+        for handler in self._handlers:
+            if handler.takes(source, provider, type):
+                taking.setdefault(handler.name, handler)
+        return list(taking.values())
 
     def named(self, name: str) -> Handler | None:
         """Give a handler by name, or None."""
         return next((handler for handler in self._handlers if handler.name == name), None)
+
+    def note(self, name: str, took: timedelta) -> None:
+        """Note how long an attempt of a handler took; the last few count."""
+        seconds = took.total_seconds()
+        self._took[name] = (self._took.get(name, seconds) + seconds) / 2
+
+    def is_slow(self, source: str, provider: str, type: str) -> bool:  # noqa: A002
+        """Tell whether a handler that takes such an event took more than `SLOW` lately."""
+        slow = SLOW.total_seconds()
+        return any(self._took.get(handler.name, 0) > slow for handler in self.matching(source, provider, type))
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers)
@@ -107,16 +138,18 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
 
     `pattern` is an event type or has `*` for any run of characters ("invoice.*"). `attempts` counts the first;
     after the last failure the run is dead. `backoff` is (first pause, longest pause), `timeout` the time one
-    attempt may take; numbers are seconds. Raises `HandlerError` for values that make no sense.
+    attempt may take (an hour at most); numbers are seconds. Raises `HandlerError` for values that make no sense.
     """
 
     def register(function: Function) -> Function:
         first, longest = (_span(value) for value in backoff)
         limit = _span(timeout)
         called = name or f"{function.__module__}.{function.__qualname__}"
-        if attempts < 1 or first < timedelta(0) or longest < first or limit <= timedelta(0):
+        is_in_time = timedelta(0) < limit <= LONGEST_TIMEOUT
+        if attempts < 1 or first < timedelta(0) or longest < first or not is_in_time:
             raise HandlerError(
-                f"handler '{called}': attempts from 1, 0 <= first pause <= longest pause, timeout above 0"
+                f"handler '{called}': attempts from 1, 0 <= first pause <= longest pause, "
+                f"timeout above 0 and up to {LONGEST_TIMEOUT.total_seconds():g} s"
             )
         registry.add(Handler(called, place, pattern, function, attempts, (first, longest), limit))
         return function

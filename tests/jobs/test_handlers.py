@@ -66,6 +66,22 @@ def test_registry_gives_a_function_with_two_patterns_once(registry):
     assert [h.function for h in registry.matching("stripe", "stripe", "a.b")] == [function]
 
 
+def test_registry_gives_handlers_in_the_order_they_were_registered():
+    registry = Registry()
+    for name, pattern in [("first", "a.*"), ("second", "*"), ("first", "*.b")]:
+        registry.add(handler(pattern=pattern, name=name))
+
+    assert [h.name for h in registry.matching("stripe", "stripe", "a.b")] == ["first", "second"]
+
+
+def test_registry_refuses_one_name_with_two_time_limits():
+    registry = Registry()
+    registry.add(handler(pattern="a.*"))
+
+    with pytest.raises(HandlerError, match="'h' has different attempts, backoff or timeout"):
+        registry.add(handler(pattern="b.*", timeout=timedelta(seconds=600)))
+
+
 def test_registry_refuses_two_functions_under_one_name():
     registry = Registry()
     registry.add(handler())
@@ -75,7 +91,7 @@ def test_registry_refuses_two_functions_under_one_name():
 
 
 @pytest.mark.parametrize(
-    "options", [{"attempts": 0}, {"backoff": (2, 1)}, {"backoff": (-1, 1)}, {"timeout": 0}]
+    "options", [{"attempts": 0}, {"backoff": (2, 1)}, {"backoff": (-1, 1)}, {"timeout": 0}, {"timeout": 3601}]
 )
 def test_on_refuses_values_that_make_no_sense(registry, options):
     with pytest.raises(HandlerError, match="attempts from 1"):
