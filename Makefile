@@ -13,7 +13,7 @@ UV := $(VENV)/lock/bin/uv pip compile --quiet --no-config --universal --python-v
 	--generate-hashes --no-header --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test dev lint format fuzz bench bench-growth lock clean
+.PHONY: help demo test dev lint format fuzz soak bench bench-growth lock clean
 
 help:
 	@echo "make demo   the whole stack on signed samples, checked, and gone again"
@@ -22,6 +22,7 @@ help:
 	@echo "make lint   ruff and mypy        make format   what ruff can mend itself"
 	@echo "make bench  how fast it is (QUICK=1 for a look); make bench-growth, with five million events"
 	@echo "make fuzz   look for surprises, for longer than the tests do"
+	@echo "make soak   kill everything in turn for SOAK_SECONDS (60)"
 	@echo "make lock   renew the lock files"
 	@echo "make clean  remove what make made"
 
@@ -45,6 +46,9 @@ format: $(INSTALLED)
 
 fuzz: $(INSTALLED)
 	@$(PY) -m pytest -q tests/http/test_fuzz.py tests/stories/test_state_machine.py --hypothesis-profile=fuzz
+
+soak: $(INSTALLED)
+	@$(PY) -m tests.soak
 
 bench: $(INSTALLED)
 	@$(PY) -m bench $(if $(QUICK),--quick) $(ARGS)
