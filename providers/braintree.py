@@ -1,26 +1,27 @@
 """Braintree sends a form: `bt_payload`, XML in base64, and `bt_signature`, made of that text with HMAC-SHA1.
 
 The secret is `public_key:private_key` (or JSON with these names). `bt_signature` has pairs of a public key and
-a signature in hex; the key of the signature is the SHA-1 of the private key. There is no id: it is made of the
-XML. `data` has the notification's kind, time and merchant, and the whole XML. The URL is asked by GET to sign
-`bt_challenge`: 20 to 32 hex digits, nothing else, and no payload of such a form is taken for signed.
+a signature in hex, made with the SHA-1 of the private key. There is no id: it is made of the XML, which is in
+`data` with the kind, time and merchant beside it. The URL is asked by GET to sign `bt_challenge`: 20 to 32 hex
+digits, nothing else, and no payload of such a form is taken for signed.
 
 https://developer.paypal.com/braintree/docs/guides/webhooks/overview
 """
 
 import re
-from base64 import b64decode, encodebytes
+from base64 import encodebytes
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from hashlib import sha1
-from typing import Final, Unpack
+from typing import Unpack
 from urllib.parse import urlencode
 
 from providers import Delivery, Reason, Rejected, Reply
 from providers.kit import FORM, Hmac, Said, digest, field, form_body, one_event
 from providers.kit.composite import all_parts_of, checker
-from providers.kit.markup import xml_with
+from providers.kit.markup import xml_in_base64
 from providers.kit.probing import asked
+from providers.kit.reading import form_field
 from providers.kit.signing import headers_of
 
 scheme = Hmac(header="bt_signature", hash="sha1", separator="&", secret="hex")  # noqa: S106  a codec's name
@@ -28,7 +29,7 @@ CHECK = checker("public_key", "private_key")
 SIGNED_IN_PARTS = True
 RETRY_HORIZON = timedelta(days=2)
 SETUP = "https://www.braintreegateway.com/login"
-_CHALLENGE: Final = re.compile(r"[a-f0-9]{20,32}")
+_CHALLENGE = re.compile(r"[a-f0-9]{20,32}")
 
 
 def _keys(secrets: Sequence[str]) -> list[tuple[str, str]]:
@@ -36,33 +37,30 @@ def _keys(secrets: Sequence[str]) -> list[tuple[str, str]]:
     return [(public, sha1(private.encode()).hexdigest()) for public, private in pairs]  # noqa: S324  Braintree's
 
 
+def _signed(text: str, *secrets: str) -> str:
+    public, key = _keys(secrets)[0]
+    return f"{public}|{scheme.signature(text.encode(), key)}"
+
+
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
     """Accept `delivery` if its payload is signed with one of `secrets`. Raises: Rejected."""
-    keys = _keys(secrets)
-    fields = form_body(delivery)
-    if "bt_signature" not in fields or "bt_payload" not in fields:
-        raise Rejected(Reason.MISSING_HEADER, "the form lacks bt_signature or bt_payload")
-    pairs = [pair.partition("|") for pair in fields["bt_signature"].split("&")]
-    known = {public for public, _ in keys}
-    given = "&".join(text for public, _, text in pairs if public in known)
+    keys, payload = _keys(secrets), form_field(delivery, "bt_payload")
+    pairs = [pair.partition("|") for pair in form_field(delivery, "bt_signature").split("&")]
+    given = "&".join(text for public, _, text in pairs if public in dict(keys))
     if not given:
         raise Rejected(Reason.BAD_SIGNATURE, "bt_signature names none of the public keys of this source")
-    if _CHALLENGE.fullmatch(fields["bt_payload"].strip()):
+    if _CHALLENGE.fullmatch(payload.strip()):
         raise Rejected(Reason.BAD_BODY, "bt_payload is a challenge")
-    scheme.expect(given, fields["bt_payload"].encode(), [key for _, key in keys])
+    scheme.expect(given, payload.encode(), [key for _, key in keys])
 
 
-def _read(delivery: Delivery) -> dict[str, str | None]:
-    try:
-        document = b64decode(form_body(delivery).get("bt_payload", "").replace("\n", ""), validate=True)
-    except ValueError:
-        raise Rejected(Reason.BAD_BODY, "bt_payload is not base64") from None
-    return xml_with(document, "kind", "timestamp", "source-merchant-id")
-
-
-_merchant, _time = field("$.source-merchant-id"), field("$.timestamp")
+_told = ("kind", "timestamp", "source-merchant-id")
 events = one_event(
-    id=digest(field("$.xml")), type=field("$.kind"), account=_merchant, occurred_at=_time, read=_read
+    id=digest(field("$.xml")),
+    type=field("$.kind"),
+    account=field("$.source-merchant-id"),
+    occurred_at=field("$.timestamp"),
+    read=lambda delivery: xml_in_base64(form_field(delivery, "bt_payload"), *_told),
 )
 
 
@@ -74,14 +72,10 @@ def sample(event_id: str, kind: str) -> bytes:
 def deliver(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> Delivery:  # noqa: ARG001
     """What Braintree would send with `body` as the notification, or with the payload of the form `body`."""
     CHECK(secret)
-    public, key = _keys([secret])[0]
     sent = form_body(Delivery("POST", "", {}, body)) if body.startswith(b"bt_") else {}
     payload = sent.get("bt_payload") or encodebytes(body).decode()
-    fields = {"bt_signature": f"{public}|{scheme.signature(payload.encode(), key)}", "bt_payload": payload}
+    fields = {"bt_signature": _signed(payload, secret), "bt_payload": payload}
     return Delivery("POST", said.get("url", ""), {"content-type": FORM}, urlencode(fields).encode())
-
-
-sign = headers_of(deliver)
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
@@ -89,5 +83,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     challenge = asked(delivery, "bt_challenge")
     if challenge is None or _CHALLENGE.fullmatch(challenge) is None:
         return None
-    public, key = _keys(secrets)[0]
-    return Reply(body=f"{public}|{scheme.signature(challenge.encode(), key)}".encode())
+    return Reply(body=_signed(challenge, *secrets).encode())
+
+
+sign = headers_of(deliver)

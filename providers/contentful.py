@@ -14,21 +14,9 @@ from datetime import datetime, timedelta
 from typing import Final, Unpack
 
 from providers import Delivery
-from providers.kit import (
-    Hmac,
-    Said,
-    Timestamp,
-    View,
-    body_digest,
-    field,
-    first,
-    header,
-    joined,
-    one_event,
-    signer,
-)
+from providers.kit import Hmac, Said, Timestamp, View, one_event, signer
 from providers.kit.canonical import canonical, names_in
-from providers.kit.fields import Pick
+from providers.kit.fields import Pick, body_digest, field, first, header, joined
 from providers.kit.reading import header_of
 
 _LIST, _KEY = "x-contentful-signed-headers", "x-contentful-idempotency-key"

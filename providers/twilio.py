@@ -17,23 +17,11 @@ from hmac import compare_digest
 from typing import Final, Unpack
 
 from providers import Delivery, Reason, Rejected, Reply
-from providers.kit import (
-    FORM,
-    Hmac,
-    Said,
-    body_digest,
-    field,
-    first,
-    fixed,
-    form_body,
-    header,
-    joined,
-    json_body,
-)
+from providers.kit import FORM, Hmac, Said, form_body, json_body
 from providers.kit.events import one_event
-from providers.kit.fields import only_if
+from providers.kit.fields import body_digest, field, first, fixed, header, joined, only_if
 from providers.kit.signing import headers_of
-from providers.kit.urls import parameter, with_and_without_port, with_parameter
+from providers.kit.urls import parameter, verify_at_any_port, with_parameter
 
 _old = Hmac(header="x-twilio-signature", hash="sha1", encoding="base64", signed="{url}{params}")
 _new = Hmac(header="x-twilio-signature", encoding="base64", signed="{url}{params}")
@@ -71,14 +59,8 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     scheme = _new if named and named[1].upper() == "HMAC_SHA256" else _old
     given = parameter(delivery.url, _HASH)
     signed = delivery if given is None else replace(delivery, body=b"")
+    verify_at_any_port(scheme.verify, signed, secrets, now)
     right = sha256(delivery.body).hexdigest().encode()
-    try:
-        scheme.verify(signed, secrets, now)
-    except Rejected as error:
-        others = [url for url in with_and_without_port(delivery.url) if url != delivery.url]
-        if error.reason != Reason.BAD_SIGNATURE or not others:
-            raise
-        scheme.verify(replace(signed, url=others[0]), secrets, now)
     if given is not None and not compare_digest(right, given.encode("utf-8", "surrogatepass")):
         raise Rejected(Reason.BAD_SIGNATURE, "the body is not the one whose hash is in the URL")
 

@@ -1,5 +1,6 @@
 """XML, read without what makes it dangerous: a document that declares anything (entities, a DTD) is refused."""
 
+from base64 import b64decode
 from xml.etree import ElementTree as ET
 
 from providers import Reason, Rejected
@@ -21,6 +22,14 @@ def xml_with(document: bytes, *paths: str) -> dict[str, str | None]:
     """The texts at `paths` of an XML document, and all of it under `xml`. Raises: Rejected(bad_body)."""
     root = parse_xml(document)
     return {path: text_at(root, path) for path in paths} | {"xml": document.decode("utf-8", "replace")}
+
+
+def xml_in_base64(text: str, *paths: str) -> dict[str, str | None]:
+    """`xml_with` of a document in base64, whatever its lines. Raises: Rejected(bad_body)."""
+    try:
+        return xml_with(b64decode(text.replace("\n", ""), validate=True), *paths)
+    except ValueError:
+        raise Rejected(Reason.BAD_BODY, "the XML is not in base64") from None
 
 
 def text_at(root: Element, path: str) -> str | None:

@@ -50,6 +50,16 @@ def find(data: Any, steps: tuple[Step, ...]) -> Any:  # noqa: ANN401
     return data
 
 
+def every(data: Any, steps: tuple[Step, ...]) -> list[Any]:  # noqa: ANN401
+    """All values at `steps`, in order; none where there is nothing."""
+    for at, step in enumerate(steps):
+        if step is None:
+            elements = data if isinstance(data, list) else ()
+            return [value for element in elements for value in every(element, steps[at + 1 :])]
+        data = find(data, (step,))
+    return [] if data is None else [data]
+
+
 def without(data: Any, steps: tuple[Step, ...]) -> None:  # noqa: ANN401
     """Remove what is at `steps` from `data`, in place; nothing there is fine."""
     if not steps:

@@ -1,8 +1,13 @@
 """URLs that are signed, and the ways in which a sender may write one."""
 
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
+
+from providers import Delivery, Reason, Rejected
 
 _PORTS: Final = {"https": "443", "http": "80"}
 _PARAMETERS: Final = 100
@@ -17,6 +22,22 @@ def with_and_without_port(url: str) -> list[str]:
     scheme, host, port = origin.groups()
     rest = url[origin.end() :]
     return [f"{scheme}://{host}{rest}", f"{scheme}://{host}:{port or _PORTS[scheme]}{rest}"]
+
+
+def verify_at_any_port(
+    verify: Callable[[Delivery, Sequence[str], datetime], None],
+    delivery: Delivery,
+    secrets: Sequence[str],
+    now: datetime,
+) -> None:
+    """Accept `delivery` if `verify` does so under its URL with or without the port. Raises: Rejected."""
+    try:
+        verify(delivery, secrets, now)
+    except Rejected as error:
+        others = [url for url in with_and_without_port(delivery.url) if url != delivery.url]
+        if error.reason != Reason.BAD_SIGNATURE or not others:
+            raise
+        verify(replace(delivery, url=others[0]), secrets, now)
 
 
 def parameter(url: str, name: str) -> str | None:
