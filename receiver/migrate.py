@@ -7,7 +7,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, text
 
-from receiver import database
+from receiver import database, schema
 from receiver.ledger import upkeep
 
 _LOCK = 0x686F6F6B6F6E6365  # "hookonce" in ASCII: one upgrade at a time per database
@@ -43,6 +43,10 @@ def current(connection: Connection) -> str | None:
 
 
 def _run_migrations(connection: Connection) -> None:
+    reached = current(connection) or ""
+    connection.rollback()  # reading began a transaction; alembic wants its own
+    if reached > schema.REVISION:
+        return  # a newer version has been here; what it added, this one can ignore
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.attributes["connection"] = connection
