@@ -157,7 +157,9 @@ def test_secrets_of_no_account_open_nothing(headers, reason):
 
 
 def test_batch_that_would_grow_beyond_measure_stays_whole():
-    body = delivered({"type": "t", "pad": "x" * 100_000, "events": [{"id": number} for number in range(1000)]})
+    body = delivered(
+        {"type": "t", "pad": "x" * 100_000, "events": [{"id": number} for number in range(1000)]}
+    )
 
     [event] = split(body)
 
