@@ -5,48 +5,31 @@ from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from oracles import BODIES, IDS, NOW, SECRETS, T, accepted, differential, oracle
 
-from providers import Delivery, Rejected
 from providers.kit.registry import load
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-T = int(NOW.timestamp())
-SECRETS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=40)
-BODIES = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
-IDS = st.from_regex(r"\A[A-Za-z0-9_-]{1,40}\Z")
-
-differential = settings(max_examples=60, deadline=None)
-
-
-def accepted(name, headers, body, secret, now=NOW):
-    delivery = Delivery("POST", "", {key.lower(): value for key, value in headers.items()}, body)
-    try:
-        load(name).verify(delivery, [secret], now)
-    except Rejected:
-        return False
-    return True
 
 
 @pytest.fixture(scope="module")
 def stripe():
-    return pytest.importorskip("stripe")
+    return oracle("stripe")
 
 
 @pytest.fixture(scope="module")
 def sansio():
-    return pytest.importorskip("gidgethub.sansio")
+    return oracle("gidgethub.sansio")
 
 
 @pytest.fixture(scope="module")
 def slack():
-    return pytest.importorskip("slack_sdk.signature")
+    return oracle("slack_sdk.signature")
 
 
 @pytest.fixture(scope="module")
 def standard():
-    return pytest.importorskip("standardwebhooks.webhooks")
+    return oracle("standardwebhooks.webhooks")
 
 
 def stripe_accepts(stripe, header, body, secret):
