@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import requests
+from urllib3.exceptions import HTTPError
 
 from providers import KeyNeeded, Reason, Rejected
 from providers.kit.fetched import may_fetch
@@ -226,7 +227,7 @@ def _fetch(url: str, post: bytes | None) -> bytes:
             ) as response,
         ):
             return _content(response, until)
-    except requests.RequestException as error:
+    except (requests.RequestException, HTTPError) as error:  # the latter while the body is read
         raise _Fault(type(error).__name__, is_hosts=True) from None
 
 

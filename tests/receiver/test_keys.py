@@ -1,3 +1,4 @@
+import io
 import json
 import threading
 import time
@@ -6,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import requests
 import responses
+from urllib3.exceptions import ProtocolError
 
 from providers import KeyNeeded, Reason, Rejected
 from providers.amazon_sns import configure as sns
@@ -17,6 +19,16 @@ from receiver.sources import Source
 
 URL = "https://keys.example.com/set"
 SNS = sns({"topics": ["arn:aws:sns:eu-west-1:1:name"]}).FETCHES
+
+
+class Torn(io.RawIOBase):
+    """An answer that ends before it is whole."""
+
+    def readable(self):
+        return True
+
+    def readinto(self, _):
+        raise ProtocolError("Connection broken")
 
 
 class Clock:
@@ -162,6 +174,16 @@ def test_missing_document_does_not_keep_others_of_its_host_away(keys, web):
         fetch(keys, source(("https://keys.example.com/forged",)))
 
     assert fetch(keys, source()) == [b"one"]
+
+
+def test_host_that_breaks_off_its_answer_is_left_alone(keys, web):
+    web.get(URL, body=io.BufferedReader(Torn()))
+
+    for _ in range(2):
+        with pytest.raises(KeyUnavailable):
+            fetch(keys, source())
+
+    assert len(web.calls) == 1
 
 
 def test_flood_of_forged_names_is_cut_short_and_known_keys_go_on(keys, web):
