@@ -21,7 +21,8 @@ from receiver import database
 from receiver.breaker import Breaker
 from receiver.failpoints import reach
 from receiver.handoff import Bell
-from receiver.ledger import runs
+from receiver.ledger import claims, runs
+from receiver.ledger.claims import Claim
 from receiver.ledger.runs import ClaimedRun
 from receiver.settings import Settings, load_settings, require_servers
 from receiver.window import connect
@@ -49,6 +50,7 @@ class Drain:
         self._executor = Executor(self._engine, providers.get)
         self._client = connect(settings.redis_url)
         self._bell = Bell(self._client)
+        self._quick_first = False
         self._breaker = Breaker(limit=1)
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
 
@@ -64,14 +66,12 @@ class Drain:
         try:
             named: Sequence[int] | None = ids or None
             while not stopping.is_set():
-                claim = runs.claim(
-                    self._executor.ledger, self._registry, budget=BUDGET, ids=named, limit=BATCH
-                )
+                claim = self._claim(named)
                 if claim.events == 0 and named is None:
                     return attempts
                 named = None
                 events += claim.events
-                if claim.events == BATCH:
+                if claim.is_more:
                     self._ring()
                 reach("run.claimed")
                 attempts += self._run(claim.runs, until)
@@ -82,6 +82,18 @@ class Drain:
             log.warning("the ledger is away: %s", type(error).__name__)
             self._executor.discard()
         return attempts
+
+    def _claim(self, ids: Sequence[int] | None) -> Claim:
+        """Claim a batch; every other time what waits longest goes first, even if it is slow."""
+        self._quick_first = not self._quick_first
+        return claims.claim(
+            self._executor.ledger,
+            self._registry,
+            budget=BUDGET,
+            ids=ids,
+            limit=BATCH,
+            quick_first=self._quick_first,
+        )
 
     def wake_ignored(self) -> None:
         """Take up recent events that other workers, without our handlers, have ignored."""
@@ -102,7 +114,9 @@ class Drain:
             rest = claimed[n + 1 :]
             if handler is None:  # cannot be: the claim asked the same registry
                 raise LookupError(f"handler '{run.handler}' vanished from the registry")
+            began = time.monotonic()
             started = self._executor.attempt(run, handler, partial(_first, rest, until))
+            self._registry.note(run.handler, timedelta(seconds=time.monotonic() - began))
             if not started:
                 if runs.release(self._executor.ledger, rest):
                     reach("run.released")

@@ -112,7 +112,9 @@ class Registry:
     def is_slow(self, source: str, provider: str, type: str) -> bool:  # noqa: A002
         """Tell whether a handler that takes such an event took more than `SLOW` lately."""
         slow = SLOW.total_seconds()
-        return any(self._took.get(handler.name, 0) > slow for handler in self.matching(source, provider, type))
+        return any(
+            self._took.get(handler.name, 0) > slow for handler in self.matching(source, provider, type)
+        )
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers)

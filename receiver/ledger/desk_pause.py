@@ -2,7 +2,7 @@
 
 import psycopg
 
-from receiver.ledger.desk_replay import DERIVE
+from receiver.ledger.runs import DERIVE, LOCK
 
 BATCH = 500
 RECENT = 10_000
@@ -21,7 +21,6 @@ SELECT event FROM runs
 WHERE handler = %s AND status = 'waiting' AND token IS NULL AND due_at > now() AND event > %s
 ORDER BY event LIMIT %s
 """
-_LOCK = "SELECT id FROM events WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
 _HASTEN = """
 UPDATE runs SET due_at = now() WHERE event = ANY(%s) AND handler = %s AND status = 'waiting' AND token IS NULL
 """
@@ -61,7 +60,7 @@ def _hasten(connection: psycopg.Connection, handler: str) -> None:
     last = 0
     while events := [row[0] for row in connection.execute(_PUT_OFF, [handler, last, BATCH])]:
         with connection.transaction():
-            connection.execute(_LOCK, [events])
+            connection.execute(LOCK, [events])
             connection.execute(_HASTEN, [events, handler])
-            connection.execute(DERIVE, [events])
+            connection.execute(DERIVE, {"events": events})
         last = events[-1]

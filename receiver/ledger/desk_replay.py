@@ -14,6 +14,7 @@ from enum import StrEnum
 import psycopg
 
 from receiver.ledger.desk import MATCHES, Filter
+from receiver.ledger.runs import DERIVE
 
 BATCH = 200
 """Events replayed in one transaction; what it locks, workers pass by."""
@@ -81,19 +82,6 @@ WHERE event = ANY(%s) AND status = 'waiting' AND attempts = 0 AND token IS NULL 
 
 _RECEIVE = "UPDATE events SET status = 'received', due_at = now() WHERE id = ANY(%s)"
 
-# The event's status and due time follow from its runs: running > waiting > dead > done.
-DERIVE = """
-UPDATE events SET status = d.status, due_at = d.due_at
-FROM (
-    SELECT event, min(due_at) AS due_at,
-           CASE WHEN bool_or(status = 'running' OR token IS NOT NULL) THEN 'running'
-                WHEN bool_or(status = 'waiting') THEN 'waiting'
-                WHEN bool_or(status = 'dead') THEN 'dead' ELSE 'done' END AS status
-    FROM runs WHERE event = ANY(%s) GROUP BY event
-) AS d
-WHERE id = d.event
-"""
-
 _AUDIT = """
 INSERT INTO audit (who, action, subject, detail)
 SELECT %s, action, subject, detail::json FROM unnest(%s::text[], %s::text[], %s::text[]) AS t (action, subject, detail)
@@ -137,7 +125,7 @@ def _replay(connection: psycopg.Connection, ids: Sequence[int], only: str | None
     connection.execute(_RESET, [[event for event, _ in resets], [handler for _, handler in resets]])
     due = [o.id for o in outcomes if o.fate in GOOD]
     connection.execute(_HASTEN, [due])
-    connection.execute(DERIVE, [due])
+    connection.execute(DERIVE, {"events": due})
     fresh = [event for event in due if not runs[event]]
     connection.execute(_RECEIVE, [fresh])
     return outcomes

@@ -22,7 +22,7 @@ class Plan(Protocol):
 
 
 class Planner(Protocol):
-    """The handlers of one worker; neither method may raise."""
+    """The handlers of one worker; no method may raise."""
 
     def matching(self, source: str, provider: str, type: str) -> Sequence[Plan]:  # noqa: A002
         """Give the handlers that take such an event."""
@@ -30,6 +30,10 @@ class Planner(Protocol):
 
     def named(self, name: str) -> Plan | None:
         """Give a handler by name, or None if this worker does not know it."""
+        ...
+
+    def is_slow(self, source: str, provider: str, type: str) -> bool:  # noqa: A002
+        """Tell whether a handler that takes such an event took long lately."""
         ...
 
 

@@ -316,3 +316,25 @@ def test_idempotency_key_is_the_same_for_every_attempt_and_differs_by_handler(de
 
     assert len(keys) == 3
     assert len(set(keys)) == 2
+
+
+def test_drain_does_not_let_quick_events_wait_for_slow_ones(desk):
+    order = []
+
+    def slow(event, _):
+        order.append(event.event_id)
+        desk.registry.note("slow", timedelta(seconds=1))
+
+    def quick(event, _):
+        order.append(event.event_id)
+
+    desk.on(slow, pattern="slow")
+    desk.on(quick, pattern="quick")
+    desk.registry.note("slow", timedelta(seconds=1))
+    for n in range(3):
+        desk.deliver(f"slow-{n}", type="slow")
+    desk.deliver(*[f"quick-{n}" for n in range(5)], type="quick")
+
+    desk.work()
+
+    assert order == [f"quick-{n}" for n in range(5)] + [f"slow-{n}" for n in range(3)]

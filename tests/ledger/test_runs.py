@@ -5,7 +5,7 @@ import pytest
 from make import new_event
 
 from receiver import database
-from receiver.ledger import runs
+from receiver.ledger import claims, runs
 from receiver.ledger.runs import Ending, LeaseLost
 from receiver.ledger.store import store
 
@@ -28,6 +28,9 @@ class Planner:
     def matching(self, *_):
         return self.plans
 
+    def is_slow(self, _source, _provider, type_):
+        return type_ == "slow"
+
     def named(self, name):
         return next((plan for plan in self.plans if plan.name == name), None)
 
@@ -48,7 +51,7 @@ def stored(connection):
 
 
 def claim(connection, *names, **options):
-    return runs.claim(connection, Planner(*(Plan(name) for name in names)), budget=BUDGET, **options)
+    return claims.claim(connection, Planner(*(Plan(name) for name in names)), budget=BUDGET, **options)
 
 
 def expire(connection):
@@ -227,7 +230,7 @@ def test_wake_ignored_takes_up_what_this_worker_takes(connection, stored):
 
 
 def test_load_body_fetches_what_was_too_heavy_to_claim(connection):
-    body = b"x" * (runs.HEAVY + 1)
+    body = b"x" * (claims.HEAVY + 1)
     store(connection, [new_event("big", body=body)])
 
     (run,) = claim(connection, "h").runs
@@ -252,9 +255,27 @@ def test_claim_sets_right_an_event_that_fell_due_before_its_running_run(connecti
     end(connection, first, DONE, second)
     connection.execute("UPDATE events SET due_at = now() WHERE event_id = 'b'")
 
-    assert claim(connection, "h") == ([], 1)
+    assert claim(connection, "h")[:2] == ([], 1)
     assert connection.execute(
         "SELECT e.due_at = r.due_at FROM events e JOIN runs r ON r.event = e.id WHERE e.event_id = 'b'"
     ).fetchone() == (True,)
     end(connection, second, DONE)
     assert [row[1] for row in state(connection)] == ["done", "done"]
+
+
+def test_claim_takes_an_event_of_a_slow_handler_alone_and_after_the_quick(connection):
+    for event_id, kind in [("slow-1", "slow"), ("quick-1", "x"), ("slow-2", "slow"), ("quick-2", "x")]:
+        store(connection, [new_event(event_id, type=kind)])
+
+    batches = [[run.event.event_id for run in claim(connection, "h").runs] for _ in range(4)]
+
+    assert batches == [["quick-1", "quick-2"], ["slow-1"], ["slow-2"], []]
+
+
+def test_claim_takes_a_slow_one_first_if_it_waits_longest_and_is_asked_to(connection):
+    for event_id, kind in [("slow", "slow"), ("quick", "x")]:
+        store(connection, [new_event(event_id, type=kind)])
+
+    first = claim(connection, "h", quick_first=False)
+
+    assert ([run.event.event_id for run in first.runs], first.is_more) == (["slow"], True)

@@ -34,7 +34,7 @@ from jobs.drain import BUDGET, Drain
 from jobs.handlers import Handler, Registry
 from jobs.sweep import Sweep
 from receiver.app import create_app
-from receiver.ledger import desk_replay, runs
+from receiver.ledger import claims, desk_replay, runs
 from receiver.ledger.runs import Ending, LeaseLost
 from receiver.settings import load_settings
 
@@ -239,7 +239,7 @@ class Inbox(RuleBasedStateMachine):
     @rule(target=claims, limit=st.integers(1, 3), is_over=st.booleans())
     def crash(self, limit, is_over):
         """A worker claims and is gone; what it started has cost an attempt, the rest nothing."""
-        claim = runs.claim(self.world.database, self.world.registry, budget=BUDGET, limit=limit)
+        claim = claims.claim(self.world.database, self.world.registry, budget=BUDGET, limit=limit)
         assert claim.events <= limit
         assert not (self.paused and claim.events)
         leased = {(run.event.event_id, run.handler) for run in claim.runs}

@@ -9,7 +9,7 @@ from jobs import drain, execution
 from jobs.sweep import Sweep
 from receiver import database
 from receiver.failpoints import reach
-from receiver.ledger import runs, triage
+from receiver.ledger import claims, runs, triage
 from receiver.ledger.runs import Ending
 from tests.stories.mistakes import changed
 
@@ -74,32 +74,32 @@ def fails_without_the_token():
 def finishes_what_is_not_running():
     runs._END = changed(runs._END, OURS, "AND token = %(token)s")
     runs._END = changed(runs._END, "token = NULL, lease_until = NULL, result", "lease_until = NULL, result")
-    runs._DERIVE = changed(runs._DERIVE, "status = 'running' OR token IS NOT NULL", "status = 'running'")
+    runs.DERIVE = changed(runs.DERIVE, "status = 'running' OR token IS NOT NULL", "status = 'running'")
 
 
 def leases_by_its_own_clock():
     right, statements = (
-        runs.claim,
-        {name: getattr(runs, name) for name in ("_DUE_ANY", "_DUE_NAMED", "_RUNS", "_LEASE")},
+        claims.claim,
+        {name: getattr(claims, name) for name in ("_DUE_ANY", "_DUE_NAMED", "_RUNS", "_LEASE")},
     )
 
     def claim(*args, **options):
         now = f"'{datetime.fromtimestamp(time.time(), UTC).isoformat()}'::timestamptz"
         for name, statement in statements.items():
-            setattr(runs, name, changed(statement, "now()", now, count=-1))
+            setattr(claims, name, changed(statement, "now()", now, count=-1))
         return right(*args, **options)
 
-    runs.claim = claim
+    claims.claim = claim
 
 
 def counts_an_attempt_at_its_end():
-    runs._LEASE = changed(runs._LEASE, "starts::int", "0")
+    claims._LEASE = changed(claims._LEASE, "starts::int", "0")
     runs._END = changed(runs._END, "attempts = attempts - %(refund)s", "attempts = attempts + 1 - %(refund)s")
     runs._END = changed(runs._END, "attempts = attempts + 1, started_at", "attempts = attempts, started_at")
 
 
 def charges_the_whole_batch():
-    runs._LEASE = changed(runs._LEASE, "starts::int", "leased::int")
+    claims._LEASE = changed(claims._LEASE, "starts::int", "leased::int")
     runs._END = changed(runs._END, "attempts = attempts + 1, started_at", "attempts = attempts, started_at")
 
 
