@@ -2,10 +2,11 @@
 
 The certificate is fetched, from SNS itself only. Anybody's topic is signed with the same key, so the option
 `topics` (or a secret) lists the TopicArns that are ours; a delivery of another is refused. A
-SubscriptionConfirmation of such a topic is confirmed by fetching its `SubscribeURL`. A secret `arn:PEM`, or a PEM
-alone, is used instead of what would be fetched; without an ARN it takes any topic, so let it be the key of a server of
-your own. The id is `$.MessageId`, the type `$.Type`; only signed values are in the event's data. Raw message delivery
-has no signature. The time is that of publishing, and SNS tries for an hour at most.
+SubscriptionConfirmation of such a topic is confirmed by fetching its `SubscribeURL`. A secret `arn:PEM`, or a
+PEM alone, is used instead of what would be fetched; without an ARN it takes any topic, so let it be the key
+of a server of your own. The id is `$.MessageId`, the type `$.Type`; only signed values are in the event's
+data. Raw message delivery has no signature. The time is that of publishing, and SNS tries for an hour at
+most.
 
 https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html
 """

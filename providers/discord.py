@@ -1,9 +1,10 @@
 """Discord signs `<time><body>` with the application's Ed25519 key, in hex; interactions and webhook events alike.
 
-The secret is the application's public key, in hex. An interaction has an id (`$.id`) and a number for a type; an event
-has neither, so its id is made of the application, its type, its time and its data. Discord probes the URL with a
-PING, and with bad signatures besides: each must be a 401. Events are answered 204 and retried for ten minutes;
-interactions are not retried, and want an answer of their own within 3 s, which an inbox can't give.
+The secret is the application's public key, in hex. An interaction has an id (`$.id`) and a number for a type;
+an event has neither, so its id is made of the application, its type, its time and its data. Discord probes
+the URL with a PING, and with bad signatures besides: each must be a 401. Events are answered 204 and retried
+for ten minutes; interactions are not retried, and want an answer of their own within 3 s, which an inbox
+can't give.
 
 https://docs.discord.com/developers/events/webhook-events
 """

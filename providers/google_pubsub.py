@@ -1,10 +1,11 @@
 """Google Pub/Sub sends a token (OIDC, RS256) in `Authorization`, which says who sends, and nothing about the body.
 
-The secret is the e-mail address of the service account that the push subscription acts for; the keys are Google's, and
-fetched. The audience is this source's URL, or the option `audience`. A subscription without authentication sends no
-token and is refused. Tokens live for an hour. The id is `$.message.messageId`, the type an attribute `eventType` if
-there is one; the content is base64 in `$.message.data`, which may be absent. Unwrapped messages have the id in a
-header. Gmail, Google Play and Workspace send this way. Retries go on for a week.
+The secret is the e-mail address of the service account that the push subscription acts for; the keys are
+Google's, and fetched. The audience is this source's URL, or the option `audience`. A subscription without
+authentication sends no token and is refused. Tokens live for an hour. The id is `$.message.messageId`, the
+type an attribute `eventType` if there is one; the content is base64 in `$.message.data`, which may be absent.
+Unwrapped messages have the id in a header. Gmail, Google Play and Workspace send this way. Retries go on for
+a week.
 
 https://cloud.google.com/pubsub/docs/authenticate-push-subscriptions
 """

@@ -1,14 +1,14 @@
 """Lark (Feishu) signs with a plain SHA-256 over `<time><nonce><encrypt key><body>`, in hex, and encrypts the body.
 
-The secret is the app's Encrypt Key; an app without one sends only a token in the body, and is refused. The body is
-`{"encrypt": …}`, AES-CBC under the key's SHA-256; it is decrypted once it is verified, and so it is stored. The id is
-`$.header.event_id`, in older events `$.uuid`. The URL is probed with a `url_verification`, encrypted or not, and never
-signed: its challenge is sent back. Lark waits 3 s and tries again after 15 s, 5 min, 1 h and 6 h.
+The secret is the app's Encrypt Key; an app without one sends only a token in the body, and is refused. The
+body is `{"encrypt": …}`, AES-CBC under the key's SHA-256; it is decrypted once it is verified, and so it is
+stored. The id is `$.header.event_id`, in older events `$.uuid`. The URL is probed with a `url_verification`,
+encrypted or not, and never signed: its challenge is sent back. Lark waits 3 s and tries again after 15 s, 5
+min, 1 h and 6 h.
 
 https://open.larksuite.com/document/server-docs/event-subscription-guide/event-subscription-configure-/encrypt-key-encryption-configuration-case
 """
 
-import json
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
@@ -16,6 +16,7 @@ from functools import partial
 from providers import Delivery, Rejected, Reply
 from providers.kit import Timestamp, body_digest, field, first, fixed, json_body, one_event, signer
 from providers.kit.digests import Digest
+from providers.kit.probing import json_reply
 from providers.kit.sealed import open_json
 
 _NONCE = "x-lark-request-nonce"
@@ -49,7 +50,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     challenge = probe.get("challenge")
     if not isinstance(challenge, str) or len(challenge) > _LONGEST:
         return None
-    return Reply(body=json.dumps({"challenge": challenge}).encode(), content_type="application/json")
+    return json_reply({"challenge": challenge})
 
 
 _LONGEST = 1000

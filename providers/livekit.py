@@ -1,8 +1,9 @@
 """LiveKit sends an access token (JWT, HS256) in `Authorization`, with the body's SHA-256 in `sha256`, in base64.
 
-The secret is the API key and its secret, `key:secret`: the token's `iss` must be the key. There is no `Bearer`. The
-content type is `application/webhook+json`. The id is `$.id`, the same on every attempt; the account is the API key.
-A token without `exp` is refused, and clocks may differ by a minute, as in LiveKit's own SDK.
+The secret is the API key and its secret, `key:secret`: the token's `iss` must be the key. There is no
+`Bearer`. The content type is `application/webhook+json`. The id is `$.id`, the same on every attempt; the
+account is the API key. A token without `exp` is refused, and clocks may differ by a minute, as in LiveKit's
+own SDK.
 
 https://docs.livekit.io/home/server/webhooks/
 """

@@ -1,9 +1,10 @@
 """MessageBird sends a token (JWT, HS256) that names the SHA-256 of our URL and of the body, in hex.
 
-It is in `MessageBird-Signature-JWT`, the hashes in `url_hash` and `payload_hash`; the key is the signing key of the
-account, not an API key. The URL is the one that was given to MessageBird, so `public_url` must be right. Without a
-body there is no `payload_hash`. The id is the message's with its status; the token's `jti` is another for each
-request. The older `MessageBird-Signature` and the newer Bird platform sign otherwise and are not taken.
+It is in `MessageBird-Signature-JWT`, the hashes in `url_hash` and `payload_hash`; the key is the signing key
+of the account, not an API key. The URL is the one that was given to MessageBird, so `public_url` must be
+right. Without a body there is no `payload_hash`. The id is the message's with its status; the token's `jti`
+is another for each request. The older `MessageBird-Signature` and the newer Bird platform sign otherwise and
+are not taken.
 
 https://developers.messagebird.com/api/#verifying-http-requests
 """

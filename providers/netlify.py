@@ -1,8 +1,8 @@
 """Netlify puts a token (JWS, HS256) over the body's SHA-256 into `X-Webhook-Signature`.
 
 The claims are `iss` (always `netlify`) and `sha256`, in hex; no time is signed. The secret is the "JWS secret
-token" of the notification; one set up without it is not signed at all. There is no id: a deploy's id comes with
-each of its states, so the two together are the event. Netlify gives up after a few attempts.
+token" of the notification; one set up without it is not signed at all. There is no id: a deploy's id comes
+with each of its states, so the two together are the event. Netlify gives up after a few attempts.
 
 https://docs.netlify.com/deploy/deploy-notifications/#payload-signature
 """

@@ -1,10 +1,11 @@
 """PayPal signs `<transmission id>|<time>|<webhook id>|<CRC32 of the body>` (RSA, SHA-256) with a fetched key.
 
-The secret is the webhook's id, from the dashboard; it is not sent, only signed. The certificate at `PAYPAL-CERT-URL` is
-fetched from PayPal's API hosts only, and must be PayPal's. The checksum (unsigned, decimal) is no hash: whoever has
-seen one delivery can make other bodies that fit, so the body counts as unsigned. Ask PayPal's API about the id before
-money moves. The id is `$.id`, the same on every attempt; PayPal tries 25 times in three days. The simulator signs for
-the webhook id `WEBHOOK_ID`. `id:PEM` as the secret pins a key.
+The secret is the webhook's id, from the dashboard; it is not sent, only signed. The certificate at
+`PAYPAL-CERT-URL` is fetched from PayPal's API hosts only, and must be PayPal's. The checksum (unsigned,
+decimal) is no hash: whoever has seen one delivery can make other bodies that fit, so the body counts as
+unsigned. Ask PayPal's API about the id before money moves. The id is `$.id`, the same on every attempt;
+PayPal tries 25 times in three days. The simulator signs for the webhook id `WEBHOOK_ID`. `id:PEM` as the
+secret pins a key.
 
 https://developer.paypal.com/api/rest/webhooks/rest/
 """
@@ -12,7 +13,7 @@ https://developer.paypal.com/api/rest/webhooks/rest/
 import zlib
 from base64 import b64encode
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, Unpack
 
 from providers import Delivery, Reason, Rejected
@@ -46,14 +47,15 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime, keys: Docu
     owners = owners_of(secrets, *_SECRET)
     number, written, algorithm = (header_of(delivery.headers, (name,))[1] for name in _HEADERS)
     signature = signature_in(*header_of(delivery.headers, ("paypal-transmission-sig",)), "base64")
-    seconds, url = _TIME.parse(written), delivery.headers.get("paypal-cert-url")
+    at = datetime.fromtimestamp(_TIME.parse(written), UTC)
+    url = delivery.headers.get("paypal-cert-url")
     for owner in owners if algorithm == _ALGORITHM else ():
         if owner.key:
             key = public_keys([owner.key], _RSA)[0]
         else:
-            key = key_of_certificate(fetched(url, keys, FETCHES), _RSA, now, ".paypal.com")
+            key = key_of_certificate(fetched(url, keys, FETCHES), _RSA, at, ".paypal.com")
         if verifies(key, _RSA, signature, _message(number, written, owner.name, delivery.body)):
-            return _TIME.check(seconds, now)
+            return _TIME.check(at.timestamp(), now)
     raise Rejected(Reason.BAD_SIGNATURE, "PayPal signed this for none of the webhooks of this source")
 
 

@@ -1,16 +1,16 @@
 """Plaid sends a token (JWT, ES256) in `Plaid-Verification`, with the body's SHA-256 in `request_body_sha256`, in hex.
 
-The secret is `client_id:secret` of the Plaid API, with which the key that the token names is asked for; or the key
-itself, as the API gives it (a JWK) or PEM. The option `environment` is production, or sandbox. All of Plaid's customers
-have the same keys, so act only on items that you know. A token is good for five minutes. There is no id: one is made of
-type, code, item and the body's hash. Plaid sends JSON with spaces, and the raw body counts. It retries for a day.
+The secret is `client_id:secret` of the Plaid API, with which the key that the token names is asked for; or
+the key itself, as the API gives it (a JWK) or PEM. The option `environment` is production, or sandbox. All of
+Plaid's customers have the same keys, so act only on items that you know. A token is good for five minutes.
+There is no id: one is made of type, code, item and the body's hash. Plaid sends JSON with spaces, and the raw
+body counts. It retries for a day.
 
 https://plaid.com/docs/api/webhooks/webhook-verification/
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from types import SimpleNamespace
@@ -19,7 +19,7 @@ from typing import Any, Final
 from providers import Delivery, KeyNeeded
 from providers.kit import body_digest, field, first, joined, one_event, signer
 from providers.kit.asymmetric import PublicKey
-from providers.kit.composite import parts_of
+from providers.kit.composite import parts_or_none
 from providers.kit.fetched import Documents, fetched
 from providers.kit.jwt import Jwt, keys_in
 from providers.kit.options import Options
@@ -31,9 +31,8 @@ scheme = Jwt(
     needs=("iat",),
     max_age=timedelta(minutes=5),
 )
-FETCHES: Final = (
-    r"https://(?:production|sandbox)\.plaid\.com/webhook_verification_key/get#[A-Za-z0-9-]{1,64}",
-)
+_PARTS: Final = ("client_id", "secret")
+FETCHES: Final = (r"https://(?:production|sandbox)\.plaid\.com/webhook_verification_key/get#[\w-]{1,64}",)
 _kind = (field("$.webhook_type"), field("$.webhook_code"))
 events = one_event(
     id=first(joined(*_kind, field("$.item_id"), body_digest()), joined(*_kind, body_digest())),
@@ -45,8 +44,8 @@ events = one_event(
 def _verify(
     host: str, delivery: Delivery, secrets: Sequence[str], now: datetime, keys: Documents = None
 ) -> None:
-    credentials = [parts for parts in map(_credentials, secrets) if parts][:1]
-    pinned = [secret for secret in secrets if not _credentials(secret)]
+    credentials = [parts for secret in secrets if (parts := parts_or_none(secret, *_PARTS))][:1]
+    pinned = [secret for secret in secrets if not parts_or_none(secret, *_PARTS)]
     found = [] if credentials and not any(pinned) else scheme.keys(pinned)
     header = scheme.token(delivery).header
     if header.get("alg") == "ES256":
@@ -64,12 +63,6 @@ def _asked(host: str, kid: object, credentials: tuple[str, ...], keys: Documents
     return found
 
 
-def _credentials(secret: str) -> tuple[str, ...]:
-    with suppress(ValueError):
-        return parts_of(secret, "client_id", "secret")
-    return ()
-
-
 def configure(options: Mapping[str, Any]) -> object:
     """Make the provider for an `environment`. Raises: ValueError listing every mistake."""
     given = Options(options, "plaid")
@@ -79,7 +72,7 @@ def configure(options: Mapping[str, Any]) -> object:
         verify=partial(_verify, host),
         sign=signer(scheme.sign),
         events=events,
-        CHECK=lambda secret: None if _credentials(secret) else scheme.check_secret(secret),
+        CHECK=lambda secret: None if parts_or_none(secret, *_PARTS) else scheme.check_secret(secret),
         TOLERANCE=scheme.tolerance,
         RETRY_HORIZON=timedelta(days=1),
         FETCHES=FETCHES,

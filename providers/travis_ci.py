@@ -2,8 +2,9 @@
 
 What is signed is the decoded text of the field, not the body. The secret is Travis's public key, the
 `config.notifications.webhook.public_key` of https://api.travis-ci.com/config; that of another host is
-another. There is no id and no time: a build's id with its state is the event, so one that is restarted and ends
-alike is not told from the first. The account is the repository's id; the header with its name is not signed.
+another. There is no id and no time: a build's id with its state is the event, so one that is restarted and
+ends alike is not told from the first. The account is the repository's id; the header with its name is not
+signed.
 
 https://docs.travis-ci.com/user/notifications/#verifying-webhook-requests
 """

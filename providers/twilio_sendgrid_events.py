@@ -1,9 +1,9 @@
 """SendGrid's Event Webhook signs `<time><body>` with ECDSA (P-256, SHA-256), in base64 of DER.
 
-The secret is the verification key from the settings: base64, without PEM's lines. The body is a list of up to a
-thousand events and ends with CR LF, which is signed too. Each has an `sg_event_id`, the same on every attempt.
-SendGrid retries for a day and does not say whether with a new time, so the tolerance is a day; the ids are signed.
-Inbound Parse is another webhook.
+The secret is the verification key from the settings: base64, without PEM's lines. The body is a list of up to
+a thousand events and ends with CR LF, which is signed too. Each has an `sg_event_id`, the same on every
+attempt. SendGrid retries for a day and does not say whether with a new time, so the tolerance is a day; the
+ids are signed. Inbound Parse is another webhook.
 
 https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features
 """

@@ -1,8 +1,8 @@
 """QStash sends a token (JWT, HS256) in `Upstash-Signature`, over the body's SHA-256 (`body`) and our URL (`sub`).
 
 There are always two keys, the current and the next one: configure both as secrets, and rolling needs nothing
-more. The hash is base64url, padded or not. The id is `Upstash-Message-Id`, the same on every attempt and not covered
-by the token. Bodies are whatever was published, so the event has no type of its own.
+more. The hash is base64url, padded or not. The id is `Upstash-Message-Id`, the same on every attempt and not
+covered by the token. Bodies are whatever was published, so the event has no type of its own.
 
 https://upstash.com/docs/qstash/howto/signature
 """

@@ -1,10 +1,10 @@
 """Vonage sends a token (JWT, HS256) in `Authorization`, which names the body's SHA-256 in `payload_hash`.
 
-The key is the account's signature secret, as text. Vonage's SDK checks the token only: the hash must be compared
-besides, and a delivery without it (a webhook by GET) is refused; choose POST with JSON. Statuses of a message share
-its `message_uuid`, those of a call its `uuid`, so the status is part of the id; `jti` is another for every attempt.
-The account is the token's `api_key`. Vonage waits 5 s and tries for a day. The older SMS API signs with `sig`
-in the parameters and is not taken.
+The key is the account's signature secret, as text. Vonage's SDK checks the token only: the hash must be
+compared besides, and a delivery without it (a webhook by GET) is refused; choose POST with JSON. Statuses of
+a message share its `message_uuid`, those of a call its `uuid`, so the status is part of the id; `jti` is
+another for every attempt. The account is the token's `api_key`. Vonage waits 5 s and tries for a day. The
+older SMS API signs with `sig` in the parameters and is not taken.
 
 https://developer.vonage.com/en/getting-started/concepts/webhooks
 """

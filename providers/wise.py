@@ -1,8 +1,8 @@
 """Wise signs the body with its RSA key (PKCS#1 v1.5, SHA-256), in base64, in `X-Signature-SHA256`.
 
-The secret is Wise's public key; sandbox and production have different ones. The older `X-Signature` (SHA-1) is never
-looked at. The id is `X-Delivery-Id`, the same on every attempt and not covered by the signature. A new
-subscription is tried with `X-Test-Notification: true`; that is an event too. Wise retries for two weeks.
+The secret is Wise's public key; sandbox and production have different ones. The older `X-Signature` (SHA-1)
+is never looked at. The id is `X-Delivery-Id`, the same on every attempt and not covered by the signature. A
+new subscription is tried with `X-Test-Notification: true`; that is an event too. Wise retries for two weeks.
 
 https://docs.wise.com/guides/developer/webhooks/event-handling
 """

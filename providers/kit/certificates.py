@@ -1,22 +1,24 @@
 """Certificates that senders sign with: the key in one, and a chain of them up to a root that we know."""
 
+from base64 import b64decode
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from providers import Reason, Rejected
 from providers.kit.asymmetric import Algorithm, PublicKey, public_key
 
+_CHAIN: Final = 3
 _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 
 
-def key_of_certificate(
-    pem: bytes, algorithm: Algorithm, now: datetime | None, common_name: str = ""
-) -> PublicKey:
-    """The key in a certificate that is valid at `now` and whose common name ends with `common_name`.
+def key_of_certificate(pem: bytes, algorithm: Algorithm, at: datetime, common_name: str = "") -> PublicKey:
+    """The key in a certificate that was valid `at` the signed time and whose common name ends with `common_name`.
 
     Raises: Rejected(bad_signature).
     """
@@ -26,31 +28,70 @@ def key_of_certificate(
             str(name.value) for name in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
         ]
         key = public_key(pem.decode("ascii"), algorithm)
-    except ValueError:
+    except Exception:  # noqa: BLE001  as below
         raise Rejected(Reason.BAD_SIGNATURE, "what the delivery names as its certificate is none") from None
-    _expect_valid(certificate, now)
+    _expect_valid(certificate, at)
     if common_name and not any(name.endswith(common_name) for name in names):
         raise Rejected(Reason.BAD_SIGNATURE, f"the certificate is not of {common_name}")
     return key
 
 
-def _expect_valid(certificate: x509.Certificate, now: datetime | None) -> None:
-    if now and not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
-        raise Rejected(Reason.BAD_SIGNATURE, "the certificate is not valid at this time")
+def _expect_valid(certificate: x509.Certificate, at: datetime) -> None:
+    if not certificate.not_valid_before_utc <= at <= certificate.not_valid_after_utc:
+        raise Rejected(Reason.BAD_SIGNATURE, "the certificate was not valid at the signed time")
 
 
-def expect_chain(certificates: Sequence[x509.Certificate], root: x509.Certificate, at: datetime) -> None:
-    """Accept a chain, leaf first, whose last is issued by `root`; each but the leaf may issue certificates.
+class Root(NamedTuple):
+    """A root certificate that we know, by the SHA-256 of its DER in hex."""
 
-    Raises: Rejected(bad_signature).
+    fingerprint: str
+
+    @classmethod
+    def of(cls, pem: str) -> "Root":
+        """The root in a PEM certificate. Raises: ValueError."""
+        return cls(x509.load_pem_x509_certificate(pem.encode()).fingerprint(SHA256()).hex())
+
+
+def chain_of(given: object) -> list[x509.Certificate]:
+    """The three certificates of a token's `x5c`: leaf, intermediate, root. Raises: Rejected(bad_signature)."""
+    try:
+        ders = [b64decode(text, validate=True) for text in given] if isinstance(given, list) else []
+        chain = [x509.load_der_x509_certificate(der) for der in ders[: _CHAIN + 1]]
+    except Exception:  # noqa: BLE001  of bad certificates it raises, and warns, in many ways
+        chain = []
+    if len(chain) != _CHAIN:
+        raise Rejected(Reason.BAD_SIGNATURE, "the token has no chain of three certificates")
+    return chain
+
+
+def expect_chain(
+    chain: Sequence[x509.Certificate], roots: Sequence[Root], marks: Sequence[str], at: datetime
+) -> None:
+    """Accept a chain that ends in one of `roots`, was valid `at` that time, and carries `marks`.
+
+    marks: the extensions that the leaf and the next certificate must have. Raises: Rejected(bad_signature).
     """
-    for below, above in zip(certificates, [*certificates[1:], root], strict=True):
-        _expect_valid(below, at)
-        try:
+    if Root(chain[-1].fingerprint(SHA256()).hex()) not in roots:
+        raise Rejected(Reason.BAD_SIGNATURE, "the certificates do not lead to a root that we know")
+    for certificate in chain:
+        _expect_valid(certificate, at)
+    try:
+        for below, above in pairwise(chain):
             below.verify_directly_issued_by(above)
-            constraints = above.extensions.get_extension_for_class(x509.BasicConstraints).value
-        except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
-            raise Rejected(Reason.BAD_SIGNATURE, "the certificates are no chain to a known root") from None
-        if not constraints.ca:
-            raise Rejected(Reason.BAD_SIGNATURE, "a certificate of the chain may not issue others")
-    _expect_valid(root, at)
+        issuers = [
+            each.extensions.get_extension_for_class(x509.BasicConstraints).value.ca for each in chain[1:]
+        ]
+        for certificate, mark in zip(chain, marks, strict=False):
+            certificate.extensions.get_extension_for_oid(x509.ObjectIdentifier(mark))
+    except Exception:  # noqa: BLE001  as above; InvalidSignature and ExtensionNotFound among them
+        raise Rejected(Reason.BAD_SIGNATURE, "the certificates are no chain of this sender's") from None
+    if not all(issuers):
+        raise Rejected(Reason.BAD_SIGNATURE, "a certificate of the chain may not issue others")
+
+
+def key_in(certificate: x509.Certificate, algorithm: Algorithm) -> PublicKey:
+    """The key of a certificate. Raises: Rejected(bad_signature) for one of another kind."""
+    try:
+        return public_key(certificate.public_bytes(Encoding.PEM).decode(), algorithm)
+    except Exception:  # noqa: BLE001  as above
+        raise Rejected(Reason.BAD_SIGNATURE, "the certificate's key is of another kind") from None

@@ -66,3 +66,11 @@ def secrets_for(delivery: Delivery, header: str, secrets: Sequence[str], *names:
     if not own:
         raise Rejected(Reason.BAD_SIGNATURE, f"no secret of this source is of what header {name} names")
     return own
+
+
+def parts_or_none(secret: str, *names: str) -> tuple[str, ...] | None:
+    """The parts of a secret, None if it is of another form."""
+    try:
+        return parts_of(secret, *names)
+    except ValueError:
+        return None

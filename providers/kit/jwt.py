@@ -25,7 +25,7 @@ from providers.kit.asymmetric import PublicKey
 from providers.kit.encoding import Encoding, speller
 from providers.kit.fields import Pick, View
 from providers.kit.keys import Codec, key_of
-from providers.kit.reading import header_of, parse_json
+from providers.kit.reading import header_of, parse_json, text_of
 from providers.kit.signing import Said, made_id
 
 Alg = Literal["HS256", "HS384", "HS512", "RS256", "ES256", "EdDSA"]
@@ -146,7 +146,7 @@ def claim(name: str, header: str = "authorization") -> Pick:
 class Jwt:
     """The scheme of a sender that puts a token into a header, signed with a secret or with its private key.
 
-    header: where the token is; `Bearer` before it is passed over
+    header: where the token is; `Bearer` before it is passed over; the body is the token if empty
     issuers: what `iss` may be; not looked at if empty
     body_hash: the claim with the body's SHA-256 and its spelling; with `hash_is_optional` a delivery without
         a body needs none
@@ -194,7 +194,9 @@ class Jwt:
         return keys
 
     def token(self, delivery: Delivery) -> Token:
-        """The token of `delivery`, not verified. Raises: Rejected(missing_header, bad_header)."""
+        """The token of `delivery`, not verified. Raises: Rejected(missing_header, bad_header, bad_body)."""
+        if not self.header:
+            return read(text_of(delivery.body), "the body", Reason.BAD_BODY)
         name, value = header_of(delivery.headers, (self.header,))
         start = len(_BEARER) if value[: len(_BEARER)].lower() == _BEARER else 0
         return read(value[start:].strip(" "), f"header {name}")
@@ -271,6 +273,9 @@ class Jwt:
         leeway = self.leeway.total_seconds()
         if times["exp"] is not None and now >= times["exp"] + leeway:
             raise Rejected(Reason.STALE, "the token is no longer valid")
+        ahead = (self.tolerance or self.lifetime).total_seconds()
+        if times["iat"] is not None and times["iat"] - now > ahead:
+            raise Rejected(Reason.STALE, "the token was issued in the future")
         if times["nbf"] is not None and now < times["nbf"] - leeway:
             raise Rejected(Reason.STALE, "the token is not yet valid")
         if (

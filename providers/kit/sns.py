@@ -63,7 +63,7 @@ class Sns:
         self, delivery: Delivery, secrets: Sequence[str], now: datetime, keys: Documents = None
     ) -> None:
         """Accept `delivery` if SNS signed it for one of the topics. Raises: Rejected, KeyNeeded."""
-        values = self._authentic(delivery, secrets, now, keys)
+        values = self._authentic(delivery, secrets, keys)
         _TIME.check(_TIME.parse(values["Timestamp"]), now)
 
     def handshake(self, delivery: Delivery, secrets: Sequence[str], keys: Documents = None) -> Reply | None:
@@ -73,7 +73,7 @@ class Sns:
             listed = [owner.name for owner in self._owners(secrets)]
             if values["Type"] != "SubscriptionConfirmation" or values["TopicArn"] not in listed:
                 return None
-            self._authentic(delivery, secrets, None, keys)
+            self._authentic(delivery, secrets, keys)
         except Rejected:
             return None
         url = values["SubscribeURL"]
@@ -89,13 +89,7 @@ class Sns:
         listed = [Owner(topic) for topic in self.topics]
         return [*listed, *owners_of(secrets, "topic")] if not listed or any(secrets) else listed
 
-    def _authentic(
-        self,
-        delivery: Delivery,
-        secrets: Sequence[str],
-        now: datetime | None,
-        keys: Documents,
-    ) -> dict[str, str]:
+    def _authentic(self, delivery: Delivery, secrets: Sequence[str], keys: Documents) -> dict[str, str]:
         owners = self._owners(secrets)
         values, data = envelope(delivery), json_body(delivery)
         ours = [owner for owner in owners if owner.name in {"", values["TopicArn"]}]
@@ -110,7 +104,8 @@ class Sns:
             if all(owner.key for owner in ours):
                 raise
             document = fetched(data.get("SigningCertURL"), keys, (self.certificates,))
-            key = key_of_certificate(document, algorithm, now)
+            at = datetime.fromtimestamp(_TIME.parse(values["Timestamp"]), UTC)
+            key = key_of_certificate(document, algorithm, at)
             expect_signature([key], algorithm, signature, signed_text(values))
         return values
 

@@ -1,0 +1,69 @@
+"""CloudEvents over HTTP: a bearer token in `Authorization`, or `access_token` in the query; nothing is signed.
+
+All three forms are read: binary (the attributes are `ce-` headers), structured (one JSON object) and batches.
+Only source and id together are unique, so the event's id is `source:id`. The URL is probed by OPTIONS, which
+asks whether `WebHook-Request-Origin` may send; every origin may, since the token decides.
+
+https://github.com/cloudevents/spec/blob/main/cloudevents/http-webhook.md
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from providers import Delivery, Event, Rejected, Reply
+from providers.kit import Token, any_body, field, first, header, joined, many_events, one_event, signer
+
+_header, _query = Token(header="authorization", prefix="Bearer "), Token(query="access_token")
+sign, CHECK = signer(_header.sign), _header.check_secret
+_structured = many_events(
+    items="$",
+    id=joined(field("$.source"), field("$.id")),
+    type=field("$.type"),
+    account=field("$.source"),
+    occurred_at=field("$.time"),
+)
+
+
+def _data(delivery: Delivery) -> object:
+    try:
+        return any_body(delivery)
+    except Rejected:
+        return None
+
+
+_binary = one_event(
+    id=joined(header("ce-source"), header("ce-id")),
+    type=header("ce-type"),
+    account=header("ce-source"),
+    occurred_at=first(header("ce-time")),
+    read=_data,
+)
+sample = _structured.sample
+ID_IS_SIGNED = False
+BODY_IS_UNSIGNED = True
+SETUP = "https://cloudevents.io"
+_ORIGIN: Final = re.compile(r"[A-Za-z0-9.:/_-]{1,255}")
+_RATE: Final = re.compile(r"[0-9]{1,9}|\*")
+
+
+def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
+    """Accept `delivery` if it brings one of `secrets`. Raises: Rejected."""
+    in_query = "authorization" not in delivery.headers and "access_token=" in delivery.url
+    (_query if in_query else _header).verify(delivery, secrets, now)
+
+
+def events(delivery: Delivery) -> list[Event]:
+    """The event, or those of a batch. Raises: Rejected(bad_body, missing_header)."""
+    return _binary(delivery) if "ce-id" in delivery.headers else _structured(delivery)
+
+
+def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
+    """Let an origin send, at the rate it asks for; None for anything but OPTIONS with an origin."""
+    origin = delivery.headers.get("webhook-request-origin", "")
+    if delivery.method != "OPTIONS" or _ORIGIN.fullmatch(origin) is None:
+        return None
+    rate = delivery.headers.get("webhook-request-rate", "")
+    allowed = {"WebHook-Allowed-Rate": rate} if _RATE.fullmatch(rate) else {}
+    return Reply(headers={"Allow": "POST", "WebHook-Allowed-Origin": origin, **allowed})

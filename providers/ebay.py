@@ -1,0 +1,82 @@
+"""eBay signs the body with ECDSA (P-256, SHA-1); the header is base64 of JSON with the signature and the key's id.
+
+The secrets are the public key, from getPublicKey of eBay's API (PEM, or `kid:PEM` to hold it to its id), and
+the verification token. The URL is probed with `challenge_code` and wants the SHA-256 of code, token and our
+URL, which is no signature. The id is the same on every attempt. eBay waits 3 s and tries for a day.
+
+https://developer.ebay.com/api-docs/commerce/notification/overview.html
+"""
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, Final, Unpack
+
+from providers import Delivery, Reason, Rejected, Reply
+from providers.kit import Said, asymmetric, field, one_event
+from providers.kit.fetched import owner_of, owners_of
+from providers.kit.in_body import said_in
+from providers.kit.probing import asked, json_reply
+from providers.kit.reading import header_of
+
+_ALGORITHM: Final = "ecdsa-sha1"
+_CODE: Final = re.compile(r"[A-Za-z0-9-]{1,200}")
+_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{32,80}")
+events = one_event(
+    id=field("$.notification.notificationId"),
+    type=field("$.metadata.topic"),
+    account=field("$.notification.data.userId"),
+    occurred_at=field("$.notification.eventDate"),
+)
+RETRY_HORIZON = timedelta(days=1)
+SETUP = "https://developer.ebay.com/my/push"
+
+
+def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
+    """Accept `delivery` if one of the keys signed it. Raises: Rejected."""
+    owners = [owner for owner in owners_of(secrets, "kid") if owner.key]
+    asymmetric.public_keys([owner.key for owner in owners], _ALGORITHM)
+    said = _header(*header_of(delivery.headers, ("x-ebay-signature",)))
+    if (said.get("alg"), said.get("digest")) != ("ecdsa", "SHA1"):
+        raise Rejected(Reason.BAD_SIGNATURE, "the signature is of another kind")
+    fitting = [owner.key for owner in owners if owner.name in {"", str(said.get("kid"))}]
+    signature = asymmetric.signature_in("x-ebay-signature", str(said.get("signature")), "base64")
+    keys = asymmetric.public_keys(fitting, _ALGORITHM) if fitting else []
+    asymmetric.expect_signature(keys, _ALGORITHM, signature, delivery.body)
+
+
+def _header(name: str, value: str) -> dict[str, Any]:
+    said = said_in(asymmetric.decode(value, "base64") or b"")
+    if not isinstance(said, dict) or not said:
+        raise Rejected(Reason.BAD_HEADER, f"header {name} is not JSON in base64")
+    return said
+
+
+def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
+    """Answer a challenge with what only the verification token makes; None for anything else."""
+    code = asked(delivery, "challenge_code")
+    token = next((secret for secret in secrets if _TOKEN.fullmatch(secret)), None)
+    if code is None or token is None or _CODE.fullmatch(code) is None:
+        return None
+    made = sha256((code + token + delivery.url.partition("?")[0]).encode()).hexdigest()
+    return json_reply({"challengeResponse": made})
+
+
+def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
+    """Raises: ValueError unless it is a verification token or a key."""
+    if _TOKEN.fullmatch(secret) is None:
+        asymmetric.public_key(owner_of(secret, "kid").key, _ALGORITHM)
+
+
+def sign(body: bytes, secret: str, now: datetime, **_: Unpack[Said]) -> dict[str, str]:  # noqa: ARG001
+    """What eBay would send. Raises: ValueError unless `secret` is a private key, `PEM` or `kid:PEM`."""
+    owner = owner_of(secret, "kid")
+    signature = b64encode(asymmetric.signature_of(owner.key, _ALGORITHM, body)).decode()
+    said = {"alg": "ecdsa", "kid": owner.name, "signature": signature, "digest": "SHA1"}
+    return {
+        "content-type": "application/json",
+        "x-ebay-signature": b64encode(json.dumps(said).encode()).decode(),
+    }

@@ -1,0 +1,26 @@
+"""Jira (Cloud) signs the body with HMAC-SHA256, in hex behind `sha256=`, in a header without a number.
+
+The header is `X-Hub-Signature`; the key is the webhook's secret, as text, and a webhook without one is not
+signed. The id is `X-Atlassian-Webhook-Identifier`, the same on every attempt and not covered by the
+signature. Connect apps get a token instead, which is not taken. Jira tries five more times, 5 to 15 minutes
+apart.
+
+https://developer.atlassian.com/cloud/jira/platform/webhooks/
+"""
+
+from datetime import timedelta
+
+from providers.kit import Hmac, field, first, fixed, header, one_event, signer
+
+scheme = Hmac(header="x-hub-signature", prefix="sha256=")
+verify, CHECK = scheme.verify, scheme.check_secret
+sign = signer(scheme.sign, event_id="x-atlassian-webhook-identifier")
+events = one_event(
+    id=header("x-atlassian-webhook-identifier"),
+    type=first(field("$.webhookEvent"), field("$.eventType"), field("$.event"), fixed("webhook")),
+    account=first(field("$.issue.fields.project.key"), field("$.project.key"), field("$.cloudId")),
+    occurred_at=field("$.timestamp"),
+)
+ID_IS_SIGNED = False
+RETRY_HORIZON = timedelta(days=1)
+SETUP = "https://developer.atlassian.com/cloud/jira/platform/webhooks/"

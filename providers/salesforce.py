@@ -1,0 +1,56 @@
+"""Salesforce's outbound messages (SOAP) prove nothing: a secret at the end of the URL tells them from others.
+
+A message has up to 100 notifications, each with an `Id` that stays the same on every attempt. They are
+acknowledged together, in SOAP; anything else is tried again for a day. The `SessionId` beside them opens the
+organisation's API: it is in no event and is not kept. An event's data are the fields of its object, by name;
+its type is the object's.
+
+https://developer.salesforce.com/docs/atlas.en-us.api.meta/api/sforce_api_om_outboundmessaging.htm
+"""
+
+from datetime import timedelta
+from typing import Final
+from xml.etree import ElementTree as ET
+
+from providers import Delivery, Event, Reason, Rejected, Reply
+from providers.kit import in_path, text_of
+
+verify, sign, deliver, CHECK = in_path.verify, in_path.sign, in_path.deliver, in_path.check_secret
+_NS: Final = "{http://soap.sforce.com/2005/09/outbound}"
+_TYPE: Final = "{http://www.w3.org/2001/XMLSchema-instance}type"
+_ENVELOPE: Final = (
+    '<?xml version="1.0" encoding="UTF-8"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/">'
+    '<soapenv:Body><notificationsResponse xmlns="http://soap.sforce.com/2005/09/outbound"><Ack>true</Ack>'
+    "</notificationsResponse></soapenv:Body></soapenv:Envelope>"
+)
+ACCEPTED = Reply(body=_ENVELOPE.encode(), content_type="text/xml")
+ID_IS_SIGNED = False
+BODY_IS_UNSIGNED = True
+UNAUTHENTICATED = True
+RETRY_HORIZON = timedelta(days=1)
+SETUP = "https://help.salesforce.com/s/articleView?id=platform.workflow_managing_outbound_messages.htm"
+
+
+def events(delivery: Delivery) -> list[Event]:
+    """The notifications, each an event. Raises: Rejected(bad_body)."""
+    text = text_of(delivery.body)
+    if "<!" in text.replace("<![CDATA[", ""):
+        raise Rejected(Reason.BAD_BODY, "the body declares entities, which Salesforce does not")
+    try:
+        root = ET.fromstring(text.encode())  # noqa: S314  see the import
+    except (ET.ParseError, ValueError, LookupError, RecursionError):
+        raise Rejected(Reason.BAD_BODY, "the body is not XML") from None
+    found = root.find(f".//{_NS}notifications")
+    if found is None:
+        raise Rejected(Reason.BAD_BODY, "the body is no outbound message")
+    account = found.findtext(f"{_NS}OrganizationId")
+    return [_event(each, account) for each in found.findall(f"{_NS}Notification")]
+
+
+def _event(notification: ET.Element, account: str | None) -> Event:
+    number, thing = notification.findtext(f"{_NS}Id"), notification.find(f"{_NS}sObject")
+    if not number or thing is None:
+        raise Rejected(Reason.BAD_BODY, "a notification lacks its Id or its object")
+    data = {each.tag.rpartition("}")[2]: each.text for each in thing}
+    kind = thing.get(_TYPE, "sObject").rpartition(":")[2]
+    return Event(number, kind or "sObject", data, account, raw=ET.tostring(notification))

@@ -1,0 +1,47 @@
+"""Sinch signs Conversation and SMS events `<body>.<nonce>.<time>` with HMAC-SHA256, in base64; Numbers otherwise.
+
+Numbers events are signed with HMAC-SHA1 of the body, in hex, in `X-Sinch-Signature`. The secret is that of
+the webhook (or of the Numbers callback), as text. Voice and Verification sign with the application's key and
+are not taken. The id is that of the message or event; a delivery report repeats the message's id, so its
+status is part of it. Sinch does not say whether an event that is sent again is signed anew, so a day old is
+not stale.
+
+https://developers.sinch.com/docs/conversation/callbacks/#validating-callbacks
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from providers import Delivery
+from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, joined, one_event, signer
+
+_HEADER = "x-sinch-webhook-signature"
+scheme = Hmac(
+    header=_HEADER,
+    encoding="base64",
+    signed=f"{{body}}.{{header:{_HEADER}-nonce}}.{{timestamp}}",
+    timestamp=Timestamp(header=f"{_HEADER}-timestamp", tolerance=timedelta(days=1)),
+)
+_numbers = Hmac(header="x-sinch-signature", hash="sha1")
+CHECK, TOLERANCE = scheme.check_secret, scheme.tolerance
+sign = signer(scheme.sign, event_id=f"{_HEADER}-nonce")
+_report = "$.message_delivery_report"
+events = one_event(
+    id=first(
+        joined(field(f"{_report}.message_id"), field(f"{_report}.status")),
+        field("$.message.id"),
+        field("$.event.id"),
+        field("$.eventId"),
+        body_digest(),
+    ),
+    type=first(field("$.trigger"), field("$.eventType"), field("$.type"), fixed("callback")),
+    account=first(field("$.project_id"), field("$.projectId"), field("$.app_id")),
+    occurred_at=first(field("$.event_time"), field("$.accepted_time"), field("$.timestamp")),
+)
+SETUP = "https://dashboard.sinch.com"
+
+
+def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
+    """Accept `delivery` by the scheme of the header that was sent. Raises: Rejected."""
+    is_numbers = "x-sinch-signature" in delivery.headers and _HEADER not in delivery.headers
+    (_numbers if is_numbers else scheme).verify(delivery, secrets, now)
