@@ -12,9 +12,9 @@ from tests.stories.support.hurried import where
 HOLDS = """
 SELECT 1 FROM runs WHERE event = %s AND attempts = %s AND status = 'running' AND token IS NOT NULL
 """
-RECEIVERS = 0.3
+RECEIVERS = 0.25
 """The share of receivers among the killed."""
-PAUSE = (0.4, 1.2)
+PAUSE = (0.8, 2.0)
 """Seconds between two kills."""
 
 

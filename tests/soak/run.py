@@ -17,7 +17,7 @@ from tests.stories.support.sending import stripe
 from tests.stories.support.stack import Stack, running
 
 KINDS = ("invoice.sent", "invoice.sent", "invoice.sent", "invoice.paid")
-SLOW_SHARE, SLOW = 0.05, (0.05, 0.3)
+SLOW_SHARE, SLOW = 0.04, (0.05, 0.15)
 """How many handlers take how many seconds, so that there is always somebody to be killed at work."""
 LATER_COPIES = (1, 1, 1, 1, 2)
 ONE_IN = 3

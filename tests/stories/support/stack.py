@@ -110,6 +110,15 @@ class Stack:
         """The process ids of the RQ workers."""
         return [pid for pid in children(self.processes["worker"].pid) if "--alone" in command_of(pid)]
 
+    def kin(self, name):
+        """The process ids of the children of what was run under this name."""
+        return children(self.processes[name].pid)
+
+    def kill(self, pid):
+        """Kill a child of what we run."""
+        assert pid in itertools.chain.from_iterable(map(self.kin, self.processes))
+        os.kill(pid, signal.SIGKILL)
+
     def logged(self, name):
         return (self.directory / f"{name}.log").read_text(errors="replace")
 
@@ -185,8 +194,15 @@ class Stack:
     # verdict
 
     def rest(self):
-        """Wait until every event has ended."""
-        until(lambda: not self.query(RESTLESS)[0][0], "the end of all work")
+        """Wait until every event has ended, as long as it may take if there is progress."""
+        left = self.query(RESTLESS)[0][0]
+        while left:
+            before = left
+            until(
+                lambda before=before: self.query(RESTLESS)[0][0] < before,
+                f"the end of one of {before} events",
+            )
+            left = self.query(RESTLESS)[0][0]
 
     def violations(self):
         """Wait until all is at rest, and let the history checker judge."""

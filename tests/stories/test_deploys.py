@@ -1,0 +1,158 @@
+"""A new version takes over while senders send and handlers run: nothing is lost, nothing is done twice."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.stories.support.sending import depot
+from tests.stories.support.stack import Stack, running, until
+
+ENDED = 20
+"""Seconds in which a process has ended that was asked to."""
+KNOWING = """
+from datetime import timedelta
+import tests.stories.support.hurried
+from jobs import drain
+from jobs.handlers import registry
+drain.WAKE_INTERVAL = timedelta(seconds=0.5)
+registry._handlers[:] = [handler for handler in registry if handler.name in {names}]
+"""
+VERSIONS = {"stripe_only": ("credit", "mail"), "depot_only": ("track",)}
+HELD = "SELECT count(*) FROM runs WHERE token IS NOT NULL"
+RUN = "SELECT r.status, attempts FROM runs r JOIN events ON id = event WHERE event_id = %s"
+UNDONE = "SELECT count(*) FROM events WHERE status <> 'done'"
+PASS_TIME = (
+    "UPDATE runs SET due_at = now() WHERE due_at > now()",
+    "UPDATE events SET due_at = now() WHERE due_at > now()",
+)
+
+
+@pytest.fixture(scope="module")
+def receiving(fresh_database, fresh_redis, tmp_path_factory):
+    with fresh_database() as url, fresh_redis() as redis_url:
+        directory = tmp_path_factory.mktemp("stack")
+        for name, handlers in VERSIONS.items():
+            (directory / f"{name}.py").write_text(KNOWING.format(names=handlers))
+        with running(Stack(directory, url, redis_url, workers=0).make_effects()) as stack:
+            yield stack
+
+
+@pytest.fixture
+def stack(receiving):
+    """A receiver; the test's own workers have ended when it is judged."""
+    yield receiving
+    start(receiving, "last")
+    assert receiving.violations() == []
+    for name in [name for name in receiving.processes if name != "serve"]:
+        stop(receiving.processes.pop(name))
+
+
+def start(stack, name="worker", handlers=None):
+    """Start `hookonce worker`, knowing all handlers or those of a version."""
+    return stack.run(name, "worker", **({"HOOKONCE_HANDLERS": handlers} if handlers else {}))
+
+
+def stop(process):
+    process.send_signal(signal.SIGTERM)
+    return process.wait(ENDED)
+
+
+def entered(stack, message):
+    """Wait until the handler of an event is at work on it."""
+    event_id = message.events()[0].event_id
+    until(lambda: ("running", 1) in stack.query(RUN, [event_id]), "the attempt")
+    until(lambda: f'"{event_id}"' in (stack.directory / "entries").read_text(), "the handler")
+
+
+def test_receiver_that_is_told_to_stop_under_load_answers_what_it_took(stack):
+    with stack.load(senders=4):
+        until(lambda: len(stack.answers) > 30, "some load")
+        status = stop(stack.processes["serve"])
+        time.sleep(0.5)  # for senders to write down what they heard
+        taken = {row[0] for row in stack.query("SELECT event_id FROM events")}
+        told = {e.event_id for d in stack.history.deliveries if d.status == 200 for e in d.events}
+        stack.start()
+
+    assert status == 0
+    assert taken <= told
+
+
+def test_worker_that_is_told_to_stop_ends_its_attempt_and_lets_go_of_the_rest(stack):
+    slow, others = stack.event(slow=1), [stack.event() for _ in range(5)]
+    for message in (slow, *others):
+        stack.insist(message)
+    worker = start(stack)
+    entered(stack, slow)
+
+    status = stop(worker)
+
+    assert status == 0
+    assert stack.query(RUN, [slow.events()[0].event_id]) == [("done", 1)]
+    assert stack.query(HELD) == [(0,)]
+
+
+def test_run_of_a_handler_that_a_worker_does_not_know_waits(stack):
+    message = depot("parcel_of_the_new_version", slow=1)
+    stack.insist(message)
+    new = start(stack)
+    entered(stack, message)
+    new.kill()
+    new.wait()
+    stack.history.faults += 1
+
+    old = start(stack, "old", "stripe_only")
+    until(lambda: stack.query(RUN, ["parcel_of_the_new_version"]) == [("waiting", 1)], "the putting off")
+    stop(old)
+
+    for statement in PASS_TIME:
+        stack.query(statement)
+
+
+def test_workers_with_different_handlers_side_by_side_leave_nothing_undone(stack):
+    start(stack, "one", "stripe_only")
+    start(stack, "other", "depot_only")
+    with stack.load():
+        for n in range(40):
+            stack.insist(depot(f"parcel_{n}"))
+
+    until(lambda: stack.query(UNDONE) == [(0,)], "the work of both")
+
+
+def test_old_version_goes_on_beside_a_newer_schema(stack):
+    stack.query("ALTER TABLE events ADD COLUMN from_the_future text")
+    stack.query("UPDATE hookonce_version SET version_num = '9999'")
+
+    start(stack)
+    stack.insist(stack.event())
+    stack.rest()
+    upgraded = run(stack, "db", "upgrade")
+
+    assert (upgraded.returncode, upgraded.stderr.strip()) == (0, "the schema is at 9999")
+
+
+def run(stack, *arguments):
+    command = [sys.executable, "-m", "receiver.cli", *arguments]
+    return subprocess.run(
+        command,
+        cwd=stack.directory,
+        env=stack.environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_worker_brings_back_each_of_its_processes_that_is_killed(stack):
+    start(stack)
+    until(lambda: len(stack.kin("worker")) == 2, "the RQ worker and the sweep")
+    before = stack.kin("worker")
+    for pid in before:
+        stack.kill(pid)
+
+    until(lambda: len(set(stack.kin("worker")) - set(before)) == 2, "their return")
+    stack.insist(stack.event())
+    stack.rest()
