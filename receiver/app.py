@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from flask import Flask, Response
@@ -11,17 +12,17 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from providers import Reason
 from receiver import health, metrics
 from receiver.hooks import Answer, Hooks, problem
-from receiver.intake import Intake
+from receiver.intake import Intake, utc_now
 from receiver.settings import Settings
 
 log = logging.getLogger(__name__)
 
 
-def create_app(settings: Settings) -> Flask:
+def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Flask:
     """Make the WSGI application; it opens connections with the first delivery, so after any fork."""
     app = Flask("hookonce", static_folder=None)
     app.url_map.merge_slashes = False  # a path with two slashes is unknown, and not redirected
-    intake = app.extensions["hookonce"] = Intake(settings)
+    intake = app.extensions["hookonce"] = Intake(settings, clock)
     pages: dict[str, Callable[[], Response]] = {
         "livez": lambda: _json(200, {"status": "ok"}),
         "readyz": lambda: _json(*health.readiness(settings)),

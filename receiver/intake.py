@@ -7,7 +7,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -21,10 +21,12 @@ from receiver.breaker import Breaker
 from receiver.committer import Committer, TooLate
 from receiver.database import LedgerUnavailable
 from receiver.failpoints import reach
+from receiver.handed import HandedOut, OtherSecret
 from receiver.handoff import Bell
 from receiver.keys import Keys
 from receiver.ledger.store import NewEvent, Stored, Verdict
 from receiver.settings import Settings
+from receiver.slots import verifying_slot
 from receiver.sources import Source
 from receiver.tally import Tally
 from receiver.window import Window, connect
@@ -61,15 +63,25 @@ class Outcome:
         return any(verdict is Verdict.CONFLICT for _, verdict in self.events)
 
 
-class Intake:
-    """The receiving side of one process; everything it opens, it opens with the first delivery."""
+def utc_now() -> datetime:
+    """Say what time it is."""
+    return datetime.now(UTC)
 
-    def __init__(self, settings: Settings) -> None:
+
+class Intake:
+    """The receiving side of one process; everything it opens, it opens with the first delivery.
+
+    `clock` says when a delivery came.
+    """
+
+    def __init__(self, settings: Settings, clock: Callable[[], datetime] = utc_now) -> None:
+        self._clock = clock
         self.breaker = Breaker()
         self._client = connect(settings.redis_url)
         window, bell = Window(self._client, self.breaker), Bell(self._client)
         self.tally = Tally(settings.database_url)
         self._keys = Keys()
+        self._handed = HandedOut(settings.database_url)
         self._committer: Committer[Parcel, list[Stored]] = Committer(
             lambda: Lane(settings.database_url, window, bell)
         )
@@ -79,21 +91,23 @@ class Intake:
 
         Raises `Rejected` (not authentic or not readable; noted), `LedgerUnavailable` and `KeyUnavailable` (try again).
         """
+        source, now = self._handed.armed(source), self._clock()
         try:
             probe = self._probe(source, delivery)
             if probe is not None:
                 return Outcome(reply=probe)
-            delivery, events = self._authenticate(source, delivery)
+            delivery, events = self._authenticate(source, delivery, now)
         except Rejected as error:
-            self.tally.rejected(
-                source.name, error.reason, error.detail, kept_headers(delivery.headers, source), delivery.body
-            )
+            body = b"" if isinstance(error, OtherSecret) else delivery.body  # it may hold the secret
+            headers = kept_headers(delivery.headers, source)
+            self.tally.rejected(source.name, error.reason, error.detail, headers, body)
             raise
-        return self._store(source, delivery, events)
+        return self._store(source, delivery, events, now)
 
     def close(self) -> None:
         """Close what is open; for tests, a server's process keeps it until it ends."""
         self._committer.close()
+        self._handed.close()
         self.tally.close()
         self._client.close()
 
@@ -102,9 +116,13 @@ class Intake:
         reply = self._keys.call(source, handshake, delivery, source.secrets) if handshake else None
         if reply is not None and reply.fetch is not None:
             self._keys.confirm(source, reply.fetch)
+        if reply is not None and reply.secret is not None:
+            self._handed.take(source, reply.secret)
         return reply
 
-    def _authenticate(self, source: Source, delivery: Delivery) -> tuple[Delivery, list[Event]]:
+    def _authenticate(
+        self, source: Source, delivery: Delivery, now: datetime
+    ) -> tuple[Delivery, list[Event]]:
         """Verify a delivery; give it as it is to be kept (open, if its sender encrypts), and its events."""
         provider = source.provider
         if delivery.method in {"HEAD", "OPTIONS"}:
@@ -112,25 +130,34 @@ class Intake:
         if not source.unauthenticated:
             if not source.secrets and provider.needs_secret:
                 raise Rejected(Reason.NO_SECRET, f"source '{source.name}' has no signing secret")
-            self._keys.call(source, provider.verify, delivery, source.secrets, datetime.now(UTC))
+            self._verify(source, delivery, now)
         reach("delivery.verified")
         opened = provider.opened(delivery, source.secrets) if provider.opened else delivery
         events = provider.events(opened)
         reach("delivery.parsed")
         return opened, events
 
-    def _store(self, source: Source, delivery: Delivery, events: Sequence[Event]) -> Outcome:
+    def _verify(self, source: Source, delivery: Delivery, now: datetime) -> None:
+        def verify(secrets: Sequence[str]) -> None:
+            self._keys.call(source, source.provider.verify, delivery, secrets, now)
+
+        slot = verifying_slot(verify, source.secrets)
+        if slot is not None:
+            self.tally.verified(source.name, slot)
+
+    def _store(self, source: Source, delivery: Delivery, events: Sequence[Event], now: datetime) -> Outcome:
         if not events:
             return Outcome()
         headers = json.dumps(kept_headers(delivery.headers, source))
-        parcel = Parcel([_new_event(source, delivery, event, headers) for event in events], source.window)
+        new = [_new_event(source, delivery, event, headers, now) for event in events]
+        parcel = Parcel(new, source.window)
         try:
             rows = self._committer.submit(parcel, DEADLINE)
         except TooLate:
             raise LedgerUnavailable("the ledger did not answer in time") from None
-        for new, row in zip(parcel.events, rows, strict=True):
+        for each, row in zip(new, rows, strict=True):
             if row.verdict in {Verdict.DUPLICATE, Verdict.CONFLICT}:
-                self.tally.redelivered(source.name, new.event_id)
+                self.tally.redelivered(source.name, each.event_id)
             if row.verdict is Verdict.CONFLICT:
                 log.warning("conflict", extra={"source": source.name, "event": row.id})
         return Outcome([(event.id, row.verdict) for event, row in zip(events, rows, strict=True)])
@@ -173,13 +200,13 @@ def _label(value: str) -> str:
     return value[:LONGEST_LABEL].translate(_TEXT_REFUSES)
 
 
-def _new_event(source: Source, delivery: Delivery, event: Event, headers: str) -> NewEvent:
+def _new_event(source: Source, delivery: Delivery, event: Event, headers: str, now: datetime) -> NewEvent:
     provider = source.provider
     body = delivery.body if event.raw is None else event.raw
     return NewEvent(
         source=source.name,
         provider=provider.name,
-        event_id=ledger_id(event.id + period_of(provider, datetime.now(UTC))),
+        event_id=ledger_id(event.id + period_of(provider, now)),
         type=_label(event.type),
         account=None if event.account is None else _label(event.account),
         fingerprint=fingerprint(body, provider.volatile),

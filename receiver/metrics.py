@@ -62,6 +62,12 @@ def _ledger(connection: psycopg.Connection) -> Iterator[Metric]:
     for source, reason, count in figures.rejections(connection):
         rejections.add_metric([source, reason], count)
     yield rejections
+    secrets = CounterMetricFamily(
+        "hookonce_secret_used", "Deliveries by the secret that verified them", labels=["source", "slot"]
+    )
+    for source, slot, count, _ in figures.secrets(connection):
+        secrets.add_metric([source, str(slot)], count)
+    yield secrets
     yield GaugeMetricFamily(
         "hookonce_oldest_due_seconds", "Age of the oldest due event", value=figures.oldest_due(connection)
     )

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import ForeignKey
 
-REVISION = "0001"
+REVISION = "0002"
 """The migration this code was written for; `serve` and `worker` refuse an older schema."""
 
 metadata = MetaData()
@@ -152,4 +152,23 @@ pauses = Table(
     Column("name", Text, nullable=False),
     Column("since", _moment, nullable=False, server_default=text("now()")),
     PrimaryKeyConstraint("kind", "name", name="pauses_pkey"),
+)
+
+handed_secrets = Table(
+    "handed_secrets",
+    metadata,
+    Column("source", _bytewise, nullable=False),
+    Column("secret", Text, nullable=False),
+    Column("handed_at", _moment, nullable=False, server_default=text("now()")),
+    PrimaryKeyConstraint("source", name="handed_secrets_pkey"),
+)
+
+secret_use = Table(
+    "secret_use",
+    metadata,
+    Column("source", Text, nullable=False),
+    Column("slot", Integer, nullable=False),
+    Column("count", BigInteger, nullable=False),
+    Column("last_at", _moment, nullable=False),
+    PrimaryKeyConstraint("source", "slot", name="secret_use_pkey"),
 )

@@ -1,4 +1,4 @@
-"""Best-effort bookkeeping off the hot path: rejected deliveries, and redeliveries that cost no insert.
+"""Best-effort bookkeeping off the hot path: rejected deliveries, redeliveries that cost no insert, secrets used.
 
 Nothing here decides anything, so it may be lost with the process. What a process notes is bounded and
 written by one background thread in one transaction: at once after a quiet spell, then at most every
@@ -37,6 +37,7 @@ class Tally:
         self._samples: deque[Rejection] = deque(maxlen=SAMPLES)
         self._rejections: Counter[tuple[str, str]] = Counter()
         self._redeliveries: Counter[tuple[str, str]] = Counter()
+        self._secrets: Counter[tuple[str, int]] = Counter()
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
 
@@ -57,6 +58,12 @@ class Tally:
         """Note that an event the ledger holds came again."""
         with self._lock:
             self._redeliveries[source, event_id] += 1
+        self._wake()
+
+    def verified(self, source: str, slot: int) -> None:
+        """Note which secret of a source, counted from 1, verified a delivery."""
+        with self._lock:
+            self._secrets[source, slot] += 1
         self._wake()
 
     def close(self) -> None:
@@ -84,7 +91,10 @@ class Tally:
                 self._write(connection)
                 reach("tally.written")
             except (psycopg.Error, database.LedgerUnavailable) as error:
-                log.warning("some rejections and redeliveries were not counted: %s", type(error).__name__)
+                log.warning(
+                    "some rejections, redeliveries and uses of secrets were not counted: %s",
+                    type(error).__name__,
+                )
                 if connection is not None:
                     connection.close()
                 connection = None
@@ -97,7 +107,10 @@ class Tally:
             samples, self._samples = list(self._samples), deque(maxlen=SAMPLES)
             rejections, self._rejections = self._rejections, Counter()
             redeliveries, self._redeliveries = self._redeliveries, Counter()
+            secrets, self._secrets = self._secrets, Counter()
         if samples or rejections:
             notes.add_rejections(connection, samples, rejections)
         if redeliveries:
             notes.add_redeliveries(connection, redeliveries)
+        if secrets:
+            notes.add_secret_uses(connection, secrets)

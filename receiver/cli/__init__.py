@@ -22,6 +22,7 @@ COMMANDS = {
     "rejected": ("receiver.cli.rejected:rejected", "List deliveries that were refused, and why."),
     "replay": ("receiver.cli.replay:replay", "Run events again, or release held ones."),
     "resume": ("receiver.cli.pause:resume", "Go on with a paused source or handler."),
+    "secrets": ("receiver.cli.secrets:secrets", "See and forget secrets that senders handed out."),
     "serve": ("receiver.cli.serve:serve", "Receive webhooks (gunicorn)."),
     "sources": ("receiver.cli.sources:sources", "List the configured sources and their URLs."),
     "stats": ("receiver.cli.stats:stats", "Count events, refused deliveries, and what waits."),

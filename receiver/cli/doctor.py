@@ -4,12 +4,17 @@ import sys
 from collections.abc import Iterator
 
 import click
+import psycopg
 
 from receiver.cli import doctor_servers
 from receiver.cli.doctor_servers import Finding
 from receiver.cli.exits import Exit
 from receiver.cli.local import dev, sources
+from receiver.cli.servers import ledger
 from receiver.cli.tables import clean, print_json
+from receiver.database import LedgerUnavailable
+from receiver.health import SchemaBehind
+from receiver.ledger import handed
 from receiver.settings import ConfigError, Settings, load_settings
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -67,8 +72,17 @@ def _configuration(settings: Settings) -> Iterator[Finding]:
 def _secrets(settings: Settings) -> Iterator[Finding]:
     """A secret may be missing here and present where the receiver runs, so this only warns."""
     made_up = dev(settings.data).secrets
+    kept = _handed(settings)
     for name, source in sorted(sources(settings).items()):
-        if source.secrets:
+        if name in kept and kept[name] not in source.secrets:
+            use = "is not among the configured ones" if source.secrets else "is trusted"
+            yield Finding(
+                "warn",
+                f"source {name}",
+                f"the secret that its sender handed out {use}; see `hookonce secrets list`, then put it into the "
+                f"configuration or run `hookonce secrets forget {name}`",
+            )
+        elif source.secrets:
             origin = "made up by `hookonce dev`" if name in made_up else f"{len(source.secrets)} set"
             yield Finding("ok", f"source {name}", f"signing secrets: {origin}")
         else:
@@ -77,3 +91,12 @@ def _secrets(settings: Settings) -> Iterator[Finding]:
                 f"source {name}",
                 "no signing secret in this environment; without one its sender gets 503",
             )
+
+
+def _handed(settings: Settings) -> dict[str, str]:
+    """Secrets that senders handed out, by source; none while the database is away, which another check tells."""
+    try:
+        with ledger(settings) as connection:
+            return {one.source: one.secret for one in handed.all_kept(connection)}
+    except (psycopg.Error, LedgerUnavailable, SchemaBehind, ConfigError):
+        return {}

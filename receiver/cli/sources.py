@@ -1,18 +1,34 @@
 """`hookonce sources` and `hookonce providers`: who may send, and who could. No secret is ever printed."""
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
 import click
 import psycopg
 
 from providers.kit import registry
 from receiver.cli import local
 from receiver.cli.servers import configured, ledger
-from receiver.cli.tables import print_json, show
+from receiver.cli.tables import cell, print_json, show
 from receiver.database import LedgerUnavailable
 from receiver.health import SchemaBehind
-from receiver.ledger import desk_pause
+from receiver.ledger import desk_pause, figures, handed
 from receiver.settings import ConfigError, Settings
+from receiver.sources import Source
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the ledger knows of sources; `used`: source → slot → how often, and when last."""
+
+    paused: AbstractSet[str]
+    handed: AbstractSet[str]
+    used: Mapping[str, Mapping[int, tuple[int, datetime]]]
 
 
 @click.group()
@@ -23,25 +39,34 @@ def sources() -> None:
 @sources.command("list")
 @_JSON
 def list_sources(*, as_json: bool) -> None:
-    """List sources with their URLs; `paused` is unknown while the database is away."""
+    """List sources with their URLs, and how often each secret, in the configuration's order, verified a delivery.
+
+    What the ledger knows is left open while the database is away.
+    """
     settings = configured()
-    paused = _paused(settings)
-    documents = [
+    known = _known(settings)
+    listed = sorted(local.sources(settings).items())
+    documents: list[dict[str, Any]] = [
         {
             "name": name,
             "provider": source.provider.name,
             "url": f"{source.public_url}/hooks/{name}",
-            "secrets": len(source.secrets),
+            "secrets": _slots(source, known),
+            "handed_out": None if known is None else name in known.handed,
             "repeats": source.repeats,
-            "paused": None if paused is None else name in paused,
+            "paused": None if known is None else name in known.paused,
         }
-        for name, source in sorted(local.sources(settings).items())
+        for name, source in listed
     ]
     if as_json:
         for document in documents:
             print_json(document)
         return
-    show(("name", "provider", "url", "secrets", "repeats", "paused"), [list(d.values()) for d in documents])
+    rows = [{**d, "secrets": _spoken(d["secrets"])} for d in documents]
+    show(
+        ("name", "provider", "url", "secrets", "handed out", "repeats", "paused"),
+        [list(row.values()) for row in rows],
+    )
     if not documents:
         click.echo("no source is configured; add [sources.stripe] to hookonce.toml, see the README", err=True)
 
@@ -63,9 +88,41 @@ def list_providers(*, as_json: bool) -> None:
     show(("name", "summary"), [(one.name, one.summary) for one in listed])
 
 
-def _paused(settings: Settings) -> set[str] | None:
+def _slots(source: Source, known: _Known | None) -> list[dict[str, Any]]:
+    """Say for each secret of a source, and for each place that had one, how often it verified a delivery."""
+    if known is None:
+        return [
+            {"slot": slot, "count": None, "last_used": None} for slot in range(1, len(source.secrets) + 1)
+        ]
+    used = known.used.get(source.name, {})
+    slots = sorted({*range(1, len(source.secrets) + 1), *used})
+    nothing = (0, None)
+    return [
+        {"slot": slot, "count": used.get(slot, nothing)[0], "last_used": used.get(slot, nothing)[1]}
+        for slot in slots
+    ]
+
+
+def _spoken(slots: list[dict[str, Any]]) -> str:
+    said = [
+        f"{each['slot']}: {each['count']} times"
+        + (f", last {cell(each['last_used'])}" if each["count"] else "")
+        for each in slots
+        if each["count"] is not None
+    ]
+    return "; ".join(said) or str(len(slots))
+
+
+def _known(settings: Settings) -> _Known | None:
     try:
         with ledger(settings) as connection:
-            return {name for kind, name in desk_pause.paused(connection) if kind == "source"}
+            used: dict[str, dict[int, tuple[int, datetime]]] = {}
+            for source, slot, count, last in figures.secrets(connection):
+                used.setdefault(source, {})[slot] = (count, last)
+            return _Known(
+                paused={name for kind, name in desk_pause.paused(connection) if kind == "source"},
+                handed={one.source for one in handed.all_kept(connection)},
+                used=used,
+            )
     except (psycopg.Error, LedgerUnavailable, SchemaBehind, ConfigError):
         return None

@@ -16,7 +16,7 @@ from receiver.window import connect
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def stats(*, as_json: bool) -> None:
-    """Count events by source and status, refused deliveries by reason, and say what waits."""
+    """Count events by source and status, refused deliveries by reason, uses of secrets; say what waits."""
     settings = configured()
     with ledger(settings) as connection:
         numbers = _ledger(connection)
@@ -28,6 +28,12 @@ def stats(*, as_json: bool) -> None:
     if numbers["rejected"]:
         click.echo()
         show(("source", "rejected", "deliveries"), [tuple(row.values()) for row in numbers["rejected"]])
+    if numbers["secrets"]:
+        click.echo()
+        show(
+            ("source", "secret", "deliveries", "last used"),
+            [tuple(row.values()) for row in numbers["secrets"]],
+        )
     click.echo()
     for name in ("dead", "held", "conflicts", "oldest_due_seconds", "rings_waiting"):
         value = numbers[name]
@@ -49,6 +55,10 @@ def _ledger(connection: psycopg.Connection) -> dict[str, Any]:
         "rejected": [
             {"source": source, "reason": reason, "count": n}
             for source, reason, n in figures.rejections(connection)
+        ],
+        "secrets": [
+            {"source": source, "slot": slot, "count": n, "last_used": last}
+            for source, slot, n, last in figures.secrets(connection)
         ],
         "paused": [{"kind": kind, "name": name} for kind, name in desk_pause.paused(connection)],
     }

@@ -1,9 +1,12 @@
 """The numbers an operator watches."""
 
+from datetime import datetime
+
 import psycopg
 
 _EVENTS = "SELECT source, status, count(*) FROM events GROUP BY source, status ORDER BY source, status"
 _REJECTIONS = "SELECT source, reason, count FROM rejections ORDER BY source, reason"
+_SECRETS = "SELECT source, slot, count, last_at FROM secret_use ORDER BY source, slot"
 _OLDEST_DUE = "SELECT coalesce(extract(epoch FROM now() - min(due_at)), 0) FROM events WHERE due_at <= now()"
 _CONFLICTS = "SELECT count(*) FROM conflicts"
 
@@ -16,6 +19,11 @@ def events_by_status(connection: psycopg.Connection) -> list[tuple[str, str, int
 def rejections(connection: psycopg.Connection) -> list[tuple[str, str, int]]:
     """Count refused deliveries by source ('' where no source has the name) and reason, since ever."""
     return connection.execute(_REJECTIONS).fetchall()
+
+
+def secrets(connection: psycopg.Connection) -> list[tuple[str, int, int, datetime]]:
+    """Count deliveries by source and by the slot (from 1) of the secret that verified them, and say when last."""
+    return connection.execute(_SECRETS).fetchall()
 
 
 def oldest_due(connection: psycopg.Connection) -> float:

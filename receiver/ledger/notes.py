@@ -1,4 +1,4 @@
-"""Writes what the receiver tallied: rejected deliveries (bounded) and redeliveries."""
+"""Writes what the receiver tallied: rejected deliveries (bounded), redeliveries, and which secrets verified."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +45,12 @@ WITH seen AS (
 UPDATE events SET deliveries = deliveries + seen.n FROM seen WHERE events.id = seen.id
 """
 
+_USED = """
+INSERT INTO secret_use (source, slot, count, last_at)
+SELECT source, slot, n, now() FROM unnest(%s::text[], %s::int[], %s::bigint[]) AS t (source, slot, n) ORDER BY 1, 2
+ON CONFLICT (source, slot) DO UPDATE SET count = secret_use.count + excluded.count, last_at = excluded.last_at
+"""
+
 
 def add_rejections(
     connection: psycopg.Connection, samples: Sequence[Rejection], counts: Mapping[tuple[str, str], int]
@@ -63,3 +69,9 @@ def add_redeliveries(connection: psycopg.Connection, counts: Mapping[tuple[str, 
     """Add to `deliveries` of events the ledger holds; keys it does not hold are ignored."""
     keys = list(counts)
     connection.execute(_REDELIVERED, [[k[0] for k in keys], [k[1] for k in keys], [counts[k] for k in keys]])
+
+
+def add_secret_uses(connection: psycopg.Connection, counts: Mapping[tuple[str, int], int]) -> None:
+    """Add to the counts of deliveries by source and secret slot (from 1), last used now."""
+    slots = list(counts)
+    connection.execute(_USED, [[k[0] for k in slots], [k[1] for k in slots], [counts[k] for k in slots]])

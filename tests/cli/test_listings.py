@@ -50,11 +50,29 @@ def test_sources_lists_no_secret(hookonce):
 
     listed = hookonce("sources", "list", "--json")
 
-    assert [(row["name"], row["secrets"], row["repeats"], row["paused"]) for row in listed.documents] == [
-        ("github", 1, "hold", True),
-        ("stripe", 1, "run", False),
+    assert [(row["name"], row["repeats"], row["paused"]) for row in listed.documents] == [
+        ("github", "hold", True),
+        ("stripe", "run", False),
     ]
     assert b"of the tests" not in listed.out + hookonce("sources", "list").out
+
+
+@pytest.mark.usefixtures("inbox")
+def test_sources_and_stats_say_which_secret_is_still_used(hookonce, ledger):
+    notes.add_secret_uses(ledger, {("stripe", 1): 2, ("stripe", 2): 1})
+    notes.add_secret_uses(ledger, {("stripe", 1): 3})
+
+    rows = {row["name"]: row["secrets"] for row in hookonce("sources", "list", "--json").documents}
+    counted = hookonce("stats", "--json").documents[0]["secrets"]
+
+    assert [(row["slot"], row["count"]) for row in rows["stripe"]] == [(1, 5), (2, 1)]
+    assert rows["github"] == [{"slot": 1, "count": 0, "last_used": None}]
+    assert [(row["source"], row["slot"], row["count"]) for row in counted] == [
+        ("stripe", 1, 5),
+        ("stripe", 2, 1),
+    ]
+    assert all(row["last_used"] for row in counted)
+    assert "1: 5 times, last 20" in hookonce("sources", "list").out.decode()
 
 
 @pytest.mark.usefixtures("place")
@@ -107,4 +125,4 @@ def test_sources_lists_what_dev_made_up_and_passes_over_what_is_no_provider(plac
 
     listed = hookonce("sources", "list", "--json").documents
 
-    assert [(row["name"], row["secrets"]) for row in listed] == [("stripe", 1)]
+    assert [(row["name"], [each["slot"] for each in row["secrets"]]) for row in listed] == [("stripe", [1])]

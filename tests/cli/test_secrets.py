@@ -1,0 +1,52 @@
+import pytest
+
+from receiver.ledger import handed
+
+TABLES = """
+[sources.asana]
+secrets = ["env:ASANA_SECRET?"]
+[sources.notion]
+secrets = ["env:NOTION_SECRET"]
+"""
+
+
+@pytest.fixture
+def kept(inbox, ledger, monkeypatch):
+    (inbox / "hookonce.toml").write_text(TABLES)
+    monkeypatch.setenv("NOTION_SECRET", "a-configured-secret")
+    handed.keep(ledger, "asana", "handed-to-asana-0001")
+    handed.keep(ledger, "notion", "handed-to-notion-0001")
+    return ledger
+
+
+@pytest.mark.usefixtures("kept")
+def test_secrets_lists_what_was_handed_out_and_shows_it_when_asked(hookonce):
+    hidden, shown = (hookonce("secrets", "list", "--json", *more) for more in ((), ("--show",)))
+
+    assert [(row["source"], row["in_use"], row["secret"]) for row in hidden.documents] == [
+        ("asana", True, None),
+        ("notion", False, None),
+    ]
+    assert [row["secret"] for row in shown.documents] == ["handed-to-asana-0001", "handed-to-notion-0001"]
+    assert b"handed-to" not in hidden.out + hookonce("secrets", "list").out
+    assert b"handed-to-asana-0001" in hookonce("secrets", "list", "--show").out
+
+
+def test_secrets_forgets_one_and_says_who_did(hookonce, kept):
+    first, again = hookonce("secrets", "forget", "asana"), hookonce("secrets", "forget", "asana")
+
+    assert (first.code, again.code) == (0, 4)
+    assert [one.source for one in handed.all_kept(kept)] == ["notion"]
+    assert kept.execute("SELECT action, subject FROM audit").fetchall() == [
+        ("forget secret", "source asana")
+    ]
+
+
+@pytest.mark.usefixtures("kept")
+def test_doctor_and_sources_say_that_a_secret_was_handed_out(hookonce):
+    findings = {row["check"]: row for row in hookonce("doctor", "--json").documents}
+    listed = {row["name"]: row["handed_out"] for row in hookonce("sources", "list", "--json").documents}
+
+    assert "is trusted" in findings["source asana"]["text"]
+    assert "is not among the configured ones" in findings["source notion"]["text"]
+    assert listed == {"asana": True, "notion": True}
