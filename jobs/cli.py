@@ -40,7 +40,7 @@ def worker(processes: int, *, alone: bool) -> None:
 @click.option("--once", is_flag=True, help="Sweep once and end.")
 def sweep(*, once: bool) -> None:
     """Ring for due events that nobody was told about, every few seconds."""
-    settings = _ready()
+    settings = _ready(may_wait=not once)
     if once:
         due = Sweep(settings).once()
         click.echo("something is due; rang" if due else "nothing is due", err=True)
@@ -48,12 +48,15 @@ def sweep(*, once: bool) -> None:
         Sweep(settings).forever()
 
 
-def _ready() -> Settings:
+def _ready(*, may_wait: bool = True) -> Settings:
+    """Give the configuration once it and the schema are right; a database that is away may be waited for."""
     logs.configure()
     settings = load_settings(need_secrets=False)
     require_servers(settings)
     try:
         health.require_schema(settings.database_url)
     except LedgerUnavailable:
+        if not may_wait:
+            raise
         click.echo(f"hookonce[{os.getpid()}]: the database does not answer yet", err=True)
     return settings

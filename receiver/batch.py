@@ -40,7 +40,7 @@ _KEEPS_CONNECTION = (
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """The events of one delivery, stored in one transaction; `ttl` is the source's window."""
+    """The events of one delivery, answered together; `ttl` is the source's window."""
 
     events: Sequence[NewEvent]
     ttl: timedelta

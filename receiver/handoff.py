@@ -46,9 +46,12 @@ class Bell:
             description=FUNCTION,
         )
 
-    def ring_if_quiet(self, below: int = 1) -> bool:
-        """Ring unless `below` rings or more wait already; tell whether it rang. Raises as `ring`."""
-        if self.waiting() >= below:
+    def ring_if_quiet(self) -> bool:
+        """Ring unless a ring waits already; tell whether it rang. Raises as `ring`.
+
+        One that waits is enough: whoever takes it and finds more than a batch rings for the next.
+        """
+        if self.waiting():
             return False
         self.ring()
         return True

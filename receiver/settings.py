@@ -123,12 +123,12 @@ def data_directory(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOOKONCE_DATA") or ".hookonce")
 
 
-def require_servers(settings: Settings) -> None:
-    """Raise `ConfigError` unless both servers have an address."""
+def require_servers(settings: Settings, *, postgresql: bool = True, redis: bool = True) -> None:
+    """Raise `ConfigError` unless both servers, or the one that is needed, have an address."""
     mistakes = []
-    if not settings.database_url:
+    if postgresql and not settings.database_url:
         mistakes.append("no PostgreSQL to use; set DATABASE_URL, or start `hookonce dev` in this directory")
-    if not settings.redis_url:
+    if redis and not settings.redis_url:
         mistakes.append("no Redis to use; set REDIS_URL, or start `hookonce dev` in this directory")
     if mistakes:
         raise ConfigError(mistakes)

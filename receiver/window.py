@@ -29,6 +29,7 @@ from receiver.breaker import Breaker
 TIMEOUT = timedelta(milliseconds=250)
 CLAIM = timedelta(seconds=60)
 LONGEST_ID = 200
+PAGE = 1000
 
 _CLAIM = """
 -- KEYS: entries. ARGV: how long a claim holds (ms). What was there before, for each; nothing if it is ours now.
@@ -118,10 +119,12 @@ class Window:
 
     def forget(self) -> int:
         """Delete every entry of every place and say how many; for restores that keep the timeline."""
-        count = 0
-        for key in self._client.scan_iter(match="hookonce:*:{*", count=1000):
-            count += int(self._client.delete(key))
-        return count
+        cursor, count = 0, 0
+        while True:
+            cursor, keys = self._client.scan(cursor, match="hookonce:*:{*", count=PAGE)
+            count += int(self._client.unlink(*keys)) if keys else 0
+            if not cursor:
+                return count
 
 
 def _key(place: str, entry: Entry) -> str:

@@ -3,17 +3,15 @@
 import click
 
 from receiver import database, migrate
-from receiver.settings import ConfigError, load_settings
+from receiver.cli.servers import configured
+from receiver.settings import require_servers
 
 
 def database_url() -> str:
     """Give the configured PostgreSQL URL. Raises `ConfigError` if there is none."""
-    url = load_settings(need_secrets=False).database_url
-    if not url:
-        raise ConfigError(
-            ["no PostgreSQL to use; set DATABASE_URL, or start `hookonce dev` in this directory"]
-        )
-    return url
+    settings = configured()
+    require_servers(settings, redis=False)
+    return settings.database_url
 
 
 @click.group()

@@ -13,7 +13,7 @@ import redis
 from receiver import database, schema
 from receiver.handoff import Bell
 from receiver.health import SchemaBehind
-from receiver.settings import ConfigError, Settings, load_settings
+from receiver.settings import Settings, load_settings, require_servers
 from receiver.window import connect
 
 PATIENCE = timedelta(seconds=10)
@@ -33,10 +33,7 @@ def ledger(settings: Settings) -> Iterator[psycopg.Connection]:
 
     Raises: `ConfigError` without an address, `LedgerUnavailable` without an answer, `SchemaBehind` without tables.
     """
-    if not settings.database_url:
-        raise ConfigError(
-            ["no PostgreSQL to use; set DATABASE_URL, or start `hookonce dev` in this directory"]
-        )
+    require_servers(settings, redis=False)
     try:
         with database.connect(settings.database_url, lock=PATIENCE, statement=LONGEST) as connection:
             yield connection

@@ -5,7 +5,7 @@ import redis
 
 from receiver.breaker import Breaker
 from receiver.cli.servers import configured
-from receiver.settings import ConfigError
+from receiver.settings import require_servers
 from receiver.window import Window, connect
 
 
@@ -20,11 +20,10 @@ def forget() -> None:
 
     Loses nothing: until the window has learnt them anew, duplicates are found by the ledger.
     """
-    url = configured().redis_url
-    if not url:
-        raise ConfigError(["no Redis to use; set REDIS_URL, or start `hookonce dev` in this directory"])
+    settings = configured()
+    require_servers(settings, postgresql=False)
     try:
-        with connect(url) as client:
+        with connect(settings.redis_url) as client:
             count = Window(client, Breaker()).forget()
     except (redis.RedisError, OSError) as error:
         raise click.ClickException(
