@@ -1,4 +1,5 @@
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -161,3 +162,12 @@ def test_importing_a_provider_does_not_import_another():
     )
 
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_architecture_page_names_every_module():
+    _, picture, _ = (ROOT / "docs/architecture.md").read_text().split("```")
+    words = set(re.findall(r"\w+", picture))
+    alike = [ROOT / "providers", ROOT / "receiver/migrations", ROOT / "receiver/migrations/versions"]
+    modules = [path for path in MODULES if path.parent not in alike and not path.stem.startswith("__")]
+
+    assert not [name_of(path) for path in modules if path.stem not in words]
