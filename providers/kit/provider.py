@@ -19,6 +19,7 @@ NAMES: Final = {
     "id_is_signed": "ID_IS_SIGNED",
     "body_is_unsigned": "BODY_IS_UNSIGNED",
     "signed_in_parts": "SIGNED_IN_PARTS",
+    "signs_url": "SIGNS_URL",
     "volatile": "VOLATILE",
     "id_period": "ID_PERIOD",
     "statuses": "STATUSES",
@@ -41,6 +42,7 @@ class Provider:
     id_is_signed: the event id is covered by the signature, so a new id is a new event
     body_is_unsigned: only a token vouches for the delivery, the body could be anyone's
     signed_in_parts: not the body's bytes are signed but values in it; what is not, is not in the events' data
+    signs_url: the sender proves which URL it means, so the receiver has to know its own
     volatile: JSON paths that differ between redeliveries and are left out of the fingerprint
     id_period: the sender has no ids and sends equal bodies for different events; the receiver makes the time
         of receipt, rounded down to this, part of the event id
@@ -48,7 +50,7 @@ class Provider:
     accepted: the fixed reply to an accepted delivery, where the sender wants one
     retry_horizon: how long after an event the sender may still send it again
     tolerance: how far a signed time may be off, None where no time is signed
-    takes_keys: `verify` has the keyword `keys` (URL → fetched document) and may raise KeyNeeded
+    takes_keys: `verify`, and `handshake` too, have the keyword `keys` (URL → fetched document), may raise KeyNeeded
     fetches: patterns of the whole URLs that may be fetched for it (`providers.kit.fetched`)
     needs_secret: nothing is verified without a secret; False if options of the source say enough
     unauthenticated: the sender proves nothing, so only a secret in the URL's path tells it from others
@@ -70,6 +72,7 @@ class Provider:
     id_is_signed: bool = True
     body_is_unsigned: bool = False
     signed_in_parts: bool = False
+    signs_url: bool = False
     volatile: tuple[str, ...] = ()
     id_period: timedelta | None = None
     statuses: Mapping[Reason, int] = field(default_factory=dict)
