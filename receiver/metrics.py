@@ -3,6 +3,7 @@
 No counters in memory: they would be per process here and lost in workers. Event types never become labels.
 """
 
+import logging
 from collections.abc import Iterator
 
 import psycopg
@@ -17,6 +18,8 @@ from receiver.intake import Intake
 from receiver.ledger import figures
 from receiver.settings import Settings
 from receiver.window import connect
+
+log = logging.getLogger(__name__)
 
 
 def page(settings: Settings, intake: Intake) -> tuple[bytes, int, dict[str, str]]:
@@ -33,14 +36,17 @@ class _Figures(Collector):
 
     def collect(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("hookonce_up", "Whether a server answers", labels=["server"])
+        answers = False
         try:
             with database.connect(self._settings.database_url) as connection:
+                answers = True
                 yield from _ledger(connection)
-            up.add_metric(["postgresql"], 1)
-        except (psycopg.Error, database.LedgerUnavailable):
-            up.add_metric(["postgresql"], 0)
+        except (psycopg.Error, database.LedgerUnavailable) as error:
+            log.warning("some figures are missing: %s", type(error).__name__)
+        up.add_metric(["postgresql"], float(answers))
         try:
-            waiting = Bell(connect(self._settings.redis_url)).waiting()
+            with connect(self._settings.redis_url) as client:
+                waiting = Bell(client).waiting()
             yield GaugeMetricFamily("hookonce_rings_waiting", "Jobs in the RQ queue", value=waiting)
             up.add_metric(["redis"], 1)
         except (redis.RedisError, OSError):
@@ -54,10 +60,10 @@ class _Figures(Collector):
 
 
 def _ledger(connection: psycopg.Connection) -> Iterator[Metric]:
-    events = GaugeMetricFamily("hookonce_events", "Events in the ledger", labels=["source", "status"])
-    for source, status, count in figures.events_by_status(connection):
-        events.add_metric([source, status], count)
-    yield events
+    """Give what costs least first: counting the events of a large ledger may take longer than a statement may."""
+    yield GaugeMetricFamily(
+        "hookonce_oldest_due_seconds", "Age of the oldest due event", value=figures.oldest_due(connection)
+    )
     rejections = CounterMetricFamily("hookonce_rejections", "Deliveries refused", labels=["source", "reason"])
     for source, reason, count in figures.rejections(connection):
         rejections.add_metric([source, reason], count)
@@ -69,8 +75,9 @@ def _ledger(connection: psycopg.Connection) -> Iterator[Metric]:
         secrets.add_metric([source, str(slot)], count)
     yield secrets
     yield GaugeMetricFamily(
-        "hookonce_oldest_due_seconds", "Age of the oldest due event", value=figures.oldest_due(connection)
-    )
-    yield GaugeMetricFamily(
         "hookonce_conflicts", "Events that came with two bodies", value=figures.conflicts(connection)
     )
+    events = GaugeMetricFamily("hookonce_events", "Events in the ledger", labels=["source", "status"])
+    for source, status, count in figures.events_by_status(connection):
+        events.add_metric([source, status], count)
+    yield events

@@ -25,6 +25,8 @@ PAUSE = timedelta(seconds=0.5)
 SAMPLES = 50
 """Rejected deliveries written per turn at most; the rest is only counted."""
 BODY_PREFIX = 1024
+HEADERS = 8 * 1024
+"""Characters of a refused delivery's headers that are kept; anyone may send 128 KB of them, again and again."""
 
 
 class Tally:
@@ -48,7 +50,8 @@ class Tally:
         with self._lock:
             self._rejections[source, reason] += 1
             if len(self._samples) < SAMPLES:
-                kept = json.dumps(dict(headers))
+                kept = json.dumps(_first(headers))
+                detail = detail.replace("\0", "\N{REPLACEMENT CHARACTER}")
                 self._samples.append(
                     Rejection(datetime.now(UTC), source, reason, detail, kept, body[:BODY_PREFIX])
                 )
@@ -114,3 +117,13 @@ class Tally:
             notes.add_redeliveries(connection, redeliveries)
         if secrets:
             notes.add_secret_uses(connection, secrets)
+
+
+def _first(headers: Mapping[str, str]) -> dict[str, str]:
+    """Give as many whole headers as fit into `HEADERS`, in the order they were sent."""
+    kept, left = {}, HEADERS
+    for name, value in headers.items():
+        left -= len(name) + len(value)
+        if left >= 0:
+            kept[name] = value
+    return kept

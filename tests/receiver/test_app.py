@@ -4,10 +4,12 @@ import json
 import re
 import time
 
+import psycopg
 import pytest
 
 from receiver import database
 from receiver.app import create_app
+from receiver.ledger import figures
 from receiver.settings import load_settings
 
 SECRET = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ"
@@ -186,6 +188,30 @@ def test_app_counts_a_flood_of_forged_deliveries_in_full_and_keeps_samples(clien
 
     eventually(lambda: query("SELECT count FROM rejections"), [(300,)])
     assert query("SELECT count(*) < 300 FROM rejected") == [(True,)]
+
+
+def test_app_keeps_few_headers_of_a_forged_delivery(client, query):
+    long = {f"X-Long-{n}": "x" * 3000 for n in range(10)}
+    signature = {"Stripe-Signature": f"t={int(time.time())},v1={'0' * 64}"}
+
+    client.post("/hooks/stripe", data=b"{}", headers={"User-Agent": "forger"} | long | signature)
+
+    eventually(lambda: query("SELECT count(*) FROM rejected"), [(1,)])
+    ((headers,),) = query("SELECT headers FROM rejected")
+    assert headers["user-agent"] == "forger"
+    assert len(json.dumps(headers)) < 10_000
+
+
+def test_app_tells_prometheus_the_rest_when_counting_events_takes_too_long(client, monkeypatch):
+    def too_long(_):
+        raise psycopg.errors.QueryCanceled
+
+    monkeypatch.setattr(figures, "events_by_status", too_long)
+
+    page = client.get("/metrics").text
+
+    assert 'hookonce_up{server="postgresql"} 1.0' in page
+    assert "hookonce_oldest_due_seconds 0.0" in page
 
 
 def test_app_counts_redeliveries(client, query):
