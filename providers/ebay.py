@@ -32,6 +32,7 @@ events = one_event(
     occurred_at=field("$.notification.eventDate"),
 )
 RETRY_HORIZON = timedelta(days=1)
+SIGNS_URL = True
 SETUP = "https://developer.ebay.com/my/push"
 
 

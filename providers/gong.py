@@ -28,4 +28,5 @@ events = one_event(
     account=field("$.callData.metaData.workspaceId"),
     occurred_at=field("$.callData.metaData.started"),
 )
+SIGNS_URL = True
 SETUP = "https://app.gong.io/company/automation-rules"

@@ -50,5 +50,6 @@ def configure(options: Mapping[str, Any]) -> object:
         TOLERANCE=scheme.tolerance,
         RETRY_HORIZON=timedelta(days=7),
         FETCHES=FETCHES,
+        SIGNS_URL=not audience,
         SETUP="https://console.cloud.google.com/cloudpubsub/subscription/list",
     )

@@ -47,6 +47,7 @@ def configure(options: Mapping[str, Any]) -> object:
         TOLERANCE=scheme.tolerance,
         VOLATILE=left_out,
         ID_IS_SIGNED=_is_signed(options["id"], str(scheme.signed)),
+        SIGNS_URL="{url}" in str(scheme.signed),
     )
 
 

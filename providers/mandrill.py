@@ -26,6 +26,7 @@ events = many_events(
     occurred_at=field("$.ts"),
 )
 RETRY_HORIZON = timedelta(days=2)
+SIGNS_URL = True
 SETUP = "https://mandrillapp.com/settings/webhooks"
 
 

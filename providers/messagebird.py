@@ -40,4 +40,5 @@ events = one_event(
     ),
     read=any_body,
 )
+SIGNS_URL = True
 SETUP = "https://dashboard.messagebird.com/developers/settings"

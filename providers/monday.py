@@ -27,6 +27,7 @@ events = one_event(
 ID_IS_SIGNED = False
 BODY_IS_UNSIGNED = True
 RETRY_HORIZON = timedelta(hours=1)
+SIGNS_URL = True
 SETUP = "https://support.monday.com/hc/en-us/articles/360003540679-Webhook-Integration"
 _LONGEST = 1000
 

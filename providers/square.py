@@ -20,4 +20,5 @@ events = one_event(
     occurred_at=field("$.created_at"),
 )
 RETRY_HORIZON = timedelta(days=1)
+SIGNS_URL = True
 SETUP = "https://developer.squareup.com/apps"

@@ -22,4 +22,5 @@ events = one_event(
 )
 handshake = answer_head
 RETRY_HORIZON = timedelta(hours=1)
+SIGNS_URL = True
 SETUP = "https://trello.com/power-ups/admin"

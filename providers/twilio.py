@@ -29,6 +29,7 @@ CHECK = _old.check_secret
 ACCEPTED = Reply(body=b"<Response/>", content_type="text/xml; charset=utf-8")
 ID_IS_SIGNED = False
 RETRY_HORIZON = timedelta(days=1)
+SIGNS_URL = True
 SETUP = "https://console.twilio.com/"
 _HASH: Final = "bodySHA256"
 _SETTINGS: Final = re.compile(r"(?:.*,)?\s*algorithm\s*=\s*(\w+)\s*(?:,.*)?")

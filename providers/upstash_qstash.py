@@ -35,4 +35,5 @@ def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever was published
 
 events = one_event(id=header("upstash-message-id"), type=fixed("message"), read=_read)
 ID_IS_SIGNED = False
+SIGNS_URL = True
 SETUP = "https://console.upstash.com/qstash"

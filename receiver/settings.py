@@ -92,10 +92,11 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     file = _read_file(environ, mistakes)
     table = file.receiver
     places = tuple(table.providers)
+    public_url = environ.get("HOOKONCE_PUBLIC_URL") or table.public_url
     sources: dict[str, Source] = {}
     for name, source_table in _with_zero_file_sources(file.sources, environ).items():
         reader = SourceReader(name, source_table, environ, mistakes, need_secrets=need_secrets)
-        source = reader.read(places, source_table.public_url or table.public_url)
+        source = reader.read(places, source_table.public_url or public_url)
         if source is not None:
             sources[name] = source
     mistakes.extend(_forgotten_too_early(sources.values(), table.keep_events))

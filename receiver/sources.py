@@ -14,6 +14,7 @@ from providers.kit.provider import Provider
 from providers.kit.registry import load
 
 SOURCE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_PUBLIC_URL = re.compile(r"https?://[^/?#\s@]+(/[^?#\s]*)?")
 SECRET_PREFIX = "HOOKONCE_SECRET__"  # noqa: S105  a variable's name
 
 
@@ -82,6 +83,7 @@ class SourceReader:
         if provider is None:
             return None
         self._check_proof(provider)
+        self._check_url(provider, public_url)
         for slot, secret in enumerate(secrets):
             try:
                 if provider.check_secret:
@@ -108,6 +110,16 @@ class SourceReader:
             self._mistake(
                 f"has no secrets, and {provider.name} proves nothing; name one, which then ends its URL "
                 f"(/hooks/{self._name}/<secret>), or let anyone send with unauthenticated = true"
+            )
+
+    def _check_url(self, provider: Provider, public_url: str) -> None:
+        """Never guess our URL from a request: its Host is whatever somebody wrote there."""
+        if public_url and not _PUBLIC_URL.fullmatch(public_url):
+            self._mistake('public_url is no URL; expected one like "https://hooks.example.com"')
+        if not public_url and provider.signs_url:
+            self._mistake(
+                f"has no public_url, and {provider.name} signs the URL that it sends to; set it here or in "
+                '[receiver] to what precedes /hooks/ there, like "https://hooks.example.com"'
             )
 
     def _provider(self, places: tuple[str, ...]) -> Provider | None:

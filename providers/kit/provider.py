@@ -42,7 +42,7 @@ class Provider:
     id_is_signed: the event id is covered by the signature, so a new id is a new event
     body_is_unsigned: only a token vouches for the delivery, the body could be anyone's
     signed_in_parts: not the body's bytes are signed but values in it; what is not, is not in the events' data
-    signs_url: the sender proves which URL it means, so the receiver has to know its own
+    signs_url: our URL is a part of what is signed, or of the answer to a probe, so the receiver has to know it
     volatile: JSON paths that differ between redeliveries and are left out of the fingerprint
     id_period: the sender has no ids and sends equal bodies for different events; the receiver makes the time
         of receipt, rounded down to this, part of the event id

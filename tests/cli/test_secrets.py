@@ -37,9 +37,7 @@ def test_secrets_forgets_one_and_says_who_did(hookonce, kept):
 
     assert (first.code, again.code) == (0, 4)
     assert [one.source for one in handed.all_kept(kept)] == ["notion"]
-    assert kept.execute("SELECT action, subject FROM audit").fetchall() == [
-        ("forget secret", "source asana")
-    ]
+    assert kept.execute("SELECT action, subject FROM audit").fetchall() == [("forget secret", "source asana")]
 
 
 @pytest.mark.usefixtures("kept")

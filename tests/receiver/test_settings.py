@@ -172,3 +172,55 @@ def test_settings_says_an_address_is_wrong_without_showing_it(written, name, url
 )
 def test_settings_takes_every_spelling_that_libpq_reads(written, url):
     assert load_settings(written("", DATABASE_URL=url)).database_url == url
+
+
+SIGNS_URLS = """
+[sources.sms]
+provider = "twilio"
+secrets = ["env:NEW"]
+[sources.partner]
+provider = "hmac"
+secrets = ["env:NEW"]
+hmac = {{ header = "X-Sig", signed = "{{url}}{{body}}", id = "$.id", type = "$.type" }}
+{more}
+"""
+
+
+def test_settings_names_the_setting_where_a_sender_signs_its_url(written):
+    found = mistakes(written(SIGNS_URLS.format(more=""), NEW="secret"))
+
+    assert [mistake.split(",")[0] for mistake in found] == [
+        "source 'sms' has no public_url",
+        "source 'partner' has no public_url",
+    ]
+    assert all("[receiver]" in mistake for mistake in found)
+
+
+@pytest.mark.parametrize(
+    ("more", "environ", "expected"),
+    [
+        ('[receiver]\npublic_url = "https://a.example/"', {}, "https://a.example"),
+        (
+            '[receiver]\npublic_url = "https://a.example"',
+            {"HOOKONCE_PUBLIC_URL": "https://b.example/in"},
+            "https://b.example/in",
+        ),
+        ("", {"HOOKONCE_PUBLIC_URL": "http://localhost:8000"}, "http://localhost:8000"),
+    ],
+)
+def test_settings_takes_the_public_url_from_the_environment_before_the_file(written, more, environ, expected):
+    settings = load_settings(written(SIGNS_URLS.format(more=more), NEW="secret", **environ))
+
+    assert {source.public_url for source in settings.sources.values()} == {expected}
+
+
+@pytest.mark.parametrize(
+    "url", ["hooks.example.com", "https://", "https://a.example/?x=1", "https://u:p@a.example"]
+)
+def test_settings_refuses_a_public_url_that_is_none(written, url):
+    found = mistakes(
+        written(f'[receiver]\npublic_url = "{url}"\n[sources.stripe]\nsecrets = ["env:NEW"]', NEW=SECRET)
+    )
+
+    assert ["public_url is no URL" in mistake for mistake in found] == [True]
+    assert url not in found[0].replace("https://hooks.example.com", "")

@@ -1,0 +1,41 @@
+"""Who signs its URL: found by moving captured deliveries to another host, and compared with what modules say."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from providers.kit.conformance import cases
+from providers.kit.registry import load
+
+CASES = {
+    folder.name: [case for case in cases(folder) if case.reason is None]
+    for folder in sorted(Path(__file__).parent.iterdir())
+    if any(folder.glob("*.json"))
+}
+
+
+def moved(case):
+    scheme, _, rest = (case.delivery.url or "https://hooks.example.com/hooks/it").partition("://")
+    return replace(case.delivery, url=f"{scheme}://elsewhere.{rest}")
+
+
+def told_apart(case):
+    if case.reply is not None:
+        return case.probe(case.delivery, [case.secret]) != case.probe(moved(case), [case.secret])
+    return case.verdict(moved(case)) is not None
+
+
+@pytest.mark.parametrize("name", [name for name, captured in CASES.items() if captured])
+def test_provider_says_whether_it_signs_its_url(name):
+    told = [told_apart(case) for case in CASES[name]]
+    says = [case.provider.signs_url for case in CASES[name]]
+
+    assert any(told) == any(says)
+
+
+@pytest.mark.parametrize(("signed", "says"), [("{url}{body}", True), ("{body}", False)])
+def test_generic_provider_signs_its_url_where_its_template_does(signed, says):
+    options = {"header": "X-Sig", "signed": signed, "id": "$.id", "type": "$.type"}
+
+    assert load("hmac", options=options).signs_url is says
