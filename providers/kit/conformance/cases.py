@@ -1,4 +1,7 @@
-"""Captured deliveries as JSON files, and the questions that checks put to a provider.
+"""Captured deliveries as files, and the questions that checks put to a provider.
+
+Either one JSON file holds all of it, or a `.http` file (`providers.kit.conformance.captured`) is the delivery and
+a `.toml` or `.json` file of the same name beside it has the rest: anything but method, headers and body.
 
 {"secret": …, "headers": {…}, "body": "…" or "body_b64": "…", "verify_at": Unix seconds,
  "expected_event_id": id, list of ids, or null for a derived one, "expected_event_type": likewise,
@@ -12,6 +15,7 @@
 """
 
 import json
+import tomllib
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from providers import Delivery, Event, KeyNeeded, Reason, Rejected, Reply
+from providers.kit.conformance import captured
 from providers.kit.provider import Provider
 from providers.kit.registry import load
 
@@ -132,23 +137,60 @@ def other(secret: str) -> str:
 
 
 def cases(folder: str | Path, name: str = "", places: Sequence[str] = ()) -> list[Case]:
-    """The cases in the JSON files of `folder`, for the provider `name` (the folder's name unless given)."""
+    """The cases in the files of `folder`, for the provider `name` (the folder's name unless given).
+
+    Raises: ValueError for a `.http` file that can't be read, or has no facts beside it.
+    """
     path = Path(folder)
-    return [_case(file, name or path.name, places) for file in sorted(path.glob("*.json"))]
+    files = sorted({file for end in ("json", "http") for file in path.glob(f"*.{end}")})
+    whole = [file for file in files if file.suffix == ".http" or not file.with_suffix(".http").exists()]
+    return [_case(file, said(file), name or path.name, places) for file in whole]
 
 
-def _case(file: Path, name: str, places: Sequence[str]) -> Case:
-    said = json.loads(file.read_text(encoding="utf-8"))
-    body = b64decode(said["body_b64"]) if said.get("body_b64") else said["body"].encode()
+def said(file: Path) -> dict[str, Any]:
+    """What a case's file says, or a `.http` file with the facts beside it. Raises: ValueError."""
+    if file.suffix != ".http":
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    try:
+        request = captured.read(file.read_bytes())
+    except ValueError as error:
+        msg = f"{file}: {error}"
+        raise ValueError(msg) from None
+    facts = _facts(file)
+    moment = {"verify_at": request.at} if request.at else {}
+    return {
+        "method": request.method,
+        "url": request.url,
+        **moment,
+        **facts,
+        "headers": request.lowered(facts["secret"]),
+        "raw": request.body,
+    }
+
+
+def _facts(file: Path) -> dict[str, Any]:
+    """Raises: ValueError."""
+    for beside, read in ((file.with_suffix(".toml"), tomllib.loads), (file.with_suffix(".json"), json.loads)):
+        if beside.exists():
+            facts = dict(read(beside.read_text(encoding="utf-8")))
+            if isinstance(facts.get("secret"), str):
+                return facts
+    msg = (
+        f'{file} has no facts beside it; write {file.with_suffix(".toml").name} with at least `secret = "…"`'
+    )
+    raise ValueError(msg)
+
+
+def _case(file: Path, said: Mapping[str, Any], name: str, places: Sequence[str]) -> Case:
     headers = {key.lower(): value for key, value in said["headers"].items()}
+    path_secret = said.get("path_secret", "")
+    method, url = said.get("method") or "POST", said.get("url") or ""
     return Case(
         name=f"{file.parent.name}/{file.stem}",
         provider=load(name, places, said.get("options")),
         secret=said["secret"],
-        delivery=Delivery(
-            said.get("method") or "POST", said.get("url") or "", headers, body, said.get("path_secret", "")
-        ),
-        now=datetime.fromtimestamp(said.get("verify_at") or 1767225600, UTC),
+        delivery=Delivery(method, url, headers, _body(said), path_secret),
+        now=_moment(said.get("verify_at")),
         ids=_list(said.get("expected_event_id")),
         types=_list(said.get("expected_event_type")),
         accounts=_list(said.get("expected_tenant")),
@@ -158,6 +200,18 @@ def _case(file: Path, name: str, places: Sequence[str]) -> Case:
         signing=said.get("signing_secret", said["secret"]),
         wrong=said.get("wrong_secret") or other(said["secret"]),
         keys={url: text.encode() for url, text in said.get("keys", {}).items()},
+    )
+
+
+def _body(said: Mapping[str, Any]) -> bytes:
+    if "raw" in said:
+        return bytes(said["raw"])
+    return b64decode(said["body_b64"]) if said.get("body_b64") else str(said["body"]).encode()
+
+
+def _moment(verify_at: datetime | float | None) -> datetime:
+    return (
+        verify_at if isinstance(verify_at, datetime) else datetime.fromtimestamp(verify_at or 1767225600, UTC)
     )
 
 
