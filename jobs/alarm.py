@@ -44,6 +44,7 @@ class Alarm:
             left = self._was_left - (time.monotonic() - self._began)
             signal.setitimer(signal.ITIMER_REAL, max(left, 0.001))
 
-    def _ring(self, _signal: int, _frame: FrameType | None) -> None:
-        if self._is_set:
+    def _ring(self, _signal: int, frame: FrameType | None) -> None:
+        is_leaving = frame is not None and frame.f_code is Alarm.__exit__.__code__  # it must get to the end
+        if self._is_set and not is_leaving:
             raise TimeUp
