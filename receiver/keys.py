@@ -39,7 +39,7 @@ _A_MINUTE: Final = 30
 _LONGEST_FAULT: Final = timedelta(minutes=1)
 _PIECE: Final = 16 * 1024
 _READ: Final = (2.0, 2.0)  # seconds to connect, and between two pieces
-_ROUNDS: Final = 4
+_ROUNDS: Final = 4  # how many documents one delivery may need, or need anew
 _Result = TypeVar("_Result")
 
 
@@ -149,10 +149,8 @@ class Keys:
             if flight is None:
                 self._expect_room(source, url, name, is_known=is_known)
                 flight = self._flights[source][name] = _Flight()
-                thread = threading.Thread(
-                    target=self._fly, args=(source, url, post, flight), daemon=True, name="hookonce-keys"
-                )
-                thread.start()
+                arguments = (source, url, post, flight)
+                threading.Thread(target=self._fly, args=arguments, daemon=True, name="hookonce-keys").start()
         flight.done.wait(PATIENCE.total_seconds())
         if flight.content is None:
             host = urlsplit(url).hostname  # and no more: the rest may hold a token
