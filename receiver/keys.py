@@ -171,12 +171,11 @@ class Keys:
 
     def _fly(self, source: str, url: str, post: bytes | None, flight: _Flight) -> None:
         name, host = _name(url, post), str(urlsplit(url).hostname)
-        fault: _Fault | None = None
+        fault: _Fault | None = _Fault("a bug", is_hosts=True)
         try:
-            flight.content = _fetch(url, post)
+            flight.content, fault = _fetch(url, post), None
         except _Fault as error:
-            fault = error
-            flight.why = str(error)
+            fault, flight.why = error, str(error)
         finally:
             with self._lock:
                 self._flights[source].pop(name, None)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import requests
 import responses
-from urllib3.exceptions import ProtocolError
+from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from providers import KeyNeeded, Reason, Rejected
 from providers.amazon_sns import configure as sns
@@ -251,6 +251,23 @@ def test_answer_that_drips_is_given_up(keys, web, monkeypatch):
 
     with pytest.raises(KeyUnavailable):
         fetch(keys, source())
+
+
+@pytest.mark.parametrize(
+    "error", [ReadTimeoutError(None, URL, "slow"), ProtocolError("cut off"), OSError("gone")]
+)
+def test_body_that_breaks_off_is_a_fault_of_the_host(keys, web, monkeypatch, error):
+    def broken(*_):
+        raise error
+
+    web.get(URL, body=b"one")
+    monkeypatch.setattr(module, "_content", broken)
+
+    for _ in range(3):
+        with pytest.raises(KeyUnavailable):
+            fetch(keys, source())
+
+    assert len(web.calls) == 1
 
 
 FORBIDDEN = [
