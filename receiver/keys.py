@@ -224,7 +224,7 @@ def _fetch(url: str, post: bytes | None) -> bytes:
             ) as response,
         ):
             return _content(response, until)
-    except (requests.RequestException, HTTPError) as error:  # the latter while the body is read
+    except (HTTPError, OSError) as error:  # urllib3's own while the body is read; requests' are OSErrors
         raise _Fault(type(error).__name__, is_hosts=True) from None
 
 
