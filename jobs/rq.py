@@ -138,7 +138,7 @@ class Worker(SimpleWorker):
         if job_id is None:  # no job at all: the queue is not a list, or Redis takes no writes
             self._drop_what_is_no_queue()
             return
-        self.connection.lrem(self.queues[0].intermediate_queue_key, 0, job_id)
+        self.connection.lrem(self.queues[0].intermediate_queue_key, 0, job_id)  # type: ignore[arg-type]  # bytes do
         self.connection.delete(RqJob.redis_job_namespace_prefix.encode() + job_id)
 
     def _drop_what_is_no_queue(self) -> None:
