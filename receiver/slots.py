@@ -11,7 +11,9 @@ from receiver.keys import KeyUnavailable
 
 
 def verifying_slot(verify: Callable[[Sequence[str]], None], secrets: Sequence[str]) -> int | None:
-    """Verify with each secret alone, the first one first; give the slot, None if no single one is enough.
+    """Verify with each secret alone, the first one first; give the slot.
+
+    None if there is only one secret, which leaves nothing to be told, or if no single one is enough.
 
     What no secret verifies alone is put to all of them at once, as providers expect: theirs is the verdict, and
     the reason that the sender and the operator see. So the usual delivery costs one signature, and only a
@@ -23,4 +25,4 @@ def verifying_slot(verify: Callable[[Sequence[str]], None], secrets: Sequence[st
                 verify((secret,))
                 return slot
     verify(secrets)
-    return 1 if len(secrets) == 1 else None
+    return None

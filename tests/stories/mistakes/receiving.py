@@ -39,8 +39,8 @@ def retries_the_set_nx_and_believes_it():
 
 
 def answers_before_the_commit():
-    def store_later(self, source, delivery, events):
-        threading.Thread(target=right, args=[self, source, delivery, events]).start()
+    def store_later(self, source, delivery, events, *rest):
+        threading.Thread(target=right, args=[self, source, delivery, events, *rest]).start()
         return intake.Outcome([(event.id, Verdict.ACCEPTED) for event in events])
 
     right = intake.Intake._store
