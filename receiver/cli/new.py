@@ -3,15 +3,17 @@
 import keyword
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from providers.kit.registry import names
-from receiver.cli import new_files
+from receiver.cli import new_captured, new_files
 from receiver.cli.exits import Exit
 from receiver.cli.new_config import CanNotEdit, with_place
 from receiver.cli.servers import configured
+from receiver.cli.tables import clean
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
@@ -26,7 +28,16 @@ def new() -> None:
 @click.option(
     "--places", default="webhook_providers", show_default=True, help="The folder for your providers."
 )
-def provider(name: str, places: str) -> None:
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A delivery of `hookonce capture`: the module is filled in with what it shows.",
+)
+@click.option(
+    "--secret", default="", help="What that delivery was signed with: tells how. Roll it afterwards."
+)
+def provider(name: str, places: str, source: Path | None, secret: str) -> None:
     """Write a provider called NAME for a plain HMAC sender, with its test, and register it in hookonce.toml.
 
     Run `python -m pytest tests/providers/NAME`, then change the module until captured deliveries pass too.
@@ -42,17 +53,26 @@ def provider(name: str, places: str) -> None:
             f"a provider called {slug!r} is there already; see `hookonce providers list`"
         )
     folder = Path(places)
-    written = new_files.files(slug, folder)
-    taken = [str(path) for path in written if path.exists()]
-    if taken:
-        raise click.ClickException(f"{', '.join(taken)} exists; remove it, or choose another name")
-    for path, text in written.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        click.echo(f"wrote {path}", err=True)
+    if source:
+        written, told = new_captured.files(slug, folder, source, secret)
+    else:
+        written, told = {path: text.encode() for path, text in new_files.files(slug, folder).items()}, []
+    _write(written)
+    for line in told:
+        click.echo(clean(line), err=True)
     if folder.as_posix() not in settings.provider_places:
         _register(Path(os.environ.get("HOOKONCE_CONFIG") or "hookonce.toml"), folder.as_posix())
     click.echo(f"now run: python -m pytest tests/providers/{slug}", err=True)
+
+
+def _write(written: Mapping[Path, bytes]) -> None:
+    taken = [str(path) for path in written if path.exists()]
+    if taken:
+        raise click.ClickException(f"{', '.join(taken)} exists; remove it, or choose another name")
+    for path, content in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        click.echo(f"wrote {path}", err=True)
 
 
 def _register(path: Path, place: str) -> None:
