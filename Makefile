@@ -13,7 +13,7 @@ UV := $(VENV)/lock/bin/uv pip compile --quiet --no-config --universal --python-v
 	--generate-hashes --no-header --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test dev lint format fuzz soak bench bench-growth lock clean
+.PHONY: help demo test dev lint format fuzz soak bench bench-growth docs lock clean
 
 help:
 	@echo "make demo   the whole stack on signed samples, checked, and gone again"
@@ -23,6 +23,7 @@ help:
 	@echo "make bench  how fast it is (QUICK=1 for a look); make bench-growth, with five million events"
 	@echo "make fuzz   look for surprises, for longer than the tests do"
 	@echo "make soak   kill everything in turn for SOAK_SECONDS (60)"
+	@echo "make docs   write the tables of senders"
 	@echo "make lock   renew the lock files"
 	@echo "make clean  remove what make made"
 
@@ -55,6 +56,9 @@ bench: $(INSTALLED)
 
 bench-growth: $(INSTALLED)
 	@$(PY) -m bench growth $(ARGS)
+
+docs: $(INSTALLED)
+	@PYTHONPATH=. $(PY) tests/documented.py
 
 $(INSTALLED): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 found; install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
