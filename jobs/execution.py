@@ -6,6 +6,7 @@ failure is written in a transaction of its own, under the same guard.
 
 import json
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -13,6 +14,7 @@ from typing import NoReturn
 import psycopg
 from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Engine
+from sqlalchemy.event import listen
 from sqlalchemy.exc import SQLAlchemyError
 
 from jobs.alarm import Alarm, TimeUp
@@ -27,6 +29,10 @@ from receiver.ledger.runs import ClaimedRun, Ending, LeaseLost
 log = logging.getLogger(__name__)
 
 LONGEST_ERROR = 2000
+_ENDS_TRANSACTION = re.compile(
+    r"\s*(commit|end|abort|begin|start\s+transaction|prepare\s+transaction|rollback(?!\s+(work\s+|transaction\s+)?to\b))\b",
+    re.IGNORECASE,
+)
 
 Following = Callable[[], ClaimedRun | None]
 """Gives the run to start next, if it may still be started."""
@@ -37,6 +43,7 @@ class Executor:
 
     def __init__(self, engine: Engine, provider_of: Callable[[str], Provider | None]) -> None:
         self._engine = engine
+        listen(engine, "before_cursor_execute", _refuse_ending)
         self._provider_of = provider_of
         self._connection: Connection | None = None
 
@@ -146,6 +153,12 @@ def _guarded(connection: Connection) -> Iterator[None]:
     finally:
         for name in ("commit", "rollback", "close"):
             delattr(connection, name)
+
+
+def _refuse_ending(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+    """Refuse SQL that would end the transaction behind our back: what came before would stay, whatever follows."""
+    if _ENDS_TRANSACTION.match(statement):
+        _refuse()
 
 
 def _refuse(*_: object) -> NoReturn:

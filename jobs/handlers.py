@@ -25,6 +25,9 @@ LONGEST_TIMEOUT = timedelta(hours=1)
 """For one attempt; RQ's own limit (`receiver.handoff.JOB_TIMEOUT`) is beyond it and must never be reached."""
 
 
+_LONGEST_DELAY = 366 * 86400.0
+
+
 class GiveUp(Exception):  # noqa: N818  what the handler does
     """Raised by a handler: no further attempt can help; the run is dead and waits for a person."""
 
@@ -33,7 +36,8 @@ class RetryLater(Exception):  # noqa: N818  what the handler asks for
     """Raised by a handler: not now; try again after `delay` (seconds or a timedelta). Not a failed attempt."""
 
     def __init__(self, delay: float | timedelta) -> None:
-        self.delay = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
+        wanted = delay.total_seconds() if isinstance(delay, timedelta) else delay
+        self.delay = timedelta(seconds=min(max(wanted, 0), _LONGEST_DELAY))
         super().__init__(f"again in {self.delay.total_seconds():g} s")
 
 
@@ -65,9 +69,9 @@ class Handler:
 
     def delay(self, attempt: int) -> timedelta:
         """How long to wait after failed attempt number `attempt`: doubling up to the maximum, half of it jitter."""
-        first, longest = self.backoff
-        full: timedelta = min(longest, first * 2 ** min(attempt - 1, 30))
-        return full * random.uniform(0.5, 1)  # noqa: S311  spreads load, keeps no secret
+        first, longest = (span.total_seconds() for span in self.backoff)
+        full = min(longest, first * 2.0 ** min(attempt - 1, 60))
+        return timedelta(seconds=full * random.uniform(0.5, 1))  # noqa: S311  spreads load, keeps no secret
 
 
 class Registry:

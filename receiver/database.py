@@ -42,7 +42,7 @@ def connect(
     """
     options = (
         f"-c lock_timeout={_ms(lock)} -c statement_timeout={_ms(statement)}"
-        " -c idle_in_transaction_session_timeout=5000 -c timezone=UTC"
+        " -c idle_in_transaction_session_timeout=5000"
     )
     try:
         return psycopg.connect(
@@ -50,7 +50,7 @@ def connect(
             autocommit=True,
             connect_timeout=int(CONNECT_TIMEOUT.total_seconds()),
             application_name="hookonce receiver",
-            options=options,
+            options=_options(url, options),
             **_KEEPALIVE,
         )
     except psycopg.OperationalError as error:
@@ -63,10 +63,16 @@ def engine(url: str, *, name: str = "hookonce", **options: Any) -> Engine:  # no
 
     def opened() -> psycopg.Connection:
         return psycopg.connect(
-            dsn, connect_timeout=5, application_name=name, options="-c timezone=UTC", **_KEEPALIVE
+            dsn, connect_timeout=5, application_name=name, options=_options(url), **_KEEPALIVE
         )
 
     return create_engine("postgresql+psycopg://", creator=opened, **options)
+
+
+def _options(url: str, ours: str = "") -> str:
+    """Add our session settings to those of the URL (a search path, a hosted service's endpoint)."""
+    theirs = psycopg.conninfo.conninfo_to_dict(libpq_url(url)).get("options") or ""
+    return f"{theirs} {ours} -c timezone=UTC".strip()
 
 
 def raw(connection: Connection) -> psycopg.Connection[Any]:

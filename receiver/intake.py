@@ -98,7 +98,9 @@ class Intake:
                 return Outcome(reply=probe)
             delivery, events = self._authenticate(source, delivery, now)
         except Rejected as error:
-            body = b"" if isinstance(error, OtherSecret) else delivery.body  # it may hold the secret
+            body = (
+                b"" if isinstance(error, OtherSecret) else _masked(delivery.body, source)
+            )  # it may hold the secret
             headers = kept_headers(delivery.headers, source)
             self.tally.rejected(source.name, error.reason, error.detail, headers, body)
             raise
@@ -172,6 +174,18 @@ def kept_headers(headers: Mapping[str, str], source: Source) -> dict[str, str]:
     return kept
 
 
+def _masked(body: bytes, source: Source) -> bytes:
+    for secret in source.secrets:
+        body = body.replace(secret.encode(), _MASK.encode())
+    return body
+
+
+def _masked_url(url: str, source: Source) -> str:
+    for secret in source.secrets if "?" in url else ():
+        url = url.replace(secret, _MASK)
+    return url.translate(_TEXT_REFUSES)
+
+
 @lru_cache(maxsize=512)
 def _is_credential(name: str) -> bool:
     return _CREDENTIAL.search(name) is not None
@@ -200,6 +214,15 @@ def _label(value: str) -> str:
     return value[:LONGEST_LABEL].translate(_TEXT_REFUSES)
 
 
+def _is_unreadable(event: Event) -> bool:
+    """Tell an element that could not be read from one whose sender calls its type just that."""
+    return (
+        event.raw is not None
+        and event.type == UNREADABLE
+        and event.id == hashlib.sha256(event.raw).hexdigest()
+    )
+
+
 def _new_event(source: Source, delivery: Delivery, event: Event, headers: str, now: datetime) -> NewEvent:
     provider = source.provider
     body = delivery.body if event.raw is None else event.raw
@@ -212,10 +235,10 @@ def _new_event(source: Source, delivery: Delivery, event: Event, headers: str, n
         fingerprint=fingerprint(body, provider.volatile),
         id_is_signed=provider.id_is_signed,
         occurred_at=event.occurred_at if event.occurred_at and event.occurred_at.tzinfo else None,
-        url=delivery.url.translate(_TEXT_REFUSES),
+        url=_masked_url(delivery.url, source),
         headers=headers,
         body=body,
         is_element=event.raw is not None,
-        is_readable=event.raw is None or event.type != UNREADABLE,
+        is_readable=not _is_unreadable(event),
         hold_repeats=source.repeats == "hold",
     )

@@ -27,6 +27,8 @@ FORBIDDEN_IN_PROVIDERS = {
     "random",
     "secrets",
 }
+CLOCK_AND_WORLD = {"os", "time", "pathlib", "tempfile", "threading", "shutil"}
+READS_FILES = ("providers.kit.registry", "providers.kit.places", "providers.kit.conformance")  # finding, and testing
 LAYERS = (
     "receiver.app",
     "receiver.hooks",
@@ -85,6 +87,9 @@ def test_provider_is_pure(path):
     for imported, _ in imports(path):
         assert imported.split(".")[0] in ALLOWED_IN_PROVIDERS, imported
         assert imported not in FORBIDDEN_IN_PROVIDERS, imported
+        assert imported not in CLOCK_AND_WORLD or any(
+            is_under(name_of(path), each) for each in READS_FILES
+        ), imported
 
 
 def test_modules_have_no_cycles():

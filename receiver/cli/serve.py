@@ -4,9 +4,11 @@ import os
 import sys
 
 import click
+import psycopg
 
-from receiver import health
+from receiver import database, health
 from receiver.database import LedgerUnavailable
+from receiver.ledger import upkeep
 from receiver.settings import load_settings, require_servers
 
 
@@ -23,8 +25,14 @@ def serve(bind: str | None, gunicorn_options: tuple[str, ...]) -> None:
     require_servers(settings)
     try:
         health.require_schema(settings.database_url)
+        with database.connect(settings.database_url) as connection:
+            upkeep.create_partitions(connection)
     except LedgerUnavailable:
         click.echo("hookonce: the database does not answer; senders get 503 until it does", err=True)
+    except psycopg.Error as error:
+        click.echo(
+            f"hookonce: partitions are left to `db upgrade` and the sweep: {type(error).__name__}", err=True
+        )
     if bind:
         os.environ["HOOKONCE_BIND"] = bind
     argv = [sys.executable, "-m", "gunicorn", "-c", "python:receiver.gunicorn_conf", *gunicorn_options]

@@ -166,7 +166,7 @@ def _compare(connection: psycopg.Connection, known: Sequence[NewEvent]) -> dict[
     answers: dict[Key, Stored] = {}
     for event in known:
         if event.key not in held:  # pruned between the two statements: it is new after all
-            answers |= _insert(connection, [event])
+            answers |= store(connection, [event])
             continue
         row_id, fingerprint = held[event.key]
         verdict = Verdict.DUPLICATE

@@ -129,6 +129,18 @@ def test_retry_later_waits_without_counting(desk):
     assert desk.rows("SELECT due_at > now() + interval '59 minutes' FROM events") == [(True,)]
 
 
+def test_retry_later_may_ask_for_ages(desk):
+    def patient(*_):
+        raise RetryLater(timedelta.max)
+
+    desk.on(patient)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.runs() == [("a", "patient", "waiting", 0)]
+
+
 def test_one_failing_handler_does_not_keep_another_from_running(desk):
     def broken(*_):
         raise RuntimeError("no")
@@ -148,6 +160,23 @@ def test_handler_can_not_end_the_transaction_it_is_given(desk, forbidden):
     def meddler(event, tx):
         effect(event, tx)
         getattr(tx, forbidden)()
+
+    desk.on(meddler, attempts=1)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.runs() == [("a", "meddler", "dead", 1)]
+    assert desk.effects() == []
+
+
+@pytest.mark.parametrize(
+    "statement", ["COMMIT", "  commit", "ROLLBACK", "end;", "BEGIN", "abort", "start transaction"]
+)
+def test_handler_can_not_end_its_transaction_by_sql(desk, statement):
+    def meddler(event, tx):
+        effect(event, tx)
+        tx.exec_driver_sql(statement)
 
     desk.on(meddler, attempts=1)
     desk.deliver("a")

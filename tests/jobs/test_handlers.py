@@ -48,6 +48,12 @@ def test_handler_waits_longer_after_each_failure_up_to_its_limit():
         assert full / 2 <= handler().delay(attempt).total_seconds() <= full
 
 
+def test_handler_waits_no_longer_than_time_can_tell():
+    day = timedelta(days=1)
+
+    assert handler(backoff=(day, 2 * day)).delay(500) <= 2 * day
+
+
 def test_on_names_a_handler_by_its_function(registry):
     @on("stripe", "invoice.*", attempts=3, backoff=(1, 2), timeout=4)
     def credit(_event, _tx):

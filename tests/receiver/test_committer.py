@@ -1,5 +1,6 @@
 import contextlib
 import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -61,8 +62,9 @@ def test_committer_gathers_what_comes_while_a_batch_commits(committing):
     first = in_threads(1, lambda n: committer.submit(n, LONG))
     begun.wait(10)
     rest = in_threads(9, lambda n: committer.submit(n + 1, LONG))
+    deadline = time.monotonic() + 10
     while committer.waiting < 9:
-        pass
+        assert time.monotonic() < deadline
     go.set()
     for thread in first + rest:
         thread.join(10)
@@ -140,7 +142,9 @@ def test_committer_calls_another_lane_when_one_is_stuck(committing):
     stuck = in_threads(1, lambda _: committer.submit("hung", LONG))
 
     answers = []
+    deadline = time.monotonic() + 10
     while "fine" not in answers:
+        assert time.monotonic() < deadline
         with contextlib.suppress(TooLate):
             answers.append(committer.submit("fine", SOON))
 

@@ -48,7 +48,7 @@ class Backup:
 
 
 def copy(data, saved):
-    subprocess.run(["cp", "-a", data, saved], check=True)  # noqa: S607  with the owner
+    subprocess.run(["cp", "-a", data, saved], check=True)  # with the owner
 
 
 def restore(saved, data):
