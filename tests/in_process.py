@@ -39,9 +39,9 @@ class Receiver:
             path, method=delivery.method, headers=dict(delivery.headers), data=delivery.body
         )
 
-    def query(self, statement):
+    def query(self, statement, *values):
         with database.connect(self.database_url) as connection:
-            return connection.execute(statement).fetchall()
+            return connection.execute(statement, values or None).fetchall()
 
     def close(self):
         self.app.extensions["hookonce"].close()
