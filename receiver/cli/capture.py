@@ -1,24 +1,35 @@
 """`hookonce capture`: the next delivery as a `.http` file, ready to be a test case of a new provider."""
 
+import errno
 import re
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from queue import Empty, Queue
+from queue import Empty
+from typing import Protocol
 
 import click
 
 from providers.kit.conformance.captured import Captured, written
 from receiver.cli import capture_server, local
 from receiver.cli.capture_masks import Masker
-from receiver.cli.servers import configured
+from receiver.cli.capture_watch import Watch
+from receiver.cli.servers import configured, ledger
 from receiver.cli.tables import clean
 from receiver.settings import ConfigError
 
 PORT = 8000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _STEP = 0.2  # seconds between looks for Ctrl-C
+
+
+class Arriving(Protocol):
+    """Where requests come from: a queue, or something that looks like one."""
+
+    def get(self, *, timeout: float) -> Captured:
+        """Give the next one. Raises: Empty."""
 
 
 @click.command()
@@ -46,6 +57,7 @@ def capture(  # noqa: PLR0913, PLR0917  its options
 
     Listens by itself, on any path, and answers 200: point the sender, or a tunnel, at it. SOURCE may be any
     name; nothing is verified or stored. Credentials in headers and URL are masked; the body is kept as it is.
+    Where the receiver runs on that port and serves SOURCE, waits for what it stores or refuses instead.
     """
     if not _NAME.fullmatch(source):
         raise click.UsageError(
@@ -57,17 +69,35 @@ def capture(  # noqa: PLR0913, PLR0917  its options
     if output and not is_folder and output.exists():
         raise click.ClickException(f"{output} exists; remove it, or choose another name")
     masker = Masker(_secrets(source), keep)
+    with _arriving(source, bind, port) as (where, requests):
+        click.echo(f"waiting for {count} {where}; Ctrl-C stops", err=True)
+        for request in _next(requests, count, wait):
+            _put(masker, request, source, output, is_folder=is_folder)
+
+
+@contextmanager
+def _arriving(source: str, bind: str, port: int) -> Iterator[tuple[str, Arriving]]:
+    """Listen, or watch what the receiver keeps if it has the port and knows the source. Raises: ClickException."""
+    with ExitStack() as stack:
+        try:
+            at, requests = stack.enter_context(capture_server.listening(bind, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or not _is_served(source):
+                raise click.ClickException(
+                    f"can't listen on {bind}:{port} ({error.strerror}); choose another with --port"
+                ) from None
+            watch = Watch(stack.enter_context(ledger(configured())), source)
+            yield f"that the receiver at port {port} stores or refuses for source {source!r}", watch
+        else:
+            yield f"at http://{_shown(bind)}:{at}/hooks/{source}", requests
+
+
+def _is_served(source: str) -> bool:
     try:
-        with capture_server.listening(bind, port) as (at, requests):
-            click.echo(
-                f"waiting for {count} at http://{_shown(bind)}:{at}/hooks/{source}; Ctrl-C stops", err=True
-            )
-            for request in _next(requests, count, wait):
-                _put(masker, request, source, output, is_folder=is_folder)
-    except OSError as error:
-        raise click.ClickException(
-            f"can't listen on {bind}:{port} ({error.strerror}); choose another with --port"
-        ) from None
+        settings = configured()
+    except ConfigError:
+        return False
+    return bool(settings.database_url) and source in local.sources(settings)
 
 
 def _secrets(source: str) -> tuple[str, ...]:
@@ -84,7 +114,7 @@ def _shown(bind: str) -> str:
     return "127.0.0.1" if bind in {"", "0.0.0.0"} else bind  # noqa: S104  shown, not bound
 
 
-def _next(requests: Queue[Captured], count: int, wait: float | None) -> Iterator[Captured]:
+def _next(requests: Arriving, count: int, wait: float | None) -> Iterator[Captured]:
     deadline = None if wait is None else time.monotonic() + wait
     for _ in range(count):
         while True:

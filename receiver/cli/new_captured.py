@@ -63,7 +63,7 @@ def files(name: str, folder: Path, source: Path, secret: str) -> tuple[dict[Path
         tests / f"test_{name}.py": _TEST.substitute(name=name, folder=folder.as_posix()),
         tests / f"{source.stem}.toml": _facts(known, request, secret, event),
     }
-    encoded = {path: text.encode() for path, text in contents.items()}
+    encoded = {path: text.encode("utf-8", "replace") for path, text in contents.items()}
     return {**encoded, tests / source.name: raw}, _told(known, secret, event)
 
 
@@ -142,17 +142,21 @@ def _event(known: Guess, request: captured.Captured) -> Event | None:
 
 
 def _facts(known: Guess, request: captured.Captured, secret: str, event: Event | None) -> str:
-    lines = [f"secret = {json.dumps(secret)}  # what it was signed with; roll it before you commit this"]
+    lines = [f"secret = {_toml(secret)}  # what it was signed with; roll it before you commit this"]
     lines += ['evidence = "captured"']
     if event:
         lines += [
-            f"expected_event_id = {json.dumps(event.id)}",
-            f"expected_event_type = {json.dumps(event.type)}",
+            f"expected_event_id = {_toml(event.id)}",
+            f"expected_event_type = {_toml(event.type)}",
         ]
     stamp = known.arguments.get("timestamp")
     if request.at is None and stamp is not None and stamp.header:
         lines += [f"verify_at = {int(stamp.parse(request.lowered()[stamp.header]))}"]
     return "\n".join(lines) + "\n"
+
+
+def _toml(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _told(known: Guess, secret: str, event: Event | None) -> list[str]:

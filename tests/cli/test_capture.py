@@ -2,6 +2,7 @@ import base64
 import re
 import socket
 import threading
+from pathlib import Path
 
 import pytest
 import requests
@@ -196,3 +197,39 @@ def test_capture_goes_on_after_what_it_can_not_read(hookonce, free_port, sender,
 
     assert ran.out.endswith(b"\n\ngood")
     assert status in answers[0].split(b"\r\n")[0]
+
+
+@pytest.mark.usefixtures("inbox")
+def test_capture_waits_for_what_a_running_receiver_keeps(ledger, stored, hookonce):
+    stored("evt_old", body=b"old")
+
+    def deliver():
+        stored("evt_new", body=b"new\n\x00")
+        ledger.execute(
+            "INSERT INTO rejected (rejected_at, source, reason, detail, headers, body_prefix) "
+            "VALUES (now(), 'stripe', 'stale', '', '{\"x-token\": \"[secret]\"}', 'refused')"
+        )
+
+    with socket.socket() as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.listen()
+        late = threading.Timer(0.7, deliver)
+        late.start()
+        ran = hookonce(
+            "capture",
+            "stripe",
+            "--port",
+            receiver.getsockname()[1],
+            "--count",
+            "2",
+            "--output",
+            "d",
+            "--wait",
+            "30",
+        )
+        late.join()
+
+    assert ran.code == 0, ran.err
+    first, second = (captured.read(Path(f"d/stripe-{n}.http").read_bytes()) for n in (1, 2))
+    assert (first.target, first.headers, first.body) == ("/hooks/stripe", [("x-a", "b")], b"new\n\x00")
+    assert (second.headers, second.body) == ([("x-token", "[secret]")], b"refused")
