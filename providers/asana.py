@@ -1,8 +1,8 @@
 """Asana signs the body with HMAC-SHA256, in hex, with a secret that it hands out when a webhook is made.
 
 That first request has `X-Hook-Secret` and no signature; the same header in the answer accepts it, and the
-value is the webhook's secret from then on. Anyone who knows the URL can send such a request: the secret counts
-only when the operator has put it into the configuration. Each webhook has its own: configure all of a source's.
+value is the webhook's secret from then on. Anyone who knows the URL can send such a request: the first one is
+kept, and counts only where none is configured. Each webhook has its own: configure all of a source's.
 Events come in batches and have no ids: their own is made of who did what to what, and when. An empty batch is
 a heartbeat, sent every eight hours; two failures in a row and a day later the webhook is gone.
 

@@ -1,8 +1,8 @@
 """Notion signs the body with HMAC-SHA256, hex behind `sha256=`; the key is the verification token as text.
 
-Notion hands the token out itself: an unsigned POST that holds nothing but `verification_token`. It goes into the
-configuration and back into Notion's page; anyone who can reach the URL can send such a thing, so the receiver
-keeps the first one only and uses none of them. The id is `$.id`; `$.attempt_number` counts up to 8 attempts in
+Notion hands the token out itself: an unsigned POST that holds nothing but `verification_token`. It goes back into
+Notion's page (`hookonce secrets list --show`), and into the configuration; anyone who can reach the URL can send
+such a thing, so the receiver keeps the first one only, and uses it only where none is configured. The id is `$.id`; `$.attempt_number` counts up to 8 attempts in
 24 hours.
 
 https://developers.notion.com/reference/webhooks

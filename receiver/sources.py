@@ -22,7 +22,8 @@ SECRET_PREFIX = "HOOKONCE_SECRET__"  # noqa: S105  a variable's name
 class Source:
     """One configured place that sends to us; its URL path is `/hooks/<name>`.
 
-    `secrets` may be empty when every reference was optional: deliveries are then answered 503 `no_secret`.
+    `secrets` may be empty when every reference was optional: deliveries are then answered 503 `no_secret`, unless
+    the sender has handed out a secret (`receiver.handed`).
     `unauthenticated`: anyone may send, which only a sender that proves nothing can be configured to.
     """
 
