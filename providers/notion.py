@@ -2,8 +2,8 @@
 
 Notion hands the token out itself: an unsigned POST that holds nothing but `verification_token`. It goes back into
 Notion's page (`hookonce secrets list --show`), and into the configuration; anyone who can reach the URL can send
-such a thing, so the receiver keeps the first one only, and uses it only where none is configured. The id is `$.id`; `$.attempt_number` counts up to 8 attempts in
-24 hours.
+such a thing, so the receiver keeps the first one only, and uses it only where none is configured. The id is
+`$.id`; `$.attempt_number` counts up to 8 attempts in 24 hours.
 
 https://developers.notion.com/reference/webhooks
 """
