@@ -1,0 +1,22 @@
+"""Stream (GetStream: chat, feeds, video) signs the body with HMAC-SHA256, in hex; the key is the app's API secret.
+
+The id is `X-Webhook-Id`, the same on every attempt and not signed, the type `$.type`, the account the app's key.
+Compressed webhooks must stay off, as they are unless the app turns them on: what is signed is the text within,
+and bodies with a Content-Encoding are refused before anything is checked. What comes by SQS or SNS is not taken.
+
+https://getstream.io/chat/docs/python/webhooks_overview/
+"""
+
+from providers.kit import Hmac, body_digest, field, first, header, one_event, signer
+
+scheme = Hmac(header="x-signature")
+verify, CHECK = scheme.verify, scheme.check_secret
+sign = signer(scheme.sign, event_id="x-webhook-id")
+events = one_event(
+    id=first(header("x-webhook-id"), body_digest()),
+    type=field("$.type"),
+    account=header("x-api-key"),
+    occurred_at=field("$.created_at"),
+)
+ID_IS_SIGNED = False
+SETUP = "https://dashboard.getstream.io"
