@@ -28,7 +28,11 @@ FORBIDDEN_IN_PROVIDERS = {
     "secrets",
 }
 CLOCK_AND_WORLD = {"os", "time", "pathlib", "tempfile", "threading", "shutil"}
-READS_FILES = ("providers.kit.registry", "providers.kit.places", "providers.kit.conformance")  # finding, and testing
+READS_FILES = (
+    "providers.kit.registry",
+    "providers.kit.places",
+    "providers.kit.conformance",
+)  # finding, and testing
 LAYERS = (
     "receiver.app",
     "receiver.hooks",
