@@ -89,7 +89,7 @@ def test_readme_tour_works_as_printed(shell):
         assert "invoice.paid" in out
         assert "bad_signature" in out
         code, out, err = shell(again)
-        assert (code, '"amount_paid": 4900' in out, '"body"' in out) == (0, True, True), out + err
+        assert (code, '"cents": 4900' in out, '"body"' in out) == (0, True, True), out + err
     finally:
         dev.send_signal(signal.SIGINT)
         assert dev.wait(DEADLINE) in {0, 130}
