@@ -1,14 +1,12 @@
-"""The RQ worker and job class that run only what is ours.
+"""The RQ worker: it answers the bell and nothing else that may lie in its queue.
 
-Whoever can write to Redis could otherwise name any function in Python (`os.system`) as a job, a callback or
-a URL to post to. The worker also looks into the ledger when the bell is silent, so that a dead Redis adds
+It also looks into the ledger when the bell is silent, so that a dead Redis adds
 latency and nothing else, and it takes no commands over pub/sub.
 """
 
 import logging
 import signal
 import time
-import zlib
 from datetime import timedelta
 from types import FrameType
 from typing import Any
@@ -22,7 +20,8 @@ from rq.job import Job as RqJob
 from rq.serializers import JSONSerializer
 
 from jobs import drain
-from receiver.handoff import FUNCTION, QUEUE
+from jobs.ring import Job, NotOurs
+from receiver.handoff import QUEUE
 from receiver.window import connect
 
 log = logging.getLogger(__name__)
@@ -31,40 +30,9 @@ LISTEN = 1
 """Seconds to wait for the bell before looking into the ledger."""
 AWAY = timedelta(seconds=2)
 """How long to leave Redis alone after it failed; the ledger is polled meanwhile."""
-LONGEST_JOB = 64 * 1024
-"""Bytes of a ring's arguments; ours have some hundreds."""
 MOST_BOOKS = 10_000
 """Entries in one of RQ's books; a worker makes one at a time, so more are a stranger's."""
 _POLL = 0.25
-_UNREAD = {b"result", b"exc_info", b"meta"}
-
-
-class NotOurs(Exception):  # noqa: N818  a verdict about a job
-    """The job is malformed, or asks for something other than a drain."""
-
-
-class Job(RqJob):
-    """A job that can be nothing but a ring of the bell."""
-
-    def restore(self, raw_data: dict[Any, Any]) -> None:
-        """Read the job from Redis. Raises `NotOurs` unless it is exactly what `receiver.handoff` writes."""
-        try:
-            super().restore(_bounded(raw_data))
-            ids = self.args[0] if self.func_name == FUNCTION and len(self.args) == 1 else None
-        except Exception as error:  # noqa: BLE001  whatever a stranger wrote there
-            raise NotOurs(f"a malformed job: {type(error).__name__}") from None
-        extras = (
-            self.kwargs,
-            self.webhooks,
-            self._success_callback_name,
-            self._failure_callback_name,
-            self._stopped_callback_name,
-            self.repeats_left,
-            self.retries_left,
-            self._dependency_ids,
-        )
-        if not isinstance(ids, list) or not all(type(n) is int for n in ids) or any(extras):
-            raise NotOurs(f"a job that is not {FUNCTION}([ids])")
 
 
 class Worker(SimpleWorker):
@@ -259,16 +227,3 @@ def _is_there(redis_url: str) -> bool:
     except (redis.RedisError, OSError) as error:
         log.warning("Redis is away, polling the ledger: %s", type(error).__name__)
         return False
-
-
-def _bounded(raw: dict[Any, Any]) -> dict[Any, Any]:
-    """Leave out what a ring has not, and unpack its arguments up to a limit: a bomb would take the worker along."""
-    data = raw.get(b"data", b"")
-    unpacking = zlib.decompressobj()
-    if data:
-        data = unpacking.decompress(data, LONGEST_JOB)
-    if unpacking.unconsumed_tail or not unpacking.eof:
-        raise NotOurs("a job too large to be a ring")
-    return {field: value for field, value in raw.items() if field not in _UNREAD} | {
-        b"data": zlib.compress(data)
-    }

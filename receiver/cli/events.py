@@ -108,6 +108,19 @@ def _print(found: Detail) -> None:
         for name, value in found.body.headers.items():
             click.echo(f"{clean(name)}: {clean(value)}")
         click.echo(f"\n{_pretty(found.body.body)}")
+    _print_runs(found)
+    if found.conflicts:
+        click.echo()
+        show(
+            ("other body", "first", "last", "deliveries", "bytes"),
+            [
+                (c["id"], c["first_at"], c["last_at"], c["deliveries"], len(c["body"]))
+                for c in found.conflicts
+            ],
+        )
+
+
+def _print_runs(found: Detail) -> None:
     if found.runs:
         click.echo()
         columns = ("handler", "status", "attempts", "cycle", "due", "finished", "result", "error")
@@ -132,15 +145,6 @@ def _print(found: Detail) -> None:
         show(
             ("failed attempt", "of", "cycle", "at", "error"),
             [(f["attempt"], f["handler"], f["cycle"], f["failed_at"], f["error"]) for f in found.failures],
-        )
-    if found.conflicts:
-        click.echo()
-        show(
-            ("other body", "first", "last", "deliveries", "bytes"),
-            [
-                (c["id"], c["first_at"], c["last_at"], c["deliveries"], len(c["body"]))
-                for c in found.conflicts
-            ],
         )
 
 

@@ -13,7 +13,8 @@ from rq.serializers import JSONSerializer
 
 from jobs import drain as drains
 from jobs import rq
-from jobs.rq import Job, Worker
+from jobs.ring import Job
+from jobs.rq import Worker
 from receiver.handoff import Bell
 
 HOSTILE = {
