@@ -1,5 +1,6 @@
 """A time limit for the main thread, by SIGALRM: the one alarm clock a process has, put back as it was found."""
 
+import faulthandler
 import signal
 import threading
 import time
@@ -7,6 +8,7 @@ from datetime import timedelta
 from types import FrameType, TracebackType
 from typing import Self
 
+GRACE = timedelta(seconds=5)
 _AGAIN = 1.0  # seconds: rings on, so that a handler that swallows the first is cut all the same
 
 
@@ -17,7 +19,9 @@ class TimeUp(BaseException):
 class Alarm:
     """Raises `TimeUp` inside the `with` block after `limit`; does nothing outside the main thread.
 
-    RQ keeps its own limit on the same signal: handler and remaining time are restored on leaving.
+    What no exception ends (a handler that swallows everything, a long call in C) ends with the process, `GRACE`
+    later: the lease brings the run back, and its attempts run out. RQ keeps its own limit on the same signal:
+    handler and remaining time are restored on leaving.
     """
 
     def __init__(self, limit: timedelta) -> None:
@@ -30,6 +34,7 @@ class Alarm:
             self._was_handler = signal.signal(signal.SIGALRM, self._ring)
             self._was_left, _ = signal.setitimer(signal.ITIMER_REAL, self._limit, _AGAIN)
             self._is_set = True
+            faulthandler.dump_traceback_later(self._limit + GRACE.total_seconds(), exit=True)
         return self
 
     def __exit__(
@@ -38,6 +43,7 @@ class Alarm:
         if not self._is_set:
             return
         self._is_set = False
+        faulthandler.cancel_dump_traceback_later()
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, self._was_handler)
         if self._was_left:

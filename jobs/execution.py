@@ -6,6 +6,7 @@ failure is written in a transaction of its own, under the same guard.
 
 import json
 import logging
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,11 @@ from receiver.ledger.runs import ClaimedRun, Ending, LeaseLost
 log = logging.getLogger(__name__)
 
 LONGEST_ERROR = 2000
+_STAINS_SESSION = re.compile(
+    r"^\s*(set\s+(?!local\b|constraints\b|transaction\b)|reset\b|listen\b|discard\b)|set_config\s*\(|pg_advisory_lock|"
+    r"\btemp(orary)?\s+(table|view|sequence)",
+    re.IGNORECASE,
+)
 _ENDS_TRANSACTION = re.compile(
     r"\s*(commit|end|abort|begin|start\s+transaction|prepare\s+transaction|rollback(?!\s+(work\s+|transaction\s+)?to\b))\b",
     re.IGNORECASE,
@@ -36,6 +42,10 @@ _ENDS_TRANSACTION = re.compile(
 
 Following = Callable[[], ClaimedRun | None]
 """Gives the run to start next, if it may still be started."""
+
+
+class TransactionEnded(Exception):  # noqa: N818  what was found
+    """A handler ended its transaction: what it wrote stays, so another attempt would write it again."""
 
 
 class Executor:
@@ -66,29 +76,34 @@ class Executor:
         except (GiveUp, RetryLater, BodyDropped) as error:
             self._reset()
             ending = _verdict(error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  whatever it raises is a failed attempt
+        except TransactionEnded as error:
             self._reset()
-            ending = _failure(run, handler, f"{type(error).__name__}: {error}")
+            ending = Ending("dead", error=str(error))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  whatever it raises is a failed attempt
+            self._reset()
+            ending = _failure(run, handler, _named(error))
         return self._end_apart(run, ending, following)
 
     def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
         connection = self.connection
         event = self._event(run)
         with connection.begin() as transaction:
-            with _guarded(connection), Alarm(handler.timeout):
+            with _guarded(connection), Alarm(handler.timeout), _at_home():  # a forked child must leave first
                 reach("handler.entered")
                 result = handler.function(event, connection)
             reach("handler.returned")
-            if (
-                not transaction.is_active
-                or database.raw(connection).info.transaction_status is TransactionStatus.INERROR
-            ):
-                raise RuntimeError(
-                    "the handler returned with its transaction aborted or ended; let errors out"
+            if not transaction.is_active:
+                raise TransactionEnded(
+                    "the handler ended the transaction it was given; its writes may be there"
                 )
+            if database.raw(connection).info.transaction_status is TransactionStatus.INERROR:
+                raise RuntimeError("the handler returned with its transaction aborted; let errors out")
             started = runs.end(database.raw(connection), run, Ending("done", _storable(result)), following())
             reach("run.ended")
         reach("run.committed")
+        self._clean()
         _report(run, "done")
         return started
 
@@ -127,9 +142,15 @@ class Executor:
 
     def _reset(self) -> None:
         """Make sure that nothing of the failed attempt is left on the connection."""
+        self._clean()
         if self._connection is not None and (
             self._connection.invalidated or database.raw(self._connection).closed
         ):
+            self.discard()
+
+    def _clean(self) -> None:
+        """Let go of a connection whose session a handler has changed: the next one must not find that."""
+        if self._connection is not None and self._connection.info.pop("stained", False):
             self.discard()
 
     def discard(self) -> None:
@@ -155,10 +176,34 @@ def _guarded(connection: Connection) -> Iterator[None]:
             delattr(connection, name)
 
 
-def _refuse_ending(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
-    """Refuse SQL that would end the transaction behind our back: what came before would stay, whatever follows."""
+@contextmanager
+def _at_home() -> Iterator[None]:
+    """End a child that a handler forked and let return: it must not touch what it shares with its parent."""
+    home = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != home:
+            os._exit(70)
+
+
+def _refuse_ending(connection: Connection, _cursor: object, statement: str, *_rest: object) -> None:
+    """Refuse SQL that would end the transaction behind our back: what came before would stay, whatever follows.
+
+    SQL that changes the session is noted, see `Executor._clean`.
+    """
     if _ENDS_TRANSACTION.match(statement):
         _refuse()
+    if _STAINS_SESSION.search(statement):
+        connection.info["stained"] = True
+
+
+def _named(error: BaseException) -> str:
+    """Name an error; what it says about itself is a handler's code too."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001
+        return type(error).__name__
 
 
 def _refuse(*_: object) -> NoReturn:

@@ -33,6 +33,7 @@ events = one_event(
     occurred_at=field("$.Timestamp"),
     read=envelope,
 )
+MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
 
 
 def configure(options: Mapping[str, Any]) -> object:

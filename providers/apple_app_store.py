@@ -26,6 +26,7 @@ _MARKS: Final = ("1.2.840.113635.100.6.11.1", "1.2.840.113635.100.6.2.1")
 _PLACES: Final = ("data", "summary", "externalPurchaseToken", "appData")
 _TIME: Final = Timestamp(key="signedDate", unit="ms", tolerance=timedelta(days=7))
 _CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
 TOLERANCE, RETRY_HORIZON, SIGNED_IN_PARTS = _TIME.tolerance, timedelta(days=7), True
 SETUP = "https://appstoreconnect.apple.com"
 

@@ -25,6 +25,7 @@ from providers.kit.reading import form_field
 from providers.kit.signing import headers_of
 
 scheme = Hmac(header="bt_signature", hash="sha1", separator="&", secret="hex")  # noqa: S106  a codec's name
+MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
 CHECK = checker("public_key", "private_key")
 SIGNED_IN_PARTS = True
 RETRY_HORIZON = timedelta(days=2)

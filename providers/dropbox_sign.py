@@ -19,6 +19,7 @@ from providers.kit.reading import form_field
 from providers.kit.signing import headers_of
 
 scheme = Hmac(header="event_hash")
+MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
 CHECK = scheme.check_secret
 ACCEPTED = Reply(body=b"Hello API Event Received")
 ID_IS_SIGNED = False

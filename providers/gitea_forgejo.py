@@ -34,6 +34,7 @@ def _signed(delivery: Delivery, _time: bytes) -> bytes:
 
 scheme = Hmac(header=("x-gitea-signature", "x-forgejo-signature", "x-gogs-signature"), signed=_signed)
 _hub = Hmac(header="x-hub-signature-256", prefix="sha256=", signed=_signed)
+MAX_BODY = 5 << 20  # it is parsed before it is known to be genuine
 CHECK = scheme.check_secret
 sign = signer(scheme.sign, event_id="x-gitea-delivery", type="x-gitea-event", default_type="push")
 _form = json_in_form("payload")

@@ -35,6 +35,7 @@ events = one_event(
     account=first(field("$.header.tenant_key"), field("$.event.tenant_key"), field("$.header.app_id")),
     occurred_at=first(field("$.header.create_time"), field("$.ts")),
 )
+MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
 RETRY_HORIZON = timedelta(hours=8)
 SETUP = "https://open.larksuite.com/app"
 

@@ -22,6 +22,7 @@ scheme = Hmac(
     signed="{timestamp}{header:token}",
     timestamp=Timestamp(header="timestamp", tolerance=timedelta(hours=9)),
 )
+MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
 CHECK, TOLERANCE = scheme.check_secret, scheme.tolerance
 _mail = digest(field("$.Message-Id"), field("$.recipient"), field("$.event"))
 events = one_event(

@@ -25,6 +25,7 @@ events = many_events(
     type=first(field("$.event"), field("$.type")),
     occurred_at=field("$.ts"),
 )
+MAX_BODY = 5 << 20  # it is parsed before it is known to be genuine
 RETRY_HORIZON = timedelta(days=2)
 SIGNS_URL = True
 SETUP = "https://mandrillapp.com/settings/webhooks"

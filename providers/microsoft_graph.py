@@ -28,6 +28,7 @@ events = many_events(
     type=first(field("$.changeType"), field("$.lifecycleEvent")),
     account=field("$.tenantId"),
 )
+MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
 ID_IS_SIGNED = False
 BODY_IS_UNSIGNED = True
 RETRY_HORIZON = timedelta(days=1)

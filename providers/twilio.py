@@ -25,6 +25,7 @@ from providers.kit.urls import parameter, verify_at_any_port, with_parameter
 
 _old = Hmac(header="x-twilio-signature", hash="sha1", encoding="base64", signed="{url}{params}")
 _new = Hmac(header="x-twilio-signature", encoding="base64", signed="{url}{params}")
+MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
 CHECK = _old.check_secret
 ACCEPTED = Reply(body=b"<Response/>", content_type="text/xml; charset=utf-8")
 ID_IS_SIGNED = False

@@ -63,7 +63,7 @@ def engine(url: str, *, name: str = "hookonce", **options: Any) -> Engine:  # no
 
     def opened() -> psycopg.Connection:
         return psycopg.connect(
-            dsn, connect_timeout=5, application_name=name, options=_options(url), **_KEEPALIVE
+            dsn, connect_timeout=5, application_name=name, options=_options(url, _NOTICED), **_KEEPALIVE
         )
 
     return create_engine("postgresql+psycopg://", creator=opened, **options)
@@ -98,6 +98,8 @@ def where_am_i(connection: psycopg.Connection) -> str | None:
     return str(row[0]) if row else None
 
 
+# A backend whose client is gone ends its query and lets go of its locks, which the next attempt may need.
+_NOTICED = "-c client_connection_check_interval=500"
 _KEEPALIVE: dict[str, Any] = {
     "keepalives_idle": 5,
     "keepalives_interval": 2,

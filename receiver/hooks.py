@@ -96,7 +96,8 @@ class Hooks:
             self._intake.tally.rejected("", error.reason, error.detail, {}, b"")
             return _refuse(None, error, close=True)
         try:
-            delivery = _delivery(source, environ, self._most, share)
+            most = min(self._most, source.provider.max_body or self._most)
+            delivery = _delivery(source, environ, most, share)
             if path_secret:
                 delivery = replace(delivery, path_secret=path_secret)
         except Overloaded as error:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from urllib.parse import unquote_plus
 
 from providers import Delivery, Event, Reason, Rejected, Reply
 from providers.kit.events import UNREADABLE
@@ -34,6 +35,8 @@ from receiver.window import Window, connect
 log = logging.getLogger(__name__)
 
 DEADLINE = timedelta(seconds=2)
+MOST_EVENTS = 15_000
+"""Events of one delivery: as many as the ledger takes in one statement in time."""
 LONGEST_ID = 255
 LONGEST_LABEL = 255
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -98,9 +101,8 @@ class Intake:
                 return Outcome(reply=probe)
             delivery, events = self._authenticate(source, delivery, now)
         except Rejected as error:
-            body = (
-                b"" if isinstance(error, OtherSecret) else _masked(delivery.body, source)
-            )  # it may hold the secret
+            holds_secret = isinstance(error, OtherSecret)
+            body = b"" if holds_secret else _masked(delivery.body, source)
             headers = kept_headers(delivery.headers, source)
             self.tally.rejected(source.name, error.reason, error.detail, headers, body)
             raise
@@ -136,6 +138,8 @@ class Intake:
         reach("delivery.verified")
         opened = provider.opened(delivery, source.secrets) if provider.opened else delivery
         events = provider.events(opened)
+        if len(events) > MOST_EVENTS:
+            raise Rejected(Reason.TOO_LARGE, f"{len(events)} events in one delivery, {MOST_EVENTS} are taken")
         reach("delivery.parsed")
         return opened, events
 
@@ -181,8 +185,16 @@ def _masked(body: bytes, source: Source) -> bytes:
 
 
 def _masked_url(url: str, source: Source) -> str:
-    for secret in source.secrets if "?" in url else ():
-        url = url.replace(secret, _MASK)
+    """Mask parameters that hold a secret of the source, however it is spelled."""
+    path, mark, query = url.partition("?")
+    if mark:
+        parts = [
+            f"{part.partition('=')[0]}={_MASK}"
+            if any(s in unquote_plus(part) for s in source.secrets)
+            else part
+            for part in query.split("&")
+        ]
+        url = path + mark + "&".join(parts)
     return url.translate(_TEXT_REFUSES)
 
 
@@ -197,7 +209,8 @@ def ledger_id(event_id: str) -> str:
     Different ids stay different, the same id stays the same.
     """
     encoded = event_id.encode("utf-8", "surrogatepass")
-    if len(encoded) <= LONGEST_ID and event_id.translate(_TEXT_REFUSES) == event_id:
+    is_text = event_id.translate(_TEXT_REFUSES) == event_id
+    if len(encoded) <= LONGEST_ID and is_text and not event_id.startswith("sha256:"):
         return event_id
     return "sha256:" + hashlib.sha256(encoded).hexdigest()
 

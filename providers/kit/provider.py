@@ -25,6 +25,7 @@ NAMES: Final = {
     "statuses": "STATUSES",
     "accepted": "ACCEPTED",
     "retry_horizon": "RETRY_HORIZON",
+    "max_body": "MAX_BODY",
     "tolerance": "TOLERANCE",
     "fetches": "FETCHES",
     "needs_secret": "NEEDS_SECRET",
@@ -49,6 +50,7 @@ class Provider:
     statuses: HTTP status for a rejection, where the sender wants another than ours
     accepted: the fixed reply to an accepted delivery, where the sender wants one
     retry_horizon: how long after an event the sender may still send it again
+    max_body: bytes that a delivery may have at most, of a sender whose body is parsed to find the signature
     tolerance: how far a signed time may be off, None where no time is signed
     takes_keys: `verify`, and `handshake` too, have the keyword `keys` (URL → fetched document), may raise KeyNeeded
     fetches: patterns of the whole URLs that may be fetched for it (`providers.kit.fetched`)
@@ -78,6 +80,7 @@ class Provider:
     statuses: Mapping[Reason, int] = field(default_factory=dict)
     accepted: Reply | None = None
     retry_horizon: timedelta | None = None
+    max_body: int | None = None
     tolerance: timedelta | None = None
     takes_keys: bool = False
     fetches: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ For a sender that has no provider yet: nothing is verified, parsed or stored. On
 otherwise; tunnels come from this machine.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -105,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _chunks(self) -> bytes:
         body = bytearray()
-        while size := int(self.rfile.readline(_LINE).split(b";")[0], 16):
+        while size := _size(self.rfile.readline(_LINE)):
             body += self._exactly(size, len(body))
             self.rfile.readline(_LINE)
         while self.rfile.readline(_LINE).strip():
@@ -119,3 +120,11 @@ class _Handler(BaseHTTPRequestHandler):
         if len(body) < size:
             raise ValueError("the body ended early")
         return body
+
+
+def _size(line: bytes) -> int:
+    """Read the size of a chunk. Raises: ValueError for what is no hexadecimal number."""
+    digits = line.split(b";")[0].strip()
+    if not re.fullmatch(rb"[0-9a-fA-F]{1,8}", digits):
+        raise ValueError("a chunk has no size")
+    return int(digits, 16)

@@ -1,6 +1,11 @@
+import asyncio
 import contextlib
+import os
+import subprocess
+import sys
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import redis
@@ -9,6 +14,8 @@ from sqlalchemy import text
 
 from jobs import GiveUp, RetryLater
 from jobs import drain as drains
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_drain_runs_every_handler_of_an_event_once(desk):
@@ -367,3 +374,91 @@ def test_drain_does_not_let_quick_events_wait_for_slow_ones(desk):
     desk.work()
 
     assert order == [f"quick-{n}" for n in range(5)] + [f"slow-{n}" for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["SET application_name = 'mine'", "SELECT set_config('a.b', 'x', false)", "SELECT pg_advisory_lock(1)"],
+)
+def test_handler_leaves_nothing_of_its_session_to_the_next(desk, statement):
+    sessions = []
+
+    def changer(_, tx):
+        tx.execute(text(statement))
+        sessions.append(tx.exec_driver_sql("SELECT pg_backend_pid()").scalar())
+
+    desk.on(changer)
+    desk.deliver("a", "b")
+
+    desk.work()
+
+    assert len(set(sessions)) == 2
+
+
+def test_handler_that_ended_its_transaction_gets_no_further_attempt(desk):
+    def meddler(event, tx):
+        effect(event, tx)
+        tx.get_transaction().commit()
+
+    desk.on(meddler)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.runs() == [("a", "meddler", "dead", 1)]
+
+
+def test_child_that_a_handler_forks_can_not_end_its_run(desk):
+    def forker(event, tx):
+        effect(event, tx)
+        child = os.fork()
+        if child == 0:
+            raise SystemExit
+        os.waitpid(child, 0)
+
+    desk.on(forker)
+    desk.deliver("a", "b")
+
+    desk.work()
+
+    assert desk.effects() == ["a", "b"]
+    assert [row[2:] for row in desk.runs()] == [("done", 1), ("done", 1)]
+
+
+class Unspeakable(BaseException):
+    def __str__(self):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, Unspeakable])
+def test_handler_may_raise_what_is_no_exception(desk, error):
+    def wild(*_):
+        raise error
+
+    desk.on(wild, attempts=1)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.runs() == [("a", "wild", "dead", 1)]
+
+
+def test_handler_that_nothing_ends_ends_with_its_process():
+    code = """
+import time
+from datetime import timedelta
+from jobs import alarm
+alarm.GRACE = timedelta(seconds=0.2)
+with alarm.Alarm(timedelta(seconds=0.1)):
+    while True:
+        try:
+            time.sleep(10)
+        except BaseException:
+            pass
+"""
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=20, check=False
+    )
+
+    assert done.returncode == 1

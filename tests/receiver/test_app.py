@@ -7,7 +7,7 @@ import time
 import psycopg
 import pytest
 
-from receiver import database
+from receiver import database, intake
 from receiver.app import create_app
 from receiver.ledger import figures
 from receiver.settings import load_settings
@@ -219,6 +219,15 @@ def test_app_counts_redeliveries(client, query):
         stripe(client)
 
     eventually(lambda: query("SELECT deliveries FROM events"), [(4,)])
+
+
+def test_app_takes_no_more_events_in_one_delivery_than_the_ledger_takes_in_time(client, query, monkeypatch):
+    monkeypatch.setattr(intake, "MOST_EVENTS", 0)
+
+    answer = stripe(client)
+
+    assert (answer.status_code, answer.json["code"]) == (413, "too_large")
+    assert query("SELECT count(*) FROM events") == [(0,)]
 
 
 def test_app_masks_credentials_in_what_it_keeps(client, query):

@@ -18,6 +18,7 @@ from tests.stories.support.handlers import directory, story_of
 TIMEOUT = timedelta(seconds=2)
 MARGIN = timedelta(seconds=2)
 
+
 def telling(function):
     """Have a handler tell where its process is; whoever freezes the process may then ask the ledger."""
 
