@@ -33,7 +33,6 @@ events = one_event(
     occurred_at=field("$.Timestamp"),
     read=envelope,
 )
-MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
 
 
 def configure(options: Mapping[str, Any]) -> object:
@@ -59,6 +58,7 @@ def configure(options: Mapping[str, Any]) -> object:
         RETRY_HORIZON=timedelta(hours=2),
         FETCHES=(_CERTIFICATES, _CONFIRMATIONS),
         SETUP="https://console.aws.amazon.com/sns/v3/home#/subscriptions",
+        MAX_BODY=1 << 20,  # it is parsed before it is known to be genuine
     )
 
 
