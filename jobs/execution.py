@@ -6,11 +6,7 @@ failure is written in a transaction of its own, under the same guard.
 
 import json
 import logging
-import os
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import NoReturn
+from collections.abc import Callable
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -19,6 +15,7 @@ from sqlalchemy.event import listen
 from sqlalchemy.exc import SQLAlchemyError
 
 from jobs.alarm import Alarm, TimeUp
+from jobs.guards import STAINED, at_home, guarded, watch_sql
 from jobs.handlers import GiveUp, Handler, RetryLater
 from jobs.received import BodyDropped, ReceivedEvent, received
 from providers.kit.provider import Provider
@@ -30,16 +27,6 @@ from receiver.ledger.runs import ClaimedRun, Ending, LeaseLost
 log = logging.getLogger(__name__)
 
 LONGEST_ERROR = 2000
-_STAINS_SESSION = re.compile(
-    r"^\s*(set\s+(?!local\b|constraints\b|transaction\b)|reset\b|listen\b|discard\b)|set_config\s*\(|pg_advisory_lock|"
-    r"\btemp(orary)?\s+(table|view|sequence)",
-    re.IGNORECASE,
-)
-_ENDS_TRANSACTION = re.compile(
-    r"\s*(commit|end|abort|begin|start\s+transaction|prepare\s+transaction|rollback(?!\s+(work\s+|transaction\s+)?to\b))\b",
-    re.IGNORECASE,
-)
-
 Following = Callable[[], ClaimedRun | None]
 """Gives the run to start next, if it may still be started."""
 
@@ -53,7 +40,7 @@ class Executor:
 
     def __init__(self, engine: Engine, provider_of: Callable[[str], Provider | None]) -> None:
         self._engine = engine
-        listen(engine, "before_cursor_execute", _refuse_ending)
+        listen(engine, "before_cursor_execute", watch_sql)
         self._provider_of = provider_of
         self._connection: Connection | None = None
 
@@ -90,7 +77,7 @@ class Executor:
         connection = self.connection
         event = self._event(run)
         with connection.begin() as transaction:
-            with _guarded(connection), Alarm(handler.timeout), _at_home():  # a forked child must leave first
+            with guarded(connection), Alarm(handler.timeout), at_home():  # a forked child must leave first
                 reach("handler.entered")
                 result = handler.function(event, connection)
             reach("handler.returned")
@@ -150,7 +137,7 @@ class Executor:
 
     def _clean(self) -> None:
         """Let go of a connection whose session a handler has changed: the next one must not find that."""
-        if self._connection is not None and self._connection.info.pop("stained", False):
+        if self._connection is not None and self._connection.info.pop(STAINED, False):
             self.discard()
 
     def discard(self) -> None:
@@ -164,50 +151,12 @@ class Executor:
         self._connection = None
 
 
-@contextmanager
-def _guarded(connection: Connection) -> Iterator[None]:
-    """Keep the handler from ending the transaction it is given; savepoints (`begin_nested`) work."""
-    for name in ("commit", "rollback", "close"):
-        setattr(connection, name, _refuse)
-    try:
-        yield
-    finally:
-        for name in ("commit", "rollback", "close"):
-            delattr(connection, name)
-
-
-@contextmanager
-def _at_home() -> Iterator[None]:
-    """End a child that a handler forked and let return: it must not touch what it shares with its parent."""
-    home = os.getpid()
-    try:
-        yield
-    finally:
-        if os.getpid() != home:
-            os._exit(70)
-
-
-def _refuse_ending(connection: Connection, _cursor: object, statement: str, *_rest: object) -> None:
-    """Refuse SQL that would end the transaction behind our back: what came before would stay, whatever follows.
-
-    SQL that changes the session is noted, see `Executor._clean`.
-    """
-    if _ENDS_TRANSACTION.match(statement):
-        _refuse()
-    if _STAINS_SESSION.search(statement):
-        connection.info["stained"] = True
-
-
 def _named(error: BaseException) -> str:
     """Name an error; what it says about itself is a handler's code too."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001
         return type(error).__name__
-
-
-def _refuse(*_: object) -> NoReturn:
-    raise RuntimeError("the transaction is hookonce's: return to commit it, raise to roll it back")
 
 
 def _verdict(error: GiveUp | RetryLater | BodyDropped) -> Ending:

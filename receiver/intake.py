@@ -6,12 +6,9 @@
 import hashlib
 import json
 import logging
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from urllib.parse import unquote_plus
 
 from providers import Delivery, Event, Reason, Rejected, Reply
 from providers.kit.events import UNREADABLE
@@ -26,6 +23,7 @@ from receiver.handed import HandedOut, OtherSecret
 from receiver.handoff import Bell
 from receiver.keys import Keys
 from receiver.ledger.store import NewEvent, Stored, Verdict
+from receiver.masks import kept_headers, masked_body, masked_url
 from receiver.settings import Settings
 from receiver.slots import verifying_slot
 from receiver.sources import Source
@@ -40,8 +38,6 @@ MOST_EVENTS = 15_000
 LONGEST_ID = 255
 LONGEST_LABEL = 255
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MASK = "[secret]"
-_CREDENTIAL = re.compile(r"authorization|cookie|token|secret|password|api-?key")
 _TEXT_REFUSES = {
     0: "\N{REPLACEMENT CHARACTER}",
     **dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}"),
@@ -102,7 +98,7 @@ class Intake:
             delivery, events = self._authenticate(source, delivery, now)
         except Rejected as error:
             holds_secret = isinstance(error, OtherSecret)
-            body = b"" if holds_secret else _masked(delivery.body, source)
+            body = b"" if holds_secret else masked_body(delivery.body, source)
             headers = kept_headers(delivery.headers, source)
             self.tally.rejected(source.name, error.reason, error.detail, headers, body)
             raise
@@ -169,40 +165,6 @@ class Intake:
         return Outcome([(event.id, row.verdict) for event, row in zip(events, rows, strict=True)])
 
 
-def kept_headers(headers: Mapping[str, str], source: Source) -> dict[str, str]:
-    """Copy headers for keeping, with credentials and anything that holds a secret of the source masked."""
-    kept = {name: _MASK if _is_credential(name) else value for name, value in headers.items()}
-    for secret in source.secrets:
-        if secret in "\n".join(kept.values()):
-            kept = {name: _MASK if secret in value else value for name, value in kept.items()}
-    return kept
-
-
-def _masked(body: bytes, source: Source) -> bytes:
-    for secret in source.secrets:
-        body = body.replace(secret.encode(), _MASK.encode())
-    return body
-
-
-def _masked_url(url: str, source: Source) -> str:
-    """Mask parameters that hold a secret of the source, however it is spelled."""
-    path, mark, query = url.partition("?")
-    if mark:
-        parts = [
-            f"{part.partition('=')[0]}={_MASK}"
-            if any(s in unquote_plus(part) for s in source.secrets)
-            else part
-            for part in query.split("&")
-        ]
-        url = path + mark + "&".join(parts)
-    return url.translate(_TEXT_REFUSES)
-
-
-@lru_cache(maxsize=512)
-def _is_credential(name: str) -> bool:
-    return _CREDENTIAL.search(name) is not None
-
-
 def ledger_id(event_id: str) -> str:
     """Give the id as the ledger keeps it: itself, or its SHA-256 where it is too long or no PostgreSQL text.
 
@@ -248,7 +210,7 @@ def _new_event(source: Source, delivery: Delivery, event: Event, headers: str, n
         fingerprint=fingerprint(body, provider.volatile),
         id_is_signed=provider.id_is_signed,
         occurred_at=event.occurred_at if event.occurred_at and event.occurred_at.tzinfo else None,
-        url=_masked_url(delivery.url, source),
+        url=masked_url(delivery.url, source).translate(_TEXT_REFUSES),
         headers=headers,
         body=body,
         is_element=event.raw is not None,

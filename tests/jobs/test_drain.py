@@ -222,7 +222,14 @@ def test_handler_that_swallows_a_database_error_has_failed(desk):
     assert desk.runs() == [("a", "swallower", "dead", 1)]
 
 
-@pytest.mark.parametrize("error", [SystemExit, MemoryError, RecursionError])
+class Unspeakable(BaseException):
+    def __str__(self):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit, MemoryError, RecursionError, asyncio.CancelledError, Unspeakable]
+)
 def test_handler_may_raise_anything(desk, error):
     def wild(*_):
         raise error
@@ -423,24 +430,6 @@ def test_child_that_a_handler_forks_can_not_end_its_run(desk):
 
     assert desk.effects() == ["a", "b"]
     assert [row[2:] for row in desk.runs()] == [("done", 1), ("done", 1)]
-
-
-class Unspeakable(BaseException):
-    def __str__(self):
-        raise RuntimeError
-
-
-@pytest.mark.parametrize("error", [asyncio.CancelledError, Unspeakable])
-def test_handler_may_raise_what_is_no_exception(desk, error):
-    def wild(*_):
-        raise error
-
-    desk.on(wild, attempts=1)
-    desk.deliver("a")
-
-    desk.work()
-
-    assert desk.runs() == [("a", "wild", "dead", 1)]
 
 
 def test_handler_that_nothing_ends_ends_with_its_process():

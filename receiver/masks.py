@@ -1,0 +1,46 @@
+"""Keeps credentials out of what is kept: headers, URLs, and the beginnings of refused bodies."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from urllib.parse import unquote_plus
+
+from receiver.sources import Source
+
+_MASK = "[secret]"
+_CREDENTIAL = re.compile(r"authorization|cookie|token|secret|password|api-?key")
+
+
+def kept_headers(headers: Mapping[str, str], source: Source) -> dict[str, str]:
+    """Copy headers for keeping, with credentials and anything that holds a secret of the source masked."""
+    kept = {name: _MASK if _is_credential(name) else value for name, value in headers.items()}
+    for secret in source.secrets:
+        if secret in "\n".join(kept.values()):
+            kept = {name: _MASK if secret in value else value for name, value in kept.items()}
+    return kept
+
+
+def masked_body(body: bytes, source: Source) -> bytes:
+    """Mask the secrets of the source in a body that is kept although it was refused."""
+    for secret in source.secrets:
+        body = body.replace(secret.encode(), _MASK.encode())
+    return body
+
+
+def masked_url(url: str, source: Source) -> str:
+    """Mask parameters that hold a secret of the source, however it is spelled."""
+    path, mark, query = url.partition("?")
+    if mark:
+        parts = [
+            f"{part.partition('=')[0]}={_MASK}"
+            if any(s in unquote_plus(part) for s in source.secrets)
+            else part
+            for part in query.split("&")
+        ]
+        url = path + mark + "&".join(parts)
+    return url
+
+
+@lru_cache(maxsize=512)
+def _is_credential(name: str) -> bool:
+    return _CREDENTIAL.search(name) is not None
