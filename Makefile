@@ -10,7 +10,7 @@ PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 PIP := -m pip --quiet --disable-pip-version-check
 UV := $(VENV)/lock/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 \
-	--generate-hashes --no-header --no-emit-index-url --no-emit-find-links
+	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test dev lint format fuzz soak bench bench-growth docs lock clean
@@ -71,12 +71,14 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@$(PY) $(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# Two files with the same versions: requirements.lock has everything, requirements-run.lock what an image needs.
+# Three files with the same versions: requirements.lock is for working here, requirements-ci.lock adds what only
+# `.ci/run` has (a browser's driver, the documents' site, traces), requirements-run.lock is what an image needs.
 lock:
 	@test -x $(VENV)/lock/bin/uv || { "$(PYTHON)" -m venv $(VENV)/lock && $(VENV)/lock/bin/python $(PIP) install uv; }
-	@$(UV) --upgrade --extra dev --output-file requirements.lock pyproject.toml
+	@$(UV) --upgrade --extra ci --output-file requirements-ci.lock pyproject.toml
+	@$(UV) --constraint requirements-ci.lock --extra dev --output-file requirements.lock pyproject.toml
 	@echo hatchling | $(UV) --constraint requirements.lock --output-file requirements-run.lock pyproject.toml -
-	@git --no-pager diff --stat -- requirements.lock requirements-run.lock
+	@git --no-pager diff --stat -- 'requirements*.lock'
 
 clean:
 	rm -rf $(VENV) dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -6,7 +6,9 @@ Ids are compared by bytes (`COLLATE "C"`): two ids are the same event only if th
 """
 
 from sqlalchemy import (
+    ARRAY,
     JSON,
+    REAL,
     BigInteger,
     Boolean,
     Column,
@@ -25,7 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import ForeignKey
 
-REVISION = "0002"
+REVISION = "0003"
 """The migration this code was written for; `serve` and `worker` refuse an older schema."""
 
 metadata = MetaData()
@@ -66,6 +68,8 @@ bodies = Table(
     Column("headers", JSON, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Column("is_element", Boolean, nullable=False),
+    Column("key_id", Text),
+    Column("traceparent", Text),
     PrimaryKeyConstraint("event", "received_at", name="bodies_pkey"),
     postgresql_partition_by="RANGE (received_at)",
 )
@@ -110,6 +114,7 @@ conflicts = Table(
     Column("deliveries", Integer, nullable=False, server_default=text("1")),
     Column("headers", JSON, nullable=False),
     Column("body", LargeBinary, nullable=False),
+    Column("key_id", Text),
     UniqueConstraint("event", "fingerprint", name="conflicts_event_fingerprint_key"),
 )
 
@@ -123,6 +128,7 @@ rejected = Table(
     Column("detail", Text, nullable=False),
     Column("headers", JSON, nullable=False),
     Column("body_prefix", LargeBinary, nullable=False),
+    Column("key_id", Text),
 )
 
 rejections = Table(
@@ -171,4 +177,82 @@ secret_use = Table(
     Column("count", BigInteger, nullable=False),
     Column("last_at", _moment, nullable=False),
     PrimaryKeyConstraint("source", "slot", name="secret_use_pkey"),
+)
+
+quarantine = Table(
+    "quarantine",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("source", _bytewise, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("arrived_at", _moment, nullable=False, server_default=text("now()")),
+    Column("key_id", Text, nullable=False),
+    Column("delivery", LargeBinary, nullable=False),
+    Index("quarantine_source", "source", "id"),
+)
+
+api_tokens = Table(
+    "api_tokens",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    Column("scopes", ARRAY(Text), nullable=False),
+    Column("created_at", _moment, nullable=False, server_default=text("now()")),
+    Column("expires_at", _moment),
+    UniqueConstraint("name", name="api_tokens_name_key"),
+    UniqueConstraint("hash", name="api_tokens_hash_key"),
+)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("token", Text, nullable=False),
+    Column("key", _bytewise, nullable=False),
+    Column("fingerprint", LargeBinary, nullable=False),
+    Column("started_at", _moment, nullable=False, server_default=text("now()")),
+    Column("status", Integer),
+    Column("headers", JSON),
+    Column("body", LargeBinary),
+    PrimaryKeyConstraint("token", "key", name="idempotency_pkey"),
+    Index("idempotency_started", "started_at"),
+)
+
+bulk_replays = Table(
+    "bulk_replays",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("who", Text, nullable=False),
+    Column("started_at", _moment, nullable=False, server_default=text("now()")),
+    Column("ended_at", _moment),
+    Column("filter", JSON, nullable=False),
+    Column("rate", REAL),
+    Column("matched", Integer, nullable=False),
+    Column("replayed", Integer, nullable=False, server_default=text("0")),
+    Column("left_alone", Integer, nullable=False, server_default=text("0")),
+    Column("last_event", BigInteger, nullable=False, server_default=text("0")),
+    Column("until_event", BigInteger, nullable=False),
+    Index("bulk_replays_open", "id", postgresql_where=text("ended_at IS NULL")),
+)
+
+activity = Table(
+    "activity",
+    metadata,
+    Column("at", _moment, nullable=False),
+    Column("source", _bytewise, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("count", BigInteger, nullable=False),
+    PrimaryKeyConstraint("at", "source", "what", name="activity_pkey"),
+)
+
+alerts = Table(
+    "alerts",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("since", _moment, nullable=False, server_default=text("now()")),
+    Column("ended_at", _moment),
+    Index("alerts_open", "kind", "subject", unique=True, postgresql_where=text("ended_at IS NULL")),
 )

@@ -1,0 +1,94 @@
+"""What the operator's desk keeps: quarantine, tokens, bulk replays, activity, alerts; bodies may be encrypted."""
+
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+_TABLES = """
+ALTER TABLE bodies ADD COLUMN key_id text, ADD COLUMN traceparent text;
+ALTER TABLE conflicts ADD COLUMN key_id text;
+ALTER TABLE rejected ADD COLUMN key_id text;
+
+CREATE TABLE quarantine (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    source     text COLLATE "C" NOT NULL,
+    reason     text NOT NULL,
+    arrived_at timestamptz NOT NULL DEFAULT now(),
+    key_id     text NOT NULL,
+    delivery   bytea NOT NULL
+);
+CREATE INDEX quarantine_source ON quarantine (source, id);
+
+CREATE TABLE api_tokens (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name       text NOT NULL,
+    hash       bytea NOT NULL,
+    scopes     text[] NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    expires_at timestamptz,
+    CONSTRAINT api_tokens_name_key UNIQUE (name),
+    CONSTRAINT api_tokens_hash_key UNIQUE (hash)
+);
+
+CREATE TABLE idempotency (
+    token       text NOT NULL,
+    key         text COLLATE "C" NOT NULL,
+    fingerprint bytea NOT NULL,
+    started_at  timestamptz NOT NULL DEFAULT now(),
+    status      integer,
+    headers     json,
+    body        bytea,
+    CONSTRAINT idempotency_pkey PRIMARY KEY (token, key)
+);
+CREATE INDEX idempotency_started ON idempotency (started_at);
+
+CREATE TABLE bulk_replays (
+    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    who         text NOT NULL,
+    started_at  timestamptz NOT NULL DEFAULT now(),
+    ended_at    timestamptz,
+    filter      json NOT NULL,
+    rate        real,
+    matched     integer NOT NULL,
+    replayed    integer NOT NULL DEFAULT 0,
+    left_alone  integer NOT NULL DEFAULT 0,
+    last_event  bigint NOT NULL DEFAULT 0,
+    until_event bigint NOT NULL
+);
+CREATE INDEX bulk_replays_open ON bulk_replays (id) WHERE ended_at IS NULL;
+
+CREATE TABLE activity (
+    at     timestamptz NOT NULL,
+    source text COLLATE "C" NOT NULL,
+    what   text NOT NULL,
+    count  bigint NOT NULL,
+    CONSTRAINT activity_pkey PRIMARY KEY (at, source, what)
+);
+
+CREATE TABLE alerts (
+    id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind     text NOT NULL,
+    subject  text NOT NULL,
+    detail   text NOT NULL,
+    since    timestamptz NOT NULL DEFAULT now(),
+    ended_at timestamptz
+);
+CREATE UNIQUE INDEX alerts_open ON alerts (kind, subject) WHERE ended_at IS NULL;
+"""
+
+
+def upgrade() -> None:
+    """Add tables and nullable columns; nothing that is there is rewritten."""
+    op.execute(_TABLES)
+
+
+def downgrade() -> None:
+    """Drop them; bodies that were encrypted can't be read by an older version."""
+    op.execute("DROP TABLE alerts, activity, bulk_replays, idempotency, api_tokens, quarantine")
+    op.execute(
+        "ALTER TABLE rejected DROP COLUMN key_id; ALTER TABLE conflicts DROP COLUMN key_id; "
+        "ALTER TABLE bodies DROP COLUMN key_id, DROP COLUMN traceparent"
+    )
