@@ -28,6 +28,7 @@ COMMANDS = {
     "sources": ("receiver.cli.sources:sources", "List the configured sources and their URLs."),
     "stats": ("receiver.cli.stats:stats", "Count events, refused deliveries, and what waits."),
     "sweep": ("jobs.cli:sweep", "Find due events that nobody was told about, and ring for them."),
+    "tokens": ("receiver.cli.tokens:tokens", "Make and revoke tokens for the admin API."),
     "trigger": ("receiver.cli.trigger:trigger", "Send a signed sample event, as the sender would."),
     "window": ("receiver.cli.window:window", "Look after the dedup window."),
     "worker": ("jobs.cli:worker", "Run handlers: RQ workers and a sweep, kept alive."),
