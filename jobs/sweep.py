@@ -12,7 +12,7 @@ from jobs.drain import stopping
 from receiver import database
 from receiver.failpoints import reach
 from receiver.handoff import Bell
-from receiver.ledger import upkeep
+from receiver.ledger import activity, upkeep
 from receiver.settings import Settings
 from receiver.window import connect
 
@@ -42,6 +42,7 @@ class Sweep:
                 self._connection = database.connect(self._url)
             self._tend(self._connection)
             due = upkeep.is_anything_due(self._connection)
+            self._count(self._connection)
         except (psycopg.Error, database.LedgerUnavailable) as error:
             log.warning("sweep: the ledger is away: %s", type(error).__name__)
             if self._connection is not None:
@@ -70,6 +71,13 @@ class Sweep:
             self._bell.ring_if_quiet()
         except (redis.RedisError, OSError) as error:
             log.info("sweep: the bell can't be rung, workers poll: %s", type(error).__name__)
+
+    def _count(self, connection: psycopg.Connection) -> None:
+        """Count the minutes that are over; a failure must not keep the bell from ringing."""
+        try:
+            activity.fill(connection)
+        except psycopg.Error as error:
+            log.warning("sweep: activity was not counted: %s", type(error).__name__)
 
     def _tend(self, connection: psycopg.Connection) -> None:
         now = time.monotonic()

@@ -19,6 +19,7 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
+    SmallInteger,
     Table,
     Text,
     UniqueConstraint,
@@ -89,6 +90,7 @@ runs = Table(
     Column("started_at", _moment),
     Column("finished_at", _moment),
     PrimaryKeyConstraint("event", "handler", name="runs_pkey"),
+    Index("runs_finished", "finished_at", postgresql_using="brin"),
 )
 
 failures = Table(
@@ -238,11 +240,12 @@ bulk_replays = Table(
 activity = Table(
     "activity",
     metadata,
+    Column("minutes", SmallInteger, nullable=False),
     Column("at", _moment, nullable=False),
     Column("source", _bytewise, nullable=False),
     Column("what", Text, nullable=False),
     Column("count", BigInteger, nullable=False),
-    PrimaryKeyConstraint("at", "source", "what", name="activity_pkey"),
+    PrimaryKeyConstraint("minutes", "at", "source", "what", name="activity_pkey"),
 )
 
 alerts = Table(

@@ -1,10 +1,13 @@
 """Writes what the receiver tallied: rejected deliveries (bounded), redeliveries, and which secrets verified."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import psycopg
+
+from receiver.ledger import activity
 
 KEPT = 10_000
 """Rejected deliveries that stay, whatever is sent."""
@@ -63,12 +66,19 @@ def add_rejections(
         cursor.execute(_TRIM, [KEPT])
         labels = list(counts)
         cursor.execute(_COUNT, [[k[0] for k in labels], [k[1] for k in labels], [counts[k] for k in labels]])
+        activity.add(
+            connection, {(source, f"rejected.{reason}"): counts[source, reason] for source, reason in labels}
+        )
 
 
 def add_redeliveries(connection: psycopg.Connection, counts: Mapping[tuple[str, str], int]) -> None:
     """Add to `deliveries` of events the ledger holds; keys it does not hold are ignored."""
     keys = list(counts)
     connection.execute(_REDELIVERED, [[k[0] for k in keys], [k[1] for k in keys], [counts[k] for k in keys]])
+    by_source: Counter[tuple[str, str]] = Counter()
+    for source, event_id in keys:
+        by_source[source, "duplicate"] += counts[source, event_id]
+    activity.add(connection, by_source)
 
 
 def add_secret_uses(connection: psycopg.Connection, counts: Mapping[tuple[str, int], int]) -> None:

@@ -60,12 +60,14 @@ CREATE TABLE bulk_replays (
 );
 CREATE INDEX bulk_replays_open ON bulk_replays (id) WHERE ended_at IS NULL;
 
+CREATE INDEX runs_finished ON runs USING brin (finished_at) WITH (autosummarize = on);
 CREATE TABLE activity (
-    at     timestamptz NOT NULL,
-    source text COLLATE "C" NOT NULL,
-    what   text NOT NULL,
-    count  bigint NOT NULL,
-    CONSTRAINT activity_pkey PRIMARY KEY (at, source, what)
+    minutes smallint NOT NULL,
+    at      timestamptz NOT NULL,
+    source  text COLLATE "C" NOT NULL,
+    what    text NOT NULL,
+    count   bigint NOT NULL,
+    CONSTRAINT activity_pkey PRIMARY KEY (minutes, at, source, what)
 );
 
 CREATE TABLE alerts (
@@ -88,6 +90,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Drop them; bodies that were encrypted can't be read by an older version."""
     op.execute("DROP TABLE alerts, activity, bulk_replays, idempotency, api_tokens, quarantine")
+    op.execute("DROP INDEX runs_finished")
     op.execute(
         "ALTER TABLE rejected DROP COLUMN key_id; ALTER TABLE conflicts DROP COLUMN key_id; "
         "ALTER TABLE bodies DROP COLUMN key_id, DROP COLUMN traceparent"
