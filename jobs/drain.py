@@ -47,7 +47,7 @@ class Drain:
         self._registry = registry
         self._engine = database.engine(settings.database_url, name="hookonce worker", pool_size=1)
         providers = {name: source.provider for name, source in settings.sources.items()}
-        self._executor = Executor(self._engine, providers.get)
+        self._executor = Executor(self._engine, providers.get, settings.keyring)
         self._client = connect(settings.redis_url)
         self._bell = Bell(self._client)
         self._quick_first = False

@@ -21,8 +21,9 @@ from jobs.received import BodyDropped, ReceivedEvent, received
 from providers.kit.provider import Provider
 from receiver import database
 from receiver.failpoints import reach
-from receiver.ledger import runs
+from receiver.ledger import claims, runs
 from receiver.ledger.runs import ClaimedRun, Ending, LeaseLost
+from receiver.sealing import OFF, KeyMissing, Keyring, NotOpened, of_body
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +39,11 @@ class TransactionEnded(Exception):  # noqa: N818  what was found
 class Executor:
     """Runs claimed runs on one connection to the ledger's database; not for two threads at once."""
 
-    def __init__(self, engine: Engine, provider_of: Callable[[str], Provider | None]) -> None:
+    def __init__(
+        self, engine: Engine, provider_of: Callable[[str], Provider | None], keyring: Keyring = OFF
+    ) -> None:
         self._engine = engine
+        self._keyring = keyring
         listen(engine, "before_cursor_execute", watch_sql)
         self._provider_of = provider_of
         self._connection: Connection | None = None
@@ -60,9 +64,9 @@ class Executor:
             # The alarm may have cut a call into libpq: the connection is of no further use.
             self.discard()
             ending = _failure(run, handler, f"took longer than {handler.timeout.total_seconds():g} s")
-        except (GiveUp, RetryLater, BodyDropped) as error:
+        except (GiveUp, RetryLater, BodyDropped, NotOpened) as error:
             self._reset()
-            ending = _verdict(error)
+            ending = _verdict(run, error)
         except TransactionEnded as error:
             self._reset()
             ending = Ending("dead", error=str(error))
@@ -95,11 +99,14 @@ class Executor:
         return started
 
     def _event(self, run: ClaimedRun) -> ReceivedEvent:
-        body = run.event.body
-        if body is None and run.event.url is not None:
+        event = run.event
+        found = None if event.body is None else (event.body, event.key_id)
+        if found is None and event.url is not None:
             with self.connection.begin():
-                body = runs.load_body(database.raw(self.connection), run.event)
-        return received(run, body, self._provider_of(run.event.source))
+                found = runs.load_body(database.raw(self.connection), event)
+        bond = of_body(event.source, event.event_id, event.fingerprint)
+        body = None if found is None else self._keyring.open(*found, bond)
+        return received(run, body, self._provider_of(event.source))
 
     def _end_apart(self, run: ClaimedRun, ending: Ending, following: Following) -> bool:
         """End an attempt whose own writes are rolled back."""
@@ -159,9 +166,12 @@ def _named(error: BaseException) -> str:
         return type(error).__name__
 
 
-def _verdict(error: GiveUp | RetryLater | BodyDropped) -> Ending:
+def _verdict(run: ClaimedRun, error: GiveUp | RetryLater | BodyDropped | NotOpened) -> Ending:
     if isinstance(error, RetryLater):
         return Ending("waiting", delay=error.delay, counted=False)
+    if isinstance(error, KeyMissing):
+        log.error("the body can't be read, the run waits: %s", error, extra={"event": run.event.id})
+        return Ending("waiting", delay=claims.UNKNOWN_HANDLER_PAUSE, counted=False)
     return Ending("dead", error=_text(f"{type(error).__name__}: {error}"))
 
 

@@ -24,6 +24,7 @@ from receiver.handoff import Bell
 from receiver.keys import Keys
 from receiver.ledger.store import NewEvent, Stored, Verdict
 from receiver.masks import kept_headers, masked_body, masked_url
+from receiver.protection import sealed
 from receiver.settings import Settings
 from receiver.slots import verifying_slot
 from receiver.sources import Source
@@ -78,7 +79,8 @@ class Intake:
         self.breaker = Breaker()
         self._client = connect(settings.redis_url)
         window, bell = Window(self._client, self.breaker), Bell(self._client)
-        self.tally = Tally(settings.database_url)
+        self._keyring = settings.keyring
+        self.tally = Tally(settings.database_url, settings.keyring)
         self._keys = Keys()
         self._handed = HandedOut(settings.database_url)
         self._committer: Committer[Parcel, list[Stored]] = Committer(
@@ -152,6 +154,8 @@ class Intake:
             return Outcome()
         headers = json.dumps(kept_headers(delivery.headers, source))
         new = [_new_event(source, delivery, event, headers, now) for event in events]
+        if self._keyring.is_on:
+            new = [sealed(event, self._keyring) for event in new]
         parcel = Parcel(new, source.window)
         try:
             rows = self._committer.submit(parcel, DEADLINE)

@@ -10,7 +10,7 @@ import math
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +18,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from receiver import addresses, embedded
+from receiver.encryption_keys import read_keyring
+from receiver.sealing import OFF, Keyring
 from receiver.sources import SECRET_PREFIX, Source, SourceReader, SourceTable, did_you_mean
 from receiver.spans import span
 
@@ -49,6 +51,7 @@ class Settings:
     keep_events: timedelta = timedelta(days=90)
     keep_bodies: timedelta = timedelta(days=30)
     keep_rejected: timedelta = timedelta(days=7)
+    keyring: Keyring = field(default=OFF, compare=False)
 
 
 def _outlasts_retries(kept: timedelta) -> timedelta:
@@ -72,6 +75,7 @@ class _ReceiverTable(BaseModel):
     keep_events: Annotated[_Span, AfterValidator(_outlasts_retries)] = timedelta(days=90)
     keep_bodies: _Span = timedelta(days=30)
     keep_rejected: _Span = timedelta(days=7)
+    encryption_keys: list[str] = Field(default_factory=list)
 
 
 class _File(BaseModel):
@@ -100,6 +104,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         if source is not None:
             sources[name] = source
     mistakes.extend(_forgotten_too_early(sources.values(), table.keep_events))
+    keyring = read_keyring(table.encryption_keys, environ, mistakes, need_all=need_secrets)
     data = data_directory(environ)
     database_url, redis_url = _server_urls(table, environ, data)
     mistakes.extend(addresses.mistakes(database_url, redis_url))
@@ -116,6 +121,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         keep_events=table.keep_events,
         keep_bodies=table.keep_bodies,
         keep_rejected=table.keep_rejected,
+        keyring=keyring,
     )
 
 

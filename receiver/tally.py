@@ -18,6 +18,7 @@ from receiver import database
 from receiver.failpoints import reach
 from receiver.ledger import notes
 from receiver.ledger.notes import Rejection
+from receiver.sealing import OFF, Keyring
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +33,9 @@ HEADERS = 8 * 1024
 class Tally:
     """Collects what requests note and writes it in the background."""
 
-    def __init__(self, database_url: str) -> None:
+    def __init__(self, database_url: str, keyring: Keyring = OFF) -> None:
         self._url = database_url
+        self._keyring = keyring
         self._lock = threading.Lock()
         self._due = threading.Event()
         self._samples: deque[Rejection] = deque(maxlen=SAMPLES)
@@ -112,7 +114,7 @@ class Tally:
             redeliveries, self._redeliveries = self._redeliveries, Counter()
             secrets, self._secrets = self._secrets, Counter()
         if samples or rejections:
-            notes.add_rejections(connection, samples, rejections)
+            notes.add_rejections(connection, samples, rejections, self._keyring)
         if redeliveries:
             notes.add_redeliveries(connection, redeliveries)
         if secrets:

@@ -21,11 +21,11 @@ PUBLIC_URL = "https://hooks.example.com"
 class Receiver:
     """The whole application; `sources` and `now` may be changed at any time."""
 
-    def __init__(self, database_url, redis_url):
+    def __init__(self, database_url, redis_url, **changes):
         self.sources = {}
         self.now = datetime.now(UTC)
         self.database_url = database_url
-        self.app = create_app(Settings(database_url, redis_url, self.sources), lambda: self.now)
+        self.app = create_app(Settings(database_url, redis_url, self.sources, **changes), lambda: self.now)
         self._client = self.app.test_client(use_cookies=False)
 
     def add(self, name, provider, *secrets, **options):

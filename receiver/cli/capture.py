@@ -86,7 +86,8 @@ def _arriving(source: str, bind: str, port: int) -> Iterator[tuple[str, Arriving
                 raise click.ClickException(
                     f"can't listen on {bind}:{port} ({error.strerror}); choose another with --port"
                 ) from None
-            watch = Watch(stack.enter_context(ledger(configured())), source)
+            settings = configured()
+            watch = Watch(stack.enter_context(ledger(settings)), source, settings.keyring)
             yield f"that the receiver at port {port} stores or refuses for source {source!r}", watch
         else:
             yield f"at http://{_shown(bind)}:{at}/hooks/{source}", requests

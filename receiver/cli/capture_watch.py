@@ -15,6 +15,7 @@ import psycopg
 
 from providers.kit.conformance.captured import Captured
 from receiver.ledger import desk
+from receiver.sealing import Keyring
 
 _MOST = 100  # looked at in one go; more than a person waits for
 
@@ -22,8 +23,9 @@ _MOST = 100  # looked at in one go; more than a person waits for
 class Watch:
     """The deliveries to a source from now on, stored or refused, with the `get` of a queue."""
 
-    def __init__(self, connection: psycopg.Connection, source: str) -> None:
+    def __init__(self, connection: psycopg.Connection, source: str, keyring: Keyring) -> None:
         self._connection = connection
+        self._keyring = keyring
         self._source = source
         self._waiting: deque[Captured] = deque()
         self._event = max((row.id for row in self._events()), default=0)
@@ -41,7 +43,7 @@ class Watch:
     def _new(self) -> Iterator[Captured]:
         for row in [row for row in self._events() if row.id > self._event]:
             self._event = max(self._event, row.id)
-            detail = desk.detail(self._connection, row.id)
+            detail = desk.detail(self._connection, row.id, self._keyring)
             if detail and detail.body:
                 kept = detail.body
                 yield self._captured(kept.url, kept.headers, kept.body, row.received_at)
@@ -58,7 +60,7 @@ class Watch:
         return list(desk.events(self._connection, desk.Filter(source=self._source), _MOST))
 
     def _rejected(self) -> list[dict[str, Any]]:
-        return list(desk.rejected(self._connection, self._source, None, None, _MOST))
+        return list(desk.rejected(self._connection, self._keyring, source=self._source, limit=_MOST))
 
 
 def _at(request: Captured) -> float:

@@ -55,9 +55,10 @@ def list_(kind: str | None, limit: int, *, as_json: bool, **wanted: Any) -> None
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def show_(reference: str, *, raw: bool, as_json: bool) -> None:
     """Show an event: headers, body, runs, failures. ID is the ledger id or source:event_id."""
-    with ledger(configured()) as connection:
+    settings = configured()
+    with ledger(settings) as connection:
         number = desk.find(connection, reference)
-        found = None if number is None else desk.detail(connection, number)
+        found = None if number is None else desk.detail(connection, number, settings.keyring)
     if found is None:
         raise NotFound(
             f"no event is {reference!r}; expected a ledger id or source:event_id, see `hookonce events list`"
@@ -80,7 +81,8 @@ def _document(found: Detail) -> dict[str, Any]:
         **asdict(found.event),
         "url": body.url if body else None,
         "headers": body.headers if body else None,
-        **_body("body", body.body if body else None),
+        **_body("body", None if body is None or body.unreadable else body.body),
+        "unreadable": body.unreadable if body else None,
         "runs": [asdict(run) for run in found.runs],
         "failures": found.failures,
         "conflicts": [
@@ -107,7 +109,7 @@ def _print(found: Detail) -> None:
         click.echo(f"\nPOST {clean(found.body.url)}")
         for name, value in found.body.headers.items():
             click.echo(f"{clean(name)}: {clean(value)}")
-        click.echo(f"\n{_pretty(found.body.body)}")
+        click.echo(f"\n{found.body.unreadable or _pretty(found.body.body)}")
     _print_runs(found)
     if found.conflicts:
         click.echo()

@@ -28,6 +28,8 @@ _BY_NAME = {
     "LedgerUnavailable": Exit.DATABASE_UNREACHABLE,
     "OperationalError": Exit.DATABASE_UNREACHABLE,
     "NotFound": Exit.NOT_FOUND,
+    "KeyMissing": Exit.BAD_CONFIGURATION,
+    "Damaged": Exit.FAILURE,
 }
 """By class name, because importing the classes would import what `--help` does not need."""
 

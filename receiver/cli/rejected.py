@@ -33,8 +33,13 @@ def list_rejected(
     source: str | None, reason: str | None, since: datetime | None, limit: int, *, as_json: bool
 ) -> None:
     """List refused deliveries, newest first."""
-    with ledger(configured()) as connection:
-        rows = list(desk.rejected(connection, source, reason, since, limit))
+    settings = configured()
+    with ledger(settings) as connection:
+        rows = list(
+            desk.rejected(
+                connection, settings.keyring, source=source, reason=reason, since=since, limit=limit
+            )
+        )
     if as_json:
         for row in rows:
             row["body_prefix"] = row["body_prefix"].decode(errors="replace")

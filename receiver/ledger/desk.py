@@ -8,6 +8,9 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row, dict_row
 
+from receiver.ledger.opened import Body, StoredBody, open_body, open_conflict, open_rejected
+from receiver.sealing import Keyring
+
 PAGE = 1000
 _LONGEST_NUMBER = 18
 """Digits that fit a bigint, whatever they are."""
@@ -79,15 +82,6 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
-    """What was delivered, as long as it is kept."""
-
-    url: str
-    headers: dict[str, str]
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Detail:
     """Everything the ledger knows of an event; `body` is None once retention has dropped it."""
 
@@ -112,7 +106,10 @@ _EVENT = f"SELECT {_COLUMNS} FROM events WHERE id = %s"  # noqa: S608  a constan
 
 _FIND = "SELECT id FROM events WHERE source = %s AND event_id = %s"
 
-_BODY = "SELECT url, headers, body FROM bodies WHERE event = %s AND received_at = %s"
+_BODY = """
+SELECT b.url, b.headers, b.body, b.key_id, e.source, e.event_id, e.fingerprint
+FROM bodies b JOIN events e ON e.id = b.event WHERE b.event = %s AND b.received_at = %s
+"""
 
 _RUNS = """
 SELECT r.handler, r.status, r.attempts, r.cycle, r.due_at, r.lease_until, r.started_at, r.finished_at, r.result,
@@ -125,7 +122,8 @@ FROM runs r WHERE r.event = %s ORDER BY r.handler
 _FAILURES = "SELECT handler, cycle, attempt, failed_at, error FROM failures WHERE event = %s ORDER BY id"
 
 _CONFLICTS_OF = """
-SELECT id, first_at, last_at, deliveries, headers, body FROM conflicts WHERE event = %s ORDER BY id
+SELECT id, first_at, last_at, deliveries, headers, body, key_id, fingerprint FROM conflicts
+WHERE event = %s ORDER BY id
 """
 
 _REPEATS = (
@@ -133,7 +131,7 @@ _REPEATS = (
 )
 
 _REJECTED = """
-SELECT id, rejected_at, source, reason, detail, headers, body_prefix FROM rejected
+SELECT id, rejected_at, source, reason, detail, headers, body_prefix, key_id FROM rejected
 WHERE (%(source)s::text IS NULL OR source = %(source)s) AND (%(reason)s::text IS NULL OR reason = %(reason)s)
       AND (%(since)s::timestamptz IS NULL OR rejected_at >= %(since)s)
       AND (%(before)s::bigint IS NULL OR id < %(before)s)
@@ -176,31 +174,38 @@ def find(connection: psycopg.Connection, reference: str) -> int | None:
     return int(row[0]) if row else None
 
 
-def detail(connection: psycopg.Connection, event: int) -> Detail | None:
-    """Give everything known of an event as of one moment; None where it is gone."""
+def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Detail | None:
+    """Give everything known of an event as of one moment, opened; None where it is gone."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         with connection.cursor(row_factory=class_row(EventRow)) as cursor:
             row = cursor.execute(_EVENT, [event]).fetchone()
         if row is None:
             return None
-        with connection.cursor(row_factory=class_row(Body)) as cursor:
+        with connection.cursor(row_factory=class_row(StoredBody)) as cursor:
             body = cursor.execute(_BODY, [event, row.received_at]).fetchone()
         with connection.cursor(row_factory=class_row(RunRow)) as cursor:
             runs = cursor.execute(_RUNS, [event]).fetchall()
         with connection.cursor(row_factory=dict_row) as cursor:
             failures = cursor.execute(_FAILURES, [event]).fetchall()
-            conflicts = cursor.execute(_CONFLICTS_OF, [event]).fetchall()
+            others = cursor.execute(_CONFLICTS_OF, [event]).fetchall()
         repeats = [found[0] for found in connection.execute(_REPEATS, [row.source, event])]
-    return Detail(row, body, runs, failures, conflicts, repeats)
+    conflicts = [open_conflict(keyring, row.source, row.event_id, other) for other in others]
+    return Detail(row, open_body(keyring, body), runs, failures, conflicts, repeats)
 
 
-def rejected(
-    connection: psycopg.Connection, source: str | None, reason: str | None, since: datetime | None, limit: int
+def rejected(  # noqa: PLR0913  all but two by keyword
+    connection: psycopg.Connection,
+    keyring: Keyring,
+    *,
+    source: str | None = None,
+    reason: str | None = None,
+    since: datetime | None = None,
+    limit: int = 0,
 ) -> Iterator[dict[str, Any]]:
-    """Give rejected deliveries that were kept, newest first; `limit` 0 gives all."""
+    """Give rejected deliveries that were kept, newest first, opened; `limit` 0 gives all."""
     wanted: dict[str, object] = {"source": source, "reason": reason, "since": since}
-    return _paged(connection, _REJECTED, wanted, limit)
+    return (open_rejected(keyring, row) for row in _paged(connection, _REJECTED, wanted, limit))
 
 
 def conflicts(

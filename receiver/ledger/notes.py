@@ -8,6 +8,7 @@ from datetime import datetime
 import psycopg
 
 from receiver.ledger import activity
+from receiver.sealing import OFF, Keyring, of_rejected
 
 KEPT = 10_000
 """Rejected deliveries that stay, whatever is sent."""
@@ -26,8 +27,8 @@ class Rejection:
 
 
 _ADD_SAMPLE = """
-INSERT INTO rejected (rejected_at, source, reason, detail, headers, body_prefix)
-VALUES (%s, %s, %s, %s, %s::json, %s)
+INSERT INTO rejected (rejected_at, source, reason, detail, headers, body_prefix, key_id)
+VALUES (%s, %s, %s, %s, %s::json, %s, %s)
 """
 
 _TRIM = "DELETE FROM rejected WHERE id <= (SELECT max(id) FROM rejected) - %s"
@@ -56,13 +57,14 @@ ON CONFLICT (source, slot) DO UPDATE SET count = secret_use.count + excluded.cou
 
 
 def add_rejections(
-    connection: psycopg.Connection, samples: Sequence[Rejection], counts: Mapping[tuple[str, str], int]
+    connection: psycopg.Connection,
+    samples: Sequence[Rejection],
+    counts: Mapping[tuple[str, str], int],
+    keyring: Keyring = OFF,
 ) -> None:
-    """Keep samples, trim the log to `KEPT`, and add to the counts by (source, reason)."""
+    """Keep samples, their bodies sealed, trim the log to `KEPT`, and add to the counts by (source, reason)."""
     with connection.transaction(), connection.cursor() as cursor:
-        cursor.executemany(
-            _ADD_SAMPLE, [(s.at, s.source, s.reason, s.detail, s.headers, s.body_prefix) for s in samples]
-        )
+        cursor.executemany(_ADD_SAMPLE, [_sealed(sample, keyring) for sample in samples])
         cursor.execute(_TRIM, [KEPT])
         labels = list(counts)
         cursor.execute(_COUNT, [[k[0] for k in labels], [k[1] for k in labels], [counts[k] for k in labels]])
@@ -85,3 +87,10 @@ def add_secret_uses(connection: psycopg.Connection, counts: Mapping[tuple[str, i
     """Add to the counts of deliveries by source and secret slot (from 1), last used now."""
     slots = list(counts)
     connection.execute(_USED, [[k[0] for k in slots], [k[1] for k in slots], [counts[k] for k in slots]])
+
+
+def _sealed(sample: Rejection, keyring: Keyring) -> tuple[object, ...]:
+    body, key = sample.body_prefix, None
+    if keyring.is_on:
+        body, key = keyring.seal(body, of_rejected(sample.source, sample.reason, sample.at))
+    return sample.at, sample.source, sample.reason, sample.detail, sample.headers, body, key

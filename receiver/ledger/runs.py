@@ -121,7 +121,7 @@ FROM (
 WHERE id = d.event
 """
 
-_BODY = "SELECT body FROM bodies WHERE event = %s AND received_at = %s"
+_BODY = "SELECT body, key_id FROM bodies WHERE event = %s AND received_at = %s"
 
 _RELEASE = """
 UPDATE runs SET token = NULL, lease_until = NULL, due_at = now()
@@ -195,7 +195,7 @@ def wake_ignored(connection: psycopg.Connection, planner: Planner, span: timedel
     return sorted(row[0] for row in rows)
 
 
-def load_body(connection: psycopg.Connection, event: ClaimedEvent) -> bytes | None:
-    """Fetch the body of an event; None if retention has dropped it."""
+def load_body(connection: psycopg.Connection, event: ClaimedEvent) -> tuple[bytes, str | None] | None:
+    """Fetch the body of an event and the id of the key it is sealed with; None if retention has dropped it."""
     row = connection.execute(_BODY, [event.id, event.received_at]).fetchone()
-    return row[0] if row else None
+    return (row[0], row[1]) if row else None

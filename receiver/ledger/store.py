@@ -51,6 +51,7 @@ class NewEvent:
     is_element: bool = False
     is_readable: bool = True
     hold_repeats: bool = False
+    key_id: str | None = None
 
     @property
     def key(self) -> Key:
@@ -71,9 +72,10 @@ _INSERT = """
 WITH incoming AS MATERIALIZED (
     SELECT *
     FROM unnest(%b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::bytea[], %b::bool[],
-                %b::timestamptz[], %b::text[], %b::text[], %b::bytea[], %b::bool[], %b::bool[], %b::bool[])
+                %b::timestamptz[], %b::text[], %b::text[], %b::bytea[], %b::bool[], %b::bool[], %b::bool[],
+                %b::text[])
          AS t (source, provider, event_id, type, account, fingerprint, id_is_signed,
-               occurred_at, url, headers, body, is_element, is_readable, hold_repeats)
+               occurred_at, url, headers, body, is_element, is_readable, hold_repeats, key_id)
 ), judged AS (
     SELECT i.*, CASE WHEN NOT i.id_is_signed THEN
         (SELECT min(e.id) FROM events e
@@ -91,8 +93,8 @@ WITH incoming AS MATERIALIZED (
     ON CONFLICT (source, event_id) DO NOTHING
     RETURNING id, source, event_id, received_at, status
 ), kept AS (
-    INSERT INTO bodies (event, received_at, url, headers, body, is_element)
-    SELECT s.id, s.received_at, i.url, i.headers::json, i.body, i.is_element
+    INSERT INTO bodies (event, received_at, url, headers, body, is_element, key_id)
+    SELECT s.id, s.received_at, i.url, i.headers::json, i.body, i.is_element, i.key_id
     FROM stored s JOIN incoming i USING (source, event_id)
 )
 SELECT source, event_id, id, status FROM stored
@@ -104,7 +106,7 @@ FROM unnest(%b::text[], %b::text[]) AS k (source, event_id) JOIN events e USING 
 """
 
 _CONFLICT = """
-INSERT INTO conflicts (event, fingerprint, headers, body) VALUES (%b, %b, %b::text::json, %b)
+INSERT INTO conflicts (event, fingerprint, headers, body, key_id) VALUES (%b, %b, %b::text::json, %b, %b)
 ON CONFLICT (event, fingerprint) DO UPDATE SET deliveries = conflicts.deliveries + 1, last_at = now()
 """
 
@@ -171,7 +173,9 @@ def _compare(connection: psycopg.Connection, known: Sequence[NewEvent]) -> dict[
         row_id, fingerprint = held[event.key]
         verdict = Verdict.DUPLICATE
         if fingerprint != event.fingerprint:
-            connection.execute(_CONFLICT, [row_id, event.fingerprint, event.headers, event.body])
+            connection.execute(
+                _CONFLICT, [row_id, event.fingerprint, event.headers, event.body, event.key_id]
+            )
             reach("conflict.recorded")
             verdict = Verdict.CONFLICT
         answers[event.key] = Stored(row_id, verdict, fingerprint)
@@ -194,6 +198,7 @@ def _columns(batch: Sequence[NewEvent]) -> list[list[object]]:
         [event.is_element for event in batch],
         [event.is_readable for event in batch],
         [event.hold_repeats for event in batch],
+        [event.key_id for event in batch],
     ]
 
 

@@ -42,6 +42,7 @@ class ClaimedEvent:
     """An event under our lease, as the ledger holds it.
 
     `headers` and `url` are None where the body was dropped; `body` also where it is heavy (see `load_body`).
+    A body is sealed with the key `key_id`, unless that is None.
     """
 
     id: int
@@ -57,6 +58,8 @@ class ClaimedEvent:
     headers: dict[str, str] | None
     body: bytes | None
     is_element: bool
+    fingerprint: bytes
+    key_id: str | None
 
 
 class ExistingRun(NamedTuple):

@@ -236,7 +236,7 @@ def test_load_body_fetches_what_was_too_heavy_to_claim(connection):
     (run,) = claim(connection, "h").runs
 
     assert run.event.body is None
-    assert runs.load_body(connection, run.event) == body
+    assert runs.load_body(connection, run.event) == (body, None)
 
 
 def test_end_is_undone_with_the_callers_transaction(connection, stored):

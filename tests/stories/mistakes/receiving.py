@@ -101,7 +101,7 @@ def overwrites_the_body_on_conflict():
 
 
 def forgets_the_other_body():
-    store._CONFLICT = "SELECT %b::bigint, %b::bytea, %b::text, %b::bytea"
+    store._CONFLICT = "SELECT %b::bigint, %b::bytea, %b::text, %b::bytea, %b::text"
 
 
 def takes_a_counted_retry_for_another_body():

@@ -1,0 +1,120 @@
+"""Bodies under encryption: written sealed by the receiver, opened for workers and operators, and only for them."""
+
+import contextlib
+import os
+from datetime import UTC, datetime
+
+import pytest
+from in_process import Receiver
+
+from providers.kit.registry import load
+from receiver import database
+from receiver.ledger import desk, runs
+from receiver.sealing import Damaged, KeyMissing, Keyring
+
+KEY = os.urandom(32)
+SECRET = "whsec_of_the_tests"
+STRIPE = load("stripe", ())
+
+
+@pytest.fixture
+def receiver(database_url, redis_url):
+    with contextlib.closing(Receiver(database_url, redis_url, keyring=Keyring([KEY]))) as running:
+        running.add("stripe", STRIPE, SECRET)
+        yield running
+
+
+def send(receiver, body, secret=SECRET):
+    now = datetime.now(UTC)
+    return receiver.send("stripe", STRIPE.delivery(body, secret, now, url="/hooks/stripe"))
+
+
+def body_of(marker, event_id="evt_1"):
+    return b'{"id": "%s", "type": "invoice.paid", "card": "%s"}' % (event_id.encode(), marker)
+
+
+def detail(receiver, keyring):
+    with database.connect(receiver.database_url) as connection:
+        return desk.detail(connection, desk.find(connection, "stripe:evt_1"), keyring)
+
+
+def dumped(receiver):
+    tables = ("bodies", "conflicts", "rejected", "events")
+    return "".join(str(receiver.query(f"TABLE {table}")) for table in tables)
+
+
+def test_body_is_sealed_in_the_ledger_and_opens_for_the_desk(receiver):
+    assert send(receiver, body_of(b"4242")).status_code == 200
+
+    assert "4242" not in dumped(receiver)
+    assert detail(receiver, Keyring([KEY])).body.body == body_of(b"4242")
+
+
+def test_other_body_of_a_conflict_is_sealed_and_opens(receiver):
+    send(receiver, body_of(b"4242"))
+    send(receiver, body_of(b"5555"))
+
+    assert "5555" not in dumped(receiver)
+    (other,) = detail(receiver, Keyring([KEY])).conflicts
+    assert (other["body"], other["unreadable"]) == (body_of(b"5555"), None)
+
+
+def test_bodies_of_one_event_can_not_be_swapped_in_the_database(receiver):
+    send(receiver, body_of(b"4242"))
+    send(receiver, body_of(b"5555"))
+
+    with database.connect(receiver.database_url) as connection:
+        connection.execute("UPDATE bodies SET body = (SELECT body FROM conflicts)")
+
+    with pytest.raises(Damaged):
+        _ = detail(receiver, Keyring([KEY])).body.body
+
+
+def test_beginning_of_a_refused_body_is_sealed_and_opens(receiver):
+    assert send(receiver, body_of(b"4242"), "whsec_another").status_code == 401
+    receiver.close()
+
+    assert "4242" not in dumped(receiver)
+    with database.connect(receiver.database_url) as connection:
+        (row,) = desk.rejected(connection, Keyring([KEY]))
+        (hidden,) = desk.rejected(connection, Keyring())
+    assert row["body_prefix"] == body_of(b"4242")
+    assert hidden["body_prefix"] == b""
+    assert "add that key to encryption_keys" in hidden["unreadable"]
+
+
+def test_event_is_shown_without_its_body_where_the_key_is_missing(receiver):
+    send(receiver, body_of(b"4242"))
+
+    found = detail(receiver, Keyring())
+
+    assert found.event.event_id == "evt_1"
+    assert "is not configured here" in found.body.unreadable
+    with pytest.raises(KeyMissing):
+        _ = found.body.body
+
+
+def test_duplicate_is_known_although_it_is_sealed_anew(receiver):
+    send(receiver, body_of(b"4242"))
+
+    assert send(receiver, body_of(b"4242")).json["status"] == "duplicate"
+    assert detail(receiver, Keyring([KEY])).conflicts == []
+
+
+def test_plain_bodies_from_before_stay_readable(receiver):
+    send(receiver, body_of(b"4242"))
+    with database.connect(receiver.database_url) as connection:
+        connection.execute("UPDATE bodies SET body = %s, key_id = NULL", [body_of(b"4242")])
+
+    assert detail(receiver, Keyring([KEY])).body.body == body_of(b"4242")
+
+
+def test_heavy_body_is_loaded_with_the_key_it_has_then(receiver):
+    send(receiver, body_of(b"4" * 300_000))
+
+    with database.connect(receiver.database_url) as connection:
+        event = desk.detail(connection, 1, Keyring()).event
+        text, key = runs.load_body(connection, event)
+
+    assert key == Keyring([KEY]).first
+    assert b"444" not in text
