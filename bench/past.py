@@ -82,9 +82,7 @@ def _chunks(rows: int, now: datetime) -> Iterator[Sequence[_Row]]:
     step = SPAN / rows
     deck = [
         kind
-        for _, kind in sorted(
-            ((n + 0.5) / kind.share, kind) for kind in KINDS for n in range(kind.share)
-        )
+        for _, kind in sorted(((n + 0.5) / kind.share, kind) for kind in KINDS for n in range(kind.share))
     ]
     kinds = cycle(deck)
     for first in range(1, rows + 1, CHUNK):

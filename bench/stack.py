@@ -37,7 +37,7 @@ OBVIOUS_WORKER = ("-m", "bench.obvious")
 _EFFECTS = (
     "CREATE TABLE effects (event bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp())"
 )
-_EMPTY = "TRUNCATE events, bodies, runs, failures, conflicts, rejected, rejections, effects"
+_EMPTY = "TRUNCATE events, bodies, runs, failures, conflicts, rejected, rejections, event_counts, effects"
 
 
 class Site:

@@ -12,7 +12,7 @@ from jobs.drain import stopping
 from receiver import database
 from receiver.failpoints import reach
 from receiver.handoff import Bell
-from receiver.ledger import activity, upkeep
+from receiver.ledger import activity, counts, upkeep
 from receiver.settings import Settings
 from receiver.window import connect
 
@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 INTERVAL = timedelta(seconds=2)
 UPKEEP_INTERVAL = timedelta(minutes=10)
+COUNT_INTERVAL = timedelta(seconds=10)
 
 
 class Sweep:
@@ -31,6 +32,7 @@ class Sweep:
         self._bell = Bell(self._client)
         self._connection: psycopg.Connection | None = None
         self._tended_at: float | None = None
+        self._mark: counts.Mark | None = None
 
     def once(self) -> int:
         """Ring if anything is due; give the number of due events seen (1 at most: more is not counted).
@@ -73,9 +75,13 @@ class Sweep:
             log.info("sweep: the bell can't be rung, workers poll: %s", type(error).__name__)
 
     def _count(self, connection: psycopg.Connection) -> None:
-        """Count the minutes that are over; a failure must not keep the bell from ringing."""
+        """Count the minutes that are over, and new events; a failure must not keep the bell from ringing."""
         try:
             activity.fill(connection)
+            if self._mark is None:
+                self._mark = counts.mark(connection)
+            elif time.monotonic() - self._mark.at > COUNT_INTERVAL.total_seconds():
+                self._mark = counts.advance(connection, self._mark)
         except psycopg.Error as error:
             log.warning("sweep: activity was not counted: %s", type(error).__name__)
 

@@ -248,6 +248,15 @@ activity = Table(
     PrimaryKeyConstraint("minutes", "at", "source", "what", name="activity_pkey"),
 )
 
+event_counts = Table(
+    "event_counts",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("source", _bytewise, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("count", BigInteger, nullable=False),
+)
+
 alerts = Table(
     "alerts",
     metadata,

@@ -80,7 +80,10 @@ INSERT INTO failures (event, handler, cycle, attempt, error)
 SELECT event, handler, cycle, attempts, %(error)s FROM lost
 """
 
-_IGNORE = "UPDATE events SET status = 'ignored', due_at = NULL WHERE id = ANY(%s)"
+_IGNORE = """
+WITH ignored AS (UPDATE events SET status = 'ignored', due_at = NULL WHERE id = ANY(%s) RETURNING source)
+INSERT INTO event_counts (source, what, count) SELECT source, 'ignored', count(*) FROM ignored GROUP BY source
+"""
 
 
 def claim(  # noqa: PLR0913  all but two by keyword

@@ -80,7 +80,14 @@ UPDATE runs SET due_at = now()
 WHERE event = ANY(%s) AND status = 'waiting' AND attempts = 0 AND token IS NULL AND due_at > now()
 """
 
-_RECEIVE = "UPDATE events SET status = 'received', due_at = now() WHERE id = ANY(%s)"
+_RECEIVE = """
+WITH woken AS (
+    SELECT source FROM events WHERE id = ANY(%(ids)s) AND status = 'ignored'
+), counted AS (
+    INSERT INTO event_counts (source, what, count) SELECT source, 'ignored', -count(*) FROM woken GROUP BY source
+)
+UPDATE events SET status = 'received', due_at = now() WHERE id = ANY(%(ids)s)
+"""
 
 _AUDIT = """
 INSERT INTO audit (who, action, subject, detail)
@@ -127,7 +134,7 @@ def _replay(connection: psycopg.Connection, ids: Sequence[int], only: str | None
     connection.execute(_HASTEN, [due])
     connection.execute(DERIVE, {"events": due})
     fresh = [event for event in due if not runs[event]]
-    connection.execute(_RECEIVE, [fresh])
+    connection.execute(_RECEIVE, {"ids": fresh})
     return outcomes
 
 

@@ -69,12 +69,17 @@ WHERE received_at > now() - %s::interval AND status = 'ignored'
 """
 
 _WAKE = """
-UPDATE events SET status = 'received', due_at = now()
-WHERE id IN (SELECT e.id FROM events e
-             JOIN unnest(%s::text[], %s::text[], %s::text[]) AS t (source, provider, type)
-                  USING (source, provider, type)
-             WHERE e.status = 'ignored' AND e.received_at > now() - %s::interval ORDER BY e.id FOR UPDATE OF e)
-RETURNING id
+WITH woken AS (
+    UPDATE events SET status = 'received', due_at = now()
+    WHERE id IN (SELECT e.id FROM events e
+                 JOIN unnest(%s::text[], %s::text[], %s::text[]) AS t (source, provider, type)
+                      USING (source, provider, type)
+                 WHERE e.status = 'ignored' AND e.received_at > now() - %s::interval ORDER BY e.id FOR UPDATE OF e)
+    RETURNING id, source
+), counted AS (
+    INSERT INTO event_counts (source, what, count) SELECT source, 'ignored', -count(*) FROM woken GROUP BY source
+)
+SELECT id FROM woken
 """
 
 LOCK = "SELECT id FROM events WHERE id = ANY(%s) ORDER BY id FOR UPDATE"

@@ -70,6 +70,17 @@ CREATE TABLE activity (
     CONSTRAINT activity_pkey PRIMARY KEY (minutes, at, source, what)
 );
 
+CREATE TABLE event_counts (
+    id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    source text COLLATE "C" NOT NULL,
+    what   text NOT NULL,
+    count  bigint NOT NULL
+);
+INSERT INTO event_counts (source, what, count)
+SELECT source, 'events', count(*) FROM events GROUP BY source
+UNION ALL SELECT source, 'ignored', count(*) FROM events WHERE status = 'ignored' GROUP BY source
+UNION ALL SELECT '', 'until', max(id) FROM events HAVING max(id) IS NOT NULL;
+
 CREATE TABLE alerts (
     id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     kind     text NOT NULL,
@@ -83,13 +94,13 @@ CREATE UNIQUE INDEX alerts_open ON alerts (kind, subject) WHERE ended_at IS NULL
 
 
 def upgrade() -> None:
-    """Add tables and nullable columns; nothing that is there is rewritten."""
+    """Add tables and nullable columns; nothing that is there is rewritten, the ledger is counted once."""
     op.execute(_TABLES)
 
 
 def downgrade() -> None:
     """Drop them; bodies that were encrypted can't be read by an older version."""
-    op.execute("DROP TABLE alerts, activity, bulk_replays, idempotency, api_tokens, quarantine")
+    op.execute("DROP TABLE alerts, event_counts, activity, bulk_replays, idempotency, api_tokens, quarantine")
     op.execute("DROP INDEX runs_finished")
     op.execute(
         "ALTER TABLE rejected DROP COLUMN key_id; ALTER TABLE conflicts DROP COLUMN key_id; "
