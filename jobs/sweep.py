@@ -12,7 +12,7 @@ from jobs.drain import stopping
 from receiver import database
 from receiver.failpoints import reach
 from receiver.handoff import Bell
-from receiver.ledger import activity, counts, upkeep
+from receiver.ledger import activity, counts, desk_follow, desk_steps, upkeep
 from receiver.settings import Settings
 from receiver.window import connect
 
@@ -43,6 +43,7 @@ class Sweep:
             if self._connection is None or self._connection.closed:
                 self._connection = database.connect(self._url)
             self._tend(self._connection)
+            _replay(self._connection)
             due = upkeep.is_anything_due(self._connection)
             self._count(self._connection)
         except (psycopg.Error, database.LedgerUnavailable) as error:
@@ -95,3 +96,14 @@ class Sweep:
                 log.info("made partition %s", name)
         except psycopg.Error as error:  # no right to, say; whatever is due must hear the bell all the same
             log.warning("sweep: no partitions for the coming days: %s", type(error).__name__)
+
+
+def _replay(connection: psycopg.Connection) -> None:
+    """Take the next steps of bulk replays; what could not be done now, a lock held for long, is done next time."""
+    try:
+        desk_steps.advance(connection)
+        desk_follow.look(connection)
+    except psycopg.Error as error:
+        if connection.closed:
+            raise
+        log.warning("sweep: bulk replays must wait: %s", type(error).__name__)

@@ -234,7 +234,22 @@ bulk_replays = Table(
     Column("left_alone", Integer, nullable=False, server_default=text("0")),
     Column("last_event", BigInteger, nullable=False, server_default=text("0")),
     Column("until_event", BigInteger, nullable=False),
+    Column("driver", Text),
+    Column("driven_at", _moment, nullable=False, server_default=text("now()")),
     Index("bulk_replays_open", "id", postgresql_where=text("ended_at IS NULL")),
+)
+
+bulk_steps = Table(
+    "bulk_steps",
+    metadata,
+    Column("bulk", BigInteger, ForeignKey("bulk_replays.id", ondelete="CASCADE"), nullable=False),
+    Column("last_event", BigInteger, nullable=False),
+    Column("events", ARRAY(BigInteger), nullable=False),
+    Column("done", Integer, nullable=False, server_default=text("0")),
+    Column("dead", Integer, nullable=False, server_default=text("0")),
+    Column("checked_at", _moment, nullable=False, server_default=text("now()")),
+    PrimaryKeyConstraint("bulk", "last_event", name="bulk_steps_pkey"),
+    Index("bulk_steps_open", "checked_at", postgresql_where=text("events <> '{}'")),
 )
 
 activity = Table(

@@ -12,7 +12,7 @@ from receiver.cli.errors import NotFound
 from receiver.cli.servers import configured, ledger
 from receiver.cli.tables import cell, clean, print_json, show
 from receiver.cli.times import SINCE
-from receiver.ledger import desk
+from receiver.ledger import desk, desk_find
 from receiver.ledger.desk import Detail, EventRow, Filter
 
 STATUSES = ("received", "running", "waiting", "done", "dead", "ignored", "held")
@@ -57,7 +57,7 @@ def show_(reference: str, *, raw: bool, as_json: bool) -> None:
     """Show an event: headers, body, runs, failures. ID is the ledger id or source:event_id."""
     settings = configured()
     with ledger(settings) as connection:
-        number = desk.find(connection, reference)
+        number = desk_find.find(connection, reference)
         found = None if number is None else desk.detail(connection, number, settings.keyring)
     if found is None:
         raise NotFound(

@@ -30,6 +30,7 @@ _BY_NAME = {
     "NotFound": Exit.NOT_FOUND,
     "KeyMissing": Exit.BAD_CONFIGURATION,
     "Damaged": Exit.FAILURE,
+    "Ambiguous": Exit.USAGE,
 }
 """By class name, because importing the classes would import what `--help` does not need."""
 

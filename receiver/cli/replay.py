@@ -14,7 +14,7 @@ from receiver.cli.exits import Exit
 from receiver.cli.servers import configured, ledger, operator, ring
 from receiver.cli.tables import clean, print_json
 from receiver.cli.times import SINCE
-from receiver.ledger import desk, desk_replay
+from receiver.ledger import desk_find, desk_replay
 from receiver.ledger.desk import Filter
 from receiver.ledger.desk_replay import GOOD, Fate, Outcome
 
@@ -70,7 +70,7 @@ def replay(references: tuple[str, ...], limit: int, *, yes: bool, as_json: bool,
 
 
 def _resolve(connection: psycopg.Connection, references: Iterable[str]) -> tuple[list[int], list[str]]:
-    found = {reference: desk.find(connection, reference) for reference in references}
+    found = {reference: desk_find.find(connection, reference) for reference in references}
     known = [number for number in found.values() if number is not None]
     return known, [reference for reference, number in found.items() if number is None]
 

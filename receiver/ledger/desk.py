@@ -1,5 +1,6 @@
 """What an operator looks up: events, one event in full, rejected deliveries, conflicts. Reads only."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,43 +9,65 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row, dict_row
 
+<<<<<<< HEAD
 from receiver.ledger.opened import Body, StoredBody, open_body, open_conflict, open_rejected
 from receiver.sealing import Keyring
+=======
+from receiver.ledger.desk_sources import SOURCES
+>>>>>>> cdd6037 (ledger: find events by prefix, account and time; replay in bulk, step by step)
 
 PAGE = 1000
-_LONGEST_NUMBER = 18
-"""Digits that fit a bigint, whatever they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which events; None takes all. `type` may hold `*` for any text."""
+    """Which events; None takes all.
+
+    `type` may hold `*` for any text, `event_id` is the beginning of the sender's id, `until` itself is left out.
+    """
 
     source: str | None = None
     provider: str | None = None
     type: str | None = None
     status: str | None = None
     since: datetime | None = None
+    until: datetime | None = None
+    account: str | None = None
+    event_id: str | None = None
 
     @property
     def parameters(self) -> dict[str, object]:
         """The filter as `MATCHES` wants it."""
+        is_pattern = self.type is not None and "*" in self.type
         return {
             "source": self.source,
             "provider": self.provider,
-            "type": None if self.type is None else _like(self.type),
+            "type": None if is_pattern else self.type,
+            "type_like": _like(self.type) if self.type is not None and is_pattern else None,
             "status": self.status,
             "since": self.since,
+            "until": self.until,
+            "account": self.account,
+            "event_id": self.event_id,
+            "event_id_end": None if self.event_id is None else self.event_id + _LAST,
         }
 
 
-MATCHES = """(%(source)s::text IS NULL OR source = %(source)s)
+_LAST = chr(sys.maxunicode)
+"""Sorts behind whatever may follow in an id, since ids are compared by bytes."""
+
+MATCHES = f"""(%(source)s::text IS NULL OR source = %(source)s)
 AND (%(provider)s::text IS NULL OR provider = %(provider)s)
-AND (%(type)s::text IS NULL OR type LIKE %(type)s)
+AND (%(type)s::text IS NULL OR type = %(type)s)
+AND (%(type_like)s::text IS NULL OR type LIKE %(type_like)s)
 AND (%(status)s::text IS NULL OR status = %(status)s)
 AND (%(since)s::timestamptz IS NULL OR received_at >= %(since)s)
+AND (%(until)s::timestamptz IS NULL OR received_at < %(until)s)
+AND (%(account)s::text IS NULL OR account = %(account)s)
+AND (%(event_id)s::text IS NULL OR event_id >= %(event_id)s AND event_id < %(event_id_end)s
+     AND source = ANY(ARRAY({SOURCES})))
 """
-"""Keeps the events of a `Filter`; what is NULL costs nothing, the planner folds it away."""
+"""Keeps the events of a `Filter`; what is NULL costs nothing, the planner folds it away. Never `prepare` it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +127,16 @@ ORDER BY id DESC LIMIT %(limit)s
 
 _EVENT = f"SELECT {_COLUMNS} FROM events WHERE id = %s"  # noqa: S608  a constant of this module
 
+<<<<<<< HEAD
 _FIND = "SELECT id FROM events WHERE source = %s AND event_id = %s"
 
 _BODY = """
 SELECT b.url, b.headers, b.body, b.key_id, e.source, e.event_id, e.fingerprint
 FROM bodies b JOIN events e ON e.id = b.event WHERE b.event = %s AND b.received_at = %s
 """
+=======
+_BODY = "SELECT url, headers, body FROM bodies WHERE event = %s AND received_at = %s"
+>>>>>>> cdd6037 (ledger: find events by prefix, account and time; replay in bulk, step by step)
 
 _RUNS = """
 SELECT r.handler, r.status, r.attempts, r.cycle, r.due_at, r.lease_until, r.started_at, r.finished_at, r.result,
@@ -148,18 +175,24 @@ ORDER BY c.id DESC LIMIT %(limit)s
 """
 
 
-def events(connection: psycopg.Connection, wanted: Filter, limit: int = 0) -> Iterator[EventRow]:
-    """Give matching events, newest first; `limit` 0 gives all, page by page, so memory stays small."""
+def events(
+    connection: psycopg.Connection, wanted: Filter, limit: int = 0, before: int | None = None
+) -> Iterator[EventRow]:
+    """Give matching events, newest first, those with ids below `before`.
+
+    `limit` 0 gives all, page by page, so memory stays small.
+    """
     with connection.cursor(row_factory=class_row(EventRow)) as cursor:
-        before: int | None = None
         for size in _pages(limit):
-            rows = cursor.execute(_EVENTS, wanted.parameters | {"before": before, "limit": size}).fetchall()
+            page = wanted.parameters | {"before": before, "limit": size}
+            rows = cursor.execute(_EVENTS, page, prepare=False).fetchall()
             yield from rows
             if len(rows) < size:
                 return
             before = rows[-1].id
 
 
+<<<<<<< HEAD
 def find(connection: psycopg.Connection, reference: str) -> int | None:
     """Give the ledger id of an event named by it or by `source:event_id`; None where there is none."""
     if reference.isascii() and reference.isdecimal():
@@ -176,6 +209,10 @@ def find(connection: psycopg.Connection, reference: str) -> int | None:
 
 def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Detail | None:
     """Give everything known of an event as of one moment, opened; None where it is gone."""
+=======
+def detail(connection: psycopg.Connection, event: int) -> Detail | None:
+    """Give everything known of an event as of one moment; None where it is gone."""
+>>>>>>> cdd6037 (ledger: find events by prefix, account and time; replay in bulk, step by step)
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         with connection.cursor(row_factory=class_row(EventRow)) as cursor:

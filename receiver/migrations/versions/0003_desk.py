@@ -56,11 +56,25 @@ CREATE TABLE bulk_replays (
     replayed    integer NOT NULL DEFAULT 0,
     left_alone  integer NOT NULL DEFAULT 0,
     last_event  bigint NOT NULL DEFAULT 0,
-    until_event bigint NOT NULL
+    until_event bigint NOT NULL,
+    driver      text,
+    driven_at   timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX bulk_replays_open ON bulk_replays (id) WHERE ended_at IS NULL;
 
 CREATE INDEX runs_finished ON runs USING brin (finished_at) WITH (autosummarize = on);
+
+CREATE TABLE bulk_steps (
+    bulk       bigint NOT NULL REFERENCES bulk_replays (id) ON DELETE CASCADE,
+    last_event bigint NOT NULL,
+    events     bigint[] NOT NULL,
+    done       integer NOT NULL DEFAULT 0,
+    dead       integer NOT NULL DEFAULT 0,
+    checked_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT bulk_steps_pkey PRIMARY KEY (bulk, last_event)
+);
+CREATE INDEX bulk_steps_open ON bulk_steps (checked_at) WHERE events <> '{}';
+
 CREATE TABLE activity (
     minutes smallint NOT NULL,
     at      timestamptz NOT NULL,
@@ -100,7 +114,11 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drop them; bodies that were encrypted can't be read by an older version."""
+<<<<<<< HEAD
     op.execute("DROP TABLE alerts, event_counts, activity, bulk_replays, idempotency, api_tokens, quarantine")
+=======
+    op.execute("DROP TABLE alerts, activity, bulk_steps, bulk_replays, idempotency, api_tokens, quarantine")
+>>>>>>> cdd6037 (ledger: find events by prefix, account and time; replay in bulk, step by step)
     op.execute("DROP INDEX runs_finished")
     op.execute(
         "ALTER TABLE rejected DROP COLUMN key_id; ALTER TABLE conflicts DROP COLUMN key_id; "

@@ -1,0 +1,86 @@
+import pytest
+from make import new_event
+
+from receiver import database
+from receiver.ledger import desk
+from receiver.ledger.desk import Filter
+from receiver.ledger.desk_find import Ambiguous, find
+from receiver.ledger.desk_sources import sources
+from receiver.ledger.store import store
+
+
+@pytest.fixture
+def connection(database_url):
+    with database.connect(database_url) as connection:
+        yield connection
+
+
+@pytest.fixture
+def ids(connection):
+    events = [
+        new_event("evt_1"),
+        new_event("evt_12"),
+        new_event("evt_2x"),
+        new_event("42abc", source="github"),
+        new_event("urn:a:1", source="sns"),
+        new_event("😀b", source="sns"),
+    ]
+    return {key[1]: row.id for key, row in store(connection, events).items()}
+
+
+@pytest.mark.parametrize(
+    ("reference", "event_id"),
+    [
+        ("stripe:evt_1", "evt_1"),
+        ("stripe:evt_2", "evt_2x"),
+        ("evt_1", "evt_1"),
+        ("evt_2", "evt_2x"),
+        ("42a", "42abc"),
+        ("urn:a", "urn:a:1"),
+        ("sns:urn:", "urn:a:1"),
+        ("😀", "😀b"),
+        ("github:evt_1", None),
+        ("evt_3", None),
+        ("EVT_1", None),
+        ("evt%", None),
+        ("", None),
+        (":", None),
+        ("99999", None),
+        ("4", None),
+        ("a\0b", None),
+        ("a\udc80", None),
+    ],
+)
+def test_event_is_found_by_the_beginning_of_its_id(connection, ids, reference, event_id):
+    if reference == "4":  # a number is a ledger id, whatever else begins with it
+        connection.execute("DELETE FROM events WHERE id = 4")
+
+    assert find(connection, reference) == ids.get(event_id)
+
+
+@pytest.mark.usefixtures("ids")
+@pytest.mark.parametrize("reference", ["evt", "stripe:ev"])
+def test_event_of_an_ambiguous_name_is_an_error_with_the_candidates(connection, reference):
+    with pytest.raises(Ambiguous, match=r"stripe:evt_2x \(\d+\), stripe:evt_12 \(\d+\), stripe:evt_1 "):
+        find(connection, reference)
+
+
+@pytest.mark.usefixtures("ids")
+def test_sources_are_named_once_each(connection):
+    assert sources(connection) == ["github", "sns", "stripe"]
+
+
+def test_events_are_those_of_the_filter(connection, ids):
+    connection.execute("UPDATE events SET account = 'acct_1' WHERE event_id = '42abc'")
+    connection.execute("UPDATE events SET received_at = '2026-01-31' WHERE event_id = 'evt_12'")
+    until = connection.execute("SELECT timestamptz '2026-02-01'").fetchone()[0]
+
+    def matching(**wanted):
+        return [row.event_id for row in desk.events(connection, Filter(**wanted))]
+
+    assert matching(event_id="evt_") == ["evt_2x", "evt_12", "evt_1"]
+    assert matching(event_id="evt_", source="github") == []
+    assert matching(account="acct_1") == ["42abc"]
+    assert matching(until=until) == ["evt_12"]
+    older = desk.events(connection, Filter(), 2, ids["evt_2x"])
+    assert [row.event_id for row in older] == ["evt_12", "evt_1"]
