@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from gevent import Timeout, idle
+
 from providers import Delivery, Event, Reason, Rejected, Reply
 from providers.kit.events import UNREADABLE
 from providers.kit.fingerprint import fingerprint
@@ -34,6 +36,8 @@ from receiver.window import Window, connect
 log = logging.getLogger(__name__)
 
 DEADLINE = timedelta(seconds=2)
+GATHERING = timedelta(milliseconds=2)
+"""How long a batch may wait for requests that are already being worked on; never for one that may come."""
 MOST_EVENTS = 15_000
 """Events of one delivery: as many as the ledger takes in one statement in time."""
 LONGEST_ID = 255
@@ -84,7 +88,7 @@ class Intake:
         self._keys = Keys()
         self._handed = HandedOut(settings.database_url)
         self._committer: Committer[Parcel, list[Stored]] = Committer(
-            lambda: Lane(settings.database_url, window, bell)
+            lambda: Lane(settings.database_url, window, bell), gather=_let_others_run
         )
 
     def take(self, source: Source, delivery: Delivery) -> Outcome:
@@ -167,6 +171,12 @@ class Intake:
             if row.verdict is Verdict.CONFLICT:
                 log.warning("conflict", extra={"source": source.name, "event": row.id})
         return Outcome([(event.id, row.verdict) for event, row in zip(events, rows, strict=True)])
+
+
+def _let_others_run() -> None:
+    """Wait until every request that can go on has done so: larger batches cost less an event."""
+    with Timeout(GATHERING.total_seconds(), False):  # noqa: FBT003  gevent's own
+        idle()
 
 
 def ledger_id(event_id: str) -> str:

@@ -15,7 +15,7 @@ import logging
 import socket
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from gevent import Timeout
 from gunicorn.http.errors import LimitRequestHeaders, ParseException
@@ -33,15 +33,22 @@ HEAD = 128 * 1024
 """Bytes of request line and headers together; the longest genuine ones have a few KB."""
 STALLED = timedelta(seconds=20)
 """For one read, and for the whole of an answer; a body has its own time (`receiver.body.PATIENCE`)."""
+MOST_HELD = 64 * 1024
+"""Bytes of an answer that wait for the rest of it."""
 LINGER = timedelta(seconds=2)
 """How long we listen to a client that goes on sending after its answer, before we hang up."""
 
 
 class Connection:
-    """A client's socket that counts the bytes of a head, and whose every trouble looks like a reset."""
+    """A client's socket that counts the bytes of a head, and whose every trouble looks like a reset.
+
+    gunicorn sends the head of an answer, then its body; here they leave together, at the end of the request.
+    """
 
     def __init__(self, client: socket.socket) -> None:
         self._client = client
+        self._held: list[bytes] = []
+        self._held_size = 0
         self.head_left: float = HEAD
 
     def recv(self, size: int) -> bytes:
@@ -57,8 +64,26 @@ class Connection:
         return _or_reset(self._client.send, data)
 
     def sendall(self, data: bytes) -> None:
-        """Send all."""
-        _or_reset(self._client.sendall, data)
+        """Send all, at the latest with `flush`."""
+        self._held.append(data)
+        self._held_size += len(data)
+        if self._held_size > MOST_HELD:
+            self.flush()
+
+    def sendfile(self, file: IO[bytes], offset: int = 0, count: int | None = None) -> int | None:
+        """Send a file, after what is held."""
+        self.flush()
+        return self._client.sendfile(file, offset, count)
+
+    def flush(self) -> None:
+        """Send what is held."""
+        data = b"".join(self._held)
+        self._held.clear()
+        self._held_size = 0
+        if data:
+            sent = self.send(data)  # gevent's sendall asks for the size of the socket's buffer each time
+            if sent < len(data):
+                _or_reset(self._client.sendall, data[sent:])
 
     def linger(self) -> None:
         """Say that the answer was the last, and let the client finish what it is sending."""
@@ -88,12 +113,16 @@ class WebWorker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
         AsyncWorker.handle(self, listener, Connection(client), addr)
 
     def handle_request(self, listener_name: Any, req: Any, sock: Any, addr: Any) -> None:  # noqa: ANN401, D102
+        if not isinstance(sock, Connection):
+            super().handle_request(listener_name, req, sock, addr)
+            return
         sock.head_left = float("inf")
         try:
             super().handle_request(listener_name, req, sock, addr)
+            sock.flush()
         except StopIteration:  # the answer said `Connection: close`
-            if isinstance(sock, Connection):
-                sock.linger()
+            sock.flush()
+            sock.linger()
             raise
         finally:
             sock.head_left = HEAD
@@ -113,6 +142,7 @@ class WebWorker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
         with contextlib.suppress(OSError):
             client.sendall(head.encode() + body)
             if isinstance(client, Connection):
+                client.flush()
                 client.linger()
 
 
