@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -148,12 +149,16 @@ def _delivery(source: Source, environ: dict[str, Any], limit: int, share: Share)
         raise Rejected(Reason.BAD_METHOD, f"{method} is not how webhooks are delivered")
     query = environ.get("QUERY_STRING")
     path = f"{PREFIX}{source.name}?{query}" if query else PREFIX + source.name
-    headers = {
-        name[5:].replace("_", "-").lower(): value for name, value in environ.items() if name[:5] == "HTTP_"
-    }
+    headers = {_header(name): value for name, value in environ.items() if name[:5] == "HTTP_"}
     if environ.get("CONTENT_TYPE"):
         headers["content-type"] = environ["CONTENT_TYPE"]
     return Delivery(method, source.public_url + path, headers, read_body(environ, limit, share))
+
+
+@lru_cache(maxsize=512)
+def _header(name: str) -> str:
+    """Give the lower-case name of a header from that of its WSGI variable."""
+    return name[5:].replace("_", "-").lower()
 
 
 def _answer(source: Source, outcome: Outcome) -> Answer:

@@ -84,7 +84,8 @@ class Tally:
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._run, daemon=True, name="hookonce-tally")
                     self._thread.start()
-        self._due.set()
+        if not self._due.is_set():
+            self._due.set()
 
     def _run(self) -> None:
         connection: psycopg.Connection | None = None
