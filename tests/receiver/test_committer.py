@@ -49,6 +49,28 @@ def test_committer_answers_each_item_with_its_own(committing):
     assert [committer.submit(n, LONG) for n in range(5)] == [0, 2, 4, 6, 8]
 
 
+def test_committer_takes_along_what_comes_while_it_gathers(committing):
+    batches, others = [], []
+
+    def gather():
+        if not others:
+            others.extend(in_threads(3, lambda n: committer.submit(n + 1, LONG)))
+            deadline = time.monotonic() + 10
+            while committer.waiting < 4:
+                assert time.monotonic() < deadline
+
+    def commit(items):
+        batches.append(sorted(items))
+        return items
+
+    committer = committing(commit, lanes=1, gather=gather)
+    committer.submit(0, LONG)
+    for thread in others:
+        thread.join(10)
+
+    assert batches == [[0, 1, 2, 3]]
+
+
 def test_committer_gathers_what_comes_while_a_batch_commits(committing):
     batches, go, begun = [], threading.Event(), threading.Event()
 
