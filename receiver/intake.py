@@ -26,7 +26,7 @@ from receiver.handoff import Bell
 from receiver.keys import Keys
 from receiver.ledger.store import NewEvent, Stored, Verdict
 from receiver.masks import kept_headers, masked_body, masked_url
-from receiver.protection import sealed
+from receiver.protection import protected
 from receiver.settings import Settings
 from receiver.slots import verifying_slot
 from receiver.sources import Source
@@ -104,7 +104,7 @@ class Intake:
             delivery, events = self._authenticate(source, delivery, now)
         except Rejected as error:
             holds_secret = isinstance(error, OtherSecret)
-            body = b"" if holds_secret else masked_body(delivery.body, source)
+            body = b"" if holds_secret or source.redact else masked_body(delivery.body, source)
             headers = kept_headers(delivery.headers, source)
             self.tally.rejected(source.name, error.reason, error.detail, headers, body)
             raise
@@ -158,8 +158,8 @@ class Intake:
             return Outcome()
         headers = json.dumps(kept_headers(delivery.headers, source))
         new = [_new_event(source, delivery, event, headers, now) for event in events]
-        if self._keyring.is_on:
-            new = [sealed(event, self._keyring) for event in new]
+        if self._keyring.is_on or source.redact:
+            new = [protected(event, source, delivery.headers, self._keyring) for event in new]
         parcel = Parcel(new, source.window)
         try:
             rows = self._committer.submit(parcel, DEADLINE)

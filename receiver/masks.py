@@ -8,7 +8,11 @@ from urllib.parse import unquote_plus
 from receiver.sources import Source
 
 _MASK = "[secret]"
-_CREDENTIAL = re.compile(r"authorization|cookie|token|secret|password|api-?key")
+_CREDENTIAL = re.compile(
+    r"authorization|cookie|token|secret|passw|passphrase|credential|bearer|(?<!signature-)jwt|assertion|oidc-data"
+    r"|(api|auth|access|functions|subscription|private|client|master|shared)-?key|client-cert|^(x-)?auth$"
+    r"|referer|(original|forwarded|rewrite)-(url|uri|path)"  # what proxies add: a URL may end in a secret
+)
 
 
 def kept_headers(headers: Mapping[str, str], source: Source) -> dict[str, str]:

@@ -1,12 +1,28 @@
 """What happens to an event's body between verifying it and storing it, where the configuration asks for it."""
 
+import logging
+from collections.abc import Mapping
 from dataclasses import replace
 
 from receiver.ledger.store import NewEvent
+from receiver.redaction import NOTHING, redacted
 from receiver.sealing import Keyring, of_body
+from receiver.sources import Source
+
+log = logging.getLogger(__name__)
+
+
+def protected(event: NewEvent, source: Source, headers: Mapping[str, str], keyring: Keyring) -> NewEvent:
+    """Redact an event's body as its source says, then seal it; `headers` are those it came with."""
+    if source.redact:
+        body = redacted(event.body, source.redact, {} if event.is_element else headers)
+        if body is NOTHING:
+            log.warning("a body that can't be read was redacted whole", extra={"source": source.name})
+        event = replace(event, body=body)
+    return sealed(event, keyring) if keyring.is_on else event
 
 
 def sealed(event: NewEvent, keyring: Keyring) -> NewEvent:
-    """Give an event with its body sealed; whatever stores events goes through here. Raises `KeyMissing`."""
+    """Give an event with its body sealed, as whatever stores one without `protected` has to. Raises `KeyMissing`."""
     body, key = keyring.seal(event.body, of_body(event.source, event.event_id, event.fingerprint))
     return replace(event, body=body, key_id=key)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from providers.kit.paths import Step, parse
 from providers.kit.provider import Provider
 from providers.kit.registry import load
 
@@ -25,6 +26,7 @@ class Source:
     `secrets` may be empty when every reference was optional: deliveries are then answered 503 `no_secret`, unless
     the sender has handed out a secret (`receiver.handed`).
     `unauthenticated`: anyone may send, which only a sender that proves nothing can be configured to.
+    `redact`: places in the bodies of its events that are never stored.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Source:
     window: timedelta = timedelta(hours=1)
     public_url: str = ""
     unauthenticated: bool = False
+    redact: tuple[tuple[Step, ...], ...] = ()
 
 
 class SourceTable(BaseModel):
@@ -49,6 +52,7 @@ class SourceTable(BaseModel):
     window: float = Field(default=3600, gt=0, le=30 * 86400, description="seconds")
     public_url: str | None = None
     unauthenticated: bool = False
+    redact: list[str] = Field(default_factory=list)
 
 
 def did_you_mean(word: str, known: list[str]) -> str:
@@ -100,7 +104,17 @@ class SourceReader:
             window=timedelta(seconds=self._table.window),
             public_url=public_url.rstrip("/"),
             unauthenticated=self._table.unauthenticated,
+            redact=self._redact(),
         )
+
+    def _redact(self) -> tuple[tuple[Step, ...], ...]:
+        parsed = []
+        for path in self._table.redact:
+            try:
+                parsed.append(parse(path))
+            except ValueError as error:
+                self._mistake(f"redact: {error}")
+        return tuple(parsed)
 
     def _check_proof(self, provider: Provider) -> None:
         """Have it said aloud that anyone may send, where the sender proves nothing."""
