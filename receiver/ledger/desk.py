@@ -9,12 +9,9 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row, dict_row
 
-<<<<<<< HEAD
+from receiver.ledger.desk_sources import SOURCES
 from receiver.ledger.opened import Body, StoredBody, open_body, open_conflict, open_rejected
 from receiver.sealing import Keyring
-=======
-from receiver.ledger.desk_sources import SOURCES
->>>>>>> cdd6037 (ledger: find events by prefix, account and time; replay in bulk, step by step)
 
 PAGE = 1000
 
@@ -127,16 +124,10 @@ ORDER BY id DESC LIMIT %(limit)s
 
 _EVENT = f"SELECT {_COLUMNS} FROM events WHERE id = %s"  # noqa: S608  a constant of this module
 
-<<<<<<< HEAD
-_FIND = "SELECT id FROM events WHERE source = %s AND event_id = %s"
-
 _BODY = """
 SELECT b.url, b.headers, b.body, b.key_id, e.source, e.event_id, e.fingerprint
 FROM bodies b JOIN events e ON e.id = b.event WHERE b.event = %s AND b.received_at = %s
 """
-=======
-_BODY = "SELECT url, headers, body FROM bodies WHERE event = %s AND received_at = %s"
->>>>>>> cdd6037 (ledger: find events by prefix, account and time; replay in bulk, step by step)
 
 _RUNS = """
 SELECT r.handler, r.status, r.attempts, r.cycle, r.due_at, r.lease_until, r.started_at, r.finished_at, r.result,
@@ -192,27 +183,8 @@ def events(
             before = rows[-1].id
 
 
-<<<<<<< HEAD
-def find(connection: psycopg.Connection, reference: str) -> int | None:
-    """Give the ledger id of an event named by it or by `source:event_id`; None where there is none."""
-    if reference.isascii() and reference.isdecimal():
-        if len(reference) > _LONGEST_NUMBER:
-            return None
-        row = connection.execute("SELECT id FROM events WHERE id = %s", [int(reference)]).fetchone()
-    else:
-        source, _, event_id = reference.partition(":")
-        if "\0" in reference:
-            return None
-        row = connection.execute(_FIND, [source, event_id]).fetchone()
-    return int(row[0]) if row else None
-
-
 def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Detail | None:
     """Give everything known of an event as of one moment, opened; None where it is gone."""
-=======
-def detail(connection: psycopg.Connection, event: int) -> Detail | None:
-    """Give everything known of an event as of one moment; None where it is gone."""
->>>>>>> cdd6037 (ledger: find events by prefix, account and time; replay in bulk, step by step)
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         with connection.cursor(row_factory=class_row(EventRow)) as cursor:

@@ -114,11 +114,8 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drop them; bodies that were encrypted can't be read by an older version."""
-<<<<<<< HEAD
-    op.execute("DROP TABLE alerts, event_counts, activity, bulk_replays, idempotency, api_tokens, quarantine")
-=======
-    op.execute("DROP TABLE alerts, activity, bulk_steps, bulk_replays, idempotency, api_tokens, quarantine")
->>>>>>> cdd6037 (ledger: find events by prefix, account and time; replay in bulk, step by step)
+    op.execute("DROP TABLE alerts, event_counts, activity, bulk_steps, bulk_replays, idempotency")
+    op.execute("DROP TABLE api_tokens, quarantine")
     op.execute("DROP INDEX runs_finished")
     op.execute(
         "ALTER TABLE rejected DROP COLUMN key_id; ALTER TABLE conflicts DROP COLUMN key_id; "
