@@ -11,6 +11,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from providers import Reason
 from receiver import health, metrics
+from receiver.admin.attach import attach
 from receiver.hooks import Answer, Hooks, problem
 from receiver.intake import Intake, utc_now
 from receiver.settings import Settings
@@ -30,6 +31,7 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> F
     }
     for name, page in pages.items():
         app.add_url_rule(f"/{name}", name, page, provide_automatic_options=False)
+    attach(app, settings, intake)
     app.register_error_handler(Exception, _trouble)
     app.wsgi_app = Hooks(settings, intake, app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way
     return app

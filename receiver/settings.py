@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from receiver import addresses, embedded
 from receiver.encryption_keys import read_keyring
 from receiver.sealing import OFF, Keyring
+from receiver.settings_admin import AdminTable, admin_token
 from receiver.sources import SECRET_PREFIX, Source, SourceReader, SourceTable, did_you_mean
 from receiver.spans import span
 
@@ -52,6 +53,7 @@ class Settings:
     keep_bodies: timedelta = timedelta(days=30)
     keep_rejected: timedelta = timedelta(days=7)
     keyring: Keyring = field(default=OFF, compare=False)
+    admin_token: str = field(default="", repr=False)
 
 
 def _outlasts_retries(kept: timedelta) -> timedelta:
@@ -82,6 +84,7 @@ class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     receiver: _ReceiverTable = Field(default_factory=_ReceiverTable)
+    admin: AdminTable = Field(default_factory=AdminTable)
     sources: dict[str, SourceTable] = Field(default_factory=dict)
 
 
@@ -105,6 +108,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
             sources[name] = source
     mistakes.extend(_forgotten_too_early(sources.values(), table.keep_events))
     keyring = read_keyring(table.encryption_keys, environ, mistakes, need_all=need_secrets)
+    token = admin_token(file.admin, environ, mistakes, need_secrets=need_secrets)
     data = data_directory(environ)
     database_url, redis_url = _server_urls(table, environ, data)
     mistakes.extend(addresses.mistakes(database_url, redis_url))
@@ -122,6 +126,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         keep_bodies=table.keep_bodies,
         keep_rejected=table.keep_rejected,
         keyring=keyring,
+        admin_token=token,
     )
 
 
@@ -165,10 +170,13 @@ def _explain(error: ValidationError) -> Iterator[str]:
         *parents, key = [str(part) for part in finding["loc"]]
         where = ".".join(parents) or "top level"
         if finding["type"] == "extra_forbidden":
-            model = _ReceiverTable if parents[:1] == ["receiver"] else _File
+            model = _TABLES.get(where, _File)
             yield f"[{where}] has no setting '{key}'{did_you_mean(key, list(model.model_fields))}"
         else:
             yield f"[{where}] {key}: {finding['msg'].lower()}"
+
+
+_TABLES: Mapping[str, type[BaseModel]] = {"receiver": _ReceiverTable, "admin": AdminTable}
 
 
 def _forgotten_too_early(sources: Iterable[Source], kept: timedelta) -> Iterator[str]:

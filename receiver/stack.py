@@ -18,7 +18,7 @@ from datetime import timedelta
 
 import requests
 
-from receiver import embedded, migrate, stack_secrets
+from receiver import embedded, migrate, settings_admin, stack_secrets
 from receiver.child import OnLine
 from receiver.embedded import EmbeddedError, Servers
 from receiver.settings import Settings, load_settings
@@ -114,9 +114,10 @@ def stack(port: int, *, durable: bool = True) -> Iterator[Stack]:
         redis_url=settings.redis_url or None,
     ) as found:
         made = stack_secrets.make(settings)
-        environ = _environment(found, made)
+        token = stack_secrets.admin_token(settings)
+        environ = _environment(found, made) | {settings_admin.VARIABLE: token}
         settings = load_settings({**os.environ, **environ})
-        stack_secrets.save(settings.data, port, made)
+        stack_secrets.save(settings.data, port, made, token)
         migrate.upgrade(found.database_url)
         yield Stack(port, settings, environ)
 

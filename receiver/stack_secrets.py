@@ -1,7 +1,7 @@
 """Generated signing secrets of `hookonce dev`, kept in `dev.json` so that senders need not be told new ones.
 
-`{"port": 8000, "secrets": {"stripe": "whsec_…"}}`, readable by its owner only. A configured secret always
-wins; the file holds the generated ones that are in force.
+`{"port": 8000, "secrets": {"stripe": "whsec_…"}, "admin_token": "…"}`, readable by its owner only.
+A configured secret always wins; the file holds the generated ones that are in force.
 """
 
 import base64
@@ -10,6 +10,7 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from providers.kit.provider import Provider
 from providers.kit.registry import load
@@ -43,13 +44,19 @@ def make(settings: Settings) -> dict[str, str]:
     return made
 
 
-def save(data: Path, port: int, made: Mapping[str, str]) -> None:
+def admin_token(settings: Settings) -> str:
+    """Give the token of the dashboard: the configured one, that of last time, or a new one."""
+    kept = _read(settings.data).get("admin_token")
+    return settings.admin_token or (kept if isinstance(kept, str) and kept else secrets.token_hex(24))
+
+
+def save(data: Path, port: int, made: Mapping[str, str], token: str) -> None:
     """Write the file, whole or not at all; and keep git from taking the directory in."""
     (data / ".gitignore").write_text("*\n", encoding="ascii")
     unfinished = data / f"{STATE}.new"
     unfinished.unlink(missing_ok=True)
     with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump({"port": port, "secrets": dict(made)}, file, indent=2)
+        json.dump({"port": port, "secrets": dict(made), "admin_token": token}, file, indent=2)
     unfinished.replace(data / STATE)
 
 
@@ -59,13 +66,18 @@ def variable(source: str) -> str:
 
 
 def _kept(data: Path) -> Mapping[str, str]:
-    try:
-        kept = json.loads((data / STATE).read_text(encoding="utf-8"))["secrets"]
-    except (OSError, ValueError, LookupError, TypeError):
-        return {}
+    kept = _read(data).get("secrets")
     return (
         {name: text for name, text in kept.items() if isinstance(text, str)} if isinstance(kept, dict) else {}
     )
+
+
+def _read(data: Path) -> dict[str, Any]:
+    try:
+        read = json.loads((data / STATE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return read if isinstance(read, dict) else {}
 
 
 def _candidates(kept: str | None, provider: Provider) -> Iterator[str]:

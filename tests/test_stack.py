@@ -167,7 +167,9 @@ def test_commands_beside_dev_find_its_servers(dev):
 def test_state_of_dev_is_for_its_owner_only(dev):
     state = dev.place / ".hookonce" / "dev.json"
 
-    assert json.loads(state.read_text()) == {
+    kept = json.loads(state.read_text())
+    assert len(kept.pop("admin_token")) == 48
+    assert kept == {
         "port": dev.port,
         "secrets": {name: dev.secret(name) for name in ("stripe", "github")},
     }
@@ -218,13 +220,13 @@ def test_generated_secrets_survive_a_restart(tmp_path):
     settings = Settings("", "", {}, data=tmp_path)
     first = stack_secrets.make(settings)
 
-    stack_secrets.save(tmp_path, 8000, first)
+    stack_secrets.save(tmp_path, 8000, first, "token")
 
     assert stack_secrets.make(settings) == first
 
 
 def test_configured_secret_wins_over_a_kept_one(tmp_path):
-    stack_secrets.save(tmp_path, 8000, {"stripe": "whsec_kept", "github": "kept"})
+    stack_secrets.save(tmp_path, 8000, {"stripe": "whsec_kept", "github": "kept"}, "token")
     environ = {"HOOKONCE_DATA": str(tmp_path), "HOOKONCE_SECRET__STRIPE": "whsec_set"}
     environ |= {"HOOKONCE_SECRET__GITHUB": ""}
 

@@ -5,6 +5,7 @@ import sys
 
 import click
 
+from receiver.admin.sessions import Sessions
 from receiver.stack import Stack, stack
 from receiver.stack_lines import readable
 
@@ -48,6 +49,10 @@ def dev(port: int) -> None:
 def _introduce(running: Stack) -> None:
     for source in running.settings.sources.values():
         click.echo(f"{source.name:<12}  {running.hook(source.name)}\n{'':<12}  secret {source.secrets[0]}")
+    link = Sessions(running.settings.admin_token).link()
+    click.echo(
+        f"\ndashboard     {running.url}/admin/sign-in#link={link}\n{'':<12}  (once; later, with the admin token)"
+    )
     handlers = ", ".join(running.settings.handlers)
     click.echo(f"\nhandlers: {handlers}\n" if handlers else f"\n{_NO_HANDLERS}")
 

@@ -1,0 +1,34 @@
+"""What Redis says of the other processes, and what this one thinks of Redis."""
+
+from dataclasses import dataclass
+
+import redis
+
+from receiver.admin.shell import Desk
+from receiver.handoff import QUEUE, Bell
+from receiver.window import connect
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """`workers` alive and `rings` that wait are None where Redis does not answer."""
+
+    workers: int | None
+    rings: int | None
+    breaker_is_open: bool
+
+
+def servers(desk: Desk) -> Servers:
+    """Ask Redis, which has a quarter of a second."""
+    is_open = desk.intake.breaker.is_open
+    try:
+        with connect(desk.settings.redis_url) as client:
+            return Servers(_workers(client), Bell(client).waiting(), is_open)
+    except (redis.RedisError, OSError):
+        return Servers(None, None, is_open)
+
+
+def _workers(client: redis.Redis) -> int:
+    """Count the RQ workers that are registered and gave a sign of life: the keys of others have run out."""
+    names = list(client.smembers(f"rq:workers:{QUEUE}"))
+    return int(client.exists(*names)) if names else 0

@@ -1,0 +1,207 @@
+"""What all pages share: the blueprint, who may see it, its headers, and what a failure looks like.
+
+Nothing is shown without a session, and nothing is changed without the session's form token. The policy allows no
+script and no style but our files: what a sender wrote into a field stays text, whatever we get wrong.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from threading import BoundedSemaphore
+from typing import Any
+from urllib.parse import urlencode
+
+import psycopg
+from flask import (
+    Blueprint,
+    Response,
+    abort,
+    current_app,
+    g,
+    make_response,
+    redirect,
+    render_template,
+    request,
+)
+from werkzeug.exceptions import HTTPException
+
+from receiver import database
+from receiver.admin.attempts import Attempts
+from receiver.admin.sessions import Session, Sessions
+from receiver.database import LedgerUnavailable
+from receiver.intake import Intake
+from receiver.settings import Settings
+
+log = logging.getLogger(__name__)
+
+EXTENSION = "hookonce.admin"
+COOKIE = "hookonce_admin"
+CONNECTIONS = 8
+"""To PostgreSQL at once, per process: whoever looks must not keep deliveries from being stored."""
+PATIENCE = timedelta(seconds=2)
+"""How long a page waits for its turn."""
+STATEMENT = timedelta(seconds=5)
+LONGEST_FORM = 64 * 1024
+FORM_TOKEN = "form_token"  # noqa: S105  a field's name
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_OPEN = frozenset({"admin.static", "admin.sign_in", "admin.enter"})
+
+admin = Blueprint("admin", __name__, url_prefix="/admin", template_folder="templates", static_folder="static")
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What the pages of one process work with."""
+
+    settings: Settings
+    intake: Intake
+    sessions: Sessions
+    attempts: Attempts = field(default_factory=Attempts)
+    room: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(CONNECTIONS))
+
+    @contextmanager
+    def ledger(self) -> Iterator[psycopg.Connection]:
+        """Connect to the ledger, in autocommit mode, for as long as the block lasts; some at once, no more.
+
+        Raises `LedgerUnavailable`.
+        """
+        if not self.room.acquire(timeout=PATIENCE.total_seconds()):
+            raise LedgerUnavailable("too many pages are being looked at; try again")
+        try:
+            with database.connect(self.settings.database_url, statement=STATEMENT) as connection:
+                yield connection
+        finally:
+            self.room.release()
+
+
+def desk() -> Desk:
+    """Give the desk of the application that answers this request."""
+    found = current_app.extensions[EXTENSION]
+    if not isinstance(found, Desk):
+        raise TypeError("the dashboard was not attached to this application")
+    return found
+
+
+def who() -> str:
+    """Name who makes this request, for the audit."""
+    return current().who
+
+
+def current() -> Session:
+    """Give the session of this request."""
+    session = g.get("session")
+    if not isinstance(session, Session):
+        abort(401)
+    return session
+
+
+def is_fragment() -> bool:
+    """Whether a page asks for a part of itself."""
+    return "HX-Request" in request.headers
+
+
+@admin.before_request
+def _guard() -> Response | None:
+    request.max_content_length = LONGEST_FORM
+    if request.endpoint in _OPEN:
+        return None
+    g.session = desk().sessions.read(request.cookies.get(COOKIE, ""))
+    if g.session is None:
+        return _to_sign_in()
+    if request.method == "POST" and not desk().sessions.is_form_token(
+        g.session, request.form.get(FORM_TOKEN, "")
+    ):
+        abort(403, "This form is of another session. Load the page again, then repeat what you did.")
+    return None
+
+
+def _to_sign_in() -> Response:
+    back = request.full_path.rstrip("?") if request.method == "GET" and not is_fragment() else ""
+    where = "/admin/sign-in" + (f"?{urlencode({'next': back})}" if back not in {"", "/admin/"} else "")
+    if is_fragment():
+        return Response(status=401, headers={"HX-Redirect": where})
+    answer = make_response(redirect(where, 303))
+    if request.method == "POST":
+        answer.headers["Connection"] = "close"  # its body was not read
+    return answer
+
+
+@admin.after_request
+def _secure(response: Response) -> Response:
+    response.headers.update(HEADERS)
+    if request.endpoint == "admin.static":
+        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"  # its URL names its content
+    else:
+        response.headers["Cache-Control"] = "no-store"
+        response.vary.add("HX-Request")
+    return response
+
+
+@admin.context_processor
+def _for_every_page() -> dict[str, Any]:
+    session = g.get("session")
+    return {
+        "session": session,
+        "form_token": desk().sessions.form_token(session) if session else "",
+        "here": request.endpoint or "",
+        "pages": current_app.view_functions,
+        "events_url": events_url,
+    }
+
+
+def events_url(**wanted: str) -> str:
+    """Give the URL of the list of events with this filter."""
+    return f"/admin/events?{urlencode(wanted)}"
+
+
+@admin.errorhandler(HTTPException)
+def _told(error: HTTPException) -> tuple[str, int] | HTTPException:
+    if error.code is None or error.code < 400:  # noqa: PLR2004  a redirect
+        return error
+    return _trouble(error.code, error.name, error.description or "")
+
+
+@admin.errorhandler(psycopg.errors.QueryCanceled)
+def _too_slow(_error: Exception) -> tuple[str, int]:
+    return _trouble(
+        503,
+        "That took too long",
+        "The ledger did not answer within a few seconds. Narrow the filter, or try again.",
+    )
+
+
+@admin.errorhandler(psycopg.Error)
+@admin.errorhandler(LedgerUnavailable)
+def _away(error: Exception) -> tuple[str, int]:
+    log.warning("a page failed: %s", type(error).__name__)
+    return _trouble(
+        503,
+        "The ledger does not answer",
+        "PostgreSQL can't be reached just now; senders are told to come again.",
+    )
+
+
+@admin.errorhandler(Exception)
+def _broken(error: Exception) -> tuple[str, int]:
+    log.error("a page failed: %s", type(error).__name__, exc_info=error)
+    return _trouble(500, "Something broke", "It is our mistake; the log has the details.")
+
+
+def _trouble(status: int, title: str, text: str) -> tuple[str, int]:
+    return render_template("admin/trouble.html", title=title, text=text, status=status), status
+
+
+@admin.get("/<path:rest>")
+def nothing(rest: str) -> Response:  # noqa: ARG001  any path that no page has
+    """Answer for what is not there, in the pages' own style."""
+    abort(404, "There is no such page.")

@@ -1,0 +1,102 @@
+"""Signing in and out: the admin token, or the one-time link that `hookonce dev` prints, becomes a cookie.
+
+A link's secret is in the URL's fragment, which no server, proxy or log ever sees; the page's script puts it into
+the form and takes it out of the address.
+"""
+
+import hmac
+import secrets
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+from flask import Response, make_response, redirect, render_template, request
+
+from receiver.admin.sessions import LASTS
+from receiver.admin.shell import COOKIE, admin, current, desk, who
+from receiver.ledger import audit
+
+_FORM_COOKIE = "hookonce_sign_in"
+_PATH = "/admin/sign-in"
+_LONGEST = 512
+_WRONG = "That is not the admin token."
+_USED = "This link was used already, or is too old. Sign in with the admin token."
+_AGAIN = "Please try once more."
+
+
+@admin.get("/sign-in")
+def sign_in() -> Response:
+    """Show the form."""
+    return _form("")
+
+
+@admin.post("/sign-in")
+def enter() -> Response:
+    """Take token or link; begin a session."""
+    mine = request.cookies.get(_FORM_COOKIE, "")
+    if not mine or not hmac.compare_digest(mine.encode(), request.form.get("form", "").encode()):
+        return _form(_AGAIN, 400)
+    address = request.remote_addr or ""
+    wait = desk().attempts.wait(address)
+    if wait > timedelta(0):
+        seconds = int(wait.total_seconds()) + 1
+        answer = _form(f"Too many attempts. Wait {seconds} s, then try again.", 429)
+        answer.headers["Retry-After"] = str(seconds)
+        return answer
+    link = request.form.get("link", "")[:_LONGEST]
+    if not (_take_link(link) if link else desk().sessions.is_token(request.form.get("token", ""))):
+        desk().attempts.failed(address)
+        return _form(_USED if link else _WRONG, 403)
+    return _begin()
+
+
+@admin.post("/sign-out")
+def leave() -> Response:
+    """Take the cookie back."""
+    with desk().ledger() as connection:
+        audit.note(connection, who(), "sign-out", "dashboard", {"session": current().id[:6]})
+    answer = make_response(redirect(_PATH, 303))
+    answer.delete_cookie(COOKIE, path="/admin", httponly=True, samesite="Strict")
+    return answer
+
+
+def _begin() -> Response:
+    session = desk().sessions.begin(request.form.get("name", ""))
+    with desk().ledger() as connection:
+        audit.note(connection, session.who, "sign-in", "dashboard", {"session": session.id[:6]})
+    answer = make_response(redirect(_inside(request.args.get("next", "")), 303))
+    _set(answer, COOKIE, desk().sessions.cookie(session), LASTS)
+    answer.delete_cookie(_FORM_COOKIE, path=_PATH, httponly=True, samesite="Strict")
+    return answer
+
+
+def _take_link(link: str) -> bool:
+    number = desk().sessions.link_id(link)
+    if number is None:
+        return False
+    with desk().ledger() as connection:
+        return audit.use_link(connection, number)
+
+
+def _form(trouble: str, status: int = 200) -> Response:
+    mine = request.cookies.get(_FORM_COOKIE) or secrets.token_urlsafe(16)
+    page = render_template(
+        "admin/sign_in.html", form=mine, trouble=trouble, next=request.args.get("next", "")
+    )
+    answer = make_response(page, status)
+    _set(answer, _FORM_COOKIE, mine, timedelta(hours=1), path=_PATH)
+    return answer
+
+
+def _set(answer: Response, name: str, value: str, lasts: timedelta, path: str = "/admin") -> None:
+    # A client that lies about its scheme only keeps its own cookie from itself.
+    is_secure = request.is_secure or request.headers.get("X-Forwarded-Proto") == "https"
+    answer.set_cookie(
+        name, value, max_age=lasts, path=path, secure=is_secure, httponly=True, samesite="Strict"
+    )
+
+
+def _inside(path: str) -> str:
+    """Give a page of ours to go on to; never another site, however it is spelled."""
+    parts = urlsplit(path)
+    is_ours = not parts.scheme and not parts.netloc and path.startswith("/admin/") and path.isprintable()
+    return path if is_ours and "\\" not in path else "/admin/"
