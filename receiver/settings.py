@@ -52,6 +52,8 @@ class Settings:
     keep_events: timedelta = timedelta(days=90)
     keep_bodies: timedelta = timedelta(days=30)
     keep_rejected: timedelta = timedelta(days=7)
+    keep_audit: timedelta = timedelta(days=365)
+    auto_prune: bool = True
     keyring: Keyring = field(default=OFF, compare=False)
     admin_token: str = field(default="", repr=False)
 
@@ -77,6 +79,8 @@ class _ReceiverTable(BaseModel):
     keep_events: Annotated[_Span, AfterValidator(_outlasts_retries)] = timedelta(days=90)
     keep_bodies: _Span = timedelta(days=30)
     keep_rejected: _Span = timedelta(days=7)
+    keep_audit: _Span = timedelta(days=365)
+    auto_prune: bool = True
     encryption_keys: list[str] = Field(default_factory=list)
 
 
@@ -125,6 +129,8 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         keep_events=table.keep_events,
         keep_bodies=table.keep_bodies,
         keep_rejected=table.keep_rejected,
+        keep_audit=table.keep_audit,
+        auto_prune=table.auto_prune,
         keyring=keyring,
         admin_token=token,
     )

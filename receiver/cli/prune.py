@@ -4,41 +4,62 @@ import sys
 from dataclasses import asdict
 
 import click
+import psycopg
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from receiver.cli.exits import Exit
 from receiver.cli.servers import configured, ledger, operator
 from receiver.cli.tables import print_json
-from receiver.ledger import desk_prune
-from receiver.ledger.desk_prune import Horizons
+from receiver.ledger.desk_prune import Horizons, Pruned, Pruning
+
+TRIES = 10
+"""How often a day in use is tried."""
 
 
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def prune(*, dry_run: bool, as_json: bool) -> None:
-    """Delete old ledger rows, whole days of bodies, and old rejected deliveries.
+    """Delete old ledger rows, whole days of bodies, old rejected deliveries and old lines of the audit.
 
-    Horizons are keep_events (90d), keep_bodies (30d) and keep_rejected (7d) under [receiver]. Whatever is
-    received, running, waiting or held stays. Run it daily, at any hour; exit 3 if a day could not be dropped.
+    Horizons are keep_events (90d), keep_bodies (30d), keep_rejected (7d) and keep_audit (365d) under [receiver].
+    Whatever is received, running, waiting or held stays. The sweep does the same all day long, unless [receiver]
+    auto_prune = false. It may be stopped at any moment; exit 3 if a day could not be dropped.
     """
     settings = configured()
-    horizons = Horizons(settings.keep_events, settings.keep_bodies, settings.keep_rejected)
+    pruning = Pruning(Horizons.of(settings), dry_run=dry_run, patience=TRIES)
     with ledger(settings) as connection:
-        gone = desk_prune.prune(connection, horizons, operator(), dry_run=dry_run)
+        try:
+            _run(connection, pruning)
+        finally:
+            pruning.audit(connection, operator())
+    gone = pruning.done
     if as_json:
         print_json({**asdict(gone), "dry_run": dry_run})
     else:
-        verb = "would go" if dry_run else "gone"
-        click.echo(
-            f"{verb}: {gone.events} events, {gone.rejected} rejected deliveries, {_days(gone.days)}", err=True
-        )
-        if gone.needed:
-            click.echo(
-                f"stay, since an event of that day is yet to be handled: {', '.join(gone.needed)}", err=True
-            )
+        _say(gone, dry_run=dry_run)
     if gone.busy:
         click.echo(f"busy, run again: {', '.join(gone.busy)}", err=True)
         sys.exit(Exit.PARTIAL)
+
+
+def _run(connection: psycopg.Connection, pruning: Pruning) -> None:
+    """Take all steps; a terminal sees how far they have come."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("pruning", total=None)
+        for step in pruning.steps(connection):
+            text = f"{pruning.done.events} events, {len(pruning.done.days)} days of bodies"
+            bar.update(task, description=text, completed=step.passed, total=step.of or None)
+
+
+def _say(gone: Pruned, *, dry_run: bool) -> None:
+    verb = "would go" if dry_run else "gone"
+    logs = f"{gone.rejected} rejected deliveries, {gone.audit} lines of the audit"
+    click.echo(f"{verb}: {gone.events} events, {logs}, {_days(gone.days)}", err=True)
+    if gone.needed:
+        click.echo(f"stay, since an event of that day is yet to be handled: {', '.join(gone.needed)}", err=True)
 
 
 def _days(names: list[str]) -> str:

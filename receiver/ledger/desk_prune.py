@@ -1,142 +1,180 @@
 """Lets go of what has outlived its horizon, in steps small enough to disturb nobody.
 
-Three horizons: ledger rows (the memory of what came: the longest), bodies (dropped by whole days) and rejected
-deliveries. An event that is received, running, waiting or held loses nothing, however old it is.
+Four horizons: ledger rows (the memory of what came: the longest), bodies (dropped by whole days), rejected
+deliveries and the audit. An event that is received, running, waiting or held loses nothing, however old it is.
+
+The sweep takes a few steps at each turn, `hookonce prune` all of them at once; both at the same time do no harm.
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
+from typing import NamedTuple, Self
 
 import psycopg
-from psycopg import sql
+from psycopg.rows import TupleRow
+
+from receiver.ledger import moments, upkeep
+from receiver.ledger.upkeep import Drop
+from receiver.settings import Settings
 
 STEP = 1000
-"""Ledger rows looked at in one transaction."""
-TRIES = 5
 
 _ENDED = "status IN ('done', 'dead', 'ignored')"
 
 _PAGE = f"""
-SELECT id, received_at < %(before)s, received_at < %(before)s AND {_ENDED}
-FROM events WHERE id > %(last)s ORDER BY id LIMIT %(step)s
+SELECT id, received_at < %(before)s AND {_ENDED} FROM events
+WHERE id > %(last)s AND id < %(end)s ORDER BY id LIMIT %(step)s
 """  # noqa: S608  a constant of this module
 
-# Locks first, in order, and looks again: a replay may have got there between.
+# Locks first, in order, and looks again: a replay may have got there between. Sums kept of the rows follow.
 _DELETE = f"""
-DELETE FROM events WHERE id IN (
-    SELECT id FROM events WHERE id = ANY(%s) AND {_ENDED} ORDER BY id FOR UPDATE SKIP LOCKED)
+WITH gone AS (
+    DELETE FROM events WHERE id IN (
+        SELECT id FROM events WHERE id = ANY(%s) AND {_ENDED} ORDER BY id FOR UPDATE SKIP LOCKED)
+    RETURNING id, source, status
+), counted AS (
+    INSERT INTO event_counts (source, what, count)
+    SELECT source, 'events', -count(*) FROM gone
+    WHERE id <= (SELECT sum(count) FROM event_counts WHERE what = 'until') GROUP BY source
+    UNION ALL
+    SELECT source, 'ignored', -count(*) FROM gone WHERE status = 'ignored' GROUP BY source
+)
+SELECT count(*) FROM gone
 """  # noqa: S608  a constant of this module
 
-_PARTITIONS = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'bodies'::regclass"
-
-# Received, running and waiting events have a due time, held ones are few: both by partial indexes.
-_IS_NEEDED = """
-SELECT EXISTS (SELECT FROM events WHERE due_at IS NOT NULL AND received_at >= %(first)s AND received_at < %(end)s)
-    OR EXISTS (SELECT FROM events WHERE status = 'held' AND received_at >= %(first)s AND received_at < %(end)s)
-"""
-
-_REJECTED = "DELETE FROM rejected WHERE rejected_at < %s"
-_COUNT_REJECTED = "SELECT count(*) FROM rejected WHERE rejected_at < %s"
 _AUDIT = "INSERT INTO audit (who, action, subject, detail) VALUES (%s, 'prune', 'ledger', %s::json)"
-_NOW = "SELECT now()"
+_AGES = "SELECT now() - %s::interval, now() - %s::interval, now() - %s::interval, now() - %s::interval"
 
 
-@dataclass(frozen=True, slots=True)
-class Horizons:
+EXPIRING = (("rejected", "rejected_at"), ("audit", "at"))
+"""Logs, as (table, time column): rows with ids in the order of time. Horizon and count are named like the table."""
+
+_EXPIRE = """
+DELETE FROM {table} WHERE id IN (
+    SELECT id FROM (SELECT id, {column} AS at FROM {table} ORDER BY id LIMIT %s) AS oldest WHERE at < %s)
+"""
+_EXPIRED = "SELECT count(*) FROM {table} WHERE {column} < %s"
+
+
+class Horizons(NamedTuple):
     """How long each kind is kept."""
 
     events: timedelta
     bodies: timedelta
     rejected: timedelta
+    audit: timedelta
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Take them from the configuration."""
+        return cls(settings.keep_events, settings.keep_bodies, settings.keep_rejected, settings.keep_audit)
+
+
+class Step(NamedTuple):
+    """How far the walk along the ledger has come: ids passed, of how many."""
+
+    passed: int
+    of: int
 
 
 @dataclass(slots=True)
 class Pruned:
-    """What went, or would go: ledger rows, days of bodies, rejected deliveries; and days that had to stay."""
+    """What went, or would go: ledger rows, days of bodies, rejected deliveries, audit; and days that had to stay."""
 
     events: int = 0
     rejected: int = 0
+    audit: int = 0
     days: list[str] = field(default_factory=list)
     needed: list[str] = field(default_factory=list)
     busy: list[str] = field(default_factory=list)
 
+    def add(self, table: str, rows: int) -> None:
+        """Add to the rows of a table."""
+        setattr(self, table, getattr(self, table) + rows)
 
-def prune(connection: psycopg.Connection, horizons: Horizons, who: str, *, dry_run: bool = False) -> Pruned:
-    """Delete what is older than its horizon by the database's clock, or only say what would go. Audited.
+    @property
+    def is_anything(self) -> bool:
+        """Whether anything went."""
+        return bool(self.events or self.rejected or self.audit or self.days)
 
-    Safe to stop at any moment and to run again.
+
+@dataclass(slots=True)
+class Pruning:
+    """One pass over everything that is kept for a time; `done` grows with each of its `steps`.
+
+    `patience` is how often a day in use is tried; each try may hold up deliveries for `upkeep.HOLD_UP`. `size` is
+    the rows looked at in one transaction.
     """
-    row = connection.execute(_NOW).fetchone()
-    now = row[0] if row else datetime.now(UTC)
-    done = Pruned()
-    _prune_days(connection, now - horizons.bodies, done, dry_run=dry_run)
-    for ids in _old_events(connection, now - horizons.events):
-        done.events += len(ids) if dry_run else connection.execute(_DELETE, [ids]).rowcount
-    if dry_run:
-        counted = connection.execute(_COUNT_REJECTED, [now - horizons.rejected]).fetchone()
-        done.rejected = counted[0] if counted else 0
-    else:
-        done.rejected = connection.execute(_REJECTED, [now - horizons.rejected]).rowcount
-        connection.execute(_AUDIT, [who, json.dumps(asdict(done))])
-    return done
 
+    horizons: Horizons
+    dry_run: bool = False
+    patience: int = 1
+    size: int = STEP
+    done: Pruned = field(default_factory=Pruned)
 
-def days(connection: psycopg.Connection) -> dict[date, str]:
-    """Give the partitions of `bodies` by day (UTC), oldest first."""
-    found = {}
-    for (name,) in connection.execute(_PARTITIONS):
-        with suppress(ValueError):  # a partition somebody made by hand is theirs
-            found[datetime.strptime(name, "bodies_%Y%m%d").replace(tzinfo=UTC).date()] = name
-    return dict(sorted(found.items()))
+    def steps(self, connection: psycopg.Connection) -> Iterator[Step]:
+        """Delete what is older than its horizon by the database's clock, or only count it, a step at a time.
 
+        Each step is committed. Safe to stop at any of them and to begin anew.
+        """
+        row = connection.execute(_AGES, list(self.horizons)).fetchone()
+        before: Mapping[str, datetime] = dict(zip(Horizons._fields, row or (), strict=True))
+        yield Step(0, 0)
+        for day, name in upkeep.days(connection).items():
+            if upkeep.span(day).end > before["bodies"]:
+                break
+            self._drop(connection, day, name)
+            yield Step(0, 0)
+        yield from self._walk(connection, before["events"])
+        for table, column in EXPIRING:
+            yield from self._expire(connection, table, column, before[table])
 
-def _old_events(connection: psycopg.Connection, before: datetime) -> Iterator[list[int]]:
-    """Walk up the ledger from its oldest row, giving what may go, until a whole page is young enough."""
-    last = 0
-    while True:
-        rows = connection.execute(_PAGE, {"before": before, "last": last, "step": STEP}).fetchall()
-        ids = [number for number, _, may_go in rows if may_go]
-        if ids:
-            yield ids
-        if not any(is_old for _, is_old, _ in rows):
+    def audit(self, connection: psycopg.Connection, who: str) -> None:
+        """Put down in the audit what went; nothing where nothing did."""
+        if self.done.is_anything and not self.dry_run:
+            connection.execute(_AUDIT, [who, json.dumps(asdict(self.done))])
+
+    def _drop(self, connection: psycopg.Connection, day: date, name: str) -> None:
+        for _ in range(self.patience):
+            became = upkeep.drop_day(connection, day, dry_run=self.dry_run)
+            if became is not Drop.BUSY:
+                break
+        {Drop.DROPPED: self.done.days, Drop.NEEDED: self.done.needed, Drop.BUSY: self.done.busy}[
+            became
+        ].append(name)
+
+    def _walk(self, connection: psycopg.Connection, before: datetime) -> Iterator[Step]:
+        """Walk up the ledger from its oldest row to where it is young enough."""
+        end = moments.first_since(connection, before)
+        first: int | None = None
+        last = 0
+        while rows := connection.execute(
+            _PAGE, {"before": before, "last": last, "end": end, "step": self.size}
+        ).fetchall():
+            ids = [number for number, may_go in rows if may_go]
+            first, last = first or rows[0][0], rows[-1][0]
+            self.done.events += len(ids) if self.dry_run else _delete(connection, ids)
+            yield Step(last - first + 1, end - first)
+
+    def _expire(
+        self, connection: psycopg.Connection, table: str, column: str, before: datetime
+    ) -> Iterator[Step]:
+        """Delete the oldest rows of a log."""
+        if self.dry_run:
+            query = _EXPIRED.format(table=table, column=column).encode()
+            self.done.add(table, _number(connection.execute(query, [before]).fetchone()))
             return
-        last = rows[-1][0]
+        query = _EXPIRE.format(table=table, column=column).encode()
+        while rows := connection.execute(query, [self.size, before]).rowcount:
+            self.done.add(table, rows)
+            yield Step(1, 1)
 
 
-def _prune_days(connection: psycopg.Connection, before: datetime, done: Pruned, *, dry_run: bool) -> None:
-    for day, name in days(connection).items():
-        first = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        span = {"first": first, "end": first + timedelta(days=1)}
-        if span["end"] > before:
-            return
-        if _is_needed(connection, span):
-            done.needed.append(name)
-        elif dry_run or any(_drop(connection, name, span) for _ in range(TRIES)):
-            done.days.append(name)
-        else:
-            done.busy.append(name)
+def _delete(connection: psycopg.Connection, ids: list[int]) -> int:
+    return _number(connection.execute(_DELETE, [ids]).fetchone()) if ids else 0
 
 
-def _drop(connection: psycopg.Connection, name: str, span: dict[str, datetime]) -> bool:
-    """Drop one day unless it is needed or the table is busy; receivers wait for half a second at most.
-
-    A replay reads the body in its own transaction, so once this has the lock no replay is under way.
-    """
-    try:
-        with connection.transaction():
-            connection.execute("SET LOCAL lock_timeout = '500ms'")
-            connection.execute("LOCK TABLE ONLY bodies IN ACCESS EXCLUSIVE MODE")
-            if _is_needed(connection, span):
-                return False
-            connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
-    except psycopg.errors.LockNotAvailable:
-        return False
-    return True
-
-
-def _is_needed(connection: psycopg.Connection, span: dict[str, datetime]) -> bool:
-    row = connection.execute(_IS_NEEDED, span).fetchone()
-    return bool(row and row[0])
+def _number(row: TupleRow | None) -> int:
+    return int(row[0]) if row else 0

@@ -1,10 +1,33 @@
-"""Keeps the tables in shape: the daily partitions of `bodies`, and what retention lets go."""
+"""Keeps the tables in shape: makes the daily partitions of `bodies`, drops old ones, and sees whether anything is due.
 
+Days are of UTC, from midnight to midnight.
+"""
+
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
 
 import psycopg
 
 DAYS_AHEAD = 14
+HOLD_UP = timedelta(milliseconds=100)
+"""How long dropping a day waits for those who use `bodies`: for as long, whoever comes after it waits too."""
+
+
+class Span(NamedTuple):
+    """One day."""
+
+    first: datetime
+    end: datetime
+
+
+class Drop(StrEnum):
+    """What became of a day that was to be dropped."""
+
+    DROPPED = "dropped"
+    NEEDED = "needed"
+    BUSY = "busy"
 
 
 def create_partitions(connection: psycopg.Connection, today: date | None = None) -> list[str]:
@@ -13,12 +36,51 @@ def create_partitions(connection: psycopg.Connection, today: date | None = None)
     There is no DEFAULT partition: rows in one would block the creation of their own day later.
     """
     today = today or datetime.now(UTC).date()
-    days = [today + timedelta(days=n) for n in range(-1, DAYS_AHEAD + 1)]
-    present = {row[0] for row in connection.execute(_PARTITIONS)}
-    missing = [day for day in days if _name(day) not in present]
+    present = days(connection)
+    wanted = (today + timedelta(days=n) for n in range(-1, DAYS_AHEAD + 1))
+    missing = [day for day in wanted if day not in present]
     for day in missing:
         make_partition(connection, day)
     return [_name(day) for day in missing]
+
+
+def days(connection: psycopg.Connection) -> dict[date, str]:
+    """Give the partitions of `bodies` by day, oldest first."""
+    found = {}
+    for (name,) in connection.execute(_PARTITIONS):
+        with suppress(ValueError):  # a partition somebody made by hand is theirs
+            found[datetime.strptime(name, _NAMES).replace(tzinfo=UTC).date()] = name
+    return dict(sorted(found.items()))
+
+
+def span(day: date) -> Span:
+    """Say when a day begins and ends."""
+    first = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    return Span(first, first + timedelta(days=1))
+
+
+def drop_day(connection: psycopg.Connection, day: date, *, dry_run: bool = False) -> Drop:
+    """Drop the bodies of a day unless one of its events is yet to be handled, or the table is busy.
+
+    A replay reads the body in its own transaction, so once this has the lock no replay is under way. Deliveries
+    wait for `HOLD_UP` at most: a backup that reads the table, or a long backlog to look through, makes it busy.
+    """
+    if _is_needed(connection, day):
+        return Drop.NEEDED
+    if dry_run:
+        return Drop.DROPPED
+    try:
+        with connection.transaction():
+            milliseconds = int(HOLD_UP / timedelta(milliseconds=1))
+            connection.execute(f"SET LOCAL lock_timeout = {milliseconds}".encode())
+            connection.execute(f"SET LOCAL statement_timeout = {2 * milliseconds}".encode())
+            connection.execute("LOCK TABLE ONLY bodies IN ACCESS EXCLUSIVE MODE")
+            if _is_needed(connection, day):
+                return Drop.NEEDED
+            connection.execute(f"DROP TABLE {_name(day)}".encode())
+    except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):
+        return Drop.BUSY
+    return Drop.DROPPED
 
 
 def is_anything_due(connection: psycopg.Connection) -> bool:
@@ -33,14 +95,14 @@ def make_partition(connection: psycopg.Connection, day: date) -> None:
     It is made apart and then attached, which waits for nobody who reads or writes `bodies` and holds up none.
     Made in place it would wait for a running backup, and every delivery for it.
     """
-    name, first, end = _name(day), day.isoformat(), (day + timedelta(days=1)).isoformat()
+    name, (first, end) = _name(day), span(day)
     with connection.transaction():
         connection.execute(_ONE_AT_A_TIME)
         if connection.execute("SELECT to_regclass(%s)", [name]).fetchone() == (None,):
             connection.execute(f"CREATE TABLE {name} (LIKE bodies INCLUDING ALL)".encode())
             connection.execute(
                 f"ALTER TABLE bodies ATTACH PARTITION {name} "
-                f"FOR VALUES FROM ('{first} 00:00:00+00') TO ('{end} 00:00:00+00')".encode()
+                f"FOR VALUES FROM ('{first}') TO ('{end}')".encode()
             )
 
 
@@ -48,11 +110,25 @@ _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(x'626F64696573'::bigint)"  # "bod
 
 _PARTITIONS = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'bodies'::regclass"
 
+# Received, running and waiting events have a due time, held ones are few: both by partial indexes.
+_IS_NEEDED = """
+SELECT EXISTS (SELECT FROM events WHERE due_at IS NOT NULL AND received_at >= %(first)s AND received_at < %(end)s)
+    OR EXISTS (SELECT FROM events WHERE status = 'held' AND received_at >= %(first)s AND received_at < %(end)s)
+"""
+
 _ANYTHING_DUE = """
 SELECT EXISTS (SELECT FROM events WHERE due_at <= now()
                AND source NOT IN (SELECT name FROM pauses WHERE kind = 'source'))
 """
 
 
+_NAMES = "bodies_%Y%m%d"
+
+
 def _name(day: date) -> str:
-    return f"bodies_{day:%Y%m%d}"
+    return day.strftime(_NAMES)
+
+
+def _is_needed(connection: psycopg.Connection, day: date) -> bool:
+    row = connection.execute(_IS_NEEDED, span(day)._asdict()).fetchone()
+    return bool(row and row[0])
