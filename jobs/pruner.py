@@ -48,4 +48,6 @@ class Pruner:
         self._steps, self._rests_until = None, time.monotonic() + INTERVAL.total_seconds()
         self._pruning.audit(connection, WHO)
         if self._pruning.done.is_anything:
-            log.info("pruned %s events, days of bodies: %s", self._pruning.done.events, self._pruning.done.days)
+            log.info(
+                "pruned %s events, days of bodies: %s", self._pruning.done.events, self._pruning.done.days
+            )

@@ -12,7 +12,7 @@ from rq.worker_registration import get_keys
 from receiver import database, health
 from receiver.database import LedgerUnavailable
 from receiver.handoff import QUEUE
-from receiver.ledger import desk_prune, figures
+from receiver.ledger import figures, upkeep
 from receiver.window import connect
 
 OLDEST_POSTGRESQL = 140000
@@ -107,7 +107,7 @@ def _clock(connection: psycopg.Connection) -> Iterator[Finding]:
 
 def _partitions(connection: psycopg.Connection) -> Finding:
     today = datetime.now(UTC).date()
-    present = desk_prune.days(connection)
+    present = upkeep.days(connection)
     missing = [str(day) for n in range(DAYS_AHEAD) if (day := today + timedelta(days=n)) not in present]
     if missing:
         return Finding(

@@ -47,7 +47,9 @@ def prune(*, dry_run: bool, as_json: bool) -> None:
 def _run(connection: psycopg.Connection, pruning: Pruning) -> None:
     """Take all steps; a terminal sees how far they have come."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+    with Progress(
+        *columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()
+    ) as bar:
         task = bar.add_task("pruning", total=None)
         for step in pruning.steps(connection):
             text = f"{pruning.done.events} events, {len(pruning.done.days)} days of bodies"
@@ -59,7 +61,9 @@ def _say(gone: Pruned, *, dry_run: bool) -> None:
     logs = f"{gone.rejected} rejected deliveries, {gone.audit} lines of the audit"
     click.echo(f"{verb}: {gone.events} events, {logs}, {_days(gone.days)}", err=True)
     if gone.needed:
-        click.echo(f"stay, since an event of that day is yet to be handled: {', '.join(gone.needed)}", err=True)
+        click.echo(
+            f"stay, since an event of that day is yet to be handled: {', '.join(gone.needed)}", err=True
+        )
 
 
 def _days(names: list[str]) -> str:

@@ -2,7 +2,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from receiver.ledger import desk_prune, upkeep
+from jobs import pruner
+from receiver.cli import prune
+from receiver.ledger import counts, figures, upkeep
+from receiver.settings import load_settings
 
 OLD = datetime.now(UTC).replace(hour=12) - timedelta(days=100)
 DAY = f"bodies_{OLD:%Y%m%d}"
@@ -28,7 +31,7 @@ def aged(stored, ledger):
 def left(ledger):
     def read():
         rows = ledger.execute("SELECT id FROM events ORDER BY id").fetchall()
-        return [row[0] for row in rows], DAY in desk_prune.days(ledger).values()
+        return [row[0] for row in rows], DAY in upkeep.days(ledger).values()
 
     return read
 
@@ -83,7 +86,7 @@ def test_prune_keeps_what_the_configuration_says(inbox, hookonce, aged, left):
 
 @pytest.mark.usefixtures("inbox")
 def test_prune_gives_way_when_the_bodies_are_in_use(hookonce, aged, left, ledger, monkeypatch):
-    monkeypatch.setattr(desk_prune, "TRIES", 1)
+    monkeypatch.setattr(prune, "TRIES", 1)
     aged("evt_1", "done")
 
     with ledger.transaction():
@@ -93,6 +96,51 @@ def test_prune_gives_way_when_the_bodies_are_in_use(hookonce, aged, left, ledger
     assert pruned.code == 3
     assert f"busy, run again: {DAY}" in pruned.err
     assert left() == ([], True)
+
+
+def test_prune_counts_what_it_deleted_once(inbox, hookonce, aged, ledger):
+    for number in range(3):
+        aged(f"evt_{number}", "ignored")
+    ledger.execute(
+        "INSERT INTO audit (at, who, action, subject, detail) VALUES (%s, '', '', '', '{}')", [OLD]
+    )
+    (inbox / "hookonce.toml").write_text('[receiver]\nkeep_audit = "99d"\n')
+    counts.recount(ledger)
+    counts.advance(ledger, counts.mark(ledger))
+
+    pruned = hookonce("prune", "--json")
+
+    assert [pruned.documents[0][key] for key in ("events", "audit")] == [3, 1]
+    assert figures.events_by_status(ledger) == []
+
+
+@pytest.mark.usefixtures("inbox")
+def test_sweep_prunes_in_steps_and_goes_on_where_it_stopped(aged, stored, ledger, monkeypatch):
+    monkeypatch.setattr(pruner, "SIZE", 2)
+    monkeypatch.setattr(pruner, "BUDGET", pruner.timedelta(0))
+    held = aged("held", "held")
+    for number in range(5):
+        aged(f"evt_{number}", "done")
+    young = stored("young", status="done")
+    sweep = pruner.Pruner(load_settings(need_secrets=False))
+
+    left = []
+    while not ledger.execute("SELECT FROM audit").rowcount:
+        sweep.turn(ledger)
+        left.append(ledger.execute("SELECT count(*) FROM events").fetchone()[0])
+
+    assert sorted(set(left), reverse=True) == [7, 6, 4, 2]
+    assert ledger.execute("SELECT array_agg(id ORDER BY id) FROM events").fetchone()[0] == [held, young]
+    assert ledger.execute("SELECT who, action FROM audit").fetchall() == [("sweep", "prune")]
+
+
+def test_sweep_prunes_nothing_when_told_not_to(inbox, aged, ledger):
+    (inbox / "hookonce.toml").write_text("[receiver]\nauto_prune = false\n")
+    aged("evt_1", "done")
+
+    pruner.Pruner(load_settings(need_secrets=False)).turn(ledger)
+
+    assert ledger.execute("SELECT FROM events").rowcount == 1
 
 
 @pytest.mark.usefixtures("place")
