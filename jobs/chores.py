@@ -10,8 +10,10 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import psycopg
+import redis
 
 from jobs.pruner import Pruner
+from jobs.watch import Watch
 from receiver.ledger import activity, counts, desk_follow, desk_steps, upkeep
 from receiver.settings import Settings
 
@@ -22,9 +24,9 @@ COUNT_INTERVAL = timedelta(seconds=10)
 
 
 class Chores:
-    """The chores of one sweep, in order."""
+    """The chores of one sweep, in order; `client` is the Redis that it watches."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, client: redis.Redis) -> None:
         self._tended_at: float | None = None
         self._mark: counts.Mark | None = None
         self._chores: tuple[tuple[str, Callable[[psycopg.Connection], object]], ...] = (
@@ -32,6 +34,7 @@ class Chores:
             ("bulk replays must wait", desk_steps.advance),
             ("bulk replays are not looked after", desk_follow.look),
             ("activity was not counted", activity.fill),
+            ("trouble was not looked for", Watch(settings, client).look),
             ("events were not counted", self._count),
             ("nothing more was pruned", Pruner(settings).turn),
         )

@@ -5,6 +5,7 @@ import sys
 
 import click
 
+from jobs import alert_delivery
 from jobs.drain import process_drain
 from jobs.handlers import import_handlers
 from jobs.rq import work
@@ -30,7 +31,7 @@ def worker(processes: int, *, alone: bool) -> None:
         process_drain()
         work(settings.redis_url)
         return
-    import_handlers(settings.handlers)
+    alert_delivery.register(import_handlers(settings.handlers), settings.alerts)
     command = [sys.executable, "-m", "receiver.cli"]
     children = [Child(f"worker {n + 1}", [*command, "worker", "--alone"]) for n in range(processes)]
     sys.exit(Supervisor([*children, Child("sweep", [*command, "sweep"])]).run())

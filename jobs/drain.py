@@ -15,6 +15,7 @@ import psycopg
 import redis
 from sqlalchemy.exc import SQLAlchemyError
 
+from jobs import alert_delivery
 from jobs.execution import Executor
 from jobs.handlers import Registry, import_handlers
 from receiver import database
@@ -155,7 +156,9 @@ def process_drain() -> Drain:
     """
     settings = load_settings(need_secrets=False)
     require_servers(settings)
-    return Drain(settings, import_handlers(settings.handlers))
+    registry = import_handlers(settings.handlers)
+    alert_delivery.register(registry, settings.alerts)
+    return Drain(settings, registry)
 
 
 def perform(ids: Sequence[int]) -> int:

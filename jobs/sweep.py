@@ -29,7 +29,7 @@ class Sweep:
         self._client = connect(settings.redis_url)
         self._bell = Bell(self._client)
         self._connection: psycopg.Connection | None = None
-        self._chores = Chores(settings)
+        self._chores = Chores(settings, self._client)
 
     def once(self) -> int:
         """Ring if anything is due; give the number of due events seen (1 at most: more is not counted).

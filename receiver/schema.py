@@ -283,3 +283,10 @@ alerts = Table(
     Column("ended_at", _moment),
     Index("alerts_open", "kind", "subject", unique=True, postgresql_where=text("ended_at IS NULL")),
 )
+
+watching = Table(
+    "watching",
+    metadata,
+    Column("evaluated_at", _moment, nullable=False),
+    Column("since", _moment, nullable=False),
+)

@@ -21,6 +21,7 @@ from receiver import addresses, embedded
 from receiver.encryption_keys import read_keyring
 from receiver.sealing import OFF, Keyring
 from receiver.settings_admin import AdminTable, admin_token
+from receiver.settings_alerts import Alerts, AlertsTable, read_alerts
 from receiver.sources import SECRET_PREFIX, Source, SourceReader, SourceTable, did_you_mean
 from receiver.spans import span
 
@@ -56,6 +57,7 @@ class Settings:
     auto_prune: bool = True
     keyring: Keyring = field(default=OFF, compare=False)
     admin_token: str = field(default="", repr=False)
+    alerts: Alerts = field(default_factory=Alerts)
 
 
 def _outlasts_retries(kept: timedelta) -> timedelta:
@@ -89,6 +91,7 @@ class _File(BaseModel):
 
     receiver: _ReceiverTable = Field(default_factory=_ReceiverTable)
     admin: AdminTable = Field(default_factory=AdminTable)
+    alerts: AlertsTable = Field(default_factory=AlertsTable)
     sources: dict[str, SourceTable] = Field(default_factory=dict)
 
 
@@ -113,6 +116,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     mistakes.extend(_forgotten_too_early(sources.values(), table.keep_events))
     keyring = read_keyring(table.encryption_keys, environ, mistakes, need_all=need_secrets)
     token = admin_token(file.admin, environ, mistakes, need_secrets=need_secrets)
+    alerts = read_alerts(file.alerts, environ, mistakes)
     data = data_directory(environ)
     database_url, redis_url = _server_urls(table, environ, data)
     mistakes.extend(addresses.mistakes(database_url, redis_url))
@@ -133,6 +137,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         auto_prune=table.auto_prune,
         keyring=keyring,
         admin_token=token,
+        alerts=alerts,
     )
 
 
@@ -182,7 +187,11 @@ def _explain(error: ValidationError) -> Iterator[str]:
             yield f"[{where}] {key}: {finding['msg'].lower()}"
 
 
-_TABLES: Mapping[str, type[BaseModel]] = {"receiver": _ReceiverTable, "admin": AdminTable}
+_TABLES: Mapping[str, type[BaseModel]] = {
+    "receiver": _ReceiverTable,
+    "admin": AdminTable,
+    "alerts": AlertsTable,
+}
 
 
 def _forgotten_too_early(sources: Iterable[Source], kept: timedelta) -> Iterator[str]:

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from providers.kit.paths import Step, parse
 from providers.kit.provider import Provider
 from providers.kit.registry import load
+from receiver.settings_alerts import SOURCE as OURS
+from receiver.spans import span
 
 SOURCE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _PUBLIC_URL = re.compile(r"https?://[^/?#\s@]+(/[^?#\s]*)?")
@@ -27,6 +29,7 @@ class Source:
     the sender has handed out a secret (`receiver.handed`).
     `unauthenticated`: anyone may send, which only a sender that proves nothing can be configured to.
     `redact`: places in the bodies of its events that are never stored.
+    `expect_every`: a longer silence raises an alert.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Source:
     public_url: str = ""
     unauthenticated: bool = False
     redact: tuple[tuple[Step, ...], ...] = ()
+    expect_every: timedelta | None = None
 
 
 class SourceTable(BaseModel):
@@ -53,6 +57,7 @@ class SourceTable(BaseModel):
     public_url: str | None = None
     unauthenticated: bool = False
     redact: list[str] = Field(default_factory=list)
+    expect_every: Annotated[timedelta | None, BeforeValidator(span)] = None
 
 
 def did_you_mean(word: str, known: list[str]) -> str:
@@ -83,6 +88,8 @@ class SourceReader:
         """Give the source, or None if a mistake makes it unusable."""
         if not SOURCE_NAME.fullmatch(self._name):
             self._mistake("the name must be 1 to 63 of a-z 0-9 _ - and start with a letter or digit")
+        if self._name == OURS:
+            self._mistake("the name is kept for our own events; take another")
         provider = self._provider(places)
         secrets = tuple(secret for reference in self._table.secrets for secret in self._resolve(reference))
         if provider is None:
@@ -105,6 +112,7 @@ class SourceReader:
             public_url=public_url.rstrip("/"),
             unauthenticated=self._table.unauthenticated,
             redact=self._redact(),
+            expect_every=self._table.expect_every,
         )
 
     def _redact(self) -> tuple[tuple[Step, ...], ...]:

@@ -9,6 +9,7 @@ import click
 from receiver.cli.exits import Exit, exits
 
 COMMANDS = {
+    "alerts": ("receiver.cli.alerts:alerts", "See what is wrong, and try whether alerts arrive."),
     "capture": ("receiver.cli.capture:capture", "Print the next delivery of a sender as a .http file."),
     "conflicts": ("receiver.cli.rejected:conflicts", "List events that came with two bodies under one id."),
     "db": ("receiver.cli.db:db", "Bring the database schema up to date."),

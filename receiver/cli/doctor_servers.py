@@ -12,7 +12,7 @@ from rq.worker_registration import get_keys
 from receiver import database, health
 from receiver.database import LedgerUnavailable
 from receiver.handoff import QUEUE
-from receiver.ledger import figures, upkeep
+from receiver.ledger import alerts, figures, upkeep
 from receiver.window import connect
 
 OLDEST_POSTGRESQL = 140000
@@ -47,6 +47,8 @@ def postgresql(url: str) -> Iterator[Finding]:
             yield Finding("ok", "schema", "up to date")
             yield _partitions(connection)
             yield _backlog(connection)
+            for alert in alerts.open_alerts(connection):
+                yield Finding("warn", "alert", f"{alert.kind} {alert.subject}: {alert.detail}")
     except health.SchemaBehind as error:
         yield Finding("fail", "schema", str(error))
     except (psycopg.Error, LedgerUnavailable) as error:

@@ -9,7 +9,7 @@ import redis
 from receiver.cli.servers import configured, ledger
 from receiver.cli.tables import print_json, show
 from receiver.handoff import Bell
-from receiver.ledger import desk_pause, figures
+from receiver.ledger import alerts, desk_pause, figures
 from receiver.window import connect
 
 
@@ -40,6 +40,8 @@ def stats(*, as_json: bool) -> None:
         click.echo(
             f"{name.replace('_', ' '):<20} {'unknown: Redis does not answer' if value is None else value}"
         )
+    for row in numbers["alerts"]:
+        click.echo(f"{'alert':<20} {row['kind']} {row['subject']}: {row['detail']}")
     for row in numbers["paused"]:
         click.echo(f"{'paused':<20} {row['kind']} {row['name']}")
 
@@ -60,6 +62,7 @@ def _ledger(connection: psycopg.Connection) -> dict[str, Any]:
             {"source": source, "slot": slot, "count": n, "last_used": last}
             for source, slot, n, last in figures.secrets(connection)
         ],
+        "alerts": [alert._asdict() for alert in alerts.open_alerts(connection)],
         "paused": [{"kind": kind, "name": name} for kind, name in desk_pause.paused(connection)],
     }
 

@@ -1,9 +1,10 @@
 """What happened per minute and source, for charts, alerts and counters: written by the sweep, never by a delivery.
 
 The table holds three grains: minutes (`KEPT_MINUTES`), hours (`KEPT_HOURS`) and, under 0 minutes, the sum since
-ever. A minute is counted once, after it is over and every statement that began in it has ended; the row
-`filled` of a minute says that it was, and up to which event id. So sweeps at once, or stopped halfway, count
-nothing twice. Refused and repeated deliveries leave no row to count: the tally adds those itself.
+ever, and as `last` the minute of a source's last delivery (in seconds since 1970). A minute is counted once, after
+it is over and every statement that began in it has ended; the row `filled` of a minute says that it was, and up to
+which event id. So sweeps at once, or stopped halfway, count nothing twice. Refused and repeated deliveries leave no
+row to count: the tally adds those itself.
 
 `what` is accepted, done, dead (events; a replayed event is done again), duplicate or `rejected.<reason>`.
 """
@@ -89,8 +90,12 @@ _FILL = f"""{_COUNT}, minutes AS (
     UNION ALL SELECT 1, at, '', 'filled', highest FROM minutes
 )
 INSERT INTO activity (minutes, at, source, what, count)
-SELECT 0, 'epoch', source, what, sum(count) FROM counted GROUP BY source, what ORDER BY source, what
-ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = activity.count + excluded.count
+SELECT 0, 'epoch'::timestamptz, source, what, sum(count) AS count FROM counted GROUP BY source, what
+UNION ALL SELECT 0, 'epoch'::timestamptz, source, 'last', extract(epoch FROM max(at)) FROM new GROUP BY source
+ORDER BY source, what
+ON CONFLICT (minutes, at, source, what) DO UPDATE SET count =
+    CASE activity.what WHEN 'last' THEN greatest(activity.count, excluded.count)
+         ELSE activity.count + excluded.count END
 """  # noqa: S608  a constant of this module
 
 _ROLL_UP = """
@@ -110,9 +115,15 @@ DELETE FROM activity WHERE minutes = 1 AND at < %(end)s - %(kept_minutes)s::inte
 _ADD = """
 INSERT INTO activity (minutes, at, source, what, count)
 SELECT minutes, CASE minutes WHEN 0 THEN 'epoch' ELSE date_trunc('minute', now()) END, source, what, count
-FROM unnest(%s::text[], %s::text[], %s::bigint[]) AS t (source, what, count), (VALUES (0), (1)) AS g (minutes)
+FROM unnest(%(sources)s::text[], %(whats)s::text[], %(counts)s::bigint[]) AS t (source, what, count),
+     (VALUES (0), (1)) AS g (minutes)
+UNION ALL
+SELECT 0, 'epoch'::timestamptz, source, 'last', extract(epoch FROM date_trunc('minute', now()))
+FROM unnest(%(sources)s::text[], %(whats)s::text[]) AS t (source, what) WHERE what = 'duplicate'
 ORDER BY 1, 2, 3, 4
-ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = activity.count + excluded.count
+ON CONFLICT (minutes, at, source, what) DO UPDATE SET count =
+    CASE activity.what WHEN 'last' THEN greatest(activity.count, excluded.count)
+         ELSE activity.count + excluded.count END
 """
 
 # Hours as far as they are rolled up, minutes for the rest.
@@ -131,7 +142,9 @@ FROM (SELECT at, source, what, count FROM activity WHERE minutes = 60 AND at >= 
 GROUP BY bucket, source, kind
 """
 
-_TOTALS = "SELECT at, source, what, count FROM activity WHERE minutes = 0 ORDER BY source, what"
+_TOTALS = (
+    "SELECT at, source, what, count FROM activity WHERE minutes = 0 AND what <> 'last' ORDER BY source, what"
+)
 
 
 def fill(connection: psycopg.Connection) -> int:
@@ -171,7 +184,8 @@ def _fill(connection: psycopg.Connection, step: timedelta) -> int:
 def add(connection: psycopg.Connection, counts: Mapping[tuple[str, str], int]) -> None:
     """Add to this minute's counts by (source, what)."""
     labels = list(counts)
-    connection.execute(_ADD, [[k[0] for k in labels], [k[1] for k in labels], [counts[k] for k in labels]])
+    columns = {"sources": [k[0] for k in labels], "whats": [k[1] for k in labels]}
+    connection.execute(_ADD, {**columns, "counts": [counts[k] for k in labels]})
 
 
 def rates(connection: psycopg.Connection, since: datetime, bucket: timedelta) -> list[Count]:

@@ -46,7 +46,7 @@ def fill(connection):
 
 def counted(connection, minutes=1):
     rows = connection.execute(
-        "SELECT source, what, sum(count)::int FROM activity WHERE minutes = %s AND what <> 'filled' "
+        "SELECT source, what, sum(count)::int FROM activity WHERE minutes = %s AND what NOT IN ('filled', 'last') "
         "GROUP BY source, what ORDER BY source, what",
         [minutes],
     )

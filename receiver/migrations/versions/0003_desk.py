@@ -104,6 +104,12 @@ CREATE TABLE alerts (
     ended_at timestamptz
 );
 CREATE UNIQUE INDEX alerts_open ON alerts (kind, subject) WHERE ended_at IS NULL;
+
+CREATE TABLE watching (
+    evaluated_at timestamptz NOT NULL,
+    since        timestamptz NOT NULL
+);
+INSERT INTO watching VALUES ('epoch', 'epoch');
 """
 
 
@@ -114,7 +120,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drop them; bodies that were encrypted can't be read by an older version."""
-    op.execute("DROP TABLE alerts, event_counts, activity, bulk_steps, bulk_replays, idempotency")
+    op.execute("DROP TABLE watching, alerts, event_counts, activity, bulk_steps, bulk_replays, idempotency")
     op.execute("DROP TABLE api_tokens, quarantine")
     op.execute("DROP INDEX runs_finished")
     op.execute(

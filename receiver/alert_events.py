@@ -1,0 +1,57 @@
+"""Alerts as events of our own: source `hookonce`, types `alert.raised`, `alert.resolved` and `alert.test`.
+
+They go through the ledger like any other, so a handler delivers them, again and again if it must. Nobody can
+send them: the source is not configured, so `/hooks/hookonce` is unknown. No body, secret or signature is in them.
+"""
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from receiver.ledger.alerts import Alert
+from receiver.ledger.store import NewEvent
+from receiver.settings_alerts import SOURCE
+
+
+def told(alert: Alert) -> NewEvent:
+    """Make the event that tells of an alert, raised or resolved."""
+    what = "resolved" if alert.ended_at else "raised"
+    return _event(
+        f"alert_{alert.id}_{what}",
+        f"alert.{what}",
+        alert.ended_at or alert.since,
+        {
+            "id": alert.id,
+            "kind": alert.kind,
+            "subject": alert.subject,
+            "detail": alert.detail,
+            "since": alert.since.astimezone(UTC).isoformat(),
+            "ended_at": alert.ended_at and alert.ended_at.astimezone(UTC).isoformat(),
+        },
+    )
+
+
+def test_event(now: datetime) -> NewEvent:
+    """Make an event that only shows whether alerts arrive."""
+    return _event(
+        f"alert_test_{uuid4().hex}", "alert.test", now, {"detail": "a test: alerts of hookonce arrive here"}
+    )
+
+
+def _event(event_id: str, kind: str, at: datetime, data: dict[str, object]) -> NewEvent:
+    document = {"type": kind, "timestamp": at.astimezone(UTC).isoformat(), "data": data}
+    body = json.dumps(document).encode()
+    return NewEvent(
+        source=SOURCE,
+        provider=SOURCE,
+        event_id=event_id,
+        type=kind,
+        account=None,
+        fingerprint=hashlib.sha256(body).digest(),
+        id_is_signed=True,
+        occurred_at=at,
+        url=f"/hooks/{SOURCE}",
+        headers='{"content-type": "application/json"}',
+        body=body,
+    )

@@ -1,0 +1,52 @@
+"""`hookonce alerts`: what is wrong, and whether anybody would hear of it."""
+
+from datetime import UTC, datetime
+
+import click
+
+from receiver import alert_events
+from receiver.cli.servers import configured, ledger, ring
+from receiver.cli.tables import print_json, show
+from receiver.ledger import alerts as kept
+from receiver.ledger.store import store
+from receiver.settings import ConfigError
+
+
+@click.group()
+def alerts() -> None:
+    """See what is wrong, and try whether alerts arrive."""
+
+
+@alerts.command("list")
+@click.option("--all", "is_all", is_flag=True, help="Those that have ended, too.")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(1), help="With --all.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+def list_alerts(limit: int, *, is_all: bool, as_json: bool) -> None:
+    """List open alerts, the longest first; with --all every one, the newest first."""
+    with ledger(configured()) as connection:
+        found = kept.all_alerts(connection, limit) if is_all else kept.open_alerts(connection)
+    if as_json:
+        for alert in found:
+            print_json(alert._asdict())
+        return
+    if not found:
+        click.echo("no alert is open" if not is_all else "there was no alert", err=True)
+        return
+    show(("id", "kind", "subject", "since", "ended", "what"), [_row(alert) for alert in found])
+
+
+@alerts.command("test")
+def send_test() -> None:
+    """Send a test alert to every URL in [alerts] urls, as a worker would send a real one."""
+    settings = configured()
+    if not settings.alerts.are_sent:
+        raise ConfigError(["[alerts] has no urls, so nobody hears of an alert; name where to POST them"])
+    event = alert_events.test_event(datetime.now(UTC))
+    with ledger(settings) as connection:
+        number = store(connection, [event])[event.key].id
+    ring(settings)
+    click.echo(f"a worker sends it as event {number}; `hookonce events show {number}` says what came of it")
+
+
+def _row(alert: kept.Alert) -> list[object]:
+    return [alert.id, alert.kind, alert.subject or None, alert.since, alert.ended_at, alert.detail]

@@ -1,0 +1,95 @@
+"""The alerts: what is wrong now (open) and what was. One row per trouble, from when it was raised to when it ended."""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import psycopg
+
+TURN = timedelta(seconds=30)
+"""How often the sweeps, together, look for trouble."""
+OUTAGE = timedelta(minutes=5)
+"""After nobody looked for longer than this, silence is counted from the first look on: it was ours."""
+KEPT = timedelta(days=90)
+
+
+class Alert(NamedTuple):
+    """One trouble; `subject` is a source or a server, '' for the inbox as a whole."""
+
+    id: int
+    kind: str
+    subject: str
+    detail: str
+    since: datetime
+    ended_at: datetime | None
+
+
+# The row is the lock: whoever finds it held, or evaluated lately, has no turn.
+_TURN = """
+UPDATE watching SET evaluated_at = now(),
+                    since = CASE WHEN evaluated_at < now() - %(outage)s::interval THEN now() ELSE since END
+WHERE ctid IN (SELECT ctid FROM watching WHERE evaluated_at < now() - %(turn)s::interval FOR UPDATE SKIP LOCKED)
+RETURNING since, now()
+"""
+
+_COLUMNS = "id, kind, subject, detail, since, ended_at"
+_OPEN = f"SELECT {_COLUMNS} FROM alerts WHERE ended_at IS NULL ORDER BY since, id"  # noqa: S608  a constant
+_ALL = f"SELECT {_COLUMNS} FROM alerts ORDER BY id DESC LIMIT %s"  # noqa: S608  the same
+
+_RAISE = f"""
+INSERT INTO alerts (kind, subject, detail) VALUES (%s, %s, %s)
+ON CONFLICT (kind, subject) WHERE ended_at IS NULL DO NOTHING RETURNING {_COLUMNS}
+"""  # noqa: S608  the same
+_RETELL = "UPDATE alerts SET detail = %s WHERE id = %s"
+_RESOLVE = f"UPDATE alerts SET ended_at = now() WHERE id = %s AND ended_at IS NULL RETURNING {_COLUMNS}"  # noqa: S608
+_OLDEST = """
+SELECT now() - due_at FROM events
+WHERE due_at <= now() AND source NOT IN (SELECT name FROM pauses WHERE kind = 'source') ORDER BY due_at LIMIT 1
+"""
+_FORGET = "DELETE FROM alerts WHERE ended_at < now() - %s::interval"
+
+
+def take_turn(connection: psycopg.Connection) -> tuple[datetime, datetime] | None:
+    """Take this turn of looking for trouble: since when there has been looking without a pause, and the time.
+
+    None if it is not due or somebody else's. To be called, and followed up, in one transaction of the caller's.
+    """
+    row = connection.execute(_TURN, {"turn": TURN, "outage": OUTAGE}).fetchone()
+    return (row[0], row[1]) if row else None
+
+
+def open_alerts(connection: psycopg.Connection) -> list[Alert]:
+    """Give what is wrong now, the longest first."""
+    return [Alert(*row) for row in connection.execute(_OPEN)]
+
+
+def all_alerts(connection: psycopg.Connection, limit: int = 100) -> list[Alert]:
+    """Give the newest alerts, whether or not they have ended."""
+    return [Alert(*row) for row in connection.execute(_ALL, [limit])]
+
+
+def raise_alert(connection: psycopg.Connection, kind: str, subject: str, detail: str) -> Alert | None:
+    """Open an alert; None if that one is open already."""
+    row = connection.execute(_RAISE, [kind, subject, detail]).fetchone()
+    return Alert(*row) if row else None
+
+
+def retell(connection: psycopg.Connection, alert: Alert, detail: str) -> None:
+    """Say of an open alert how things stand now."""
+    connection.execute(_RETELL, [detail, alert.id])
+
+
+def resolve(connection: psycopg.Connection, alert: Alert) -> Alert | None:
+    """End an alert; None if it has ended before."""
+    row = connection.execute(_RESOLVE, [alert.id]).fetchone()
+    return Alert(*row) if row else None
+
+
+def oldest_due(connection: psycopg.Connection) -> timedelta:
+    """Say how long the longest-waiting due event of a source that is not paused has been due."""
+    row = connection.execute(_OLDEST).fetchone()
+    return row[0] if row else timedelta(0)
+
+
+def forget(connection: psycopg.Connection) -> None:
+    """Delete what ended longer ago than `KEPT`."""
+    connection.execute(_FORGET, [KEPT])
