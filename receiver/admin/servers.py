@@ -1,5 +1,6 @@
 """What Redis says of the other processes, and what this one thinks of Redis."""
 
+import logging
 from dataclasses import dataclass
 
 import redis
@@ -7,6 +8,8 @@ import redis
 from receiver.admin.shell import Desk
 from receiver.handoff import QUEUE, Bell
 from receiver.window import connect
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,15 @@ def servers(desk: Desk) -> Servers:
             return Servers(_workers(client), Bell(client).waiting(), is_open)
     except (redis.RedisError, OSError):
         return Servers(None, None, is_open)
+
+
+def ring(desk: Desk) -> None:
+    """Tell the workers that something is due; without Redis the sweep does, seconds later."""
+    try:
+        with connect(desk.settings.redis_url) as client:
+            Bell(client).ring_if_quiet()
+    except (redis.RedisError, OSError) as error:
+        log.info("the bell can't be rung: %s", type(error).__name__)
 
 
 def _workers(client: redis.Redis) -> int:

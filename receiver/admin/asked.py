@@ -1,0 +1,57 @@
+"""Which events a page is asked for: the fields of its form, as a filter."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from receiver.cli.times import moment
+from receiver.ledger.desk import Filter
+
+STATUSES = ("received", "running", "waiting", "done", "dead", "ignored", "held")
+FIELDS = ("source", "provider", "type", "status", "account", "id", "since", "until")
+_LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A filter, the fields as they were typed (those with something in them), and what is wrong with them."""
+
+    wanted: Filter
+    said: dict[str, str] = field(default_factory=dict)
+    mistakes: list[str] = field(default_factory=list)
+
+
+def asked(form: Mapping[str, str], now: datetime) -> Asked:
+    """Read a form; what can't be read is left out and told."""
+    typed = {name: form.get(name, "").replace("\0", "").strip()[:_LONGEST] for name in FIELDS}
+    said = {name: text for name, text in typed.items() if text}
+    mistakes: list[str] = []
+    times = {name: _time(said[name], now, mistakes) for name in ("since", "until") if name in said}
+    if said.get("status", "dead") not in STATUSES:
+        mistakes.append(f"no status is called {said.pop('status')!r}; there are {', '.join(STATUSES)}")
+    wanted = Filter(
+        source=said.get("source"),
+        provider=said.get("provider"),
+        type=said.get("type"),
+        status=said.get("status"),
+        account=said.get("account"),
+        event_id=said.get("id"),
+        since=times.get("since"),
+        until=times.get("until"),
+    )
+    return Asked(wanted, said, mistakes)
+
+
+def _time(text: str, now: datetime, mistakes: list[str]) -> datetime | None:
+    """Read a time; without an offset it is UTC, as all times on the pages are."""
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    else:
+        return read if read.tzinfo else read.replace(tzinfo=UTC)
+    try:
+        return moment(text, now)
+    except ValueError as error:
+        mistakes.append(str(error))
+        return None
