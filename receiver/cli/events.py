@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
+from receiver.cli import completing
 from receiver.cli.errors import NotFound
+from receiver.cli.filters import AS_JSON, LIMIT, choosing, chosen
 from receiver.cli.servers import configured, ledger
 from receiver.cli.tables import cell, clean, print_json, show
-from receiver.cli.times import SINCE
 from receiver.ledger import desk, desk_find
-from receiver.ledger.desk import Detail, EventRow, Filter
+from receiver.ledger.desk import Detail, EventRow
 
-STATUSES = ("received", "running", "waiting", "done", "dead", "ignored", "held")
 _SHOWN = 4000
 """Characters of a body that a person is shown; `--raw` gives all of it."""
 
@@ -26,19 +26,13 @@ def events() -> None:
 
 
 @events.command("list")
-@click.option("--source", help="Only of this source.")
-@click.option("--provider", help="Only of this provider.")
-@click.option("--type", "kind", help="Only of this type; * stands for any text (invoice.*).")
-@click.option("--status", type=click.Choice(STATUSES), help="Only in this status.")
-@click.option("--since", type=SINCE, help="Only received since: 90s, 15m, 2h, 7d, today, 2026-01-31.")
-@click.option(
-    "--limit", default=50, show_default=True, type=click.IntRange(0), help="At most so many; 0 = all."
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
-def list_(kind: str | None, limit: int, *, as_json: bool, **wanted: Any) -> None:  # noqa: ANN401  options
+@choosing
+@LIMIT
+@AS_JSON
+def list_(limit: int, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401  options
     """List events, newest first."""
     with ledger(configured()) as connection:
-        found = desk.events(connection, Filter(type=kind, **wanted), limit)
+        found = desk.events(connection, chosen(options), limit)
         if as_json:
             for event in found:
                 print_json(asdict(event))
@@ -50,18 +44,22 @@ def list_(kind: str | None, limit: int, *, as_json: bool, **wanted: Any) -> None
 
 
 @events.command("show")
-@click.argument("reference", metavar="ID")
+@click.argument("reference", metavar="ID", shell_complete=completing.EVENTS)
 @click.option("--raw", is_flag=True, help="Write the body to stdout, byte for byte, and nothing else.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def show_(reference: str, *, raw: bool, as_json: bool) -> None:
-    """Show an event: headers, body, runs, failures. ID is the ledger id or source:event_id."""
+    """Show an event: headers, body, runs, failures.
+
+    ID is the ledger id, source:event_id, or how a sender's id begins.
+    """
     settings = configured()
     with ledger(settings) as connection:
         number = desk_find.find(connection, reference)
         found = None if number is None else desk.detail(connection, number, settings.keyring)
     if found is None:
         raise NotFound(
-            f"no event is {reference!r}; expected a ledger id or source:event_id, see `hookonce events list`"
+            f"no event is {reference!r}; expected a ledger id, source:event_id, or how a sender's id begins, "
+            "see `hookonce events list`"
         )
     if raw:
         if found.body is None:

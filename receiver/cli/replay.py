@@ -1,124 +1,205 @@
 """`hookonce replay`: run stored events again, or release held ones."""
 
 import sys
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import click
 import psycopg
 
+from receiver.cli import completing
 from receiver.cli.errors import NotFound
 from receiver.cli.exits import Exit
+from receiver.cli.filters import choosing, chosen
+from receiver.cli.rates import Rate
+from receiver.cli.replay_bulk import DRIVER, Ride
+from receiver.cli.replay_outcomes import Told
 from receiver.cli.servers import configured, ledger, operator, ring
-from receiver.cli.tables import clean, print_json
-from receiver.cli.times import SINCE
-from receiver.ledger import desk_find, desk_replay
+from receiver.cli.tables import clean, print_json, show
+from receiver.ledger import desk_bulk, desk_find, desk_replay
 from receiver.ledger.desk import Filter
-from receiver.ledger.desk_replay import GOOD, Fate, Outcome
+from receiver.ledger.desk_bulk import Bulk
+from receiver.ledger.desk_replay import GOOD
+from receiver.settings import Settings
 
-_SPOKEN = 20
-"""Outcomes told one by one; more are counted."""
-_SAYS = {
-    Fate.REPLAYED: "replayed",
-    Fate.RELEASED: "released",
-    Fate.QUEUED: "waits for its first attempt already",
-    Fate.RUNNING: "is running and was left alone; try again when it has ended",
-    Fate.BODY_DROPPED: "can't be replayed: its body was dropped by retention",
-    Fate.UNREADABLE: "can't be replayed: the provider could not read it; see `events show --raw`",
-    Fate.CHANGED: "has changed its status meanwhile and was left alone",
-}
+_KINDS = 8
+"""Kinds of events named before the question; more are summed up."""
 
 
 @click.command()
-@click.argument("references", metavar="ID…", nargs=-1)
+@click.argument("references", metavar="ID…", nargs=-1, shell_complete=completing.EVENTS)
+@choosing
+@click.option("--limit", default=0, type=click.IntRange(0), help="The oldest so many; 0 = all.")
+@click.option("--rate", type=Rate(), help="No faster than this: 20/s, 600/m.")
+@click.option("--dry-run", is_flag=True, help="Only say how many match, and of what.")
 @click.option(
-    "--status", type=click.Choice(("dead", "ignored", "held", "done", "waiting")), help="All in this status."
+    "--continue", "number", type=int, metavar="NUMBER", help="Go on with a bulk replay that was stopped."
 )
-@click.option("--source", help="With --status: only of this source.")
-@click.option("--type", "kind", help="With --status: only of this type; * stands for any text.")
-@click.option("--since", type=SINCE, help="With --status: only received since: 2h, 7d, today, 2026-01-31.")
+@click.option("--list", "listing", is_flag=True, help="List the bulk replays, newest first.")
 @click.option(
-    "--limit", default=0, type=click.IntRange(0), help="With --status: the oldest so many; 0 = all."
+    "--wait/--no-wait", default=None, help="Wait until all have ended, or for none; default: on a terminal."
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event.")
-def replay(references: tuple[str, ...], limit: int, *, yes: bool, as_json: bool, **wanted: Any) -> None:  # noqa: ANN401
+def replay(  # options
+    references: tuple[str, ...],
+    *,
+    as_json: bool,
+    listing: bool,
+    number: int | None,
+    **options: Any,  # noqa: ANN401
+) -> None:
     """Run events again: new attempts under the same idempotency key; held events are released.
 
-    ID is the ledger id or source:event_id. Exit 3 if some were left alone, 4 if there is no such event.
+    Name events by ID (ledger id, source:event_id, or how a sender's id begins), or choose all that match the
+    options. Ctrl-C stops a bulk replay where it is; killed, it is finished by the sweep. Exit 3 if some were left
+    alone or died again, 4 if there is no such event.
     """
-    narrowed = limit or any(wanted[name] for name in ("source", "kind", "since"))
-    if bool(references) == bool(wanted["status"]) or (references and narrowed):
+    wanted = chosen(options)
+    ways = [bool(references), wanted != Filter(), number is not None, listing]
+    if sum(ways) != 1 or (options["limit"] and not ways[1]):
         raise click.UsageError(
-            "name events by ID, or take all in a status with --status (and --source, --type, --since)"
+            "name events by ID, or choose them with --status, --source, --type, --since …; not both and not neither"
         )
     settings = configured()
     with ledger(settings) as connection:
-        if references:
-            ids, unknown = _resolve(connection, references)
+        if listing:
+            _list(connection, as_json=as_json)
+        elif references:
+            _replay_named(settings, connection, references, as_json=as_json)
         else:
-            ids, unknown = _select(connection, limit, yes=yes, wanted=wanted), []
-        outcomes = list(desk_replay.replay(connection, ids, operator(), status=wanted["status"]))
-    vanished = set(ids) - {outcome.id for outcome in outcomes}
-    unknown += [str(number) for number in sorted(vanished)]
-    if any(outcome.fate in GOOD for outcome in outcomes):
-        ring(settings)
-    _tell(outcomes, as_json=as_json)
-    _end(outcomes, unknown)
+            bulk = (
+                _begun(connection, wanted, options, as_json=as_json)
+                if number is None
+                else _resumed(connection, number, options)
+            )
+            if bulk:
+                _replay_all(settings, connection, bulk, as_json=as_json, wait=options["wait"])
 
 
-def _resolve(connection: psycopg.Connection, references: Iterable[str]) -> tuple[list[int], list[str]]:
+def _replay_named(
+    settings: Settings, connection: psycopg.Connection, references: Iterable[str], *, as_json: bool
+) -> None:
     found = {reference: desk_find.find(connection, reference) for reference in references}
-    known = [number for number in found.values() if number is not None]
-    return known, [reference for reference, number in found.items() if number is None]
-
-
-def _select(connection: psycopg.Connection, limit: int, *, yes: bool, wanted: dict[str, Any]) -> list[int]:
-    match = Filter(
-        source=wanted["source"], type=wanted["kind"], status=wanted["status"], since=wanted["since"]
-    )
-    ids = desk_replay.matching(connection, match, limit)
-    count = f"{len(ids)} {wanted['status']} event{'' if len(ids) == 1 else 's'}"
-    if not ids:
-        click.echo(f"{count} match; nothing to do", err=True)
-    elif not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError(f"{count} match; add --yes to replay them without being asked")
-        click.confirm(f"replay {count}?", abort=True, err=True)
-    return ids
-
-
-def _tell(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
-    if as_json:
-        for outcome in outcomes:
-            print_json({**asdict(outcome), "fate": outcome.fate.replace(" ", "_")})
-        return
-    if len(outcomes) > _SPOKEN:
-        for fate, count in Counter(outcome.fate for outcome in outcomes).most_common():
-            click.echo(f"{count} times: {_SAYS[fate]}", err=True)
-        return
-    for outcome in outcomes:
-        line = f"event {outcome.id} {_SAYS[outcome.fate]}"
-        if outcome.handlers:
-            line += f": {clean(', '.join(outcome.handlers))}"
-        if outcome.left and outcome.fate is not Fate.RUNNING:
-            line += f"; running and left alone: {clean(', '.join(outcome.left))}"
-        click.echo(line, err=True)
-
-
-def _end(outcomes: Sequence[Outcome], unknown: Sequence[str]) -> None:
-    """Leave with the exit code that says how much was done."""
+    ids = [each for each in found.values() if each is not None]
+    unknown = [reference for reference, each in found.items() if each is None]
+    told = Told(as_json=as_json)
+    outcomes = list(desk_replay.replay(connection, ids, operator()))
+    told.take(outcomes)
+    unknown += [str(each) for each in sorted(set(ids) - {outcome.id for outcome in outcomes})]
+    if told.is_any(GOOD):
+        ring(settings)
+    told.finish()
     if unknown:
         names = ", ".join(map(clean, unknown))
-        text = (
-            f"not in the ledger: {names}; expected ledger ids or source:event_id, see `hookonce events list`"
-        )
+        text = f"not in the ledger: {names}; expected ids, or how they begin, see `hookonce events list`"
         if not outcomes:
             raise NotFound(text)
         click.echo(f"hookonce: {text}", err=True)
-    if not unknown and all(outcome.is_whole for outcome in outcomes):
+    if unknown or not told.is_whole:
+        sys.exit(told.exit)
+
+
+def _begun(
+    connection: psycopg.Connection, wanted: Filter, options: dict[str, Any], *, as_json: bool
+) -> Bulk | None:
+    """Say what matches, ask, and begin; None where nothing is to be done."""
+    kinds = desk_bulk.counts(connection, wanted)
+    matching = sum(count for _, _, count in kinds)
+    chosen_ = min(matching, options["limit"] or matching)
+    text = f"{matching} event{'' if matching == 1 else 's'} match"
+    if chosen_ < matching:
+        text += f", the oldest {chosen_} of them are chosen"
+    if options["dry_run"]:
+        _show(kinds, as_json=as_json)
+        click.echo(f"{text}; nothing was replayed", err=True)
+        return None
+    if not matching:
+        click.echo(f"{text}; nothing to do", err=True)
+        return None
+    _ask(text, kinds, chosen_, yes=options["yes"])
+    return desk_bulk.start(
+        connection, wanted, operator(), options["rate"], limit=options["limit"], driver=DRIVER
+    )
+
+
+def _show(kinds: Sequence[tuple[str, str, int]], *, as_json: bool) -> None:
+    if not as_json:
+        show(("type", "status", "events"), kinds)
         return
-    some = any(outcome.fate in GOOD | {Fate.RUNNING} for outcome in outcomes)
-    sys.exit(Exit.PARTIAL if some else Exit.FAILURE)
+    for kind, status, count in kinds:
+        print_json({"type": kind, "status": status, "events": count})
+
+
+def _ask(text: str, kinds: Sequence[tuple[str, str, int]], chosen_: int, *, yes: bool) -> None:
+    click.echo(text, err=True)
+    for kind, status, count in kinds[:_KINDS]:
+        click.echo(f"  {count:>8}  {status:<8}  {clean(kind)}", err=True)
+    if len(kinds) > _KINDS:
+        click.echo(f"  {sum(count for _, _, count in kinds[_KINDS:]):>8}  of other kinds", err=True)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"{text}; add --yes to replay them without being asked")
+        click.confirm(f"replay {chosen_}?", abort=True, err=True)
+
+
+def _resumed(connection: psycopg.Connection, number: int, options: dict[str, Any]) -> Bulk | None:
+    bulk = desk_bulk.get(connection, number)
+    if bulk is None:
+        raise NotFound(f"no bulk replay has number {number}; `hookonce replay --list` shows all")
+    if not desk_bulk.go_on(connection, number, options["rate"], driver=DRIVER):
+        click.echo(f"bulk replay {number} is complete; nothing to do", err=True)
+        return None
+    return desk_bulk.get(connection, number)
+
+
+def _replay_all(
+    settings: Settings, connection: psycopg.Connection, bulk: Bulk, *, as_json: bool, wait: bool | None
+) -> None:
+    if wait is None and not sys.stderr.isatty():
+        wait = False
+    told = Told(as_json=as_json)
+    ride = Ride(settings, connection, bulk, partial(ring, settings))
+    ride.run(told.take, wait=wait)
+    told.finish()
+    bulk = ride.bulk
+    click.echo(f"bulk replay {bulk.id}: {ride.said}, of {bulk.matched} that matched", err=True)
+    if not bulk.is_complete:
+        click.echo(f"stopped; go on with `hookonce replay --continue {bulk.id}`", err=True)
+        sys.exit(Exit.PARTIAL)
+    if not told.is_whole:
+        sys.exit(told.exit)
+    if ride.progress.dead:
+        sys.exit(Exit.PARTIAL)
+
+
+def _list(connection: psycopg.Connection, *, as_json: bool) -> None:
+    found = desk_bulk.listing(connection)
+    if as_json:
+        for bulk in found:
+            print_json(asdict(bulk))
+        return
+    columns = ("number", "by", "started", "ended", "matched", "replayed", "left alone", "complete", "of")
+    show(
+        columns,
+        [
+            (
+                b.id,
+                b.who,
+                b.started_at,
+                b.ended_at,
+                b.matched,
+                b.replayed,
+                b.left_alone,
+                b.is_complete,
+                _said(b),
+            )
+            for b in found
+        ],
+    )
+
+
+def _said(bulk: Bulk) -> str:
+    return ", ".join(f"{name} {value}" for name, value in bulk.filter.items())

@@ -15,6 +15,7 @@ from psycopg.rows import class_row
 from receiver.ledger import desk_replay
 from receiver.ledger.desk import MATCHES, Filter
 from receiver.ledger.desk_bulk import COLUMNS, GET, Bulk, one
+from receiver.ledger.desk_replay import Outcome
 
 DRIVER_GONE = timedelta(seconds=10)
 WINDOW = 50_000
@@ -53,14 +54,17 @@ WHERE id = %(id)s RETURNING {COLUMNS}
 _KEEP = "INSERT INTO bulk_steps (bulk, last_event, events) VALUES (%s, %s, %s)"
 
 
-def step(connection: psycopg.Connection, number: int, limit: int, *, driver: str | None = None) -> Bulk:
+def step(
+    connection: psycopg.Connection, number: int, limit: int, *, driver: str | None = None
+) -> tuple[Bulk, list[Outcome]]:
     """Replay the next events, at most `limit`, and move the cursor with them; committed.
 
-    One that has ended is given as it is. Raises: LookupError where there is none.
+    One that has ended is given as it is. With a `limit` of 0 the driver only says that it is there.
+    Raises: LookupError where there is none.
     """
     with connection.transaction():
         bulk = one(connection, GET + " FOR UPDATE", [number])
-        return bulk if bulk.ended_at else _step(connection, bulk, limit, driver)
+        return (bulk, []) if bulk.ended_at else _step(connection, bulk, limit, driver)
 
 
 def advance(connection: psycopg.Connection) -> int:
@@ -78,7 +82,7 @@ def advance(connection: psycopg.Connection) -> int:
             bulk = cursor.execute(_TAKE.encode(), {"id": number, **gone}).fetchone()
             if bulk is None:
                 continue
-            after = _step(connection, bulk, _allowed(connection, bulk), None)
+            after, _ = _step(connection, bulk, _allowed(connection, bulk), None)
         replayed += after.replayed - bulk.replayed
         if after.ended_at is None:
             waiting.append(number)
@@ -94,7 +98,9 @@ def _allowed(connection: psycopg.Connection, bulk: Bulk) -> int:
     return min(max(int(counted * bulk.rate), 1), desk_replay.BATCH)
 
 
-def _step(connection: psycopg.Connection, bulk: Bulk, limit: int, driver: str | None) -> Bulk:
+def _step(
+    connection: psycopg.Connection, bulk: Bulk, limit: int, driver: str | None
+) -> tuple[Bulk, list[Outcome]]:
     wanted = bulk.wanted
     ids, last = _next(connection, bulk, wanted, min(limit, desk_replay.BATCH))
     outcomes = list(desk_replay.replay(connection, ids, bulk.who, status=wanted.status))
@@ -108,7 +114,7 @@ def _step(connection: psycopg.Connection, bulk: Bulk, limit: int, driver: str | 
         "left_alone": len(outcomes) - len(whole),
         "driver": driver,
     }
-    return one(connection, _MOVE, moved)
+    return one(connection, _MOVE, moved), outcomes
 
 
 def _next(connection: psycopg.Connection, bulk: Bulk, wanted: Filter, limit: int) -> tuple[list[int], int]:

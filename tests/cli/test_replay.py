@@ -1,4 +1,13 @@
+import json
+import signal
+import subprocess
+import sys
+import time
+from subprocess import PIPE
+
 import pytest
+
+from receiver.cli.rates import Pace
 
 pytestmark = pytest.mark.usefixtures("inbox")
 
@@ -119,3 +128,111 @@ def test_replay_rings_the_bell_once_for_many(hookonce, stored, rings):
     hookonce("replay", *numbers)
 
     assert rings() == 1
+
+
+def test_replay_says_of_what_and_replays_nothing_in_a_dry_run(hookonce, stored, state):
+    number = stored("evt_1", status="dead", runs=[("a", "dead", 1)])
+    stored("evt_2", status="dead", type="other", runs=[("a", "dead", 1)])
+    stored("evt_3", status="dead", type="other", runs=[("a", "dead", 1)])
+
+    tried = hookonce("replay", "--source", "stripe", "--dry-run", "--json")
+
+    assert tried.code == 0
+    assert tried.documents == [
+        {"type": "other", "status": "dead", "events": 2},
+        {"type": "invoice.paid", "status": "dead", "events": 1},
+    ]
+    assert "3 events match; nothing was replayed" in tried.err
+    assert state(number)[0] == ("dead", None)
+
+
+def test_replay_keeps_to_the_rate(hookonce, stored, ledger):
+    for n in range(4):
+        stored(f"evt_{n}", status="dead", runs=[("a", "dead", 1)])
+
+    started = time.monotonic()
+    replayed = hookonce("replay", "--status", "dead", "--rate", "10/s", "--yes")
+
+    assert replayed.code == 0
+    assert time.monotonic() - started > 0.29
+    assert ledger.execute("SELECT rate, replayed FROM bulk_replays").fetchall() == [(10, 4)]
+
+
+def test_replay_stopped_by_ctrl_c_says_how_to_go_on_and_goes_on(hookonce, stored, state, inbox):
+    numbers = [stored(f"evt_{n}", status="dead", runs=[("a", "dead", 1)]) for n in range(3)]
+    command = [
+        sys.executable,
+        "-m",
+        "receiver.cli",
+        "replay",
+        "--status",
+        "dead",
+        "--rate",
+        "1/m",
+        "--yes",
+        "--json",
+    ]
+    with subprocess.Popen(command, cwd=inbox, stdout=PIPE, stderr=PIPE, text=True) as process:
+        first = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=10)
+
+    assert (process.returncode, first["id"]) == (3, numbers[0])
+    assert "stopped; go on with `hookonce replay --continue 1`" in said
+    assert [state(number)[1][0][3] for number in numbers] == [2, 1, 1]
+
+    resumed = hookonce("replay", "--continue", "1", "--rate", "100/s", "--json")
+
+    assert [document["id"] for document in resumed.documents] == numbers[1:]
+    assert [state(number)[1][0][3] for number in numbers] == [2, 2, 2]
+    assert hookonce("replay", "--continue", "1").code == 0
+    assert hookonce("replay", "--continue", "2").code == 4
+
+
+def test_replay_waits_and_tells_how_many_succeeded_and_died(hookonce, stored, ledger):
+    for n in range(3):
+        stored(f"evt_{n}", status="dead", runs=[("a", "dead", 1)])
+    ledger.execute(
+        "CREATE FUNCTION worker() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "UPDATE events SET status = CASE event_id WHEN 'evt_1' THEN 'dead' ELSE 'done' END, due_at = NULL "
+        "WHERE id = ANY(NEW.events); RETURN NEW; END $$"
+    )
+    ledger.execute("CREATE TRIGGER works AFTER INSERT ON bulk_steps FOR EACH ROW EXECUTE FUNCTION worker()")
+
+    replayed = hookonce("replay", "--status", "dead", "--yes", "--wait")
+
+    assert replayed.code == 3
+    assert "replayed 3, done 2, died again 1, of 3 that matched" in replayed.err
+
+
+def test_replay_lists_the_bulk_replays(hookonce, stored):
+    stored("evt_1", status="held")
+    hookonce("replay", "--status", "held", "--source", "stripe", "--yes")
+
+    listed = hookonce("replay", "--list", "--json")
+
+    [bulk] = listed.documents
+    assert (bulk["matched"], bulk["replayed"], bulk["filter"]) == (
+        1,
+        1,
+        {"source": "stripe", "status": "held"},
+    )
+    assert "source stripe, status held" in hookonce("replay", "--list").lines[1]
+
+
+@pytest.mark.parametrize("text", ["20", "0/s", "20/d", "-1/s", "x/s"])
+def test_rate_says_what_it_expects_when_it_can_not_read(hookonce, text):
+    refused = hookonce("replay", "--status", "dead", "--rate", text)
+
+    assert refused.code == 2
+    assert "20/s, 600/m" in refused.err
+
+
+def test_pace_does_not_catch_up_on_a_pause():
+    now = [0.0]
+    pace = Pace(5.0, lambda: now[0])
+    first = pace.take(100)
+    now[0] = 60.0
+
+    assert (first, pace.take(100), pace.take(100)) == (1, 5, 0)
+    assert pace.pause() == pytest.approx(0.2)

@@ -44,7 +44,7 @@ def test_bulk_replays_each_match_once_in_steps(connection, dead):
     bulk = desk_bulk.start(connection, DEAD, "ops")
     seen = []
     while bulk.ended_at is None:
-        bulk = desk_steps.step(connection, bulk.id, 2)
+        bulk, _ = desk_steps.step(connection, bulk.id, 2)
         seen.append((bulk.replayed, bulk.last_event))
 
     assert seen == [(2, dead[1]), (4, dead[3]), (5, dead[4])]
@@ -57,7 +57,7 @@ def test_bulk_leaves_alone_what_died_after_it_began(connection, dead):
     store(connection, [new_event("evt_late")])
     connection.execute("UPDATE events SET status = 'dead', due_at = NULL WHERE event_id = 'evt_late'")
 
-    bulk = desk_steps.step(connection, bulk.id, 100)
+    bulk, _ = desk_steps.step(connection, bulk.id, 100)
 
     assert (bulk.replayed, bulk.last_event, bulk.is_complete) == (5, dead[-1], True)
 
@@ -65,7 +65,7 @@ def test_bulk_leaves_alone_what_died_after_it_began(connection, dead):
 def test_bulk_takes_the_oldest_so_many(connection, dead):
     bulk = desk_bulk.start(connection, DEAD, "ops", limit=2)
 
-    bulk = desk_steps.step(connection, bulk.id, 100)
+    bulk, _ = desk_steps.step(connection, bulk.id, 100)
 
     assert (bulk.matched, bulk.replayed, bulk.last_event) == (2, 2, dead[1])
 
@@ -85,11 +85,11 @@ def test_bulk_goes_on_where_it_was_stopped(connection, dead):
     desk_steps.step(connection, bulk.id, 2)
 
     desk_bulk.stop(connection, bulk.id)
-    stopped = desk_steps.step(connection, bulk.id, 2)
+    stopped, _ = desk_steps.step(connection, bulk.id, 2)
     assert (stopped.replayed, stopped.is_complete) == (2, False)
 
     assert desk_bulk.go_on(connection, bulk.id)
-    assert desk_steps.step(connection, bulk.id, 100).replayed == 5
+    assert desk_steps.step(connection, bulk.id, 100)[0].replayed == 5
     assert not desk_bulk.go_on(connection, bulk.id)
     assert max(cycles(connection)) == 2
     assert dead

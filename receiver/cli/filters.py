@@ -1,0 +1,55 @@
+"""The options that choose events: the same names and meanings for every command that takes many."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from receiver.cli.completing import PROVIDERS, SOURCES
+from receiver.cli.times import SINCE
+from receiver.ledger.desk import Filter
+
+STATUSES = ("received", "running", "waiting", "done", "dead", "ignored", "held")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+SOURCE = click.option("--source", help="Only of this source.", shell_complete=SOURCES)
+SINCE_OPTION = click.option(
+    "--since", type=SINCE, help="Only received since: 90s, 15m, 2h, 7d, today, yesterday, 2026-01-31."
+)
+UNTIL_OPTION = click.option("--until", type=SINCE, help="Only received before; written like --since.")
+LIMIT = click.option(
+    "--limit", default=50, show_default=True, type=click.IntRange(0), help="At most so many; 0 = all."
+)
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+
+_OPTIONS = (
+    SOURCE,
+    click.option("--provider", help="Only of this provider.", shell_complete=PROVIDERS),
+    click.option("--type", "kind", help="Only of this type; * stands for any text (invoice.*)."),
+    click.option("--account", help="Only of this account of the sender's."),
+    click.option("--id", "event_id", metavar="PREFIX", help="Only with a sender's id that begins so."),
+    click.option("--status", type=click.Choice(STATUSES), help="Only in this status."),
+    SINCE_OPTION,
+    UNTIL_OPTION,
+)
+
+
+def choosing(command: _Command) -> _Command:
+    """Give a command the options of a filter; it takes them as keywords, for `chosen`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def chosen(options: Mapping[str, Any]) -> Filter:
+    """Make the filter of what the options say."""
+    return Filter(
+        source=options["source"],
+        provider=options["provider"],
+        type=options["kind"],
+        account=options["account"],
+        event_id=options["event_id"],
+        status=options["status"],
+        since=options["since"],
+        until=options["until"],
+    )
