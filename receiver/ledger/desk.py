@@ -42,6 +42,7 @@ class Filter:
             "type": None if is_pattern else self.type,
             "type_like": _like(self.type) if self.type is not None and is_pattern else None,
             "status": self.status,
+            "is_due": self.status in _DUE,
             "since": self.since,
             "until": self.until,
             "account": self.account,
@@ -50,6 +51,8 @@ class Filter:
         }
 
 
+_DUE = frozenset({"received", "running", "waiting"})
+"""Statuses of events that have a due time, for which there is an index."""
 _LAST = chr(sys.maxunicode)
 """Sorts behind whatever may follow in an id, since ids are compared by bytes."""
 
@@ -58,6 +61,7 @@ AND (%(provider)s::text IS NULL OR provider = %(provider)s)
 AND (%(type)s::text IS NULL OR type = %(type)s)
 AND (%(type_like)s::text IS NULL OR type LIKE %(type_like)s)
 AND (%(status)s::text IS NULL OR status = %(status)s)
+AND (NOT %(is_due)s OR due_at IS NOT NULL)
 AND (%(since)s::timestamptz IS NULL OR received_at >= %(since)s)
 AND (%(until)s::timestamptz IS NULL OR received_at < %(until)s)
 AND (%(account)s::text IS NULL OR account = %(account)s)

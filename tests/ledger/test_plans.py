@@ -1,0 +1,187 @@
+"""What PostgreSQL would do for each statement of receivers, workers and sweeps, with a ledger of some size."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+from make import new_event
+
+from receiver.ledger import claims, counts, desk_prune, figures, moments, notes, runs, store, upkeep
+from receiver.ledger.runs import Ending
+
+ROWS = 20_000
+SPAN = timedelta(minutes=1)
+FILL = f"""
+INSERT INTO events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at, received_at)
+SELECT 'stripe', 'stripe', 'evt_' || md5(n::text), 'invoice.paid', sha256(n::text::bytea), n % 2 = 0,
+       CASE WHEN n % 100 = 0 THEN 'dead' WHEN n % 100 = 1 THEN 'ignored' WHEN n > {ROWS} - 300 THEN 'received'
+            ELSE 'done' END,
+       CASE WHEN n > {ROWS} - 300 AND n % 100 > 1 THEN now() END,
+       now() - ({ROWS} - n) * interval '5 seconds'
+FROM generate_series(1, {ROWS}) AS n;
+INSERT INTO bodies (event, received_at, url, headers, body, is_element)
+SELECT id, received_at, '/hooks/stripe', '{{}}', '', false FROM events;
+INSERT INTO runs (event, handler, status, attempts, finished_at)
+SELECT id, 'credit', 'done', 1, received_at FROM events WHERE status = 'done';
+INSERT INTO failures (event, handler, cycle, attempt, error) SELECT id, 'credit', 1, 1, '' FROM events;
+ANALYZE
+"""  # noqa: S608  constants of this module
+
+
+class Recorded(psycopg.Cursor):
+    """A cursor that remembers what was asked."""
+
+    seen: dict = {}  # noqa: RUF012  one for all cursors of a test
+
+    def execute(self, query, params=None, **options):
+        text = query.decode() if isinstance(query, bytes) else query
+        if re.match(r"\s*(SELECT|WITH|INSERT|UPDATE|DELETE)\b", text):
+            self.seen[text] = params
+        return super().execute(query, params, **options)
+
+
+class Handlers:
+    """A worker with one handler for everything, slow or not."""
+
+    name, attempts, timeout = "credit", 3, timedelta(seconds=5)
+
+    def matching(self, *_):
+        return [self]
+
+    def named(self, _):
+        return self
+
+    def is_slow(self, *_):
+        return False
+
+
+@pytest.fixture(scope="module")
+def ledger(fresh_database):
+    with fresh_database() as url, psycopg.connect(url, autocommit=True) as connection:
+        for ago in range(3):
+            upkeep.make_partition(connection, (datetime.now(UTC) - timedelta(days=ago)).date())
+        connection.execute(FILL)
+        connection.execute("SET plan_cache_mode = force_generic_plan")
+        yield connection
+
+
+@pytest.fixture
+def recorder(ledger):
+    ledger.cursor_factory = Recorded
+    Recorded.seen = {}
+    yield ledger
+    ledger.cursor_factory = psycopg.Cursor
+
+
+def receive(connection):
+    store.store(connection, [new_event(f"new_{n}", body=b"%d" % n, id_is_signed=False) for n in range(5)])
+    store.store(connection, [new_event("new_1", body=b"1"), new_event("new_2", body=b"other")])
+    notes.add_redeliveries(connection, {("stripe", "new_1"): 2})
+
+
+def work(connection):
+    claim = claims.claim(connection, Handlers(), budget=SPAN)
+    first, second, third = claim.runs[:3]
+    runs.end(connection, first, Ending("done", result=1), second)
+    runs.end(connection, second, Ending("waiting", error="no", delay=SPAN), third)
+    runs.release(connection, claim.runs[3:])
+    claims.claim(connection, Handlers(), budget=SPAN, ids=[run.event.id for run in claim.runs[3:5]])
+    runs.load_body(connection, third.event)
+    runs.wake_ignored(connection, Handlers(), SPAN)
+
+
+def sweep(connection):
+    upkeep.is_anything_due(connection)
+    moments.first_since(connection, datetime.now(UTC))
+    counts.advance(connection, counts.mark(connection))
+    kept = desk_prune.Horizons(SPAN * 1500, SPAN * 1500, SPAN, SPAN)
+    for _ in desk_prune.Pruning(kept, size=100).steps(connection):
+        pass
+
+
+def scrape(connection):
+    figures.events_by_status(connection)
+    figures.oldest_due(connection)
+    figures.conflicts(connection)
+
+
+def plans(connection, query, params):
+    """Give the nodes of the plan for these parameters, and of the one for any: what is prepared gets either."""
+    yield from nodes(connection.execute("EXPLAIN (FORMAT JSON) " + query, params).fetchone()[0][0]["Plan"])
+    if params:
+        converted = psycopg._queries.PostgresQuery(psycopg.adapt.Transformer(connection))  # noqa: SLF001
+        converted.convert(query, params)
+        types = ", ".join("unknown" if oid == 0 else f"{oid}::regtype" for oid in converted.types)
+        types = connection.execute(
+            f"SELECT concat_ws(', ', {types.replace('unknown', repr('unknown'))})"
+        ).fetchone()[0]
+        raw = psycopg.RawCursor(connection)
+        raw.execute(f"PREPARE anything ({types}) AS ".encode() + converted.query)
+        nothing = ", ".join("NULL" for _ in converted.types)
+        rows = raw.execute(f"EXPLAIN (FORMAT JSON) EXECUTE anything ({nothing})").fetchone()[0]
+        raw.execute("DEALLOCATE anything")
+        yield from nodes(rows[0]["Plan"])
+
+
+def nodes(plan):
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from nodes(child)
+
+
+def scans(connection, statements):
+    """Give the sequential scans of large tables, with their statements, and the indexes that are used."""
+    large = {
+        row[0]
+        for row in connection.execute(
+            "SELECT relname FROM pg_class WHERE relkind = 'r' AND relpages > 50 AND relname !~ '^pg_'"
+        )
+    }
+    sequential, used = set(), set()
+    for query, params in statements.items():
+        for node in plans(connection, query, params):
+            if node["Node Type"] == "Seq Scan" and node["Relation Name"] in large:
+                sequential.add((node["Relation Name"], query))
+            used.add(re.sub(r"bodies_\d+", "bodies", node.get("Index Name", "")))
+    return sequential, used
+
+
+@pytest.mark.parametrize(
+    ("task", "indexes"),
+    [
+        (receive, {"events_source_event_id_key", "events_repeat"}),
+        (work, {"events_due", "events_pkey", "runs_pkey", "bodies_pkey", "events_received"}),
+        (sweep, {"events_due", "events_pkey", "events_attention"}),
+        (scrape, {"events_due", "events_pkey", "events_attention"}),
+    ],
+)
+def test_statement_uses_an_index_on_a_ledger_of_some_size(ledger, recorder, task, indexes):
+    task(recorder)
+    ledger.cursor_factory = psycopg.Cursor
+
+    sequential, used = scans(ledger, Recorded.seen)
+
+    assert sequential == set()
+    assert indexes <= used
+
+
+@pytest.mark.parametrize(
+    ("task", "index"),
+    [
+        (work, "events_due"),
+        (receive, "events_repeat"),
+        (scrape, "events_attention"),
+        (sweep, "events_pkey CASCADE"),
+    ],
+)
+def test_plans_tell_when_an_index_is_missing(ledger, recorder, task, index):
+    task(recorder)
+    ledger.cursor_factory = psycopg.Cursor
+
+    with ledger.transaction(force_rollback=True):
+        drop = f"DROP INDEX {index}" if "pkey" not in index else f"ALTER TABLE events DROP CONSTRAINT {index}"
+        ledger.execute(drop)
+        sequential, _ = scans(ledger, Recorded.seen)
+
+    assert sequential
