@@ -17,40 +17,86 @@ class TimeUp(BaseException):
 
 
 class Alarm:
-    """Raises `TimeUp` inside the `with` block after `limit`; does nothing outside the main thread.
+    """The alarm clock of a batch of attempts: `with alarm:` around them all, `with alarm.limit(…):` around each.
 
-    What no exception ends (a handler that swallows everything, a long call in C) ends with the process, `GRACE`
-    later: the lease brings the run back, and its attempts run out. RQ keeps its own limit on the same signal:
-    handler and remaining time are restored on leaving.
+    Does nothing outside the main thread. What no exception ends (a handler that swallows everything, a long call
+    in C) ends with the process, one or two `GRACE` later: the lease brings the run back, and its attempts run
+    out. RQ keeps its own limit on the same signal: handler and remaining time are restored on leaving.
     """
 
-    def __init__(self, limit: timedelta) -> None:
-        self._limit = limit.total_seconds()
+    def __init__(self) -> None:
+        self._is_ours = False
         self._is_set = False
+        self._limit = 0.0
+        self._ends_at = 0.0
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
+        self._is_ours = threading.current_thread() is threading.main_thread()
+        if self._is_ours:
             self._began = time.monotonic()
+            self._was_left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
             self._was_handler = signal.signal(signal.SIGALRM, self._ring)
-            self._was_left, _ = signal.setitimer(signal.ITIMER_REAL, self._limit, _AGAIN)
-            self._is_set = True
-            faulthandler.dump_traceback_later(self._limit + GRACE.total_seconds(), exit=True)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._is_set:
+        if not self._is_ours:
             return
-        self._is_set = False
-        faulthandler.cancel_dump_traceback_later()
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        self._is_ours = False
+        if self._ends_at:
+            faulthandler.cancel_dump_traceback_later()
+            self._ends_at = 0.0
         signal.signal(signal.SIGALRM, self._was_handler)
         if self._was_left:
             left = self._was_left - (time.monotonic() - self._began)
             signal.setitimer(signal.ITIMER_REAL, max(left, 0.001))
 
+    def limit(self, limit: timedelta) -> "_Limit":
+        """Raise `TimeUp` in the block after `limit`."""
+        self._limit = limit.total_seconds()
+        return _Limit(self)
+
+    def set(self) -> None:
+        """Start the time; for `_Limit`."""
+        if self._is_ours:
+            self._end_process_after(self._limit)
+            self._is_set = True
+            signal.setitimer(signal.ITIMER_REAL, self._limit, _AGAIN)
+
+    def unset(self) -> None:
+        """Stop the time; for `_Limit`."""
+        if self._is_set:
+            self._is_set = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _end_process_after(self, limit: float) -> None:
+        """Have the process end, unless what is set already does for this limit: it takes a thread each time."""
+        grace, left = GRACE.total_seconds(), self._ends_at - time.monotonic()
+        if not limit + grace <= left <= limit + 2 * grace:
+            self._ends_at = time.monotonic() + limit + 2 * grace
+            faulthandler.dump_traceback_later(limit + 2 * grace, exit=True)
+
     def _ring(self, _signal: int, frame: FrameType | None) -> None:
-        is_leaving = frame is not None and frame.f_code is Alarm.__exit__.__code__  # it must get to the end
-        if self._is_set and not is_leaving:
+        is_ours = frame is not None and frame.f_code in _TO_THE_END
+        if self._is_set and not is_ours:
             raise TimeUp
+
+
+class _Limit:
+    """The block in which one limit holds."""
+
+    def __init__(self, alarm: Alarm) -> None:
+        self._alarm = alarm
+
+    def __enter__(self) -> None:
+        self._alarm.set()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._alarm.unset()
+
+
+_TO_THE_END = {f.__code__ for f in (_Limit.__enter__, _Limit.__exit__, Alarm.set, Alarm.unset)}
+"""What must not be cut short; the alarm rings again."""

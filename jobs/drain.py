@@ -110,20 +110,27 @@ class Drain:
 
     def _run(self, claimed: Sequence[ClaimedRun], until: float) -> int:
         """Attempt the claimed runs in order, each starting the next; let go of what can't be started in time."""
-        for n, run in enumerate(claimed):
-            handler = self._registry.named(run.handler)
-            rest = claimed[n + 1 :]
-            if handler is None:  # cannot be: the claim asked the same registry
-                raise LookupError(f"handler '{run.handler}' vanished from the registry")
-            began = time.monotonic()
-            started = self._executor.attempt(run, handler, partial(_first, rest, until))
-            self._registry.note(run.handler, timedelta(seconds=time.monotonic() - began))
-            if not started:
-                if runs.release(self._executor.ledger, rest):
-                    reach("run.released")
-                    self._ring()
-                return n + 1
-        return len(claimed)
+        attempts = 0
+        with self._executor.alarm:
+            is_started = bool(claimed)
+            while is_started:
+                is_started = self._attempt(claimed, attempts, until)
+                attempts += 1
+        if runs.release(self._executor.ledger, claimed[attempts:]):
+            reach("run.released")
+            self._ring()
+        return attempts
+
+    def _attempt(self, claimed: Sequence[ClaimedRun], number: int, until: float) -> bool:
+        """Attempt one of the claimed runs; tell whether the next was started."""
+        run = claimed[number]
+        handler = self._registry.named(run.handler)
+        if handler is None:  # cannot be: the claim asked the same registry
+            raise LookupError(f"handler '{run.handler}' vanished from the registry")
+        began = time.monotonic()
+        started = self._executor.attempt(run, handler, partial(_startable, claimed, number + 1, until))
+        self._registry.note(run.handler, timedelta(seconds=time.monotonic() - began))
+        return started
 
     def close(self) -> None:
         """Close every connection; for tests, a worker keeps them until it ends."""
@@ -143,9 +150,10 @@ class Drain:
             log.info("the bell can't be rung: %s", type(error).__name__)
 
 
-def _first(rest: Sequence[ClaimedRun], until: float) -> ClaimedRun | None:
-    """Give the next run, unless there is none, or no time for it."""
-    return rest[0] if rest and not stopping.is_set() and time.monotonic() < until else None
+def _startable(claimed: Sequence[ClaimedRun], number: int, until: float) -> ClaimedRun | None:
+    """Give the run of this number, unless there is none, or no time for it."""
+    is_time = not stopping.is_set() and time.monotonic() < until
+    return claimed[number] if number < len(claimed) and is_time else None
 
 
 @cache

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import psycopg
 from psycopg.pq import TransactionStatus
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, RootTransaction
 from sqlalchemy.event import listen
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -47,6 +47,7 @@ class Executor:
         listen(engine, "before_cursor_execute", watch_sql)
         self._provider_of = provider_of
         self._connection: Connection | None = None
+        self.alarm = Alarm()
 
     def attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
         """Make one attempt and end it, starting the `following()` run, asked for when it ends, in one transaction.
@@ -78,21 +79,17 @@ class Executor:
         return self._end_apart(run, ending, following)
 
     def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
-        connection = self.connection
+        connection, transaction = self.connection, self._transaction()
         event = self._event(run)
-        with connection.begin() as transaction:
-            with guarded(connection), Alarm(handler.timeout), at_home():  # a forked child must leave first
-                reach("handler.entered")
-                result = handler.function(event, connection)
-            reach("handler.returned")
-            if not transaction.is_active:
-                raise TransactionEnded(
-                    "the handler ended the transaction it was given; its writes may be there"
-                )
-            if database.raw(connection).info.transaction_status is TransactionStatus.INERROR:
-                raise RuntimeError("the handler returned with its transaction aborted; let errors out")
-            started = runs.end(database.raw(connection), run, Ending("done", _storable(result)), following())
-            reach("run.ended")
+        with guarded(connection), self.alarm.limit(handler.timeout), at_home():  # first of all a child ends
+            reach("handler.entered")
+            result = handler.function(event, connection)
+        reach("handler.returned")
+        if not transaction.is_active:
+            raise TransactionEnded("the handler ended the transaction it was given; its writes may be there")
+        if database.raw(connection).info.transaction_status is TransactionStatus.INERROR:
+            raise RuntimeError("the handler returned with its transaction aborted; let errors out")
+        started = self._end(run, Ending("done", _storable(result)), following())
         reach("run.committed")
         self._clean()
         _report(run, "done")
@@ -102,8 +99,7 @@ class Executor:
         event = run.event
         found = None if event.body is None else (event.body, event.key_id)
         if found is None and event.url is not None:
-            with self.connection.begin():
-                found = runs.load_body(database.raw(self.connection), event)
+            found = runs.load_body(self.ledger, event)
         bond = of_body(event.source, event.event_id, event.fingerprint)
         body = None if found is None else self._keyring.open(*found, bond)
         return received(run, body, self._provider_of(event.source))
@@ -112,15 +108,27 @@ class Executor:
         """End an attempt whose own writes are rolled back."""
         reach("failure.rolled_back")
         try:
-            with self.connection.begin():
-                started = runs.end(database.raw(self.connection), run, ending, following())
-                reach("failure.ended")
+            started = self._end(run, ending, following())
         except LeaseLost as error:
             log.warning("lease lost: %s", error)
+            self._reset()
             return False
         reach("failure.committed")
         _report(run, ending.status)
         return started
+
+    def _end(self, run: ClaimedRun, ending: Ending, following: ClaimedRun | None) -> bool:
+        """End and commit; the next attempt's transaction is begun with it, unless a savepoint is left open."""
+        connection, transaction = self.connection, self._transaction()
+        chain = following is not None and not connection.in_nested_transaction()
+        started = runs.end(self.ledger, run, ending, following, chain=chain)
+        if not (chain and started):
+            transaction.commit()
+        return started
+
+    def _transaction(self) -> RootTransaction:
+        """Give the transaction that the last commit began, or begin one."""
+        return self.connection.get_transaction() or self.connection.begin()
 
     @property
     def ledger(self) -> psycopg.Connection:
@@ -137,9 +145,15 @@ class Executor:
     def _reset(self) -> None:
         """Make sure that nothing of the failed attempt is left on the connection."""
         self._clean()
-        if self._connection is not None and (
-            self._connection.invalidated or database.raw(self._connection).closed
-        ):
+        if self._connection is None:
+            return
+        try:
+            if transaction := self._connection.get_transaction():
+                transaction.close()
+            is_broken = self._connection.invalidated or database.raw(self._connection).closed
+        except (psycopg.Error, SQLAlchemyError):
+            is_broken = True
+        if is_broken:
             self.discard()
 
     def _clean(self) -> None:

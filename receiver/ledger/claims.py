@@ -47,7 +47,11 @@ ORDER BY d.due_at, d.id
 _DUE_ANY = _DUE.format(named="")
 _DUE_NAMED = _DUE.format(named="AND id = ANY(%(ids)s)")
 
-_RUNS = "SELECT event, handler, status, attempts, cycle, due_at <= now() FROM runs WHERE event = ANY(%s)"
+# Event by event, whatever the planner thinks of the table: it may have been empty when the plan was made.
+_RUNS = """
+SELECT r.event, r.handler, r.status, r.attempts, r.cycle, r.due_at <= now()
+FROM unnest(%s::bigint[]) AS t (event), LATERAL (SELECT * FROM runs WHERE event = t.event OFFSET 0) AS r
+"""
 
 _PAUSED = "SELECT name FROM pauses WHERE kind = 'handler'"
 
@@ -102,14 +106,14 @@ def claim(  # noqa: PLR0913  all but two by keyword
     handler takes is claimed alone too, and with `quick_first` only if no other is due: nobody waits behind it.
     """
     token = uuid.uuid4()
-    with connection.transaction():
+    with connection.pipeline(), connection.transaction():
         query = _DUE_ANY if ids is None else _DUE_NAMED
         wanted = {"limit": limit, "ids": list(ids or ()), "heavy": HEAVY}
         rows = connection.execute(query, wanted, prepare=True).fetchall()
         if not rows:
             return Claim([], 0)
         events = [ClaimedEvent(*row[:-1]) for row in _together(rows, planner, quick_first=quick_first)]
-        triage = Triage(events, planner, _existing(connection, events), _paused(connection))
+        triage = Triage(events, planner, *_existing(connection, events))
         _write(connection, triage, token, budget)
         reach("run.leased")
     leased = [
@@ -176,12 +180,11 @@ def _write(connection: psycopg.Connection, triage: Triage, token: uuid.UUID, bud
 
 def _existing(
     connection: psycopg.Connection, events: Sequence[ClaimedEvent]
-) -> dict[int, dict[str, ExistingRun]]:
+) -> tuple[dict[int, dict[str, ExistingRun]], set[str]]:
+    """Give the runs there are by event and handler, and the handlers that are paused."""
     found: dict[int, dict[str, ExistingRun]] = {event.id: {} for event in events}
-    for event, handler, *rest in connection.execute(_RUNS, [list(found)], prepare=True):
+    existing = connection.execute(_RUNS, [list(found)], prepare=True)
+    paused = connection.execute(_PAUSED, prepare=True)
+    for event, handler, *rest in existing:
         found[event][handler] = ExistingRun(*rest)
-    return found
-
-
-def _paused(connection: psycopg.Connection) -> set[str]:
-    return {row[0] for row in connection.execute(_PAUSED, prepare=True)}
+    return found, {row[0] for row in paused}

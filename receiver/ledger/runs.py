@@ -19,6 +19,7 @@ from typing import Any
 
 import psycopg
 
+from receiver.failpoints import reach
 from receiver.ledger.triage import ClaimedEvent, Planner
 
 LEASE_MARGIN = timedelta(seconds=15)
@@ -84,21 +85,21 @@ SELECT id FROM woken
 
 LOCK = "SELECT id FROM events WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
 
-# Ends one run and starts the next, each only if it is still ours; says which of the two happened. A sole run's
-# event follows it at once; with siblings, LOCK comes before and DERIVE after, to see what others committed.
+# Ends one run and starts the next, each only if it is still ours; fails by dividing by zero if the first is not, so
+# that a COMMIT behind it in the pipeline does nothing. A sole run's event is locked by following it at once; with
+# siblings, LOCK comes before and DERIVE after, to see what others committed.
 _END = """
-WITH locked AS MATERIALIZED (
-    SELECT id FROM events WHERE id = %(event)s FOR UPDATE
+WITH followed AS (
+    UPDATE events SET status = %(status)s, due_at = statement_timestamp() + %(delay)s::interval
+    WHERE id = %(event)s AND %(is_sole)s
+    RETURNING 1
 ), ended AS (
     UPDATE runs SET status = %(status)s, token = NULL, lease_until = NULL, result = %(result)s::text::json,
-                    attempts = attempts - %(refund)s, due_at = clock_timestamp() + %(delay)s::interval,
+                    attempts = attempts - %(refund)s, due_at = statement_timestamp() + %(delay)s::interval,
                     finished_at = CASE WHEN %(status)s <> 'waiting' THEN clock_timestamp() END
-    FROM locked
-    WHERE event = locked.id AND handler = %(handler)s AND token = %(token)s AND status = 'running'
-    RETURNING cycle, attempts + %(refund)s AS attempt, due_at
-), followed AS (
-    UPDATE events SET status = %(status)s, due_at = ended.due_at
-    FROM ended WHERE id = %(event)s AND %(is_sole)s
+    WHERE event = %(event)s AND handler = %(handler)s AND token = %(token)s AND status = 'running'
+          AND (EXISTS (SELECT FROM followed) OR NOT %(is_sole)s)
+    RETURNING cycle, attempts + %(refund)s AS attempt
 ), failed AS (
     INSERT INTO failures (event, handler, cycle, attempt, error)
     SELECT %(event)s, %(handler)s, cycle, attempt, %(error)s FROM ended WHERE %(error)s::text IS NOT NULL
@@ -107,23 +108,23 @@ WITH locked AS MATERIALIZED (
                     lease_until = clock_timestamp() + %(lease)s::interval,
                     due_at = clock_timestamp() + %(lease)s::interval
     WHERE event = %(next_event)s AND handler = %(next_handler)s AND token = %(token)s AND status = 'waiting'
-          AND EXISTS (SELECT FROM ended)
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM ended), (SELECT count(*) FROM started)
+SELECT 1 / (SELECT count(*) FROM ended), (SELECT count(*) FROM started)
 """
 
-# Status and due time of events follow from their runs: running > waiting > dead > done.
+# Status and due time of events follow from their runs: running > waiting > dead > done. Event by event, whatever
+# the planner thinks of the table: it may have been empty when the plan was made.
 DERIVE = """
 UPDATE events SET status = d.status, due_at = d.due_at
-FROM (
-    SELECT event, min(due_at) AS due_at,
+FROM unnest(%(events)s::bigint[]) AS t (event), LATERAL (
+    SELECT min(due_at) AS due_at,
            CASE WHEN bool_or(status = 'running' OR token IS NOT NULL) THEN 'running'
                 WHEN bool_or(status = 'waiting') THEN 'waiting'
                 WHEN bool_or(status = 'dead') THEN 'dead' ELSE 'done' END AS status
-    FROM runs WHERE event = ANY(%(events)s) GROUP BY event
+    FROM runs WHERE runs.event = t.event HAVING count(*) > 0
 ) AS d
-WHERE id = d.event
+WHERE id = t.event
 """
 
 _BODY = "SELECT body, key_id FROM bodies WHERE event = %s AND received_at = %s"
@@ -136,41 +137,53 @@ RETURNING event
 
 
 def end(
-    connection: psycopg.Connection, run: ClaimedRun, ending: Ending, following: ClaimedRun | None = None
+    connection: psycopg.Connection,
+    run: ClaimedRun,
+    ending: Ending,
+    following: ClaimedRun | None = None,
+    *,
+    chain: bool = False,
 ) -> bool:
-    """End an attempt, and start the `following` run, in the caller's transaction; tell whether that started.
+    """End an attempt, start the `following` run and commit, in one round trip; tell whether that started.
 
+    What the transaction holds besides is committed with it; `chain` begins the next one in the same round trip.
     Raises `LeaseLost` if the run is no longer ours; the caller must roll back.
     """
-    if not run.is_sole:
-        connection.execute(LOCK, [[run.event.id]], prepare=True)
-    row = connection.execute(
-        _END,
-        {
-            "event": run.event.id,
-            "handler": run.handler,
-            "token": run.token,
-            "status": ending.status,
-            "result": None if ending.result is None else json.dumps(ending.result),
-            "error": ending.error,
-            "refund": 0 if ending.counted else 1,
-            "delay": ending.delay,
-            "next_event": following.event.id if following else None,
-            "next_handler": following.handler if following else None,
-            "lease": following.lease if following else None,
-            "is_sole": run.is_sole,
-        },
-        prepare=True,
-    ).fetchone()
-    ended, started = row or (0, 0)
-    if not ended:
+    try:
+        with connection.pipeline():
+            if not run.is_sole:
+                connection.execute(LOCK, [[run.event.id]], prepare=True)
+            ended = connection.execute(_END, _values(run, ending, following), prepare=True)
+            if not run.is_sole:
+                connection.execute(DERIVE, {"events": [run.event.id]}, prepare=True)
+            reach("run.ended" if ending.status == "done" else "failure.ended")
+            connection.execute("COMMIT AND CHAIN" if chain else "COMMIT")
+    except psycopg.errors.DivisionByZero:
+        if ended.rowcount > 0:  # it was at the COMMIT: a deferred trigger of the user's
+            raise
         raise LeaseLost(
             f"lease on event {run.event.id} (handler {run.handler}) ran out and another worker may have it; "
             "this attempt's writes are rolled back"
-        )
-    if not run.is_sole:
-        connection.execute(DERIVE, {"events": [run.event.id]}, prepare=True)
-    return bool(started)
+        ) from None
+    row = ended.fetchone()
+    return bool(row and row[1])
+
+
+def _values(run: ClaimedRun, ending: Ending, following: ClaimedRun | None) -> dict[str, Any]:
+    return {
+        "event": run.event.id,
+        "handler": run.handler,
+        "token": run.token,
+        "status": ending.status,
+        "result": None if ending.result is None else json.dumps(ending.result),
+        "error": ending.error,
+        "refund": 0 if ending.counted else 1,
+        "delay": ending.delay,
+        "next_event": following.event.id if following else None,
+        "next_handler": following.handler if following else None,
+        "lease": following.lease if following else None,
+        "is_sole": run.is_sole,
+    }
 
 
 def release(connection: psycopg.Connection, runs: Iterable[ClaimedRun]) -> list[int]:

@@ -13,7 +13,7 @@ LONG = timedelta(hours=1)
 def test_alarm_cuts_what_takes_too_long():
     began = time.monotonic()
 
-    with pytest.raises(TimeUp), Alarm(timedelta(seconds=0.05)):
+    with pytest.raises(TimeUp), Alarm() as alarm, alarm.limit(timedelta(seconds=0.05)):
         time.sleep(30)
 
     assert time.monotonic() - began < 10
@@ -23,7 +23,7 @@ def test_alarm_puts_back_what_it_found():
     before = signal.getsignal(signal.SIGALRM)
     try:
         signal.setitimer(signal.ITIMER_REAL, 1000)
-        with Alarm(LONG):
+        with Alarm() as alarm, alarm.limit(LONG):
             pass
         left, again = signal.getitimer(signal.ITIMER_REAL)
     finally:
@@ -36,13 +36,13 @@ def test_alarm_puts_back_what_it_found():
 
 def test_alarm_that_rings_while_it_is_put_back_is_put_back():
     def ring_on_leaving(frame, event, _):
-        if event == "call" and frame.f_code is Alarm.__exit__.__code__:
+        if event == "call" and frame.f_code is Alarm.unset.__code__:
             signal.getsignal(signal.SIGALRM)(signal.SIGALRM, frame)
             rung.append(True)
 
     rung, before = [], sys.gettrace()
     try:
-        with Alarm(LONG):
+        with Alarm() as alarm, alarm.limit(LONG):
             sys.settrace(ring_on_leaving)
     finally:
         sys.settrace(before)

@@ -438,7 +438,7 @@ import time
 from datetime import timedelta
 from jobs import alarm
 alarm.GRACE = timedelta(seconds=0.2)
-with alarm.Alarm(timedelta(seconds=0.1)):
+with alarm.Alarm() as clock, clock.limit(timedelta(seconds=0.1)):
     while True:
         try:
             time.sleep(10)

@@ -3,6 +3,7 @@ from datetime import timedelta
 
 import pytest
 from make import new_event
+from psycopg.pq import TransactionStatus
 
 from receiver import database
 from receiver.ledger import claims, runs
@@ -239,14 +240,31 @@ def test_load_body_fetches_what_was_too_heavy_to_claim(connection):
     assert runs.load_body(connection, run.event) == (body, None)
 
 
-def test_end_is_undone_with_the_callers_transaction(connection, stored):
+def test_end_commits_nothing_of_a_worker_whose_lease_ran_out(connection, stored):
     stored("a")
-    run = claim(connection, "h").runs[0]
+    stale = claim(connection, "h").runs[0]
+    expire(connection)
+    claim(connection, "h")
 
-    with connection.transaction(force_rollback=True):
-        runs.end(connection, run, DONE)
+    connection.execute("BEGIN")
+    connection.execute("UPDATE events SET account = 'an effect'")
+    with pytest.raises(LeaseLost):
+        runs.end(connection, stale, DONE)
+    connection.execute("ROLLBACK")
 
-    assert state(connection) == [("a", "running", "h", "running", 1)]
+    assert connection.execute("SELECT account FROM events").fetchone() == (None,)
+
+
+def test_end_begins_the_next_transaction_if_asked_to(connection, stored):
+    stored("a", "b")
+    first, second = claim(connection, "h").runs
+
+    connection.execute("BEGIN")
+    runs.end(connection, first, DONE, second, chain=True)
+
+    assert connection.info.transaction_status is TransactionStatus.INTRANS
+    connection.execute("ROLLBACK")
+    assert [row[1] for row in state(connection)] == ["done", "running"]
 
 
 def test_claim_sets_right_an_event_that_fell_due_before_its_running_run(connection, stored):

@@ -284,12 +284,13 @@ class Inbox(RuleBasedStateMachine):
         run = kept.runs[claim.handler]
         is_ours = run.status == "running" and run.token == claim.token
         try:
-            with self.world.database.transaction():
-                self.world.database.execute(
-                    "INSERT INTO effects VALUES (%s, %s)", [claim.event.event_id, claim.handler]
-                )
-                runs.end(self.world.database, claim, Ending("done"))
+            self.world.database.execute("BEGIN")
+            self.world.database.execute(
+                "INSERT INTO effects VALUES (%s, %s)", [claim.event.event_id, claim.handler]
+            )
+            runs.end(self.world.database, claim, Ending("done"))
         except LeaseLost:
+            self.world.database.execute("ROLLBACK")
             assert not is_ours
         else:
             assert is_ours
