@@ -17,6 +17,7 @@ COMMANDS = {
     "dev": ("receiver.cli.dev:dev", "Run the whole stack here until Ctrl-C."),
     "doctor": ("receiver.cli.doctor:doctor", "Check everything, and say what to do."),
     "events": ("receiver.cli.events:events", "List the events in the ledger, or show one in full."),
+    "keys": ("receiver.cli.keys:keys", "Make, list and rotate the keys that seal bodies."),
     "new": ("receiver.cli.new:new", "Start a provider of your own."),
     "pause": ("receiver.cli.pause:pause", "Let the runs of a source or handler wait."),
     "providers": ("receiver.cli.sources:providers", "List the senders there is a module for."),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import click
 import psycopg
 
-from receiver.cli import doctor_servers
+from receiver.cli import doctor_keys, doctor_servers
 from receiver.cli.doctor_servers import Finding
 from receiver.cli.exits import Exit
 from receiver.cli.local import dev, sources
@@ -45,6 +45,7 @@ def _findings() -> Iterator[Finding]:
     yield from _configuration(settings)
     yield from _secrets(settings)
     yield from doctor_servers.postgresql(settings.database_url)
+    yield from doctor_keys.encryption(settings)
     yield from doctor_servers.redis_server(settings.redis_url)
 
 

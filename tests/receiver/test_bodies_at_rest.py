@@ -35,7 +35,7 @@ def body_of(marker, event_id="evt_1"):
 
 def detail(receiver, keyring):
     with database.connect(receiver.database_url) as connection:
-        return desk.detail(connection, desk.find(connection, "stripe:evt_1"), keyring)
+        return desk.detail(connection, 1, keyring)
 
 
 def dumped(receiver):

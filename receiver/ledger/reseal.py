@@ -1,0 +1,185 @@
+"""Seals again, with the first key, what is stored under an older one or in the clear.
+
+In small steps, each committed by itself: nothing that receives or works waits, and whoever stops in the middle
+goes on where they were, since a row that is done is not found again. A row that changed meanwhile is left.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import sql
+
+from receiver.sealing import Bond, Keyring, NotOpened, of_body, of_quarantined, of_rejected
+
+STEP = 200
+"""Rows of one step at most."""
+STEP_BYTES = 4 * 1024 * 1024
+"""Bytes of one step, beyond which it has a single row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of sealed rows: which column, and what it is bound to."""
+
+    name: str
+    id: LiteralString
+    column: LiteralString
+    bound_to: LiteralString
+    join: LiteralString
+    bond: Callable[..., Bond]
+
+
+_EVENT: LiteralString = "LEFT JOIN events e ON e.id = t.event"
+KINDS = (
+    Kind("bodies", "event", "body", "e.source, e.event_id, e.fingerprint", _EVENT, of_body),
+    Kind("conflicts", "id", "body", "e.source, e.event_id, t.fingerprint", _EVENT, of_body),
+    Kind("rejected", "id", "body_prefix", "t.source, t.reason, t.rejected_at", "", of_rejected),
+    Kind("quarantine", "id", "delivery", "t.source, t.reason, t.arrived_at", "", of_quarantined),
+)
+
+_PARTITIONS = """
+SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+WHERE i.inhparent = 'bodies'::regclass ORDER BY c.relname
+"""
+
+_USED = "SELECT key_id, count(*) FROM {table} GROUP BY key_id"
+_IS_USED = "SELECT DISTINCT key_id FROM {table}"
+_COUNT = "SELECT count(*) FROM {table} WHERE key_id IS DISTINCT FROM %s"
+
+_PAGE = """
+SELECT id FROM (
+    SELECT {id} AS id, sum(octet_length({column})) OVER (ORDER BY {id}) - octet_length({column}) AS before
+    FROM (SELECT * FROM {table} WHERE {id} > %(last)s AND key_id IS DISTINCT FROM %(first)s
+          ORDER BY {id} LIMIT %(step)s) AS page
+) AS sized WHERE before < %(bytes)s ORDER BY id
+"""
+
+_READ = "SELECT t.{id}, t.{column}, t.key_id, {bound_to} FROM {table} t {join} WHERE t.{id} = ANY(%s)"
+
+_WRITE = """
+UPDATE {table} t SET {column} = n.text, key_id = %s
+FROM unnest(%s::bigint[], %s::bytea[], %s::text[]) AS n (id, text, old)
+WHERE t.{id} = n.id AND t.key_id IS NOT DISTINCT FROM n.old
+"""
+
+_AUDIT = "INSERT INTO audit (who, action, subject, detail) VALUES (%s, 'rotate keys', %s, %s::json)"
+
+
+@dataclass(slots=True)
+class Resealed:
+    """What a rotation did: rows sealed anew, and those that could not be opened, by the key they need."""
+
+    total: int = 0
+    sealed: int = 0
+    left: dict[str, int] = field(default_factory=dict)
+
+
+def used(connection: psycopg.Connection) -> dict[str, dict[str | None, int]]:
+    """Count rows by kind and key id (None: in the clear), reading every row's key."""
+    found: dict[str, dict[str | None, int]] = {}
+    for kind, table in _tables(connection):
+        counts = found.setdefault(kind.name, {})
+        for key, count in _rows(connection, _USED, kind, table):
+            counts[key] = counts.get(key, 0) + count
+    return found
+
+
+def keys_in_use(connection: psycopg.Connection) -> set[str | None]:
+    """Give the ids of the keys that rows need (None: some are in the clear)."""
+    return {key for kind, table in _tables(connection) for (key,) in _rows(connection, _IS_USED, kind, table)}
+
+
+def reseal(connection: psycopg.Connection, keyring: Keyring, who: str) -> Iterator[Resealed]:
+    """Seal everything with the first key; give how far it is after each step. Audited, at the start and the end.
+
+    `connection` is in autocommit mode. Safe to stop and to run again. Raises `KeyMissing` where the first key is
+    not here.
+    """
+    keyring.seal(b"", ("test",))
+    done = Resealed()
+    for kind, table in _tables(connection):
+        done.total += sum(row[0] for row in _rows(connection, _COUNT, kind, table, [keyring.first]))
+    _audit(connection, keyring, who, {"begun": True, "rows": done.total})
+    yield done
+    for kind, table in _tables(connection):
+        yield from _reseal_table(connection, keyring, kind, table, done)
+    _audit(connection, keyring, who, {"begun": False, "sealed": done.sealed, "left": done.left})
+
+
+def _reseal_table(
+    connection: psycopg.Connection, keyring: Keyring, kind: Kind, table: str, done: Resealed
+) -> Iterator[Resealed]:
+    last = -1
+    while True:
+        page = {"last": last, "first": keyring.first, "step": STEP, "bytes": STEP_BYTES}
+        ids = [row[0] for row in _rows(connection, _PAGE, kind, table, page)]
+        if not ids:
+            return
+        last = ids[-1]
+        anew = []
+        for row, text, key, *bound_to in _rows(connection, _READ, kind, table, [ids]):
+            sealed = _sealed_anew(keyring, text, key, None if None in bound_to else kind.bond(*bound_to))
+            if sealed is None:
+                done.left[key or "none"] = done.left.get(key or "none", 0) + 1
+            else:
+                anew.append((row, sealed, key))
+        if anew:
+            columns = [list(column) for column in zip(*anew, strict=True)]
+            with connection.cursor() as cursor:
+                _execute(cursor, _WRITE, kind, table, [keyring.first, *columns])
+                done.sealed += cursor.rowcount
+        yield done
+
+
+def _sealed_anew(keyring: Keyring, text: bytes, key: str | None, bond: Bond | None) -> bytes | None:
+    """Open and seal; None where that can't be: without the key, or for a body whose event is gone."""
+    try:
+        return None if bond is None else keyring.seal(keyring.open(text, key, bond), bond)[0]
+    except NotOpened:
+        return None
+
+
+def _tables(connection: psycopg.Connection) -> list[tuple[Kind, str]]:
+    """Every table that holds sealed rows; of bodies each day, the oldest first."""
+    days = [row[0] for row in connection.execute(_PARTITIONS)]
+    return [(kind, table) for kind in KINDS for table in (days if kind.name == "bodies" else [kind.name])]
+
+
+def _rows(
+    connection: psycopg.Connection,
+    query: LiteralString,
+    kind: Kind,
+    table: str,
+    parameters: Any = (),  # noqa: ANN401
+) -> list[tuple[Any, ...]]:
+    """Run a query on one table; a day that was dropped meanwhile has no rows."""
+    with connection.cursor() as cursor:
+        try:
+            _execute(cursor, query, kind, table, parameters)
+        except psycopg.errors.UndefinedTable:
+            return []
+        return cursor.fetchall()
+
+
+def _execute(
+    cursor: psycopg.Cursor,
+    query: LiteralString,
+    kind: Kind,
+    table: str,
+    parameters: Any,  # noqa: ANN401
+) -> None:
+    text = sql.SQL(query).format(
+        table=sql.Identifier(table),
+        id=sql.SQL(kind.id),
+        column=sql.SQL(kind.column),
+        bound_to=sql.SQL(kind.bound_to),
+        join=sql.SQL(kind.join),
+    )
+    cursor.execute(text, parameters)
+
+
+def _audit(connection: psycopg.Connection, keyring: Keyring, who: str, detail: dict[str, Any]) -> None:
+    connection.execute(_AUDIT, [who, f"key {keyring.first}", json.dumps(detail)])
