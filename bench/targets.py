@@ -60,6 +60,8 @@ RATES = (
     Figure("obvious_rate", "the obvious way, new events"),
     Figure("done_rate", "accept to done at full load, two workers"),
     Figure("obvious_done_rate", "the obvious way, accept to done"),
+    Figure("wrk_empty_rate", "empty Flask route, by wrk"),
+    Figure("wrk_new_rate", "new events, by wrk"),
     Figure("new_rate_1_receivers", "new events, 1 gunicorn worker"),
     Figure("new_rate_2_receivers", "new events, 2 gunicorn workers"),
     Figure("new_rate_4_receivers", "new events, 4 gunicorn workers"),
@@ -82,6 +84,9 @@ OTHERS = (
     Figure("cpu_valkey_us", "CPU per new event: Valkey", "µs"),
     Figure("cpu_load_us", "CPU per new event: load generator", "µs"),
     Figure("cpu_load_empty_us", "CPU per empty request: load generator", "µs"),
+    Figure("wrk_new_to_empty", "new events ÷ empty Flask route, by wrk", ""),
+    Figure("wrk_to_ours_empty", "empty Flask route, wrk ÷ our generator", ""),
+    Figure("wrk_to_ours_new", "new events, wrk ÷ our generator", ""),
     Figure("memory_events", "events before memory was read", "events"),
 )
 EVERY = TARGETS + GROWTH + RATES + OTHERS
