@@ -1,21 +1,23 @@
 """What `/metrics` says: read from PostgreSQL and Redis at scrape time, so every process gives the same answer.
 
-No counters in memory: they would be per process here and lost in workers. Event types never become labels.
+No counters in memory: they would be per process here and lost in workers. Counters of events are the sums that
+the sweep keeps (`receiver.ledger.activity`), a minute or two behind. Event types never become labels.
+`hookonce_window_breaker_open` alone is this process's own.
 """
 
 import logging
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import psycopg
 import redis
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from receiver import database
+from receiver import database, metrics_ledger, schema, workers
 from receiver.handoff import Bell
 from receiver.intake import Intake
-from receiver.ledger import figures
 from receiver.settings import Settings
 from receiver.window import connect
 
@@ -40,14 +42,15 @@ class _Figures(Collector):
         try:
             with database.connect(self._settings.database_url) as connection:
                 answers = True
-                yield from _ledger(connection)
+                yield from metrics_ledger.figures_of(connection)
         except (psycopg.Error, database.LedgerUnavailable) as error:
             log.warning("some figures are missing: %s", type(error).__name__)
         up.add_metric(["postgresql"], float(answers))
         try:
             with connect(self._settings.redis_url) as client:
-                waiting = Bell(client).waiting()
+                waiting, alive = Bell(client).waiting(), workers.alive(client)
             yield GaugeMetricFamily("hookonce_rings_waiting", "Jobs in the RQ queue", value=waiting)
+            yield GaugeMetricFamily("hookonce_workers", "Workers that listen for the bell", value=alive)
             up.add_metric(["redis"], 1)
         except (redis.RedisError, OSError):
             up.add_metric(["redis"], 0)
@@ -57,27 +60,6 @@ class _Figures(Collector):
             "Whether this process leaves Redis alone because it failed",
             value=float(self._intake.breaker.is_open),
         )
-
-
-def _ledger(connection: psycopg.Connection) -> Iterator[Metric]:
-    """Give what costs least first: counting the events of a large ledger may take longer than a statement may."""
-    yield GaugeMetricFamily(
-        "hookonce_oldest_due_seconds", "Age of the oldest due event", value=figures.oldest_due(connection)
-    )
-    rejections = CounterMetricFamily("hookonce_rejections", "Deliveries refused", labels=["source", "reason"])
-    for source, reason, count in figures.rejections(connection):
-        rejections.add_metric([source, reason], count)
-    yield rejections
-    secrets = CounterMetricFamily(
-        "hookonce_secret_used", "Deliveries by the secret that verified them", labels=["source", "slot"]
-    )
-    for source, slot, count, _ in figures.secrets(connection):
-        secrets.add_metric([source, str(slot)], count)
-    yield secrets
-    yield GaugeMetricFamily(
-        "hookonce_conflicts", "Events that came with two bodies", value=figures.conflicts(connection)
-    )
-    events = GaugeMetricFamily("hookonce_events", "Events in the ledger", labels=["source", "status"])
-    for source, status, count in figures.events_by_status(connection):
-        events.add_metric([source, status], count)
-    yield events
+        build = GaugeMetricFamily("hookonce_build_info", "What runs here", labels=["version", "schema"])
+        build.add_metric([version("hookonce"), schema.REVISION], 1)
+        yield build

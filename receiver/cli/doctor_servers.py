@@ -6,12 +6,9 @@ from typing import Any, Literal, NamedTuple
 
 import psycopg
 import redis
-from rq import Queue
-from rq.worker_registration import get_keys
 
-from receiver import database, health
+from receiver import database, health, workers
 from receiver.database import LedgerUnavailable
-from receiver.handoff import QUEUE
 from receiver.ledger import alerts, figures, upkeep
 from receiver.window import connect
 
@@ -154,9 +151,8 @@ def judge_redis(info: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _workers(client: redis.Redis) -> Finding:
-    """Count the workers that listen for the bell; a key is gone some time after its worker."""
-    keys = get_keys(Queue(QUEUE, connection=client))
-    count = int(client.exists(*keys)) if keys else 0
+    """Count the workers that listen for the bell."""
+    count = workers.alive(client)
     if count:
         return Finding("ok", "workers", f"{count} registered")
     return Finding("warn", "workers", "none registered; start `hookonce worker`, or events stay received")

@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import psycopg
 
+from receiver.ledger import durations
+
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 SETTLED = timedelta(seconds=10)
@@ -142,9 +144,10 @@ FROM (SELECT at, source, what, count FROM activity WHERE minutes = 60 AND at >= 
 GROUP BY bucket, source, kind
 """
 
-_TOTALS = (
-    "SELECT at, source, what, count FROM activity WHERE minutes = 0 AND what <> 'last' ORDER BY source, what"
-)
+_TOTALS = """
+SELECT at, source, what, count FROM activity WHERE minutes = 0 AND what <> 'last' AND what NOT LIKE 'took.%'
+ORDER BY source, what
+"""
 
 
 def fill(connection: psycopg.Connection) -> int:
@@ -175,6 +178,7 @@ def _fill(connection: psycopg.Connection, step: timedelta) -> int:
             return 0
         span = {"begin": begin, "end": end, "floor": _floor(connection, begin)}
         connection.execute(_FILL, span)
+        durations.add(connection, begin, end)
         if begin.replace(minute=0) != end.replace(minute=0):
             connection.execute(_ROLL_UP, span)
             connection.execute(_FORGET, {**span, "kept_minutes": KEPT_MINUTES, "kept_hours": KEPT_HOURS})

@@ -1,4 +1,4 @@
-"""What the counts of `receiver.ledger.activity` say about sources: when last, how much lately, at which hours."""
+"""What is under way, and what the counts of `receiver.ledger.activity` say about sources: when last, how much."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -20,6 +20,36 @@ _CURRENT = """
 SELECT EXISTS (SELECT FROM activity
                WHERE minutes = 1 AND source = '' AND what = 'filled' AND at > now() - interval '5 minutes')
 """
+
+_UNTIL = """
+SELECT extract(epoch FROM at) + 60 FROM activity
+WHERE minutes = 1 AND source = '' AND what = 'filled' ORDER BY at DESC LIMIT 1
+"""
+_DUE = "SELECT count(*) FROM (SELECT FROM events WHERE due_at <= now() LIMIT %s) AS these"
+_REPLAYS = """
+SELECT count(*), coalesce(sum(greatest(matched - replayed - left_alone, 0)), 0)::bigint
+FROM bulk_replays WHERE ended_at IS NULL
+"""
+MOST_DUE = 10_000
+"""As far as due events are counted."""
+
+
+def counted_until(connection: psycopg.Connection) -> float:
+    """Give the end of the last minute a sweep has counted, in seconds since 1970; 0 if none ever did."""
+    row = connection.execute(_UNTIL).fetchone()
+    return float(row[0]) if row else 0.0
+
+
+def due(connection: psycopg.Connection) -> int:
+    """Count the events that are due, `MOST_DUE` at most."""
+    row = connection.execute(_DUE, [MOST_DUE]).fetchone()
+    return int(row[0]) if row else 0
+
+
+def bulk_replays(connection: psycopg.Connection) -> tuple[int, int]:
+    """Count the bulk replays under way, and the events they have still to replay."""
+    row = connection.execute(_REPLAYS).fetchone()
+    return (int(row[0]), int(row[1])) if row else (0, 0)
 
 
 def is_current(connection: psycopg.Connection) -> bool:

@@ -1,0 +1,101 @@
+"""The figures of `/metrics` that the ledger knows, what costs least first: a scrape takes what it gets in time."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+
+import psycopg
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from receiver.ledger import activity, alerts, durations, figures, seen
+
+COUNTERS = {
+    "accepted": ("hookonce_events_accepted", "Events taken in"),
+    "duplicate": ("hookonce_duplicates", "Deliveries of an event the ledger had"),
+    "done": ("hookonce_events_done", "Events whose runs are all done; again if replayed"),
+    "dead": ("hookonce_events_dead", "Events that died; again if replayed"),
+}
+
+
+def figures_of(connection: psycopg.Connection) -> Iterator[Metric]:
+    """Read everything. Raises: `psycopg.Error` at the first figure that can't be had; those before it stand."""
+    yield from _backlog(connection)
+    yield from _counters(connection)
+    yield from _rejections(connection)
+    yield from _operation(connection)
+    yield _gauge(
+        "hookonce_conflicts", "Events that came with two bodies", [], [([], figures.conflicts(connection))]
+    )
+    rows = figures.events_by_status(connection)
+    yield _gauge(
+        "hookonce_events",
+        "Events in the ledger",
+        ["source", "status"],
+        [([s, status], n) for s, status, n in rows],
+    )
+
+
+def _backlog(connection: psycopg.Connection) -> Iterator[Metric]:
+    oldest = figures.oldest_due(connection)
+    yield _gauge("hookonce_oldest_due_seconds", "Age of the oldest due event", [], [([], oldest)])
+    due = seen.due(connection)
+    yield _gauge("hookonce_due", f"Events due now, {seen.MOST_DUE} at most", [], [([], due)])
+
+
+def _counters(connection: psycopg.Connection) -> Iterator[Metric]:
+    totals = activity.totals(connection)
+    for what, (name, text) in COUNTERS.items():
+        family = CounterMetricFamily(name, text, labels=["source"])
+        for count in totals:
+            if count.what == what:
+                family.add_metric([count.source], count.number)
+        yield family
+    took = HistogramMetricFamily(
+        "hookonce_run_duration_seconds", "Last attempts of the runs that ended", labels=["source"]
+    )
+    for source, (counts, seconds) in durations.by_source(connection).items():
+        limits = [*(f"{limit:g}" for limit in durations.LIMITS), "+Inf"]
+        took.add_metric([source], list(zip(limits, accumulate(counts), strict=True)), seconds)
+    yield took
+    last = [([source], at.timestamp()) for source, at in seen.last_seen(connection).items()]
+    yield _gauge("hookonce_last_delivery_timestamp_seconds", "When a source last delivered", ["source"], last)
+
+
+def _rejections(connection: psycopg.Connection) -> Iterator[Metric]:
+    rejections = CounterMetricFamily("hookonce_rejections", "Deliveries refused", labels=["source", "reason"])
+    for source, reason, count in figures.rejections(connection):
+        rejections.add_metric([source, reason], count)
+    yield rejections
+    secrets = CounterMetricFamily(
+        "hookonce_secret_used", "Deliveries by the secret that verified them", labels=["source", "slot"]
+    )
+    for source, slot, count, _ in figures.secrets(connection):
+        secrets.add_metric([source, str(slot)], count)
+    yield secrets
+
+
+def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
+    found = [([alert.kind, alert.subject], 1.0) for alert in alerts.open_alerts(connection)]
+    yield _gauge("hookonce_alert", "Alerts that are open", ["kind", "subject"], found)
+    replays, left = seen.bulk_replays(connection)
+    yield _gauge("hookonce_bulk_replays", "Bulk replays under way", [], [([], replays)])
+    yield _gauge("hookonce_bulk_replay_events_left", "Events they have still to replay", [], [([], left)])
+    yield _gauge(
+        "hookonce_counted_timestamp_seconds",
+        "Up to when a sweep has counted; old if no sweep runs",
+        [],
+        [([], seen.counted_until(connection))],
+    )
+
+
+def _gauge(
+    name: str, text: str, labels: Sequence[str], rows: Iterable[tuple[Sequence[str], float]]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for values, number in rows:
+        family.add_metric(values, number)
+    return family
