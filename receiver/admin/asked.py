@@ -8,8 +8,8 @@ from receiver.cli.times import moment
 from receiver.ledger.desk import Filter
 
 STATUSES = ("received", "running", "waiting", "done", "dead", "ignored", "held")
-FIELDS = ("source", "provider", "type", "status", "account", "id", "since", "until")
-_LONGEST = 300
+FIELDS = ("source", "provider", "type", "status", "account", "id", "since", "until", "handler", "error")
+_LONGEST = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,16 @@ def asked(form: Mapping[str, str], now: datetime) -> Asked:
         event_id=said.get("id"),
         since=times.get("since"),
         until=times.get("until"),
+        handler=said.get("handler"),
+        error=said.get("error"),
     )
     return Asked(wanted, said, mistakes)
+
+
+def fixed(form: Asked) -> dict[str, str]:
+    """Give the fields again with times that do not move on, so that a form means what its page showed."""
+    times = {"since": form.wanted.since, "until": form.wanted.until}
+    return form.said | {name: at.isoformat() for name, at in times.items() if at}
 
 
 def _time(text: str, now: datetime, mistakes: list[str]) -> datetime | None:

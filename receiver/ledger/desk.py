@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row, dict_row
 
+from receiver.ledger.desk_dead import DIED
 from receiver.ledger.desk_sources import SOURCES
 from receiver.ledger.opened import Body, StoredBody, open_body, open_conflict, open_rejected
 from receiver.sealing import Keyring
@@ -21,6 +22,7 @@ class Filter:
     """Which events; None takes all.
 
     `type` may hold `*` for any text, `event_id` is the beginning of the sender's id, `until` itself is left out.
+    `handler` and `error` (which may hold `*`) are those of a dead run.
     """
 
     source: str | None = None
@@ -31,6 +33,8 @@ class Filter:
     until: datetime | None = None
     account: str | None = None
     event_id: str | None = None
+    handler: str | None = None
+    error: str | None = None
 
     @property
     def parameters(self) -> dict[str, object]:
@@ -48,6 +52,8 @@ class Filter:
             "account": self.account,
             "event_id": self.event_id,
             "event_id_end": None if self.event_id is None else self.event_id + _LAST,
+            "handler": self.handler,
+            "error_like": None if self.error is None else _like(self.error),
         }
 
 
@@ -67,6 +73,7 @@ AND (%(until)s::timestamptz IS NULL OR received_at < %(until)s)
 AND (%(account)s::text IS NULL OR account = %(account)s)
 AND (%(event_id)s::text IS NULL OR event_id >= %(event_id)s AND event_id < %(event_id_end)s
      AND source = ANY(ARRAY({SOURCES})))
+AND {DIED}
 """
 """Keeps the events of a `Filter`; what is NULL costs nothing, the planner folds it away. Never `prepare` it."""
 

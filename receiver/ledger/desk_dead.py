@@ -1,0 +1,49 @@
+"""Dead runs: of which handler, and of what they died. Reads only, and never more than the newest `MOST` events."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import psycopg
+from psycopg.rows import class_row
+
+MOST = 2000
+_SHOWN = 500
+"""Characters of an error that tell it from others."""
+
+DIED = """(%(handler)s::text IS NULL AND %(error_like)s::text IS NULL OR EXISTS (
+    SELECT FROM runs r WHERE r.event = events.id AND r.status = 'dead'
+           AND (%(handler)s::text IS NULL OR r.handler = %(handler)s)
+           AND (%(error_like)s::text IS NULL OR (
+               SELECT f.error FROM failures f WHERE f.event = r.event AND f.handler = r.handler
+               ORDER BY f.id DESC LIMIT 1) LIKE %(error_like)s)))
+"""
+"""Keeps events with a dead run of this handler, whose latest error is like that; part of `desk.MATCHES`."""
+
+_DEATHS = """
+WITH newest AS MATERIALIZED (
+    SELECT id, source, received_at FROM events WHERE status = 'dead' ORDER BY id DESC LIMIT %s
+)
+SELECT n.id AS event, n.source, n.received_at, r.handler, r.finished_at, left(f.error, %s) AS error
+FROM newest n LEFT JOIN runs r ON r.event = n.id AND r.status = 'dead'
+     LEFT JOIN LATERAL (SELECT error FROM failures WHERE event = r.event AND handler = r.handler
+                        ORDER BY id DESC LIMIT 1) AS f ON true
+ORDER BY n.id DESC, r.handler
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A dead run, and the beginning of its latest error; or, without a handler, an event nobody could read."""
+
+    event: int
+    source: str
+    received_at: datetime
+    handler: str | None
+    finished_at: datetime | None
+    error: str | None
+
+
+def deaths(connection: psycopg.Connection) -> list[Death]:
+    """Give the dead runs of the newest dead events, newest first."""
+    with connection.cursor(row_factory=class_row(Death)) as cursor:
+        return cursor.execute(_DEATHS, [MOST, _SHOWN]).fetchall()
