@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from bench import report, stack
-from bench.growth import growth
+from bench.growth import STAGES, chosen_stages, growth
 from bench.lab import BadAnswers, Lab
 from bench.scenarios import SCENARIOS, Scenario, chosen
 
@@ -31,11 +31,11 @@ def main() -> int:
     limit = options.seconds or limit
     began = time.monotonic()
     signal.alarm(limit - _CLOSING)
-    with stack.running() as servers:
+    with stack.running(options.data) as servers:
         lab = Lab(servers, options.quick, began + limit - _CLOSING)
         about = report.about(servers, quick=options.quick)
         try:
-            failed = _grow(lab, options.rows) if options.what == "growth" else _measure(lab, options)
+            failed = _grow(lab, options) if options.what == "growth" else _measure(lab, options)
         except _Overtime:
             print("\nout of time; what follows was measured until then", flush=True)
             failed = True
@@ -75,9 +75,9 @@ def _run(scenario: Scenario, lab: Lab) -> bool:
     return True
 
 
-def _grow(lab: Lab, rows: int) -> bool:
+def _grow(lab: Lab, options: argparse.Namespace) -> bool:
     try:
-        growth(lab, rows)
+        growth(lab, options.rows, chosen_stages(options.only))
     except BadAnswers as error:
         print(f"growth: FAILED, {error}", flush=True)
         return True
@@ -85,18 +85,26 @@ def _grow(lab: Lab, rows: int) -> bool:
 
 
 def _options() -> argparse.Namespace:
-    names = ", ".join(scenario.name for scenario in SCENARIOS)
+    names, stages = ", ".join(scenario.name for scenario in SCENARIOS), ", ".join(STAGES)
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("what", nargs="?", choices=["all", "growth"], default="all")
     parser.add_argument("--quick", action="store_true", help="a look in a minute, not a claim")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help=f"some of: {names}")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="NAME", help=f"some of: {names}; of growth: {stages}"
+    )
     parser.add_argument("--seconds", type=int, help=f"for everything; {LIMIT}, --quick {QUICK_LIMIT}")
     parser.add_argument("--rows", type=int, default=GROWTH_ROWS, help="rows that `growth` loads")
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="keep the servers' data there, and use it again"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     parser.add_argument("--publish", action="store_true", help="bring bench/results and docs/ up to date")
     options = parser.parse_args()
     try:
-        chosen(options.only, quick=options.quick)
+        if options.what == "growth":
+            chosen_stages(options.only)
+        else:
+            chosen(options.only, quick=options.quick)
     except LookupError as error:
         parser.error(str(error))
     return options

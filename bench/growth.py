@@ -1,127 +1,214 @@
 """What five million old events cost: `python -m bench growth`.
 
-The full ledger and an empty one lie side by side in one PostgreSQL and are measured in turn. Ids are random,
-as GitHub's are, so every insert lands somewhere else in a unique index that does not fit the caches of a
-processor. Bodies are loaded for the last days only, as after retention.
+The full ledger and an empty one lie side by side in one PostgreSQL and are measured in turn. Whatever is pruned
+is pruned by hookonce's own code, as the sweep and `hookonce prune` do it, while deliveries come.
 """
 
 import contextlib
-import hashlib
-import subprocess
+import http.client
 import sys
 import threading
 import time
-import uuid
-from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from statistics import median
 
-from bench.deliveries import SIZE
-from bench.lab import Lab, closed, send
-from bench.stack import ROOT, Site
-from receiver.ledger.upkeep import make_partition
+import psycopg
 
-DAYS = 30
-BODY_DAYS = 6
-BODIES_A_DAY = 60_000
-_EVENTS = """
-COPY events (id, source, provider, event_id, type, fingerprint, id_is_signed, status, received_at) FROM STDIN
+from bench import past
+from bench.lab import BadAnswers, Lab, closed, send
+from bench.stack import Server, Site
+from receiver.admin.sessions import Sessions
+from receiver.admin.shell import COOKIE
+from receiver.ledger import counts, upkeep
+from receiver.ledger.desk_prune import Horizons, Pruned, Pruning
+
+STAGES = ("load", "ingest", "look", "prune")
+ROUNDS = 5
+PRUNED_ROWS = 100_000
+FOR_EVER = timedelta(days=10_000)
+LISTINGS = (
+    "",
+    "--source partner",
+    "--source dormant",
+    "--type payout.failed",
+    "--type ping",
+    "--status dead",
+)
+PAGES = (
+    "/admin/",
+    "/admin/?span=7d",
+    "/admin/events",
+    "/admin/events?source=dormant",
+    "/admin/events?status=dead",
+)
+ADMIN_TOKEN = "bench admin token of some length"  # noqa: S105  of a server that lives as long as the benchmark
+_SIZES = """
+SELECT (pg_table_size('events') + pg_table_size('runs'))::float8 / count(*),
+       (pg_indexes_size('events') + pg_indexes_size('runs'))::float8 / count(*) FROM events
 """
-_BODIES = "COPY bodies (event, received_at, url, headers, body, is_element) FROM STDIN"
-_SIZE = "SELECT pg_total_relation_size('events')::float8 / count(*) FROM events"
+_BODY_SIZE = """
+SELECT sum(pg_total_relation_size(inhrelid))::float8 / greatest((SELECT count(*) FROM bodies), 1)
+FROM pg_inherits WHERE inhparent = 'bodies'::regclass
+"""
 
 
-def growth(lab: Lab, rows: int) -> None:
-    """Load a ledger, then measure ingest on it and on an empty one, and the listing."""
-    began = time.monotonic()
-    full, empty = lab.stack.ours, lab.stack.obvious
-    days = [datetime.now(UTC).date() - timedelta(days=n) for n in range(DAYS)]
-    _load(full, rows, days)
-    lab.note(growth_rows=rows, growth_load_seconds=time.monotonic() - began)
-    lab.note(growth_ledger_bytes=full.value(_SIZE))
+def chosen_stages(names: Sequence[str]) -> Sequence[str]:
+    """Give the stages of these names, or all. Raises `LookupError` for a wrong one."""
+    wrong = [name for name in names if name not in STAGES]
+    if wrong:
+        raise LookupError(f"growth has no stage '{wrong[0]}'; there are {', '.join(STAGES)}")
+    return names or STAGES
+
+
+def growth(lab: Lab, rows: int, stages: Sequence[str]) -> None:
+    """Load a ledger unless it is there, then measure ingest on it and an empty one, looking into it, and pruning."""
+    full = lab.stack.ours
+    if full.value("SELECT count(*) FROM (SELECT FROM events LIMIT 1000) AS some_rows") == 0:
+        began = time.monotonic()
+        with full.connect() as connection:
+            past.load(connection, rows, datetime.now(UTC))
+            _count(connection)
+        lab.note(growth_load_seconds=time.monotonic() - began)
+    lab.note(growth_rows=full.value("SELECT reltuples FROM pg_class WHERE relname = 'events'"))
+    for name, measure in (("load", _sizes), ("ingest", _ingest), ("look", _look), ("prune", _prune)):
+        if name in stages:
+            print(f"{name} …", flush=True)
+            measure(lab)
+
+
+def _count(connection: psycopg.Connection) -> None:
+    """Do at once what a sweep does over many turns."""
+    mark = counts.mark(connection)
+    for _ in range(mark.newest // counts.STEP + 1):
+        counts.advance(connection, mark)
+    counts.recount(connection)
+
+
+def _sizes(lab: Lab) -> None:
+    with lab.stack.ours.connect() as connection:
+        tables, indexes = connection.execute(_SIZES).fetchone() or (0, 0)
+    lab.note(growth_ledger_bytes=tables + indexes, growth_index_bytes=indexes)
+    lab.note(growth_body_bytes=lab.stack.ours.value(_BODY_SIZE))
+
+
+def _ingest(lab: Lab) -> None:
+    """Send new events to the empty ledger, to the full one, and to the full one while it drops a day of bodies."""
     seconds = lab.pick(3, 1)
-    with full.serve("wsgi:application") as big, empty.serve("wsgi:application") as small:
-        for number in lab.rounds(BODY_DAYS - 1, 2, seconds * 6):
-            bare = send(closed(small.port, seconds))["rate"]
-            loaded = send(closed(big.port, seconds))["rate"]
-            with _dropping(full, days[BODY_DAYS - 1 - number], seconds / 2):
+    with _both(lab) as (big, small):
+        for _ in lab.rounds(ROUNDS, 2, seconds * 6):
+            bare = _rate(lab, lab.stack.obvious, small, seconds, "growth_empty_wal_bytes")
+            loaded = _rate(lab, lab.stack.ours, big, seconds, "growth_wal_bytes")
+            with _pruning(lab.stack.ours, _oldest_day(lab.stack.ours), seconds / 2) as pruned:
                 dropping = send(closed(big.port, seconds))["rate"]
+            if len(pruned.days) != 1:
+                raise BadAnswers(f"one day of bodies was to be dropped: {pruned}")
             lab.note(growth_empty_rate=bare, growth_full_rate=loaded, growth_dropping_rate=dropping)
             lab.note(growth_ingest=loaded / bare, growth_ingest_dropping=dropping / bare)
-            empty.empty()
-    _list(lab, full)
+            lab.stack.obvious.empty()
 
 
-def _load(site: Site, rows: int, days: list[date]) -> None:
-    """Fill the ledger by COPY, the oldest first, and tell the planner."""
-    with site.connect() as connection:
-        for day in days:
-            make_partition(connection, day)
-        with connection.cursor() as cursor:
-            with cursor.copy(_EVENTS) as copy:
-                for line in _event_lines(rows, days):
-                    copy.write(line)
-            with cursor.copy(_BODIES) as copy:
-                for line in _body_lines(rows, days):
-                    copy.write(line)
-        connection.execute("SELECT setval(pg_get_serial_sequence('events', 'id'), max(id)) FROM events")
-        connection.execute("VACUUM ANALYZE events, bodies")
+def _prune(lab: Lab) -> None:
+    """Prune `PRUNED_ROWS` of the oldest events while new ones come as fast as they are taken."""
+    full, seconds = lab.stack.ours, lab.pick(6, 3)
+    with _both(lab) as (big, small):
+        for _ in lab.rounds(3, 1, seconds * 4):
+            bare = send(closed(small.port, seconds))["rate"]
+            began = full.value("SELECT min(id) FROM events")
+            edge = f"SELECT extract(epoch FROM now() - received_at) FROM events WHERE id >= {began + PRUNED_ROWS}"  # noqa: S608
+            kept = timedelta(seconds=full.value(f"{edge} ORDER BY id LIMIT 1"))
+            clock = time.monotonic()
+            with _pruning(full, Horizons(kept, FOR_EVER, FOR_EVER, FOR_EVER), seconds / 5) as pruned:
+                loaded = send(closed(big.port, seconds))["rate"]
+            took = time.monotonic() - clock - seconds / 5
+            lab.note(growth_pruned_rate=pruned.events / took, growth_ingest_pruning=loaded / bare)
+            lab.stack.obvious.empty()
 
 
-def _event_lines(rows: int, days: list[date]) -> Iterator[str]:
-    """Give the rows of the ledger as COPY takes them, a thousand at a time."""
-    lines = []
-    for number in range(1, rows + 1):
-        day = days[(rows - number) * len(days) // rows]
-        guid = uuid.uuid4()
-        fingerprint = hashlib.sha256(guid.bytes).hexdigest()
-        lines.append(
-            f"{number}\tgithub\tgithub\t{guid}\tpush\t\\\\x{fingerprint}\tf\tdone\t{day} 00:00:01+00\n"
-        )
-        if len(lines) == 1000:  # noqa: PLR2004  rows a write
-            yield "".join(lines)
-            lines.clear()
-    yield "".join(lines)
-
-
-def _body_lines(rows: int, days: list[date]) -> Iterator[str]:
-    """Give bodies of the newest events of the last days."""
-    body = "{" + "x" * (SIZE - 2) + "}"
-    a_day = rows // len(days)
-    for back, day in enumerate(days[:BODY_DAYS]):
-        newest = rows - back * a_day
-        for number in range(newest, newest - min(a_day, BODIES_A_DAY), -1):
-            yield f"{number}\t{day} 00:00:01+00\t/hooks/github\t{{}}\t{body}\tf\n"
+def _look(lab: Lab) -> None:
+    """Time `hookonce events list`, start of Python included, /metrics, and the first byte of dashboard pages."""
+    site = lab.stack.ours
+    for listing in LISTINGS:
+        times = [_listed(site, *listing.split()) for _ in range(3)]
+        print(f"  events list {listing}: {median(times):.0f} ms", flush=True)
+        lab.note(growth_list_ms=median(times))
+    lab.note(growth_list_worst_ms=max(lab.figures["growth_list_ms"]))
+    session = Sessions(ADMIN_TOKEN)
+    cookie = {"Cookie": f"{COOKIE}={session.cookie(session.begin('bench'))}"}
+    with site.serve("wsgi:application", HOOKONCE_ADMIN_TOKEN=ADMIN_TOKEN) as server:
+        lab.note(growth_scrape_ms=median(_first_byte(server, "/metrics", {}) for _ in range(5)))
+        for page in PAGES:
+            times = [_first_byte(server, page, cookie) for _ in range(5)]
+            print(f"  {page}: {median(times):.0f} ms", flush=True)
+            lab.note(growth_page_ms=median(times))
+    lab.note(growth_page_worst_ms=max(lab.figures["growth_page_ms"]))
 
 
 @contextlib.contextmanager
-def _dropping(site: Site, day: date, after: float) -> Iterator[None]:
-    """Drop a day of bodies meanwhile, in the way that holds no lock for long."""
+def _both(lab: Lab) -> Iterator[tuple[Server, Server]]:
+    """Serve the full ledger and the empty one, warm."""
+    full, empty = lab.stack.ours, lab.stack.obvious
+    empty.empty()
+    with full.serve("wsgi:application") as big, empty.serve("wsgi:application") as small:
+        for server in (big, small):
+            send(closed(server.port, 1))
+        yield big, small
 
-    def drop() -> None:
+
+def _rate(lab: Lab, site: Site, server: Server, seconds: float, wal: str) -> float:
+    """Send new events; note how much WAL each made."""
+    before = site.value("SELECT pg_current_wal_insert_lsn() - '0/0'")
+    result = send(closed(server.port, seconds))
+    after = site.value("SELECT pg_current_wal_insert_lsn() - '0/0'")
+    lab.note(**{wal: (after - before) / max(result["answered"], 1)})
+    return float(result["rate"])
+
+
+def _oldest_day(site: Site) -> Horizons:
+    """Give horizons that let go of the oldest day of bodies, and of nothing else."""
+    with site.connect() as connection:
+        end = upkeep.span(next(iter(upkeep.days(connection)))).end
+    return Horizons(FOR_EVER, datetime.now(UTC) - end - timedelta(minutes=1), FOR_EVER, FOR_EVER)
+
+
+@contextlib.contextmanager
+def _pruning(site: Site, horizons: Horizons, after: float) -> Iterator[Pruned]:
+    """Prune meanwhile; ends when both have."""
+    pruning = Pruning(horizons, patience=20, size=250)
+
+    def prune() -> None:
         time.sleep(after)
-        name = f"bodies_{day:%Y%m%d}"
         with site.connect() as connection:
-            connection.execute(f"ALTER TABLE bodies DETACH PARTITION {name} CONCURRENTLY".encode())
-            connection.execute(f"DROP TABLE {name}".encode())
+            for _ in pruning.steps(connection):
+                pass
 
-    thread = threading.Thread(target=drop)
+    thread = threading.Thread(target=prune)
     thread.start()
     try:
-        yield
+        yield pruning.done
     finally:
         thread.join()
 
 
-def _list(lab: Lab, site: Site) -> None:
-    """Time `hookonce events list`, start of Python included; nothing is noted where it fails."""
-    for _ in range(3):
-        began = time.perf_counter()
-        with site.run("-m", "receiver.cli", "events", "list", "--limit", "50") as process:
-            try:
-                failed = process.wait(60)
-            except subprocess.TimeoutExpired:
-                failed = 1
-        if failed:
-            print(f"  `events list` failed in {ROOT.name}", file=sys.stderr)
-            return
-        lab.note(growth_list_ms=(time.perf_counter() - began) * 1000)
+def _listed(site: Site, *options: str) -> float:
+    """Give the milliseconds that a listing takes."""
+    began = time.perf_counter()
+    with site.run("-m", "receiver.cli", "events", "list", "--limit", "50", *options) as process:
+        failed = process.wait(60)
+    if failed:
+        raise BadAnswers(f"`events list {' '.join(options)}` failed with {failed}")
+    return (time.perf_counter() - began) * 1000
+
+
+def _first_byte(server: Server, path: str, headers: dict[str, str]) -> float:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    began = time.perf_counter()
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    took = (time.perf_counter() - began) * 1000
+    answer.read()
+    connection.close()
+    if answer.status != http.HTTPStatus.OK:
+        print(f"  {path} answers {answer.status}", file=sys.stderr)
+        raise BadAnswers(f"{path} answers {answer.status}")
+    return took

@@ -34,9 +34,9 @@ LOG_TAIL = 20  # lines shown when a run fails
 GUNICORN = ("-m", "gunicorn", "-c", "python:receiver.gunicorn_conf")
 WORKER = ("-m", "receiver.cli", "worker", "--alone")
 OBVIOUS_WORKER = ("-m", "bench.obvious")
-_EFFECTS = (
-    "CREATE TABLE effects (event bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp())"
-)
+_EFFECTS = """
+CREATE TABLE IF NOT EXISTS effects (event bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp())
+"""
 _EMPTY = "TRUNCATE events, bodies, runs, failures, conflicts, rejected, rejections, event_counts, effects"
 
 
@@ -73,13 +73,13 @@ class Site:
             stop(process)
 
     @contextlib.contextmanager
-    def serve(self, application: str, workers: int = 2) -> Iterator["Server"]:
+    def serve(self, application: str, workers: int = 2, **environ: str) -> Iterator["Server"]:
         """Run gunicorn with hookonce's settings as long as the block lasts; starts when it answers."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        environ = {"HOOKONCE_BIND": f"127.0.0.1:{port}", "WEB_CONCURRENCY": str(workers)}
-        with self.run(*GUNICORN, application, **environ) as process:
+        bound = {"HOOKONCE_BIND": f"127.0.0.1:{port}", "WEB_CONCURRENCY": str(workers)}
+        with self.run(*GUNICORN, application, **environ, **bound) as process:
             _await_answer(port, process)
             yield Server(port, process.pid)
 
@@ -127,12 +127,17 @@ class Stack:
 
 
 @contextlib.contextmanager
-def running() -> Iterator[Stack]:
-    """Run both servers, with a migrated database for each site, as long as the block lasts."""
-    directory = Path(tempfile.mkdtemp(prefix="hookonce-bench-"))
+def running(kept: Path | None = None) -> Iterator[Stack]:
+    """Run both servers, with a migrated database for each site, as long as the block lasts.
+
+    What is in the directory `kept` stays, and is there the next time.
+    """
+    directory = kept or Path(tempfile.mkdtemp(prefix="hookonce-bench-"))
+    directory.mkdir(exist_ok=True)
     directory.chmod(0o711)  # PostgreSQL runs as another user if we are root
     with contextlib.ExitStack() as stack:
-        stack.callback(_remove, directory)
+        if kept is None:
+            stack.callback(_remove, directory)
         postgres = Postgres.start(directory, durable=True)
         stack.callback(postgres.stop)
         valkey = Valkey.start(directory)
@@ -142,7 +147,8 @@ def running() -> Iterator[Stack]:
         with psycopg.connect(postgres.url, autocommit=True) as connection:
             connection.execute(_EFFECTS)
         with psycopg.connect(_database(postgres.url, "postgres"), autocommit=True) as connection:
-            connection.execute("CREATE DATABASE obvious TEMPLATE hookonce")
+            if not connection.execute("SELECT FROM pg_database WHERE datname = 'obvious'").rowcount:
+                connection.execute("CREATE DATABASE obvious TEMPLATE hookonce")
         ours = Site(postgres.url, valkey.url, log)
         obvious = Site(_database(postgres.url, "obvious"), f"{valkey.url}?db=1", log)
         try:

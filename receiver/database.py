@@ -2,6 +2,9 @@
 
 Two kinds. `connect` gives the receiver's: psycopg in autocommit, every wait bounded, because a sender
 gives us a few seconds. `engine` gives SQLAlchemy's, for handlers, the command line and migrations.
+
+A URL that ends in `?pgbouncer=true` leads through a pooler that gives every transaction another connection: then
+nothing is prepared and no session is changed, and the timeouts are the pooler's to set (docs/scaling.md).
 """
 
 from datetime import timedelta
@@ -14,6 +17,7 @@ LOCK_TIMEOUT = timedelta(milliseconds=700)
 STATEMENT_TIMEOUT = timedelta(seconds=1.5)
 CONNECT_TIMEOUT = timedelta(seconds=2)  # libpq takes no less
 
+_POOLED = "pgbouncer=true"
 _WHERE_AM_I = """
 SELECT system_identifier::text || '-' || (SELECT oid FROM pg_database WHERE datname = current_database())
        || '-' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
@@ -29,8 +33,16 @@ def libpq_url(url: str) -> str:
     """Bring the spellings of a PostgreSQL URL (Heroku's, SQLAlchemy's) to the one libpq reads."""
     scheme, separator, rest = url.partition("://")
     if scheme == "postgres" or scheme.startswith("postgresql+"):
-        return "postgresql" + separator + rest
-    return url
+        scheme = "postgresql"
+    path, mark, query = rest.partition("?")
+    if mark:
+        rest = path + mark + "&".join(pair for pair in query.split("&") if pair != _POOLED)
+    return scheme + separator + rest.removesuffix("?")
+
+
+def is_pooled(url: str) -> bool:
+    """Tell whether a URL says that it leads through PgBouncer, or the like, in transaction mode."""
+    return _POOLED in url.partition("?")[2].split("&")
 
 
 def connect(
@@ -50,7 +62,7 @@ def connect(
             autocommit=True,
             connect_timeout=int(CONNECT_TIMEOUT.total_seconds()),
             application_name="hookonce receiver",
-            options=_options(url, options),
+            **_session(url, options),
             **_KEEPALIVE,
         )
     except psycopg.OperationalError as error:
@@ -63,16 +75,18 @@ def engine(url: str, *, name: str = "hookonce", **options: Any) -> Engine:  # no
 
     def opened() -> psycopg.Connection:
         return psycopg.connect(
-            dsn, connect_timeout=5, application_name=name, options=_options(url, _NOTICED), **_KEEPALIVE
+            dsn, connect_timeout=5, application_name=name, **_session(url, _NOTICED), **_KEEPALIVE
         )
 
     return create_engine("postgresql+psycopg://", creator=opened, **options)
 
 
-def _options(url: str, ours: str = "") -> str:
+def _session(url: str, ours: str = "") -> dict[str, Any]:
     """Add our session settings to those of the URL (a search path, a hosted service's endpoint)."""
+    if is_pooled(url):
+        return {"prepare_threshold": None}
     theirs = psycopg.conninfo.conninfo_to_dict(libpq_url(url)).get("options") or ""
-    return f"{theirs} {ours} -c timezone=UTC".strip()
+    return {"options": f"{theirs} {ours} -c timezone=UTC".strip()}
 
 
 def raw(connection: Connection) -> psycopg.Connection[Any]:
@@ -117,5 +131,7 @@ def _first_line(error: Exception) -> str:
 
 
 def set_lock_timeout(connection: psycopg.Connection, span: timedelta) -> None:
-    """Change how long this connection's statements wait for a lock."""
+    """Change how long this connection's statements wait for a lock; a pooled one is somebody else's next time."""
+    if connection.prepare_threshold is None:
+        return
     connection.execute(f"SET lock_timeout = {_ms(span)}".encode())

@@ -16,21 +16,16 @@ _LOCK = 0x686F6F6B6F6E6365  # "hookonce" in ASCII: one upgrade at a time per dat
 def upgrade(url: str) -> str:
     """Run the missing migrations and make the partitions of the coming days; say the revision reached.
 
-    Safe to run from several machines at once: the second waits for the first and finds nothing to do.
+    Safe to run from several machines at once: the second waits for the first and finds nothing to do. The lock is
+    a transaction's, on a connection of its own, so that it holds behind a pooler too.
     """
     engine = database.engine(url, name="hookonce migrate")
     try:
-        with engine.connect() as connection:
-            connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
-            connection.commit()
-            try:
-                _run_migrations(connection)
-                with connection.begin():
-                    upkeep.create_partitions(database.raw(connection))
-            finally:
-                connection.rollback()
-                connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
-                connection.commit()
+        with engine.begin() as guard, engine.connect() as connection:
+            guard.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+            _run_migrations(connection)
+            with connection.begin():
+                upkeep.create_partitions(database.raw(connection))
             return current(connection) or "none"
     finally:
         engine.dispose()

@@ -1,0 +1,145 @@
+"""Through a real PgBouncer in transaction mode, whose few connections change hands after every statement."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from dataclasses import replace
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg
+import pytest
+from inbox import effect
+from make import WINDOW, new_event
+
+from jobs.drain import Drain
+from jobs.sweep import Sweep
+from receiver import database, migrate
+from receiver.batch import Lane, Parcel
+from receiver.breaker import Breaker
+from receiver.handoff import Bell
+from receiver.ledger.store import Verdict
+from receiver.window import Window, connect
+
+PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+CONFIGURATION = """
+[databases]
+{database} = host={host} port={port} user={user} connect_query='{settings}'
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {listen}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 3
+server_round_robin = 1
+ignore_startup_parameters = options
+logfile =
+"""
+SETTINGS = "SET timezone = UTC; SET statement_timeout = 1500; SET lock_timeout = 700"
+
+pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
+
+
+@pytest.fixture
+def pooled_url(database_url, data_directory):
+    parts = urlsplit(database_url)
+    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        listen = free.getsockname()[1]
+    file = data_directory / "pgbouncer.ini"
+    file.write_text(
+        CONFIGURATION.format(
+            database=parts.path[1:],
+            host=query.get("host", parts.hostname),
+            port=query.get("port", parts.port or 5432),
+            user=parts.username,
+            settings=SETTINGS,
+            listen=listen,
+        )
+    )
+    as_whom = ["-u", "nobody"] if os.geteuid() == 0 else []
+    process = subprocess.Popen([PGBOUNCER, "-q", *as_whom, file], stderr=subprocess.DEVNULL)
+    url = f"postgresql://{parts.username}@127.0.0.1:{listen}{parts.path}?pgbouncer=true"
+    try:
+        await_answer(url)
+        yield url
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def await_answer(url):
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            database.connect(url).close()
+        except database.LedgerUnavailable:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        else:
+            return
+
+
+def test_inbox_works_through_a_pooler_in_transaction_mode(desk, pooled_url, redis_url):
+    def receive(number):
+        with connect(redis_url) as client:
+            lane = Lane(pooled_url, Window(client, Breaker()), Bell(client))
+            ids = [f"evt_{number}_{n}" for n in range(30)]
+            answers = [lane([Parcel([new_event(event_id)], WINDOW)]) for event_id in ids + ids[:5]]
+            verdicts[number] = [answer[0][0].verdict for answer in answers]
+            lane.close()
+
+    desk.on(effect)
+    pooled = replace(desk.settings, database_url=pooled_url)
+    drains, sweep, verdicts = [Drain(pooled, desk.registry) for _ in range(2)], Sweep(pooled), {}
+    threads = [threading.Thread(target=receive, args=[n]) for n in range(4)]
+
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads) or sweep.once():
+        for drain in drains:
+            drain.work()
+    for each in (*drains, sweep):
+        each.close()
+
+    assert list(verdicts.values()) == [[Verdict.ACCEPTED] * 30 + [Verdict.DUPLICATE] * 5] * 4
+    assert len(desk.effects()) == len(set(desk.effects())) == 120
+
+
+def test_schema_is_upgraded_through_a_pooler_by_several_at_once(pooled_url, database_url):
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    reached = []
+    threads = [threading.Thread(target=lambda: reached.append(migrate.upgrade(pooled_url))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert reached == ["0003"] * 2
+
+
+def test_pooled_connection_is_never_changed_for_those_who_come_after(pooled_url):
+    with database.connect(pooled_url) as connection:
+        before = connection.execute("SHOW lock_timeout").fetchone()
+        database.set_lock_timeout(connection, database.timedelta(milliseconds=5))
+
+        assert connection.execute("SHOW lock_timeout").fetchone() == before == ("700ms",)
+
+
+@pytest.mark.parametrize(
+    ("url", "plain"),
+    [
+        ("postgres://u@h/d?pgbouncer=true", "postgresql://u@h/d"),
+        ("postgresql://u@h/d?sslmode=require&pgbouncer=true", "postgresql://u@h/d?sslmode=require"),
+    ],
+)
+def test_pooled_url_is_one_that_libpq_reads(url, plain):
+    assert database.is_pooled(url)
+    assert database.libpq_url(url) == plain
+    assert not database.is_pooled(plain)
