@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from jobs import alert_delivery
 from jobs.execution import Executor
 from jobs.handlers import Registry, import_handlers
-from receiver import database
+from receiver import database, tracing
 from receiver.breaker import Breaker
 from receiver.failpoints import reach
 from receiver.handoff import Bell
@@ -46,9 +46,11 @@ class Drain:
 
     def __init__(self, settings: Settings, registry: Registry) -> None:
         self._registry = registry
+        self._settings = settings
         self._engine = database.engine(settings.database_url, name="hookonce worker", pool_size=1)
         providers = {name: source.provider for name, source in settings.sources.items()}
-        self._executor = Executor(self._engine, providers.get, settings.keyring)
+        executor = tracing.traced(Executor, "jobs.traced.TracedExecutor", settings)
+        self._executor = executor(self._engine, providers.get, settings.keyring)
         self._client = connect(settings.redis_url)
         self._bell = Bell(self._client)
         self._quick_first = False
@@ -132,6 +134,10 @@ class Drain:
         self._registry.note(run.handler, timedelta(seconds=time.monotonic() - began))
         return started
 
+    def flush(self) -> None:
+        """Send what has been traced."""
+        tracing.flush(self._settings)
+
     def close(self) -> None:
         """Close every connection; for tests, a worker keeps them until it ends."""
         self._executor.discard()
@@ -170,7 +176,15 @@ def process_drain() -> Drain:
 
 
 def perform(ids: Sequence[int]) -> int:
-    """Do the RQ job: run the events that rang and what else is due; give the number of attempts made."""
+    """Do the RQ job in a worker that forks for each: what was traced is sent before the work-horse ends."""
+    try:
+        return answer(ids)
+    finally:
+        process_drain().flush()
+
+
+def answer(ids: Sequence[int]) -> int:
+    """Answer the bell: run the events that rang and what else is due; give the number of attempts made."""
     reach("job.begun")
     attempts = process_drain().work(ids)
     reach("job.ended")

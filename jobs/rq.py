@@ -131,7 +131,7 @@ class Worker(SimpleWorker):
         except redis.RedisError as error:
             log.warning("a ring stays in Redis: %s", type(error).__name__)
         try:
-            drain.perform(job.args[0])
+            drain.answer(job.args[0])
         except Exception:
             log.exception("a drain failed")
         self._looked_at = time.monotonic()

@@ -10,7 +10,7 @@ from flask import Flask, Response
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from providers import Reason
-from receiver import health, metrics
+from receiver import health, metrics, tracing
 from receiver.admin.attach import attach
 from receiver.hooks import Answer, Hooks, problem
 from receiver.intake import Intake, utc_now
@@ -23,7 +23,9 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> F
     """Make the WSGI application; it opens connections with the first delivery, so after any fork."""
     app = Flask("hookonce", static_folder=None)
     app.url_map.merge_slashes = False  # a path with two slashes is unknown, and not redirected
-    intake = app.extensions["hookonce"] = Intake(settings, clock)
+    intake = app.extensions["hookonce"] = tracing.traced(Intake, "receiver.otel.TracedIntake", settings)(
+        settings, clock
+    )
     pages: dict[str, Callable[[], Response]] = {
         "livez": lambda: _json(200, {"status": "ok"}),
         "readyz": lambda: _json(*health.readiness(settings)),

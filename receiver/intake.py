@@ -7,7 +7,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from gevent import Timeout, idle
@@ -75,8 +75,10 @@ def utc_now() -> datetime:
 class Intake:
     """The receiving side of one process; everything it opens, it opens with the first delivery.
 
-    `clock` says when a delivery came.
+    `clock` says when a delivery came, `trace` which span of a trace it is (`receiver.otel`).
     """
+
+    trace: Callable[[], str | None] | None = None
 
     def __init__(self, settings: Settings, clock: Callable[[], datetime] = utc_now) -> None:
         self._clock = clock
@@ -160,6 +162,9 @@ class Intake:
         new = [_new_event(source, delivery, event, headers, now) for event in events]
         if self._keyring.is_on or source.redact:
             new = [protected(event, source, delivery.headers, self._keyring) for event in new]
+        if self.trace is not None:
+            trace = self.trace()
+            new = [replace(event, traceparent=trace) for event in new]
         parcel = Parcel(new, source.window)
         try:
             rows = self._committer.submit(parcel, DEADLINE)

@@ -22,6 +22,7 @@ from receiver.encryption_keys import read_keyring
 from receiver.sealing import OFF, Keyring
 from receiver.settings_admin import AdminTable, admin_token
 from receiver.settings_alerts import Alerts, AlertsTable, read_alerts
+from receiver.settings_tracing import TracingTable, is_traced
 from receiver.sources import SECRET_PREFIX, Source, SourceReader, SourceTable, did_you_mean
 from receiver.spans import span
 
@@ -58,6 +59,7 @@ class Settings:
     keyring: Keyring = field(default=OFF, compare=False)
     admin_token: str = field(default="", repr=False)
     alerts: Alerts = field(default_factory=Alerts)
+    tracing: bool = False
 
 
 def _outlasts_retries(kept: timedelta) -> timedelta:
@@ -92,6 +94,7 @@ class _File(BaseModel):
     receiver: _ReceiverTable = Field(default_factory=_ReceiverTable)
     admin: AdminTable = Field(default_factory=AdminTable)
     alerts: AlertsTable = Field(default_factory=AlertsTable)
+    tracing: TracingTable = Field(default_factory=TracingTable)
     sources: dict[str, SourceTable] = Field(default_factory=dict)
 
 
@@ -117,6 +120,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     keyring = read_keyring(table.encryption_keys, environ, mistakes, need_all=need_secrets)
     token = admin_token(file.admin, environ, mistakes, need_secrets=need_secrets)
     alerts = read_alerts(file.alerts, environ, mistakes)
+    tracing = is_traced(file.tracing, environ, mistakes)
     data = data_directory(environ)
     database_url, redis_url = _server_urls(table, environ, data)
     mistakes.extend(addresses.mistakes(database_url, redis_url))
@@ -138,6 +142,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         keyring=keyring,
         admin_token=token,
         alerts=alerts,
+        tracing=tracing,
     )
 
 
@@ -191,6 +196,7 @@ _TABLES: Mapping[str, type[BaseModel]] = {
     "receiver": _ReceiverTable,
     "admin": AdminTable,
     "alerts": AlertsTable,
+    "tracing": TracingTable,
 }
 
 

@@ -40,7 +40,7 @@ WITH due AS MATERIALIZED (
     ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
 SELECT d.id, d.source, d.provider, d.event_id, d.type, d.account, d.received_at, d.occurred_at, d.repeat_of,
        b.url, b.headers, CASE WHEN octet_length(b.body) <= %(heavy)s THEN b.body END,
-       coalesce(b.is_element, false), d.fingerprint, b.key_id, d.status
+       coalesce(b.is_element, false), d.fingerprint, b.key_id, b.traceparent, d.status
 FROM due d LEFT JOIN bodies b ON b.event = d.id AND b.received_at = d.received_at
 ORDER BY d.due_at, d.id
 """

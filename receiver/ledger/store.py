@@ -35,6 +35,7 @@ class NewEvent:
     `fingerprint` is the SHA-256 of the body without what the provider calls volatile. `body` is the
     delivery's raw bytes, or the element's own where `is_element`. `hold_repeats`: store as held, not run,
     if another event of the source has the same fingerprint (only looked for where the id is unsigned).
+    `traceparent` (W3C) is the delivery's span, where deliveries are traced.
     """
 
     source: str
@@ -52,6 +53,7 @@ class NewEvent:
     is_readable: bool = True
     hold_repeats: bool = False
     key_id: str | None = None
+    traceparent: str | None = None
 
     @property
     def key(self) -> Key:
@@ -73,9 +75,10 @@ WITH incoming AS MATERIALIZED (
     SELECT *
     FROM unnest(%b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::bytea[], %b::bool[],
                 %b::timestamptz[], %b::text[], %b::text[], %b::bytea[], %b::bool[], %b::bool[], %b::bool[],
-                %b::text[])
+                %b::text[], %b::text[])
          AS t (source, provider, event_id, type, account, fingerprint, id_is_signed,
-               occurred_at, url, headers, body, is_element, is_readable, hold_repeats, key_id)
+               occurred_at, url, headers, body, is_element, is_readable, hold_repeats, key_id,
+               traceparent)
 ), judged AS (
     SELECT i.*, CASE WHEN NOT i.id_is_signed THEN
         (SELECT min(e.id) FROM events e
@@ -93,8 +96,8 @@ WITH incoming AS MATERIALIZED (
     ON CONFLICT (source, event_id) DO NOTHING
     RETURNING id, source, event_id, received_at, status
 ), kept AS (
-    INSERT INTO bodies (event, received_at, url, headers, body, is_element, key_id)
-    SELECT s.id, s.received_at, i.url, i.headers::json, i.body, i.is_element, i.key_id
+    INSERT INTO bodies (event, received_at, url, headers, body, is_element, key_id, traceparent)
+    SELECT s.id, s.received_at, i.url, i.headers::json, i.body, i.is_element, i.key_id, i.traceparent
     FROM stored s JOIN incoming i USING (source, event_id)
 )
 SELECT source, event_id, id, status FROM stored
@@ -199,6 +202,7 @@ def _columns(batch: Sequence[NewEvent]) -> list[list[object]]:
         [event.is_readable for event in batch],
         [event.hold_repeats for event in batch],
         [event.key_id for event in batch],
+        [event.traceparent for event in batch],
     ]
 
 

@@ -60,6 +60,7 @@ class ClaimedEvent:
     is_element: bool
     fingerprint: bytes
     key_id: str | None
+    traceparent: str | None = None
 
 
 class ExistingRun(NamedTuple):
