@@ -221,10 +221,11 @@ def rejected(  # noqa: PLR0913  all but two by keyword
     source: str | None = None,
     reason: str | None = None,
     since: datetime | None = None,
+    before: int | None = None,
     limit: int = 0,
 ) -> Iterator[dict[str, Any]]:
-    """Give rejected deliveries that were kept, newest first, opened; `limit` 0 gives all."""
-    wanted: dict[str, object] = {"source": source, "reason": reason, "since": since}
+    """Give rejected deliveries that were kept, newest first (ids below `before`), opened; `limit` 0 gives all."""
+    wanted: dict[str, object] = {"source": source, "reason": reason, "since": since, "before": before}
     return (open_rejected(keyring, row) for row in _paged(connection, _REJECTED, wanted, limit))
 
 
@@ -239,7 +240,7 @@ def _paged(
     connection: psycopg.Connection, query: str, wanted: Mapping[str, object], limit: int
 ) -> Iterator[dict[str, Any]]:
     with connection.cursor(row_factory=dict_row) as cursor:
-        before: int | None = None
+        before = wanted.get("before")
         for size in _pages(limit):
             rows = cursor.execute(query.encode(), {**wanted, "before": before, "limit": size}).fetchall()
             yield from rows
