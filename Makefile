@@ -13,7 +13,7 @@ UV := $(VENV)/lock/bin/uv pip compile --quiet --no-config --universal --python-v
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test dev lint format fuzz soak bench bench-growth docs lock clean
+.PHONY: help demo test dev lint format fuzz soak bench bench-growth docs docs-site lock clean
 
 help:
 	@echo "make demo   the whole stack on signed samples, checked, and gone again"
@@ -23,7 +23,7 @@ help:
 	@echo "make bench  how fast it is (QUICK=1 for a look); make bench-growth, with five million events"
 	@echo "make fuzz   look for surprises, for longer than the tests do"
 	@echo "make soak   kill everything in turn for SOAK_SECONDS (60)"
-	@echo "make docs   write the tables of senders"
+	@echo "make docs   write the pages that are made from the code; make docs-site builds the site in site/"
 	@echo "make lock   renew the lock files"
 	@echo "make clean  remove what make made"
 
@@ -60,6 +60,11 @@ bench-growth: $(INSTALLED)
 docs: $(INSTALLED)
 	@PYTHONPATH=. $(PY) tests/documented.py
 
+# Not in requirements.lock, since only this needs it: mkdocs-material, as requirements-ci.lock has it.
+docs-site: $(INSTALLED)
+	@$(PY) -c 'import material' 2>/dev/null || $(PY) $(PIP) install --require-hashes --requirement requirements-ci.lock
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet --config-file .ci/mkdocs.yml
+
 $(INSTALLED): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 found; install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -81,5 +86,5 @@ lock:
 	@git --no-pager diff --stat -- 'requirements*.lock'
 
 clean:
-	rm -rf $(VENV) dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) dist site .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
