@@ -59,6 +59,7 @@ bench-growth: $(INSTALLED)
 
 docs: $(INSTALLED)
 	@PYTHONPATH=. $(PY) tests/documented.py
+	@PYTHONPATH=.:tests $(PY) -m reference.write
 
 # Not in requirements.lock, since only this needs it: mkdocs-material, as requirements-ci.lock has it.
 docs-site: $(INSTALLED)

@@ -74,18 +74,32 @@ _Span = Annotated[timedelta, BeforeValidator(span)]
 class _ReceiverTable(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    handlers: list[str] = Field(default_factory=list)
-    providers: list[str] = Field(default_factory=list)
-    database_url: str | None = None
-    redis_url: str | None = None
-    public_url: str = ""
-    max_body: int = Field(default=25 * 1024 * 1024, ge=1024, le=1 << 30, description="bytes")
-    keep_events: Annotated[_Span, AfterValidator(_outlasts_retries)] = timedelta(days=90)
-    keep_bodies: _Span = timedelta(days=30)
-    keep_rejected: _Span = timedelta(days=7)
-    keep_audit: _Span = timedelta(days=365)
-    auto_prune: bool = True
-    encryption_keys: list[str] = Field(default_factory=list)
+    handlers: list[str] = Field(default_factory=list, description="modules with handlers")
+    providers: list[str] = Field(
+        default_factory=list, description="folders, files or packages with providers of your own"
+    )
+    database_url: str | None = Field(default=None, description="PostgreSQL; DATABASE_URL wins")
+    redis_url: str | None = Field(default=None, description="Redis or Valkey; REDIS_URL wins")
+    public_url: str = Field(
+        default="", description="where senders reach you, up to `/hooks/`; for senders that sign the URL"
+    )
+    max_body: int = Field(
+        default=25 * 1024 * 1024, ge=1024, le=1 << 30, description="bytes of a body; 413 beyond"
+    )
+    keep_events: Annotated[_Span, AfterValidator(_outlasts_retries)] = Field(
+        default=timedelta(days=90), description="how long an id is known; longer than your senders retry"
+    )
+    keep_bodies: _Span = Field(
+        default=timedelta(days=30), description="how long an event can be seen in full, and replayed"
+    )
+    keep_rejected: _Span = Field(default=timedelta(days=7), description="how long refused deliveries stay")
+    keep_audit: _Span = Field(default=timedelta(days=365), description="how long it stays who did what")
+    auto_prune: bool = Field(
+        default=True, description="the sweep prunes in small steps; else run `hookonce prune` daily"
+    )
+    encryption_keys: list[str] = Field(
+        default_factory=list, description="references to keys; the first seals what is stored, all open"
+    )
 
 
 class _File(BaseModel):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from receiver.references import resolve
 
@@ -16,7 +16,9 @@ class AdminTable(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    token: str | None = None
+    token: str | None = Field(
+        default=None, description="reference to what signs in to the dashboard; HOOKONCE_ADMIN_TOKEN wins"
+    )
 
 
 def admin_token(

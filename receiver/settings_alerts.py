@@ -55,13 +55,21 @@ class AlertsTable(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    urls: list[str] = Field(default_factory=list)
-    secret: str | None = None
-    learn: bool = True
-    signature_failures: _Rate = _FAILURES
-    dead_runs: _Rate = _DEAD
-    oldest_due: _Span = timedelta(minutes=5)
-    redis: _Span = timedelta(minutes=1)
+    urls: list[str] = Field(
+        default_factory=list, description="where alerts go, as signed webhooks: URLs, or references to them"
+    )
+    secret: str | None = Field(default=None, description="reference to the `whsec_` secret that signs them")
+    learn: bool = Field(default=True, description="notice a source that is silent against its own rhythm")
+    signature_failures: _Rate = Field(
+        default=_FAILURES, description="deliveries of a source that failed verification; `off` for never"
+    )
+    dead_runs: _Rate = Field(default=_DEAD, description="events of a source that died; `off` for never")
+    oldest_due: _Span = Field(
+        default=timedelta(minutes=5), description="how long an event may be due; `off` for never"
+    )
+    redis: _Span = Field(
+        default=timedelta(minutes=1), description="how long Redis may be away; `off` for never"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,15 +49,30 @@ class SourceTable(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    provider: str | None = None
-    secrets: list[str] = Field(default_factory=list)
-    repeats: Literal["run", "hold"] = "run"
-    conflicts: Literal["accept", "reject"] = "accept"
-    window: float = Field(default=3600, gt=0, le=30 * 86400, description="seconds")
-    public_url: str | None = None
-    unauthenticated: bool = False
-    redact: list[str] = Field(default_factory=list)
-    expect_every: Annotated[timedelta | None, BeforeValidator(span)] = None
+    provider: str | None = Field(default=None, description="the sender's; the source's own name by default")
+    secrets: list[str] = Field(default_factory=list, description="references; several while you rotate")
+    repeats: Literal["run", "hold"] = Field(
+        default="run", description='`"hold"`: a known body under a new, unsigned id waits for a person'
+    )
+    conflicts: Literal["accept", "reject"] = Field(
+        default="accept", description='`"reject"`: answer 409 to another body under a known id'
+    )
+    window: float = Field(
+        default=3600,
+        gt=0,
+        le=30 * 86400,
+        description="seconds that Redis remembers an id; the ledger far longer",
+    )
+    public_url: str | None = Field(default=None, description="as in `[receiver]`, for this source alone")
+    unauthenticated: bool = Field(
+        default=False, description="let anyone send; only where the sender proves nothing anyway"
+    )
+    redact: list[str] = Field(
+        default_factory=list, description="paths in bodies, like `$.card.number`, that are never stored"
+    )
+    expect_every: Annotated[timedelta | None, BeforeValidator(span)] = Field(
+        default=None, description="a longer silence raises an alert; without it, the rhythm is learned"
+    )
 
 
 def did_you_mean(word: str, known: list[str]) -> str:

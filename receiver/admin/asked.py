@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 from receiver.cli.times import moment
 from receiver.ledger.desk import Filter
+from receiver.vocabulary import EVENT_STATUSES
 
-STATUSES = ("received", "running", "waiting", "done", "dead", "ignored", "held")
+STATUSES = tuple(EVENT_STATUSES)
 FIELDS = ("source", "provider", "type", "status", "account", "id", "since", "until", "handler", "error")
 _LONGEST = 600
 

@@ -8,8 +8,9 @@ import click
 from receiver.cli.completing import PROVIDERS, SOURCES
 from receiver.cli.times import SINCE
 from receiver.ledger.desk import Filter
+from receiver.vocabulary import EVENT_STATUSES
 
-STATUSES = ("received", "running", "waiting", "done", "dead", "ignored", "held")
+STATUSES = tuple(EVENT_STATUSES)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 SOURCE = click.option("--source", help="Only of this source.", shell_complete=SOURCES)
