@@ -6,12 +6,13 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from flask import Flask, Response
+from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from providers import Reason
 from receiver import health, metrics, tracing
 from receiver.admin.attach import attach
+from receiver.api.blueprint import api, is_ours, trouble
 from receiver.hooks import Answer, Hooks, problem
 from receiver.intake import Intake, utc_now
 from receiver.settings import Settings
@@ -34,6 +35,7 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> F
     for name, page in pages.items():
         app.add_url_rule(f"/{name}", name, page, provide_automatic_options=False)
     attach(app, settings, intake)
+    app.register_blueprint(api(settings))
     app.register_error_handler(Exception, _trouble)
     app.wsgi_app = Hooks(settings, intake, app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way
     return app
@@ -41,6 +43,8 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> F
 
 def _trouble(error: Exception) -> Response:
     """Answer what no route answered: an unknown path, a wrong method, or a bug of ours."""
+    if is_ours(request.path):
+        return trouble(error)
     if isinstance(error, MethodNotAllowed):
         allow = ", ".join(sorted(set(error.valid_methods or ())))
         return _response(problem(405, Reason.BAD_METHOD, allow=allow, close=True))

@@ -8,17 +8,21 @@ RETRY_AFTER = "5"
 TITLES = {
     400: "Bad Request",
     401: "Unauthorized",
+    403: "Forbidden",
     404: "Not Found",
     405: "Method Not Allowed",
     409: "Conflict",
     413: "Content Too Large",
     415: "Unsupported Media Type",
+    422: "Unprocessable Content",
     500: "Internal Server Error",
     503: "Service Unavailable",
 }
 
 
-def document(status: int, code: str) -> bytes:
-    """Write the body of a refusal; it never says more than the slug."""
+def document(status: int, code: str, **more: object) -> bytes:
+    """Write the body of a refusal; to a sender it never says more than the slug."""
     title = TITLES.get(status, "Error")
-    return json.dumps({"type": "about:blank", "title": title, "status": status, "code": code}).encode()
+    return json.dumps(
+        {"type": "about:blank", "title": title, "status": status, "code": code, **more}
+    ).encode()

@@ -16,7 +16,6 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
-    Interval,
     LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
@@ -290,16 +289,4 @@ watching = Table(
     metadata,
     Column("evaluated_at", _moment, nullable=False),
     Column("since", _moment, nullable=False),
-)
-
-handlers = Table(
-    "handlers",
-    metadata,
-    Column("handler", _bytewise, nullable=False),
-    Column("place", Text, nullable=False),
-    Column("pattern", Text, nullable=False),
-    Column("attempts", Integer, nullable=False),
-    Column("timeout", Interval, nullable=False),
-    Column("announced_at", _moment, nullable=False, server_default=text("now()")),
-    PrimaryKeyConstraint("handler", "place", "pattern", name="handlers_pkey"),
 )

@@ -33,7 +33,11 @@ RETURNING since, now()
 
 _COLUMNS = "id, kind, subject, detail, since, ended_at"
 _OPEN = f"SELECT {_COLUMNS} FROM alerts WHERE ended_at IS NULL ORDER BY since, id"  # noqa: S608  a constant
-_ALL = f"SELECT {_COLUMNS} FROM alerts ORDER BY id DESC LIMIT %s"  # noqa: S608  the same
+_ALL = f"""
+SELECT {_COLUMNS} FROM alerts
+WHERE (%(before)s::bigint IS NULL OR id < %(before)s) AND (ended_at IS NULL OR NOT %(only_open)s)
+ORDER BY id DESC LIMIT %(limit)s
+"""  # noqa: S608  the same
 
 _RAISE = f"""
 INSERT INTO alerts (kind, subject, detail) VALUES (%s, %s, %s)
@@ -62,9 +66,12 @@ def open_alerts(connection: psycopg.Connection) -> list[Alert]:
     return [Alert(*row) for row in connection.execute(_OPEN)]
 
 
-def all_alerts(connection: psycopg.Connection, limit: int = 100) -> list[Alert]:
-    """Give the newest alerts, whether or not they have ended."""
-    return [Alert(*row) for row in connection.execute(_ALL, [limit])]
+def all_alerts(
+    connection: psycopg.Connection, limit: int = 100, before: int | None = None, *, only_open: bool = False
+) -> list[Alert]:
+    """Give the newest alerts, whether or not they have ended, those with ids below `before`."""
+    wanted = {"limit": limit, "before": before, "only_open": only_open}
+    return [Alert(*row) for row in connection.execute(_ALL, wanted)]
 
 
 def raise_alert(connection: psycopg.Connection, kind: str, subject: str, detail: str) -> Alert | None:

@@ -23,7 +23,10 @@ class Change:
 
 
 _NOTE = "INSERT INTO audit (who, action, subject, detail) VALUES (%s, %s, %s, %s::json)"
-_LATEST = "SELECT id, at, who, action, subject, detail FROM audit ORDER BY id DESC LIMIT %s"
+_LATEST = """
+SELECT id, at, who, action, subject, detail FROM audit
+WHERE %(before)s::bigint IS NULL OR id < %(before)s ORDER BY id DESC LIMIT %(limit)s
+"""
 
 # A link's id is kept where keys of requests are, for as long: a day, and so longer than any link is good for.
 _USE_LINK = """
@@ -43,10 +46,10 @@ def note(
     connection.execute(_NOTE, [who, action, subject, json.dumps(dict(detail or {}))])
 
 
-def latest(connection: psycopg.Connection, limit: int) -> list[Change]:
-    """Give the newest changes."""
+def latest(connection: psycopg.Connection, limit: int, before: int | None = None) -> list[Change]:
+    """Give the newest changes, those with ids below `before`."""
     with connection.cursor(row_factory=class_row(Change)) as cursor:
-        return cursor.execute(_LATEST, [limit]).fetchall()
+        return cursor.execute(_LATEST, {"limit": limit, "before": before}).fetchall()
 
 
 def use_link(connection: psycopg.Connection, link: str) -> bool:

@@ -221,26 +221,32 @@ def rejected(  # noqa: PLR0913  all but two by keyword
     source: str | None = None,
     reason: str | None = None,
     since: datetime | None = None,
-    before: int | None = None,
     limit: int = 0,
+    before: int | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Give rejected deliveries that were kept, newest first (ids below `before`), opened; `limit` 0 gives all."""
-    wanted: dict[str, object] = {"source": source, "reason": reason, "since": since, "before": before}
-    return (open_rejected(keyring, row) for row in _paged(connection, _REJECTED, wanted, limit))
+    """Give rejected deliveries that were kept, opened, newest first, those with ids below `before`.
+
+    `limit` 0 gives all.
+    """
+    wanted: dict[str, object] = {"source": source, "reason": reason, "since": since}
+    return (open_rejected(keyring, row) for row in _paged(connection, _REJECTED, wanted, limit, before))
 
 
 def conflicts(
-    connection: psycopg.Connection, source: str | None, since: datetime | None, limit: int
+    connection: psycopg.Connection,
+    source: str | None,
+    since: datetime | None,
+    limit: int,
+    before: int | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Give the bodies that came under an id already taken by another body, newest first."""
-    return _paged(connection, _CONFLICTS, {"source": source, "since": since}, limit)
+    """Give the bodies that came under an id already taken by another body, newest first; pages as in `rejected`."""
+    return _paged(connection, _CONFLICTS, {"source": source, "since": since}, limit, before)
 
 
 def _paged(
-    connection: psycopg.Connection, query: str, wanted: Mapping[str, object], limit: int
+    connection: psycopg.Connection, query: str, wanted: Mapping[str, object], limit: int, before: int | None
 ) -> Iterator[dict[str, Any]]:
     with connection.cursor(row_factory=dict_row) as cursor:
-        before = wanted.get("before")
         for size in _pages(limit):
             rows = cursor.execute(query.encode(), {**wanted, "before": before, "limit": size}).fetchall()
             yield from rows

@@ -1,0 +1,89 @@
+"""The API as a Flask blueprint under `/api/v1`; every refusal under `/api` is problem details."""
+
+import logging
+from collections.abc import Callable
+
+from flask import Blueprint, Response, request
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
+
+from receiver import problems
+from receiver.api.document import document
+from receiver.api.operations import Operation
+from receiver.api.problem import Problem
+from receiver.api.reading import IS_READ
+from receiver.api.routes import OPERATIONS
+from receiver.api.serving import Server
+from receiver.ledger.idempotency import Result
+from receiver.settings import Settings
+
+log = logging.getLogger(__name__)
+
+PREFIX = "/api/v1"
+_ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+def api(settings: Settings) -> Blueprint:
+    """Make the blueprint; it opens a connection per request and none before."""
+    blueprint = Blueprint("api", __name__, url_prefix=PREFIX)
+    server = Server(settings)
+    for operation in OPERATIONS:
+        rule = operation.path.replace("{", "<").replace("}", ">")
+        blueprint.add_url_rule(
+            rule,
+            operation.name,
+            _view(server, operation),
+            methods=[operation.method],
+            provide_automatic_options=False,
+        )
+    blueprint.add_url_rule("/openapi.json", "openapi", _openapi, provide_automatic_options=False)
+    return blueprint
+
+
+def is_ours(path: str) -> bool:
+    """Say whether a path is under `/api`, known or not."""
+    return path == "/api" or path.startswith("/api/")
+
+
+def trouble(error: Exception) -> Response:
+    """Answer a request that ended with an exception: a refusal, an unknown path, a wrong method, or a bug of ours."""
+    if isinstance(error, Problem):
+        problem = error
+    elif isinstance(error, MethodNotAllowed):
+        allow = ", ".join(sorted(set(error.valid_methods or ())))
+        problem = Problem(405, f"expected one of {allow}", headers={"Allow": allow})
+    elif isinstance(error, NotFound):
+        problem = Problem(404, f"there is no such path; {PREFIX}/openapi.json has all")
+    elif isinstance(error, HTTPException):
+        problem = Problem(400, "the request can't be read", code="bad_header")
+    else:
+        log.error("a request failed: %s", type(error).__name__, exc_info=error)
+        problem = Problem(500, "this is a bug of hookonce; its log says more")
+    if _has_unread_body():
+        problem.headers["Connection"] = "close"
+    headers = {"Content-Type": problems.CONTENT_TYPE, **problem.headers}
+    return _response(Result(problem.status, headers, problem.body))
+
+
+def _view(server: Server, operation: Operation) -> Callable[..., Response]:
+    def view(**path: str) -> Response:
+        return _response(server.serve(operation, request.environ, path))
+
+    return view
+
+
+def _openapi() -> Response:
+    return _response(Result(200, {"Content-Type": "application/json"}, document()))
+
+
+def _response(result: Result) -> Response:
+    response = Response(result.body, result.status, {**_ALWAYS, **result.headers})
+    if "Content-Type" not in result.headers:
+        del response.headers["Content-Type"]  # Flask's guess, for a body that is none
+    return response
+
+
+def _has_unread_body() -> bool:
+    """Say whether a body may still be on its way: then this answer must be the connection's last."""
+    environ = request.environ
+    announced = environ.get("CONTENT_LENGTH", "0") != "0" or bool(environ.get("HTTP_TRANSFER_ENCODING"))
+    return announced and not environ.get(IS_READ)

@@ -1,0 +1,152 @@
+"""Events: what came, and what became of it."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from receiver.api.fields import Asked, Identifier, IdInPath, Page, Paged, Shown
+from receiver.api.filters import EventFilter, Status
+from receiver.api.operations import Call, Octets, operation
+from receiver.api.problem import Problem
+from receiver.ledger import desk
+from receiver.ledger.desk import Detail
+from receiver.ledger.tokens import Scope
+
+
+class EventPath(Asked):
+    """An event by its ledger id."""
+
+    event: IdInPath
+
+
+class EventsQuery(EventFilter, Paged):
+    """Which events, and which page of them."""
+
+
+class Event(Shown):
+    """One row of the ledger."""
+
+    id: Identifier
+    source: str
+    provider: str
+    event_id: str
+    type: str
+    account: str | None
+    status: Status
+    due_at: datetime | None
+    received_at: datetime
+    occurred_at: datetime | None
+    deliveries: int
+    repeat_of: Identifier | None
+
+
+class EventPage(Page[Event]):
+    """Events, newest first."""
+
+
+class Run(Shown):
+    """One handler's run; `error` is that of the latest failed attempt, unless the run is done."""
+
+    handler: str
+    status: str
+    attempts: int
+    cycle: int
+    due_at: datetime | None
+    lease_until: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    result: Any
+    error: str | None
+
+
+class Failure(Shown):
+    """A failed attempt."""
+
+    handler: str
+    cycle: int
+    attempt: int
+    failed_at: datetime
+    error: str
+
+
+class OtherBody(Shown):
+    """Another body that came under the event's id; it was kept and not run."""
+
+    id: Identifier
+    first_at: datetime
+    last_at: datetime
+    deliveries: int
+    headers: dict[str, str]
+    bytes: int
+    unreadable: str | None = Field(description="why the body can't be decrypted here; `bytes` is then 0")
+
+
+class FullEvent(Event):
+    """An event with everything that is known of it, but for the body's bytes."""
+
+    url: str | None = Field(
+        description="where it was delivered; null, like what follows, once the body is dropped"
+    )
+    headers: dict[str, str] | None
+    bytes: int | None = Field(description="how long the body is; `/events/{event}/body` has it")
+    unreadable: str | None = Field(description="why the body can't be decrypted here; `bytes` is then null")
+    runs: list[Run]
+    failures: list[Failure]
+    conflicts: list[OtherBody]
+    repeats: list[Identifier]
+
+
+@operation("GET", "/events", scope=Scope.READ)
+def list_events(call: Call, query: EventsQuery) -> EventPage:
+    """List events, newest first."""
+    rows = list(desk.events(call.connection, query.wanted, query.limit, query.cursor))
+    return EventPage(
+        data=[Event.model_validate(asdict(row)) for row in rows],
+        next=rows[-1].id if len(rows) == query.limit else None,
+    )
+
+
+@operation("GET", "/events/{event}", scope=Scope.READ)
+def get_event(call: Call, path: EventPath) -> FullEvent:
+    """Show an event: headers, runs, failed attempts, other bodies under its id, and repeats of it."""
+    found = _found(call, path.event)
+    body = found.body
+    return FullEvent(
+        **asdict(found.event),
+        url=body.url if body else None,
+        headers=body.headers if body else None,
+        bytes=None if body is None or body.unreadable else len(body.body),
+        unreadable=body.unreadable if body else None,
+        runs=[Run.model_validate(asdict(run)) for run in found.runs],
+        failures=[Failure.model_validate(failure) for failure in found.failures],
+        conflicts=[_other(conflict) for conflict in found.conflicts],
+        repeats=found.repeats,
+    )
+
+
+@operation("GET", "/events/{event}/body", scope=Scope.READ)
+def get_event_body(call: Call, path: EventPath) -> Octets:
+    """Download the body of an event, byte for byte."""
+    found = _found(call, path.event)
+    if found.body is None:
+        raise Problem(404, f"the body of event {path.event} was dropped by retention; only its row is left")
+    if found.body.unreadable:
+        raise Problem(503, f"the body of event {path.event}: {found.body.unreadable}", code="key_missing")
+    return Octets(f"event-{path.event}.bin", found.body.body)
+
+
+def _found(call: Call, event: int) -> Detail:
+    found = desk.detail(call.connection, event, call.settings.keyring)
+    if found is None:
+        raise Problem(404, f"no event has the ledger id {event}; expected one that `/events` lists")
+    return found
+
+
+def _other(conflict: dict[str, Any]) -> OtherBody:
+    known = {name: conflict[name] for name in OtherBody.model_fields if name in conflict}
+    return OtherBody(**known, bytes=len(conflict["body"]))
+
+
+OPERATIONS = (list_events, get_event, get_event_body)

@@ -1,0 +1,81 @@
+"""What the API answers when it refuses: problem details (RFC 9457), which here may say what is wrong."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from receiver import problems
+from receiver.api.fields import Shown
+
+CODES = {
+    400: "bad_body",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "bad_method",
+    409: "conflict",
+    413: "too_large",
+    415: "unsupported_media_type",
+    422: "invalid",
+    500: "internal_error",
+    503: "ledger_unavailable",
+}
+"""The code of each status, unless a more exact one is given."""
+BEARER = 'Bearer realm="hookonce"'
+
+
+class Mistake(Shown):
+    """One thing that is wrong with a request: where, and what was expected."""
+
+    detail: str
+    pointer: str | None = Field(
+        None, description="a JSON pointer into the body (RFC 6901), as a URI fragment"
+    )
+    parameter: str | None = Field(None, description="a parameter of the query, or a header")
+
+
+class ProblemDetails(Shown):
+    """Problem details (RFC 9457); `code` is what a program should look at."""
+
+    type: Literal["about:blank"]
+    title: str
+    status: int
+    code: str
+    detail: str | None = None
+    errors: list[Mistake] | None = None
+
+
+class Problem(Exception):  # noqa: N818  an answer
+    """Ends a request with a refusal; `detail` says what failed, what was expected and what to do."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        code: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        errors: Sequence[Mistake] = (),
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code or CODES[status]
+        self.headers = dict(headers or {})
+        self.errors = errors
+        if status == 503:  # noqa: PLR2004  the one status that asks to come back
+            self.headers.setdefault("Retry-After", problems.RETRY_AFTER)
+
+    @property
+    def body(self) -> bytes:
+        """The problem details, as JSON."""
+        more: dict[str, Any] = {"detail": str(self)}
+        if self.errors:
+            more["errors"] = [mistake.model_dump(exclude_none=True) for mistake in self.errors]
+        return problems.document(self.status, self.code, **more)
+
+
+def unauthorized(detail: str, error: str = "") -> Problem:
+    """Refuse for want of a good token (RFC 6750)."""
+    challenge = f'{BEARER}, error="{error}"' if error else BEARER
+    return Problem(401, detail, headers={"WWW-Authenticate": challenge})

@@ -1,0 +1,153 @@
+"""Reads a request strictly: what is unknown, repeated, too long or too deep is refused, never passed over."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from pydantic import ValidationError
+
+from providers import Reason, Rejected
+from providers.kit.reading import parse_json, text_of
+from receiver.api.fields import Asked
+from receiver.api.operations import Operation
+from receiver.api.problem import Mistake, Problem, unauthorized
+from receiver.body import SMALL, Room, Share, read_body
+
+LARGEST = SMALL
+"""Bytes of a body."""
+DEEPEST = 16
+PARAMETERS = 50
+MISTAKES = 20
+"""As many as are told."""
+IS_READ = "hookonce.is_read"
+"""In the environment of a request whose body was read to its end."""
+_BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
+_KEY = re.compile(r"[!-~]{1,255}")
+_QUOTED_KEY = re.compile(r'"((?:[^"\\]|\\["\\])+)"')
+_SHOWN = 300
+_STATUS = {Reason.TOO_LARGE: 413, Reason.UNSUPPORTED_ENCODING: 415}
+
+Environ = dict[str, Any]
+
+
+def bearer(environ: Environ) -> str:
+    """Give the token that a request presents. Raises `Problem`."""
+    said = environ.get("HTTP_AUTHORIZATION")
+    if not said:
+        raise unauthorized("no token; send `Authorization: Bearer …`, see `hookonce tokens create`")
+    parts = _BEARER.fullmatch(said.strip())
+    if parts is None:
+        raise unauthorized("the header Authorization holds no bearer token", "invalid_request")
+    return parts[1]
+
+
+def body_of(environ: Environ) -> bytes:
+    """Read the body, all of it. Raises `Problem`."""
+    try:
+        with Share(Room(0)) as share:
+            body = read_body(environ, LARGEST, share)
+    except Rejected as error:
+        raise Problem(_STATUS.get(error.reason, 400), error.detail) from None
+    environ[IS_READ] = True
+    return body
+
+
+def key_of(environ: Environ) -> str | None:
+    """Give the Idempotency-Key, whether it is written as a quoted string or bare. Raises `Problem`."""
+    said = environ.get("HTTP_IDEMPOTENCY_KEY")
+    if said is None:
+        return None
+    if not _KEY.fullmatch(said):
+        expected = "expected 1 to 255 visible ASCII characters"
+        raise _invalid([Mistake(detail=expected, parameter="Idempotency-Key", pointer=None)])
+    quoted = _QUOTED_KEY.fullmatch(said)
+    return re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else str(said)
+
+
+def fingerprint(environ: Environ, body: bytes) -> bytes:
+    """Digest what makes two requests the same one: method, path, query and body."""
+    parts = [environ["REQUEST_METHOD"], environ["PATH_INFO"], environ.get("QUERY_STRING", "")]
+    return hashlib.sha256("\n".join(parts).encode() + b"\n" + body).digest()
+
+
+def inputs(operation: Operation, environ: Environ, path: Mapping[str, str], body: bytes) -> dict[str, Asked]:
+    """Read what an operation asks for, as keyword arguments of its function. Raises `Problem`."""
+    found: dict[str, Asked] = {}
+    if "path" in operation.inputs:
+        try:
+            found["path"] = operation.inputs["path"].model_validate(path)
+        except ValidationError:
+            raise Problem(404, f"there is no {environ['PATH_INFO']!r}") from None
+    asked = _query(environ)
+    if "query" in operation.inputs:
+        found["query"] = _validated(operation.inputs["query"], asked, in_body=False)
+    elif asked:
+        raise _invalid([_mistake(name, "this operation has no parameters") for name in asked])
+    if "body" in operation.inputs:
+        found["body"] = _validated(operation.inputs["body"], _document(environ, body), in_body=True)
+    elif body:
+        raise Problem(400, "this operation takes no body")
+    return found
+
+
+def _query(environ: Environ) -> dict[str, str]:
+    raw = environ.get("QUERY_STRING", "").encode("latin-1")
+    try:
+        pairs = parse_qsl(raw.decode(), keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS)
+    except ValueError:
+        raise Problem(400, "the query is not percent-encoded UTF-8, or has too many parameters") from None
+    repeated = {name for name, _ in pairs if sum(name == other for other, _ in pairs) > 1}
+    if repeated:
+        raise _invalid([_mistake(name, "given more than once") for name in sorted(repeated)])
+    return dict(pairs)
+
+
+def _document(environ: Environ, body: bytes) -> object:
+    kind = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Problem(415, "expected a body of Content-Type application/json")
+    try:
+        document = parse_json(text_of(body))
+    except Rejected as error:
+        raise Problem(400, error.detail) from None
+    if _is_deep(document):
+        raise Problem(400, f"the body is nested deeper than {DEEPEST} levels")
+    return document
+
+
+def _is_deep(document: object) -> bool:
+    level = [document]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return bool(level)
+
+
+def _validated(model: type[Asked], document: object, *, in_body: bool) -> Asked:
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        findings = error.errors(include_input=False, include_url=False, include_context=False)
+        raise _invalid(
+            [_mistake(f["loc"] if in_body else str(f["loc"][0]), f["msg"]) for f in findings[:MISTAKES]]
+        ) from None
+
+
+def _mistake(where: str | tuple[int | str, ...], detail: str) -> Mistake:
+    detail = detail.removeprefix("Value error, ")
+    if isinstance(where, str):
+        return Mistake(detail=detail, pointer=None, parameter=where[:_SHOWN])
+    parts = (str(part).replace("~", "~0").replace("/", "~1") for part in where)
+    pointer = "#" + "".join(f"/{part}" for part in parts)
+    shown = pointer.encode(errors="backslashreplace").decode()  # a client's key may hold lone surrogates
+    return Mistake(detail=detail, pointer=shown[:_SHOWN], parameter=None)
+
+
+def _invalid(mistakes: list[Mistake]) -> Problem:
+    return Problem(422, "the request is not what this operation expects; see `errors`", errors=mistakes)

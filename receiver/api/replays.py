@@ -1,0 +1,167 @@
+"""Running events again: named ones at once, those of a filter as a bulk replay that the sweep drives."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field
+
+from receiver.api.fields import Asked, Identifier, IdInBody, IdInPath, Page, Paged, Shown
+from receiver.api.filters import EventFilter
+from receiver.api.operations import Call, operation
+from receiver.api.problem import Problem
+from receiver.ledger import desk_bulk, desk_follow, desk_replay
+from receiver.ledger.desk_bulk import Bulk
+from receiver.ledger.desk_replay import BATCH, GOOD
+from receiver.ledger.tokens import Scope
+
+
+class EventIds(Asked):
+    """Events by their ledger ids."""
+
+    events: Annotated[list[IdInBody], Field(min_length=1, max_length=BATCH)]
+
+
+class Outcome(Shown):
+    """What became of one event; `left` are handlers whose runs are under way and were left alone."""
+
+    id: Identifier
+    fate: Literal[
+        "replayed", "released", "already_queued", "running", "body_dropped", "unreadable", "changed"
+    ]
+    handlers: list[str]
+    left: list[str]
+
+
+class Replayed(Shown):
+    """What became of the events that were named, and which of them the ledger does not hold."""
+
+    outcomes: list[Outcome]
+    unknown: list[Identifier]
+
+
+class BulkFilter(EventFilter):
+    """Which events to replay: always of one status, and those that leave it meanwhile are left alone."""
+
+    status: Literal["dead", "ignored", "held", "done", "waiting"]
+
+
+class BulkWanted(Asked):
+    """A bulk replay to begin."""
+
+    filter: BulkFilter
+    rate: Annotated[float, Field(ge=0.01, le=10_000)] | None = Field(
+        None, description="events per second at most"
+    )
+
+
+class BulkPath(Asked):
+    """A bulk replay by its id."""
+
+    bulk: IdInPath
+
+
+class BulkReplay(Shown):
+    """A bulk replay and how far it is; of what it replayed, `done` and `dead` have ended so, `open` have not yet."""
+
+    id: Identifier
+    who: str
+    state: Literal["running", "complete", "stopped"]
+    started_at: datetime
+    ended_at: datetime | None
+    filter: dict[str, str]
+    rate: float | None
+    matched: int = Field(description="how many there were when it began")
+    replayed: int
+    left_alone: int
+    done: int
+    dead: int
+    open: int
+
+    @classmethod
+    def of(cls, call: Call, bulk: Bulk) -> Self:
+        """Show a bulk replay as it stands."""
+        known: dict[str, Any] = {
+            name: value for name, value in asdict(bulk).items() if name in cls.model_fields
+        }
+        progress = desk_follow.progress(call.connection, bulk.id)
+        return cls(**known, **asdict(progress), state=_state(bulk))
+
+
+class BulkReplayPage(Page[BulkReplay]):
+    """Bulk replays, newest first."""
+
+
+@operation("POST", "/replays", scope=Scope.REPLAY)
+def replay(call: Call, body: EventIds) -> Replayed:
+    """Run events again: new attempts under the same idempotency keys; held ones are released.
+
+    Up to 200 at once, all in one transaction.
+    """
+    return _replayed(call, body.events, None)
+
+
+@operation("POST", "/releases", scope=Scope.REPLAY)
+def release(call: Call, body: EventIds) -> Replayed:
+    """Release held events, and leave alone what is not held."""
+    return _replayed(call, body.events, "held")
+
+
+@operation("POST", "/bulk-replays", scope=Scope.REPLAY, status=201)
+def start_bulk_replay(call: Call, body: BulkWanted) -> BulkReplay:
+    """Begin to replay all events that match now; the sweep goes on with it, at the rate that is given."""
+    bulk = desk_bulk.start(call.connection, body.filter.wanted, call.who, body.rate)
+    call.headers["Location"] = f"/api/v1/bulk-replays/{bulk.id}"
+    return BulkReplay.of(call, bulk)
+
+
+@operation("GET", "/bulk-replays", scope=Scope.READ)
+def list_bulk_replays(call: Call, query: Paged) -> BulkReplayPage:
+    """List bulk replays, newest first."""
+    rows = desk_bulk.listing(call.connection, query.limit, query.cursor)
+    return BulkReplayPage(
+        data=[BulkReplay.of(call, row) for row in rows],
+        next=rows[-1].id if len(rows) == query.limit else None,
+    )
+
+
+@operation("GET", "/bulk-replays/{bulk}", scope=Scope.READ)
+def get_bulk_replay(call: Call, path: BulkPath) -> BulkReplay:
+    """Show how far a bulk replay is."""
+    desk_follow.look(call.connection, path.bulk)
+    return BulkReplay.of(call, _bulk(call, path.bulk))
+
+
+@operation("POST", "/bulk-replays/{bulk}/stop", scope=Scope.REPLAY)
+def stop_bulk_replay(call: Call, path: BulkPath) -> BulkReplay:
+    """Stop a bulk replay where it is; what it has replayed stays so. One that has ended is left as it is."""
+    desk_bulk.stop(call.connection, path.bulk)
+    return BulkReplay.of(call, _bulk(call, path.bulk))
+
+
+def _replayed(call: Call, ids: list[int], status: str | None) -> Replayed:
+    outcomes = list(desk_replay.replay(call.connection, ids, call.who, status=status))
+    call.rings = any(outcome.fate in GOOD for outcome in outcomes)
+    return Replayed(
+        outcomes=[
+            Outcome.model_validate({**asdict(outcome), "fate": outcome.fate.replace(" ", "_")})
+            for outcome in outcomes
+        ],
+        unknown=sorted(set(ids) - {outcome.id for outcome in outcomes}),
+    )
+
+
+def _state(bulk: Bulk) -> Literal["running", "complete", "stopped"]:
+    if bulk.ended_at is None:
+        return "running"
+    return "complete" if bulk.is_complete else "stopped"
+
+
+def _bulk(call: Call, number: int) -> Bulk:
+    bulk = desk_bulk.get(call.connection, number)
+    if bulk is None:
+        raise Problem(404, f"there is no bulk replay {number}; `/bulk-replays` lists them")
+    return bulk
+
+
+OPERATIONS = (replay, release, start_bulk_replay, list_bulk_replays, get_bulk_replay, stop_bulk_replay)

@@ -1,0 +1,13 @@
+"""All operations of the API, in the order of its documents."""
+
+from receiver.api import arrivals, events, history, replays, senders, upkeep, work
+
+OPERATIONS = (
+    *events.OPERATIONS,
+    *replays.OPERATIONS,
+    *arrivals.OPERATIONS,
+    *senders.OPERATIONS,
+    *work.OPERATIONS,
+    *history.OPERATIONS,
+    *upkeep.OPERATIONS,
+)

@@ -1,0 +1,153 @@
+"""One request of the API, from its token to its answer, on a connection to the ledger of its own."""
+
+import json
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import redis
+
+from receiver import database, schema
+from receiver.api import reading
+from receiver.api.fields import Asked
+from receiver.api.operations import Answer, Call, Octets, Operation
+from receiver.api.problem import Problem, unauthorized
+from receiver.database import LedgerUnavailable
+from receiver.handoff import Bell
+from receiver.ledger import idempotency, tokens
+from receiver.ledger.idempotency import InProgress, KeyReused, Result, TakenOver
+from receiver.ledger.tokens import Token
+from receiver.settings import Settings
+from receiver.window import connect
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 8
+"""Requests, so connections to PostgreSQL, per process; further ones wait."""
+TURN = timedelta(seconds=5)
+LOCK = timedelta(seconds=2)
+IN_PROGRESS = Result(
+    202, {"Content-Type": "application/json", "Retry-After": "2"}, b'{"status": "in_progress"}'
+)
+
+
+class Server:
+    """Serves the operations of one application."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._turns = threading.BoundedSemaphore(AT_ONCE)
+
+    def serve(self, operation: Operation, environ: reading.Environ, path: Mapping[str, str]) -> Result:
+        """Give the answer to a request. Raises `Problem`."""
+        presented = reading.bearer(environ)
+        body = reading.body_of(environ)
+        with self._turn(), self._ledger(operation) as connection:
+            call = Call(self._settings, connection, _authorized(connection, presented, operation))
+            found = reading.inputs(operation, environ, path, body)
+            key = reading.key_of(environ) if operation.method == "POST" else None
+            if key is None:
+                answer = _answer(operation, call, operation.function(call, **found))
+            else:
+                answer = _once(operation, call, found, key, reading.fingerprint(environ, body))
+        if call.rings:
+            _ring(self._settings.redis_url)
+        return answer
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._turns.acquire(timeout=TURN.total_seconds()):
+            raise Problem(503, "too many requests are under way; come back later", code="overloaded")
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    @contextmanager
+    def _ledger(self, operation: Operation) -> Iterator[psycopg.Connection]:
+        url = self._settings.database_url
+        try:
+            with database.connect(url, lock=LOCK, statement=operation.patience) as connection:
+                yield connection
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+            raise Problem(
+                503,
+                f"the database lacks tables, this version needs schema {schema.REVISION}; run `hookonce db upgrade`",
+                code="schema_behind",
+            ) from None
+        except (psycopg.OperationalError, LedgerUnavailable) as error:
+            log.warning("the API could not use the ledger: %s", type(error).__name__)
+            raise Problem(503, "PostgreSQL does not answer, or not in time") from None
+
+
+def _authorized(connection: psycopg.Connection, presented: str, operation: Operation) -> Token:
+    token = tokens.find(connection, presented)
+    if token is None:
+        raise unauthorized("the token is unknown, was revoked, or has expired", "invalid_token")
+    if operation.scope and not token.allows(operation.scope):
+        challenge = f'Bearer realm="hookonce", error="insufficient_scope", scope="{operation.scope}"'
+        raise Problem(
+            403,
+            f"the token '{token.name}' lacks the scope {operation.scope}",
+            headers={"WWW-Authenticate": challenge},
+        )
+    return token
+
+
+def _once(
+    operation: Operation, call: Call, found: Mapping[str, Asked], key: str, fingerprint: bytes
+) -> Result:
+    """Do the work of a key unless it was done before; the result is stored with what the work did."""
+    connection = call.connection
+    try:
+        begun = idempotency.begin(connection, str(call.token.id), key, fingerprint)
+    except KeyReused:
+        raise Problem(
+            409, "this Idempotency-Key belongs to another request; choose a new one", code="key_reused"
+        ) from None
+    except InProgress:
+        return IN_PROGRESS
+    if isinstance(begun, Result):
+        return replace(begun, headers={**begun.headers, "Idempotency-Replayed": "true"})
+    try:
+        with connection.transaction() if operation.is_atomic else nullcontext():
+            result = _answer(operation, call, operation.function(call, **found))
+            idempotency.finish(connection, begun, result)
+    except TakenOver:
+        return IN_PROGRESS
+    except BaseException:
+        with suppress(psycopg.Error):
+            idempotency.abandon(connection, begun)
+        raise
+    return result
+
+
+def _answer(operation: Operation, call: Call, answer: Answer) -> Result:
+    if answer is None:
+        return Result(operation.status, call.headers, b"")
+    if isinstance(answer, Octets):
+        disposition = f'attachment; filename="{answer.name}"'
+        headers = {"Content-Type": "application/octet-stream", "Content-Disposition": disposition}
+        return Result(operation.status, {**headers, **call.headers}, answer.body)
+    body = json.dumps(answer.model_dump(), default=_plain).encode()
+    return Result(operation.status, {"Content-Type": "application/json", **call.headers}, body)
+
+
+def _plain(value: Any) -> str:  # noqa: ANN401  whatever a model holds
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _ring(url: str) -> None:
+    try:
+        if url:
+            with connect(url) as client:
+                Bell(client).ring_if_quiet()
+    except (redis.RedisError, OSError) as error:
+        log.warning("the bell can't be rung (%s); the sweep finds what is due", type(error).__name__)

@@ -1,0 +1,82 @@
+import contextlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from make import new_event
+
+from providers.kit.registry import load
+from receiver import database
+from receiver.app import create_app
+from receiver.ledger import tokens
+from receiver.ledger.store import store
+from receiver.settings import Settings
+from receiver.sources import Source
+
+
+@dataclass
+class Desk:
+    """The application on real servers, and tokens of every scope."""
+
+    app: Any
+    connection: Any
+    settings: Any
+    tokens: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, method, path, body=None, *, scope="admin", headers=(), **options):
+        sent = {"Authorization": f"Bearer {self.tokens[scope]}"} if scope else {}
+        if body is not None:
+            options |= {"data": json.dumps(body), "content_type": "application/json"}
+        client = self.app.test_client(use_cookies=False)
+        return client.open(f"/api/v1{path}", method=method, headers=sent | dict(headers), **options)
+
+    def deliver(self, *ids, status=None, **changes):
+        events = [new_event(event_id, **changes) for event_id in ids]
+        rows = store(self.connection, events)
+        numbers = [rows[event.key].id for event in events]
+        if status:
+            self.connection.execute(
+                "UPDATE events SET status = %s, due_at = NULL WHERE id = ANY(%s)", [status, numbers]
+            )
+        return numbers
+
+    def rows(self, query, *values):
+        return self.connection.execute(query, values or None).fetchall()
+
+
+def desk_on(database_url, redis_url):
+    sources = {"stripe": Source("stripe", load("stripe"), ("whsec_of_the_tests", "whsec_older"))}
+    settings = Settings(database_url, redis_url, sources)
+    connection = database.connect(database_url)
+    app = create_app(settings)
+    desk = Desk(app, connection, settings)
+    for scope in tokens.Scope:
+        desk.tokens[scope] = tokens.create(connection, scope, [scope], None, "a test")
+    return desk
+
+
+@contextlib.contextmanager
+def open_desk(database_url, redis_url):
+    made = desk_on(database_url, redis_url)
+    yield made
+    made.connection.close()
+    made.app.extensions["hookonce"].close()
+
+
+@pytest.fixture
+def desk(database_url, redis_url):
+    """The API over a ledger of the test's own."""
+    with open_desk(database_url, redis_url) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def calm(fresh_database, fresh_redis):
+    """The API over a ledger that the tests of a module share, and leave as it is."""
+    with (
+        fresh_database() as database_url,
+        fresh_redis() as redis_url,
+        open_desk(database_url, redis_url) as made,
+    ):
+        yield made

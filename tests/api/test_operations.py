@@ -1,0 +1,226 @@
+from datetime import UTC, datetime
+
+import pytest
+import redis
+from make import new_event
+
+from receiver.handoff import Bell
+from receiver.ledger import handed, notes, store
+
+
+def follow(desk, path):
+    """Give all rows of a listing, page by page."""
+    rows, cursor = [], ""
+    while cursor is not None:
+        page = desk.ask("GET", path + cursor).json
+        rows += page["data"]
+        cursor = page["next"] and f"&cursor={page['next']}"
+    return rows
+
+
+def test_events_come_page_by_page_newest_first(desk):
+    ids = desk.deliver("a", "b", "c", "d", "e")
+
+    assert [row["id"] for row in follow(desk, "/events?limit=2")] == ids[::-1]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("source=stripe", {"evt_1", "evt_2", "cus_1"}),
+        ("source=github", set()),
+        ("provider=stripe&event_id=evt_", {"evt_1", "evt_2"}),
+        ("type=invoice.*", {"evt_1", "evt_2"}),
+        ("type=customer.created", {"cus_1"}),
+        ("status=dead", {"evt_2"}),
+        ("account=acct_1", {"cus_1"}),
+        ("since=1h", {"evt_1", "evt_2", "cus_1"}),
+        ("until=1h", set()),
+        ("since=2020-01-31T14:00:00%2B02:00&until=2020-02-01T00:00:00Z", set()),
+    ],
+)
+def test_events_are_those_of_the_filter(desk, query, found):
+    desk.deliver("evt_1")
+    desk.deliver("evt_2", status="dead")
+    desk.deliver("cus_1", type="customer.created", account="acct_1")
+
+    assert {row["event_id"] for row in desk.ask("GET", f"/events?{query}").json["data"]} == found
+
+
+def test_event_is_shown_with_runs_failures_and_other_bodies(desk):
+    (event,) = desk.deliver("evt_1", body=b"{}")
+    store.store(desk.connection, [new_event("evt_1", b'{"other": 1}')])
+    run = [event, "app.credit", "dead", 3]
+    desk.connection.execute(
+        "INSERT INTO runs (event, handler, status, attempts) VALUES (%s, %s, %s, %s)", run
+    )
+    failure = [event, "app.credit", 1, 3, "boom"]
+    desk.connection.execute(
+        "INSERT INTO failures (event, handler, cycle, attempt, error) VALUES (%s, %s, %s, %s, %s)", failure
+    )
+
+    shown = desk.ask("GET", f"/events/{event}").json
+
+    assert (shown["event_id"], shown["bytes"], shown["headers"]) == ("evt_1", 2, {})
+    assert [(r["handler"], r["status"], r["error"]) for r in shown["runs"]] == [
+        ("app.credit", "dead", "boom")
+    ]
+    assert [(f["attempt"], f["error"]) for f in shown["failures"]] == [(3, "boom")]
+    assert [other["bytes"] for other in shown["conflicts"]] == [12]
+
+
+def test_body_is_a_download_byte_for_byte(desk):
+    (event,) = desk.deliver("evt_1", body=b"<script>\x00\xff")
+
+    answer = desk.ask("GET", f"/events/{event}/body")
+
+    assert answer.data == b"<script>\x00\xff"
+    assert answer.content_type == "application/octet-stream"
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="event-{event}.bin"'
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_event_is_shown_after_retention_has_dropped_its_body(desk):
+    (event,) = desk.deliver("evt_1")
+    desk.connection.execute("DELETE FROM bodies")
+
+    shown = desk.ask("GET", f"/events/{event}").json
+
+    assert (shown["url"], shown["headers"], shown["bytes"]) == (None, None, None)
+    assert "retention" in desk.ask("GET", f"/events/{event}/body").json["detail"]
+
+
+def test_replay_says_what_became_of_each_and_rings(desk):
+    held, received = desk.deliver("evt_1", status="held") + desk.deliver("evt_2")
+
+    answer = desk.ask("POST", "/replays", {"events": [held, received, 99]}, scope="replay").json
+
+    assert [(o["id"], o["fate"]) for o in answer["outcomes"]] == [
+        (held, "released"),
+        (received, "already_queued"),
+    ]
+    assert answer["unknown"] == [99]
+    with redis.Redis.from_url(desk.settings.redis_url) as client:
+        assert Bell(client).waiting() == 1
+
+
+def test_release_leaves_alone_what_is_not_held(desk):
+    held, ignored = desk.deliver("evt_1", status="held") + desk.deliver("evt_2", status="ignored")
+
+    answer = desk.ask("POST", "/releases", {"events": [held, ignored]}).json
+
+    assert [o["fate"] for o in answer["outcomes"]] == ["released", "changed"]
+
+
+def test_bulk_replay_is_a_resource_that_can_be_stopped(desk):
+    desk.deliver("evt_1", "evt_2", status="ignored")
+
+    made = desk.ask("POST", "/bulk-replays", {"filter": {"status": "ignored", "since": "1h"}, "rate": 5})
+    path = made.headers["Location"].removeprefix("/api/v1")
+    running, stopped = desk.ask("GET", path).json, desk.ask("POST", f"{path}/stop").json
+
+    assert (made.status_code, made.json["matched"], made.json["filter"]["status"]) == (201, 2, "ignored")
+    assert (running["state"], running["replayed"], stopped["state"]) == ("running", 0, "stopped")
+    assert [row["id"] for row in follow(desk, "/bulk-replays?limit=1")] == [made.json["id"]]
+
+
+def test_rejected_and_conflicts_are_listed_page_by_page(desk):
+    rejections = [
+        notes.Rejection(datetime.now(UTC), "stripe", reason, "why", '{"a": "b"}', b"\xffbody")
+        for reason in ("stale", "bad_signature", "stale")
+    ]
+    notes.add_rejections(desk.connection, rejections, {("stripe", "stale"): 2})
+    desk.deliver("evt_1", "evt_2")
+    store.store(desk.connection, [new_event("evt_1", b"1"), new_event("evt_2", b"2")])
+
+    rejected = follow(desk, "/rejected?limit=1&reason=stale&source=stripe")
+
+    assert [(row["reason"], row["body_prefix"]) for row in rejected] == [("stale", "\ufffdbody")] * 2
+    assert [row["event_id"] for row in follow(desk, "/conflicts?limit=1")] == ["evt_2", "evt_1"]
+
+
+def test_source_shows_slots_in_use_and_no_secret(desk):
+    notes.add_secret_uses(desk.connection, {("stripe", 2): 3, ("stripe", 4): 1})
+
+    answer = desk.ask("GET", "/sources/stripe")
+
+    used = [(slot["slot"], slot["is_configured"], slot["count"]) for slot in answer.json["secrets"]]
+    assert used == [(1, True, 0), (2, True, 3), (4, False, 1)]
+    assert answer.json == desk.ask("GET", "/sources").json["data"][0]
+    assert "whsec" not in answer.text
+
+
+def test_handed_out_secret_is_listed_unseen_and_forgotten(desk):
+    handed.keep(desk.connection, "stripe", "handed-out-secret")
+
+    listed = desk.ask("GET", "/secrets")
+    forgotten = desk.ask("DELETE", "/secrets/stripe")
+
+    assert [(row["source"], row["is_in_use"]) for row in listed.json["data"]] == [("stripe", False)]
+    assert "handed-out" not in listed.text
+    assert (forgotten.status_code, forgotten.data, handed.all_kept(desk.connection)) == (204, b"", [])
+
+
+def test_source_and_handler_are_paused_and_resumed(desk):
+    desk.ask("PUT", "/pauses/source/stripe")
+    desk.ask("PUT", "/pauses/handler/app.credit")
+
+    paused = desk.ask("GET", "/pauses").json["data"]
+    resumed = desk.ask("DELETE", "/pauses/source/stripe")
+
+    assert [(each["kind"], each["name"]) for each in paused] == [
+        ("handler", "app.credit"),
+        ("source", "stripe"),
+    ]
+    assert desk.ask("GET", "/handlers").json["data"] == [{"name": "app.credit", "is_paused": True}]
+    assert resumed.status_code == 204
+
+
+def test_stats_count_what_is_there(desk):
+    desk.deliver("evt_1")
+    desk.deliver("evt_2", status="dead")
+
+    stats = desk.ask("GET", "/stats").json
+
+    assert (stats["dead"], stats["held"], stats["rings_waiting"]) == (1, 0, 0)
+    assert {row["status"]: row["count"] for row in stats["events"]} == {"dead": 1, "received": 1}
+
+
+def test_prune_says_what_would_go_then_lets_it_go(desk):
+    desk.deliver("evt_1", status="ignored")
+    desk.connection.execute("UPDATE events SET received_at = now() - interval '100 days'")
+
+    would, gone = (desk.ask("POST", "/prune", {"dry_run": dry}).json for dry in (True, False))
+
+    assert (would["events"], gone["events"], desk.rows("SELECT count(*) FROM events")) == (1, 1, [(0,)])
+
+
+def test_window_forgets_every_event_id(desk):
+    with redis.Redis.from_url(desk.settings.redis_url) as client:
+        client.set("hookonce:place:{stripe:evt_1}", "accepted:00")
+
+    assert desk.ask("POST", "/window/forget").json == {"forgotten": 1}
+
+
+def test_audit_and_alerts_are_listed_page_by_page(desk):
+    desk.ask("PUT", "/pauses/source/stripe")
+    desk.ask("DELETE", "/pauses/source/stripe")
+    desk.connection.execute(
+        "INSERT INTO alerts (kind, subject, detail, ended_at) VALUES ('a', '', '', now()), ('b', '', '', NULL)"
+    )
+
+    assert [row["action"] for row in follow(desk, "/audit?limit=1")][:2] == ["resume", "pause"]
+    assert [row["kind"] for row in follow(desk, "/alerts?limit=1")] == ["b", "a"]
+    assert [row["kind"] for row in desk.ask("GET", "/alerts?state=open").json["data"]] == ["b"]
+
+
+def test_providers_are_listed_with_a_line_on_each(desk):
+    providers = {row["name"]: row["summary"] for row in desk.ask("GET", "/providers").json["data"]}
+
+    assert "HMAC" in providers["stripe"]
+
+
+def test_token_tells_its_name_and_scopes(desk):
+    shown = desk.ask("GET", "/token", scope="replay").json
+
+    assert (shown["name"], shown["scopes"], shown["expires_at"]) == ("replay", ["replay"], None)

@@ -1,0 +1,125 @@
+import dataclasses
+import json
+
+import pytest
+
+from receiver.app import create_app
+
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/nothing", 404, "not_found"),
+        ("GET", "/events/", 404, "not_found"),
+        ("GET", "/events/99", 404, "not_found"),
+        ("GET", "/events/abc", 404, "not_found"),
+        ("GET", "/events/9223372036854775808", 404, "not_found"),
+        ("GET", "/events/1/body", 404, "not_found"),
+        ("GET", "/sources/nobody", 404, "not_found"),
+        ("PUT", "/pauses/source/nobody", 404, "not_found"),
+        ("DELETE", "/pauses/source/stripe", 404, "not_found"),
+        ("DELETE", "/secrets/stripe", 404, "not_found"),
+        ("POST", "/bulk-replays/7/stop", 404, "not_found"),
+        ("PATCH", "/events", 405, "bad_method"),
+        ("OPTIONS", "/replays", 405, "bad_method"),
+        ("GET", "/events?limt=1", 422, "invalid"),
+        ("GET", "/events?limit=1&limit=2", 422, "invalid"),
+        ("GET", "/events?limit=0", 422, "invalid"),
+        ("GET", "/events?limit=1_0", 422, "invalid"),
+        ("GET", "/events?cursor=5", 422, "invalid"),
+        ("GET", "/events?since=yesterday", 422, "invalid"),
+        ("GET", "/events?since=2026-01-31", 422, "invalid"),
+        ("GET", "/events?status=lost", 422, "invalid"),
+        ("GET", "/events?type=%00", 422, "invalid"),
+        ("GET", "/events?type=%ff", 400, "bad_body"),
+        ("GET", "/stats?since=2h", 422, "invalid"),
+    ],
+)
+def test_request_is_refused_as_problem_details(calm, method, path, status, code):
+    answer = calm.ask(method, path)
+
+    assert (answer.status_code, answer.content_type) == (status, "application/problem+json")
+    assert (answer.json["status"], answer.json["code"]) == (status, code)
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b'{"events": [1]}', {}, 415),
+        (b'{"events": [1]}', {"Content-Type": "text/plain"}, 415),
+        (b'{"events": [1]}', JSON | {"Content-Encoding": "gzip"}, 415),
+        (b"", JSON, 400),
+        (b"{", JSON, 400),
+        (b"\xff", JSON, 400),
+        (b'{"events": [NaN]}', JSON, 400),
+        (b'{"events": [1]}' + b" " * 65536, JSON, 413),
+        (b"[" * 30 + b"]" * 30, JSON, 400),
+        (b"[" * 60_000, JSON, 400),
+        (b"[]", JSON, 422),
+        (b"{}", JSON, 422),
+        (b'{"events": []}', JSON, 422),
+        (b'{"events": [true]}', JSON, 422),
+        (b'{"events": ["1"]}', JSON, 422),
+        (b'{"events": [9223372036854775808]}', JSON, 422),
+        (b'{"events": [1], "\\ud800": 1}', JSON, 422),
+        (json.dumps({"events": [0] * 5000}).encode(), JSON, 422),
+    ],
+)
+def test_body_is_refused_unless_it_is_what_is_expected(calm, body, headers, status):
+    answer = calm.ask("POST", "/replays", headers=headers, data=body)
+
+    assert (answer.status_code, answer.json["status"]) == (status, status)
+    assert len(answer.data) < 5000
+
+
+def test_refusal_points_at_every_mistake(calm):
+    wanted = {"filter": {"status": "lost", "soruce": "stripe"}, "rate": 0}
+
+    answer = calm.ask("POST", "/bulk-replays", wanted)
+
+    pointers = [mistake["pointer"] for mistake in answer.json["errors"]]
+    assert sorted(pointers) == ["#/filter/soruce", "#/filter/status", "#/rate"]
+
+
+def test_refusal_names_the_parameter_of_the_query(calm):
+    answer = calm.ask("GET", "/events?limit=many&stauts=dead")
+
+    assert sorted(mistake["parameter"] for mistake in answer.json["errors"]) == ["limit", "stauts"]
+
+
+def test_wrong_method_is_told_the_right_ones(calm):
+    assert calm.ask("POST", "/events/1").headers["Allow"] == "GET, HEAD"
+
+
+def test_refusal_of_an_unread_body_ends_the_connection(calm):
+    refused = calm.ask("POST", "/replays", {"events": [1]}, scope=None)
+    understood = calm.ask("POST", "/replays", {"events": []})
+
+    assert (refused.headers.get("Connection"), understood.headers.get("Connection")) == ("close", None)
+
+
+def test_unknown_path_outside_of_the_api_is_the_receivers(calm):
+    answer = calm.app.test_client().get("/apis")
+
+    assert (answer.status_code, answer.json["code"]) == (404, "unknown_source")
+
+
+def test_api_asks_to_come_back_while_postgresql_is_away(desk):
+    away = dataclasses.replace(desk.settings, database_url="postgresql://127.0.0.1:1/none")
+    desk.app = create_app(away)
+
+    answer = desk.ask("GET", "/events")
+
+    assert (answer.status_code, answer.json["code"]) == (503, "ledger_unavailable")
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_api_asks_for_the_upgrade_while_tables_are_missing(desk):
+    desk.connection.execute("DROP TABLE api_tokens")
+
+    answer = desk.ask("GET", "/events")
+
+    assert (answer.status_code, answer.json["code"]) == (503, "schema_behind")
+    assert "hookonce db upgrade" in answer.json["detail"]
