@@ -1,6 +1,5 @@
 """What an operator looks up: events, one event in full, rejected deliveries, conflicts. Reads only."""
 
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,73 +8,16 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row, dict_row
 
-from receiver.ledger.desk_dead import DIED
-from receiver.ledger.desk_sources import SOURCES
+from receiver.ledger.desk_filter import MATCHES
+from receiver.ledger.desk_filter import Filter as Filter  # noqa: PLC0414  whoever looks events up has it from here
+from receiver.ledger.desk_scan import extent
 from receiver.ledger.opened import Body, StoredBody, open_body, open_conflict, open_rejected
 from receiver.sealing import Keyring
 
-PAGE = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which events; None takes all.
-
-    `type` may hold `*` for any text, `event_id` is the beginning of the sender's id, `until` itself is left out.
-    `handler` and `error` (which may hold `*`) are those of a dead run.
-    """
-
-    source: str | None = None
-    provider: str | None = None
-    type: str | None = None
-    status: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    account: str | None = None
-    event_id: str | None = None
-    handler: str | None = None
-    error: str | None = None
-
-    @property
-    def parameters(self) -> dict[str, object]:
-        """The filter as `MATCHES` wants it."""
-        is_pattern = self.type is not None and "*" in self.type
-        return {
-            "source": self.source,
-            "provider": self.provider,
-            "type": None if is_pattern else self.type,
-            "type_like": _like(self.type) if self.type is not None and is_pattern else None,
-            "status": self.status,
-            "is_due": self.status in _DUE,
-            "since": self.since,
-            "until": self.until,
-            "account": self.account,
-            "event_id": self.event_id,
-            "event_id_end": None if self.event_id is None else self.event_id + _LAST,
-            "handler": self.handler,
-            "error_like": None if self.error is None else _like(self.error),
-        }
-
-
-_DUE = frozenset({"received", "running", "waiting"})
-"""Statuses of events that have a due time, for which there is an index."""
-_LAST = chr(sys.maxunicode)
-"""Sorts behind whatever may follow in an id, since ids are compared by bytes."""
-
-MATCHES = f"""(%(source)s::text IS NULL OR source = %(source)s)
-AND (%(provider)s::text IS NULL OR provider = %(provider)s)
-AND (%(type)s::text IS NULL OR type = %(type)s)
-AND (%(type_like)s::text IS NULL OR type LIKE %(type_like)s)
-AND (%(status)s::text IS NULL OR status = %(status)s)
-AND (NOT %(is_due)s OR due_at IS NOT NULL)
-AND (%(since)s::timestamptz IS NULL OR received_at >= %(since)s)
-AND (%(until)s::timestamptz IS NULL OR received_at < %(until)s)
-AND (%(account)s::text IS NULL OR account = %(account)s)
-AND (%(event_id)s::text IS NULL OR event_id >= %(event_id)s AND event_id < %(event_id_end)s
-     AND source = ANY(ARRAY({SOURCES})))
-AND {DIED}
-"""
-"""Keeps the events of a `Filter`; what is NULL costs nothing, the planner folds it away. Never `prepare` it."""
+PAGE = 10_000
+"""Rows of one page; of events, ids."""
+NEAR = 100_000
+"""The newest so many ids are looked at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +69,15 @@ class Detail:
 _COLUMNS = """id, source, provider, event_id, type, account, status, due_at, received_at, occurred_at, deliveries,
 repeat_of"""
 
-# A page of events, newest first; ids grow with time, so the primary key gives the order.
-_EVENTS = f"""
-SELECT {_COLUMNS} FROM events WHERE {MATCHES} AND (%(before)s::bigint IS NULL OR id < %(before)s)
-ORDER BY id DESC LIMIT %(limit)s
+# Events of a range of ids, newest first, for few or for likely matches: ids grow with time, so the primary key
+# gives the order.
+_NEAR = f"""
+SELECT {_COLUMNS} FROM events WHERE {MATCHES} AND id >= %(low)s AND id < %(top)s ORDER BY id DESC LIMIT %(limit)s
 """  # noqa: S608  constants of this module
+
+# The same for unlikely matches: finds all of them first. Asked for the order of the primary key, PostgreSQL would
+# walk down it, row by row, however long nothing matches.
+_FAR = _NEAR.replace("ORDER BY id DESC", "ORDER BY id + 0 DESC")
 
 _EVENT = f"SELECT {_COLUMNS} FROM events WHERE id = %s"  # noqa: S608  a constant of this module
 
@@ -182,16 +128,24 @@ def events(
 ) -> Iterator[EventRow]:
     """Give matching events, newest first, those with ids below `before`.
 
-    `limit` 0 gives all, page by page, so memory stays small.
+    `limit` 0 gives all, a range of ids at a time, so memory stays small.
     """
+    low, top = extent(connection, wanted, before)
     with connection.cursor(row_factory=class_row(EventRow)) as cursor:
-        for size in _pages(limit):
-            page = wanted.parameters | {"before": before, "limit": size}
-            rows = cursor.execute(_EVENTS, page, prepare=False).fetchall()
+
+        def matching(query: str, low: int, top: int, limit: int | None) -> list[EventRow]:
+            page = wanted.parameters | {"low": low, "top": top, "limit": limit}
+            return cursor.execute(query.encode(), page, prepare=False).fetchall()
+
+        if limit:
+            near = max(top - NEAR, low)
+            rows = matching(_NEAR, near, top, limit)
             yield from rows
-            if len(rows) < size:
-                return
-            before = rows[-1].id
+            if len(rows) < limit and near > low:
+                yield from matching(_FAR, low, near, limit - len(rows))
+            return
+        for end in range(top, low, -PAGE):
+            yield from matching(_NEAR, max(end - PAGE, low), end, None)
 
 
 def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Detail | None:
@@ -262,9 +216,3 @@ def _pages(limit: int) -> Iterator[int]:
         size = PAGE if limit == 0 else min(left, PAGE)
         yield size
         left -= size
-
-
-def _like(pattern: str) -> str:
-    for special in ("\\", "%", "_"):
-        pattern = pattern.replace(special, "\\" + special)
-    return pattern.replace("*", "%")

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row
 
-from receiver.ledger.desk import MATCHES, Filter
+from receiver.ledger.desk_filter import MATCHES, Filter
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ DIED = """(%(handler)s::text IS NULL AND %(error_like)s::text IS NULL OR EXISTS 
                SELECT f.error FROM failures f WHERE f.event = r.event AND f.handler = r.handler
                ORDER BY f.id DESC LIMIT 1) LIKE %(error_like)s)))
 """
-"""Keeps events with a dead run of this handler, whose latest error is like that; part of `desk.MATCHES`."""
+"""Keeps events with a dead run of this handler, whose latest error is like that; part of `desk_filter.MATCHES`."""
 
 _DEATHS = """
 WITH newest AS MATERIALIZED (

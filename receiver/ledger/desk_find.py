@@ -4,7 +4,8 @@ import re
 
 import psycopg
 
-from receiver.ledger.desk import Filter, events
+from receiver.ledger.desk import events
+from receiver.ledger.desk_filter import Filter
 from receiver.ledger.desk_sources import SOURCES
 
 _LONGEST_NUMBER = 18

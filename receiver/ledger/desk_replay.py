@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import psycopg
 
-from receiver.ledger.desk import MATCHES, Filter
+from receiver.ledger.desk_filter import MATCHES, Filter
 from receiver.ledger.runs import DERIVE
 
 BATCH = 200

@@ -13,8 +13,8 @@ import psycopg
 from psycopg.rows import class_row
 
 from receiver.ledger import desk_replay
-from receiver.ledger.desk import MATCHES, Filter
 from receiver.ledger.desk_bulk import COLUMNS, GET, Bulk, one
+from receiver.ledger.desk_filter import MATCHES, Filter
 from receiver.ledger.desk_replay import Outcome
 
 DRIVER_GONE = timedelta(seconds=10)

@@ -1,3 +1,5 @@
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from make import new_event
 
@@ -84,3 +86,36 @@ def test_events_are_those_of_the_filter(connection, ids):
     assert matching(until=until) == ["evt_12"]
     older = desk.events(connection, Filter(), 2, ids["evt_2x"])
     assert [row.event_id for row in older] == ["evt_12", "evt_1"]
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 3, 9])
+def test_events_are_found_far_and_near_in_order(connection, monkeypatch, limit):
+    monkeypatch.setattr(desk, "NEAR", 2)
+    monkeypatch.setattr(desk, "PAGE", 2)
+    store(connection, [new_event(f"evt_{n}", type="rare" if n % 3 == 0 else "usual") for n in range(8)])
+    connection.execute("DELETE FROM events WHERE event_id = 'evt_4'")
+
+    found = [row.event_id for row in desk.events(connection, Filter(type="rare"), limit)]
+
+    assert found == ["evt_6", "evt_3", "evt_0"][: limit or None]
+
+
+@pytest.mark.parametrize("hour", range(-1, 8))
+def test_events_of_a_span_of_time_are_the_same_by_ids_and_by_times(connection, hour):
+    store(connection, [new_event(f"evt_{n}") for n in range(7)])
+    connection.execute(
+        "UPDATE events SET received_at = '2026-01-31 00:00Z'::timestamptz + id * interval '1 hour'"
+    )
+    connection.execute(
+        "UPDATE events SET received_at = received_at - interval '64 minutes' WHERE id = 4"
+    )  # a clock
+    connection.execute("DELETE FROM events WHERE id = 2")
+    moment = datetime(2026, 1, 31, tzinfo=UTC) + timedelta(hours=hour)
+
+    after = {row.id for row in desk.events(connection, Filter(since=moment))}
+    until = {row.id for row in desk.events(connection, Filter(until=moment))}
+
+    assert after | until == {1, 3, 4, 5, 6, 7}
+    assert until == {
+        row[0] for row in connection.execute("SELECT id FROM events WHERE received_at < %s", [moment])
+    }
