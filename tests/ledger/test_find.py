@@ -74,7 +74,7 @@ def test_sources_are_named_once_each(connection):
 
 def test_events_are_those_of_the_filter(connection, ids):
     connection.execute("UPDATE events SET account = 'acct_1' WHERE event_id = '42abc'")
-    connection.execute("UPDATE events SET received_at = '2026-01-31' WHERE event_id = 'evt_12'")
+    connection.execute("UPDATE events SET received_at = '2026-01-31' WHERE id <= %s", [ids["evt_1"]])
     until = connection.execute("SELECT timestamptz '2026-02-01'").fetchone()[0]
 
     def matching(**wanted):
@@ -83,7 +83,8 @@ def test_events_are_those_of_the_filter(connection, ids):
     assert matching(event_id="evt_") == ["evt_2x", "evt_12", "evt_1"]
     assert matching(event_id="evt_", source="github") == []
     assert matching(account="acct_1") == ["42abc"]
-    assert matching(until=until) == ["evt_12"]
+    assert matching(until=until, source="stripe") == ["evt_1"]
+    assert matching(since=until) == ["evt_2x", "evt_12"]
     older = desk.events(connection, Filter(), 2, ids["evt_2x"])
     assert [row.event_id for row in older] == ["evt_12", "evt_1"]
 
