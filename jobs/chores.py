@@ -14,7 +14,7 @@ import redis
 
 from jobs.pruner import Pruner
 from jobs.watch import Watch
-from receiver.ledger import activity, counts, desk_follow, desk_steps, upkeep
+from receiver.ledger import activity, counts, desk_follow, desk_steps, quarantine, upkeep
 from receiver.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -29,6 +29,7 @@ class Chores:
     def __init__(self, settings: Settings, client: redis.Redis) -> None:
         self._tended_at: float | None = None
         self._mark: counts.Mark | None = None
+        self._quarantines = {s.name: s.quarantine for s in settings.sources.values() if s.quarantine}
         self._chores: tuple[tuple[str, Callable[[psycopg.Connection], object]], ...] = (
             ("no partitions for the coming days", self._tend),  # no right to make tables, say
             ("bulk replays must wait", desk_steps.advance),
@@ -56,6 +57,7 @@ class Chores:
         self._tended_at = now
         for name in upkeep.create_partitions(connection):
             log.info("made partition %s", name)
+        quarantine.expire(connection, self._quarantines)
 
     def _count(self, connection: psycopg.Connection) -> None:
         if self._mark is None:

@@ -31,6 +31,7 @@ from receiver.settings import Settings
 from receiver.slots import verifying_slot
 from receiver.sources import Source
 from receiver.tally import Tally
+from receiver.ward import Ward
 from receiver.window import Window, connect
 
 log = logging.getLogger(__name__)
@@ -86,7 +87,8 @@ class Intake:
         self._client = connect(settings.redis_url)
         window, bell = Window(self._client, self.breaker), Bell(self._client)
         self._keyring = settings.keyring
-        self.tally = Tally(settings.database_url, settings.keyring)
+        self._ward = Ward(settings.keyring)
+        self.tally = Tally(settings.database_url, settings.keyring, self._ward.write)
         self._keys = Keys()
         self._handed = HandedOut(settings.database_url)
         self._committer: Committer[Parcel, list[Stored]] = Committer(
@@ -108,9 +110,25 @@ class Intake:
             holds_secret = isinstance(error, OtherSecret)
             body = b"" if holds_secret or source.redact else masked_body(delivery.body, source)
             headers = kept_headers(delivery.headers, source)
+            if source.quarantine and not holds_secret:
+                self._ward.note(source, error.reason, delivery)
             self.tally.rejected(source.name, error.reason, error.detail, headers, body)
             raise
         return self._store(source, delivery, events, now)
+
+    def retake(self, source: Source, delivery: Delivery, at: datetime, *, is_taking: bool) -> Outcome:
+        """Take in what was refused then, if it is authentic as of `at`; a probe has no events, a refusal is not noted.
+
+        Without `is_taking` nothing is stored, and every event passes for a new one. Raises as `take` does.
+        """
+        source = self._handed.armed(source)
+        handshake = source.provider.handshake
+        if handshake and self._keys.call(source, handshake, delivery, source.secrets) is not None:
+            return Outcome()
+        delivery, events = self._authenticate(source, delivery, at)
+        if not is_taking:
+            return Outcome([(event.id, Verdict.ACCEPTED) for event in events])
+        return self._store(source, delivery, events, at)
 
     def close(self) -> None:
         """Close what is open; for tests, a server's process keeps it until it ends."""

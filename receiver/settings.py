@@ -22,6 +22,7 @@ from receiver.encryption_keys import read_keyring
 from receiver.sealing import OFF, Keyring
 from receiver.settings_admin import AdminTable, admin_token
 from receiver.settings_alerts import Alerts, AlertsTable, read_alerts
+from receiver.settings_quarantine import Quarantine, misplaced
 from receiver.settings_tracing import TracingTable, is_traced
 from receiver.sources import SECRET_PREFIX, Source, SourceReader, SourceTable, did_you_mean
 from receiver.spans import span
@@ -131,6 +132,9 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         if source is not None:
             sources[name] = source
     mistakes.extend(_forgotten_too_early(sources.values(), table.keep_events))
+    for each in sources.values():
+        longest = table.keep_events - RETRY_MARGIN
+        mistakes += misplaced(each.name, each.quarantine, longest, is_sealed=bool(table.encryption_keys))
     keyring = read_keyring(table.encryption_keys, environ, mistakes, need_all=need_secrets)
     token = admin_token(file.admin, environ, mistakes, need_secrets=need_secrets)
     alerts = read_alerts(file.alerts, environ, mistakes)
@@ -200,7 +204,7 @@ def _explain(error: ValidationError) -> Iterator[str]:
         *parents, key = [str(part) for part in finding["loc"]]
         where = ".".join(parents) or "top level"
         if finding["type"] == "extra_forbidden":
-            model = _TABLES.get(where, _File)
+            model = _TABLES.get(parents[-1] if parents else "", _File)
             yield f"[{where}] has no setting '{key}'{did_you_mean(key, list(model.model_fields))}"
         else:
             yield f"[{where}] {key}: {finding['msg'].lower()}"
@@ -211,6 +215,7 @@ _TABLES: Mapping[str, type[BaseModel]] = {
     "admin": AdminTable,
     "alerts": AlertsTable,
     "tracing": TracingTable,
+    "quarantine": Quarantine,
 }
 
 

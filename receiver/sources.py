@@ -14,6 +14,7 @@ from providers.kit.paths import Step, parse
 from providers.kit.provider import Provider
 from providers.kit.registry import load
 from receiver.settings_alerts import SOURCE as OURS
+from receiver.settings_quarantine import Quarantine, spread
 from receiver.spans import span
 
 SOURCE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -29,6 +30,7 @@ class Source:
     the sender has handed out a secret (`receiver.handed`).
     `unauthenticated`: anyone may send, which only a sender that proves nothing can be configured to.
     `redact`: places in the bodies of its events that are never stored.
+    `quarantine`: which of its refused deliveries are kept whole, and how many.
     `expect_every`: a longer silence raises an alert.
     """
 
@@ -41,6 +43,7 @@ class Source:
     public_url: str = ""
     unauthenticated: bool = False
     redact: tuple[tuple[Step, ...], ...] = ()
+    quarantine: Quarantine | None = None
     expect_every: timedelta | None = None
 
 
@@ -69,6 +72,9 @@ class SourceTable(BaseModel):
     )
     redact: list[str] = Field(
         default_factory=list, description="paths in bodies, like `$.card.number`, that are never stored"
+    )
+    quarantine: Annotated[Quarantine | None, BeforeValidator(spread)] = Field(
+        default=None, description="keep refused deliveries whole, sealed: `true`, or a table with bounds"
     )
     expect_every: Annotated[timedelta | None, BeforeValidator(span)] = Field(
         default=None, description="a longer silence raises an alert; without it, the rhythm is learned"
@@ -127,10 +133,13 @@ class SourceReader:
             public_url=public_url.rstrip("/"),
             unauthenticated=self._table.unauthenticated,
             redact=self._redact(),
+            quarantine=self._table.quarantine,
             expect_every=self._table.expect_every,
         )
 
     def _redact(self) -> tuple[tuple[Step, ...], ...]:
+        if self._table.redact and self._table.quarantine:
+            self._mistake("has redact and quarantine, but what is in quarantine is whole; remove one of them")
         parsed = []
         for path in self._table.redact:
             try:

@@ -9,7 +9,7 @@ import json
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -31,9 +31,15 @@ HEADERS = 8 * 1024
 
 
 class Tally:
-    """Collects what requests note and writes it in the background."""
+    """Collects what requests note and writes it in the background; `also` is written at every turn."""
 
-    def __init__(self, database_url: str, keyring: Keyring = OFF) -> None:
+    def __init__(
+        self,
+        database_url: str,
+        keyring: Keyring = OFF,
+        also: Callable[[psycopg.Connection], None] | None = None,
+    ) -> None:
+        self._also = also
         self._url = database_url
         self._keyring = keyring
         self._lock = threading.Lock()
@@ -120,6 +126,8 @@ class Tally:
             notes.add_redeliveries(connection, redeliveries)
         if secrets:
             notes.add_secret_uses(connection, secrets)
+        if self._also is not None:
+            self._also(connection)
 
 
 def _first(headers: Mapping[str, str]) -> dict[str, str]:

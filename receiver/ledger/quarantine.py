@@ -1,0 +1,162 @@
+"""Deliveries in quarantine: kept whole, sealed, and bounded for each source, whatever anyone sends.
+
+Whoever came first stays. When it is full, newcomers are refused, since what pushed others out could be used to
+push out the genuine ones; and within one hour it fills half of its room at most, so that a flood leaves some for
+those who come later.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import psycopg
+
+from receiver.sealing import Keyring, of_quarantined
+from receiver.settings_quarantine import LONGEST, Quarantine
+
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A delivery in quarantine: sealed, as it is stored."""
+
+    id: int
+    source: str
+    reason: str
+    arrived_at: datetime
+    key_id: str
+    delivery: bytes = field(repr=False)
+
+    def opened(self, keyring: Keyring) -> bytes:
+        """Give what was kept. Raises `NotOpened`."""
+        return keyring.open(
+            self.delivery, self.key_id, of_quarantined(self.source, self.reason, self.arrived_at)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A delivery to be kept: why it was refused, how long ago it came, and all of it, packed."""
+
+    reason: str
+    age: timedelta
+    packed: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What the quarantine of a source holds for one reason."""
+
+    source: str
+    reason: str
+    count: int
+    bytes: int
+    oldest: datetime
+    newest: datetime
+
+
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('quarantine ' || %s, 0))"
+
+_ROOM = """
+SELECT clock_timestamp(), count(*), coalesce(sum(octet_length(delivery)), 0),
+       count(*) FILTER (WHERE arrived_at > now() - %(hour)s),
+       coalesce(sum(octet_length(delivery)) FILTER (WHERE arrived_at > now() - %(hour)s), 0)
+FROM quarantine WHERE source = %(source)s
+"""
+
+_KEEP = """
+INSERT INTO quarantine (source, reason, arrived_at, key_id, delivery) VALUES (%s, %s, %s, %s, %s)
+"""
+
+_EXPIRE = "DELETE FROM quarantine WHERE source = %s AND arrived_at < now() - %s::interval"
+
+_EXPIRE_OTHERS = "DELETE FROM quarantine WHERE source <> ALL(%s) AND arrived_at < now() - %s::interval"
+
+_NUMBERS = """
+SELECT id FROM quarantine
+WHERE source = %s AND arrived_at >= %s AND arrived_at >= now() - %s::interval ORDER BY id
+"""
+
+_LOCKED = """
+SELECT id, source, reason, arrived_at, key_id, delivery FROM quarantine WHERE id = %s FOR UPDATE SKIP LOCKED
+"""
+
+_LET_GO = "DELETE FROM quarantine WHERE id = %s"
+
+_HOLDINGS = """
+SELECT source, reason, count(*), sum(octet_length(delivery)), min(arrived_at), max(arrived_at) FROM quarantine
+GROUP BY source, reason ORDER BY source, reason
+"""
+
+_AUDIT = "INSERT INTO audit (who, action, subject, detail) VALUES (%s, 'reverify', %s, %s::json)"
+
+
+def keep(
+    connection: psycopg.Connection,
+    source: str,
+    bounds: Quarantine,
+    keyring: Keyring,
+    arrivals: Sequence[Arrival],
+) -> int:
+    """Keep the arrivals that there is room for, in order; give how many there was none for. Committed."""
+    with connection.transaction():
+        connection.execute(_LOCK, [source])
+        connection.execute(_EXPIRE, [source, bounds.time])
+        row = connection.execute(_ROOM, {"source": source, "hour": HOUR}).fetchone()
+        if row is None:
+            raise LookupError("an aggregate gave no row")
+        now, *taken = row
+        count, size = _room(bounds, taken)
+        kept = []
+        for arrival in arrivals:
+            at = now - arrival.age
+            text, key = keyring.seal(arrival.packed, of_quarantined(source, arrival.reason, at))
+            if count > 0 and len(text) <= size:
+                kept.append((source, arrival.reason, at, key, text))
+                count, size = count - 1, size - len(text)
+        with connection.cursor() as cursor:
+            cursor.executemany(_KEEP, kept)
+    return len(arrivals) - len(kept)
+
+
+def expire(connection: psycopg.Connection, bounds: Mapping[str, Quarantine]) -> int:
+    """Let go of what has outlived its source's time, or the longest there is, for a source without quarantine."""
+    gone = connection.execute(_EXPIRE_OTHERS, [list(bounds), LONGEST]).rowcount
+    for source, bound in bounds.items():
+        gone += connection.execute(_EXPIRE, [source, bound.time]).rowcount
+    return gone
+
+
+def numbers(connection: psycopg.Connection, source: str, since: datetime, time: timedelta) -> list[int]:
+    """Give what is in quarantine and came since then, and within `time`, oldest first."""
+    return [row[0] for row in connection.execute(_NUMBERS, [source, since, time])]
+
+
+def locked(connection: psycopg.Connection, number: int) -> Held | None:
+    """Read and lock a delivery, in the caller's transaction; None if it is gone, or somebody else has it locked."""
+    row = connection.execute(_LOCKED, [number]).fetchone()
+    return Held(*row) if row else None
+
+
+def let_go(connection: psycopg.Connection, held: Held, who: str, detail: Mapping[str, Any]) -> None:
+    """Take a delivery out of quarantine, in the caller's transaction; audited."""
+    connection.execute(_LET_GO, [held.id])
+    connection.execute(
+        _AUDIT,
+        [who, f"source {held.source}", json.dumps({"arrived_at": held.arrived_at.isoformat(), **detail})],
+    )
+
+
+def holdings(connection: psycopg.Connection) -> list[Holding]:
+    """Say what is in quarantine, by source and reason."""
+    return [Holding(*row) for row in connection.execute(_HOLDINGS)]
+
+
+def _room(bounds: Quarantine, taken: Sequence[int]) -> tuple[int, int]:
+    """Say how many deliveries and bytes may still be kept: half of the room that was left an hour ago."""
+    count, size, lately, size_lately = (int(number) for number in taken)
+    deliveries = (bounds.count - (count - lately) + 1) // 2 - lately
+    return deliveries, (bounds.size - (size - size_lately)) // 2 - size_lately
