@@ -29,15 +29,22 @@ def _bounded(time: timedelta) -> timedelta:
 
 
 class Quarantine(BaseModel):
-    """The bounds of one source's quarantine; `size` in bytes, over all its deliveries as they are stored."""
+    """What is kept of what a source refuses: `quarantine = true` stands for the defaults; needs `encryption_keys`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    count: int = Field(default=1000, ge=1, le=100_000)
-    size: Annotated[int, BeforeValidator(in_bytes)] = 10_000_000
-    time: Annotated[timedelta, BeforeValidator(span), AfterValidator(_bounded)] = timedelta(days=7)
-    reasons: frozenset[Literal["bad_signature", "stale", "no_secret"]] = frozenset(
-        {"bad_signature", "stale", "no_secret"}
+    count: int = Field(
+        default=1000, ge=1, le=100_000, description="deliveries at most; half of the room an hour"
+    )
+    size: Annotated[int, BeforeValidator(in_bytes)] = Field(
+        default=10_000_000, description="bytes of all of them, like `500kB`, `10MB` or `1GB`"
+    )
+    time: Annotated[timedelta, BeforeValidator(span), AfterValidator(_bounded)] = Field(
+        default=timedelta(days=7),
+        description="how long each stays; 30d at most, and a day less than `keep_events`",
+    )
+    reasons: list[Literal["bad_signature", "stale", "no_secret"]] = Field(
+        default=["bad_signature", "stale", "no_secret"], description="for which of these it was refused"
     )
 
 
