@@ -58,7 +58,7 @@ class Executor:
         try:
             return self._attempt(run, handler, following)
         except LeaseLost as error:
-            log.warning("lease lost: %s", error)
+            log.warning("lease lost: %s", error, extra=_names(run))
             self._reset()
             return False
         except TimeUp:
@@ -110,7 +110,7 @@ class Executor:
         try:
             started = self._end(run, ending, following())
         except LeaseLost as error:
-            log.warning("lease lost: %s", error)
+            log.warning("lease lost: %s", error, extra=_names(run))
             self._reset()
             return False
         reach("failure.committed")
@@ -203,17 +203,23 @@ def _text(error: str) -> str:
 
 
 def _report(run: ClaimedRun, status: str) -> None:
-    log.info(
-        "run",
-        extra={
-            "event": run.event.id,
-            "source": run.event.source,
-            "type": run.event.type,
-            "handler": run.handler,
-            "attempt": run.attempt,
-            "status": status,
-        },
-    )
+    if log.isEnabledFor(logging.INFO):
+        log.info("run", extra={**_names(run), "status": status})
+
+
+def _names(run: ClaimedRun) -> dict[str, object]:
+    """Say which attempt a line is about."""
+    event = run.event
+    names = {
+        "event": event.id,
+        "source": event.source,
+        "type": event.type,
+        "handler": run.handler,
+        "attempt": run.attempt,
+    }
+    if event.traceparent:
+        names["trace"] = event.traceparent[3:35]  # version-TRACE-span-flags
+    return names
 
 
 def _storable(result: object) -> object:

@@ -21,6 +21,7 @@ from receiver.failpoints import reach
 from receiver.intake import Intake, Outcome
 from receiver.keys import KeyUnavailable
 from receiver.ledger.store import Verdict
+from receiver.logs import new_id
 from receiver.settings import Settings
 from receiver.sources import Source
 
@@ -102,7 +103,7 @@ class Hooks:
             if path_secret:
                 delivery = replace(delivery, path_secret=path_secret)
         except Overloaded as error:
-            log.warning("overloaded: %s", error, extra={"source": source.name})
+            log.warning("overloaded: %s", error, extra={"delivery": new_id(), "source": source.name})
             return problem(503, "overloaded", close=True)
         except Rejected as error:
             self._intake.tally.rejected(source.name, error.reason, error.detail, {}, b"")
@@ -133,7 +134,7 @@ def problem(status: int, code: str, *, allow: str = "POST", close: bool = False)
 
 def _come_again(source: Source, error: LedgerUnavailable | KeyUnavailable) -> Answer:
     what = "key" if isinstance(error, KeyUnavailable) else "ledger"
-    log.warning("%s unavailable: %s", what, error, extra={"source": source.name})
+    log.warning("%s unavailable: %s", what, error, extra={"delivery": new_id(), "source": source.name})
     return problem(503, f"{what}_unavailable")
 
 
@@ -190,16 +191,20 @@ def _log(source: Source, outcome: Outcome) -> None:
     log.info(
         "delivery",
         extra={
+            "delivery": new_id(),
             "source": source.name,
             "status": "duplicate" if outcome.is_duplicate else fresh,
             "events": len(outcome.events),
             "event_ids": [event_id[:_SHOWN_ID] for event_id, _ in outcome.events[:_SHOWN_IDS]],
+            "ids": [row.id for row in outcome.rows[:_SHOWN_IDS] if row.id],
         },
     )
 
 
 def _refuse(source: Source | None, error: Rejected, *, close: bool = False) -> Answer:
-    log.info("rejected", extra={"source": source.name if source else None, "reason": error.reason})
+    if log.isEnabledFor(logging.INFO):
+        name = source.name if source else None
+        log.info("rejected", extra={"delivery": new_id(), "source": name, "reason": error.reason})
     status = _STATUS[error.reason]
     if source is not None:
         status = source.provider.statuses.get(error.reason, status)

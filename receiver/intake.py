@@ -52,10 +52,11 @@ _TEXT_REFUSES = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a delivery: `reply` where the sender wants its own, and the events in order."""
+    """What became of a delivery: `reply` where the sender wants its own, and the events in order, with their rows."""
 
     events: Sequence[tuple[str, Verdict]] = field(default_factory=tuple)
     reply: Reply | None = None
+    rows: Sequence[Stored] = field(default_factory=tuple)
 
     @property
     def is_duplicate(self) -> bool:
@@ -193,7 +194,7 @@ class Intake:
                 self.tally.redelivered(source.name, each.event_id)
             if row.verdict is Verdict.CONFLICT:
                 log.warning("conflict", extra={"source": source.name, "event": row.id})
-        return Outcome([(event.id, row.verdict) for event, row in zip(events, rows, strict=True)])
+        return Outcome([(event.id, row.verdict) for event, row in zip(events, rows, strict=True)], rows=rows)
 
 
 def _let_others_run() -> None:

@@ -1,4 +1,9 @@
-"""Logging: one JSON object per line on stderr. Bodies, secrets and signatures are never passed to it."""
+"""Logging: one JSON object per line on stderr. Bodies, secrets and signatures are never passed to it.
+
+A delivery has one line, with an id of its own (`delivery`) and the ledger ids of its events (`ids`); those are `event`
+in the lines about conflicts and runs. A run is named by `event` and `handler`, its attempt by `attempt`; where it
+is traced, `trace` is the id of the trace.
+"""
 
 import logging
 import os
@@ -23,3 +28,8 @@ def configure() -> None:
     known = logging.getLevelNamesMapping()
     logging.basicConfig(level=known.get(level, logging.WARNING), handlers=[handler], force=True)
     logging.getLogger("rq").setLevel(logging.WARNING)  # a dozen lines per job at INFO
+
+
+def new_id() -> str:
+    """Make the id of a delivery, for its line (16 hex digits)."""
+    return os.urandom(8).hex()

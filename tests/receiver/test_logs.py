@@ -1,0 +1,61 @@
+import logging
+
+import pytest
+from in_process import Receiver
+from inbox import desk, effect
+
+from providers import Delivery
+from providers.kit.registry import load
+
+__all__ = ["desk"]
+SECRET = "whsec_of_the_tests"
+
+
+@pytest.fixture
+def lines(caplog):
+    """What was logged under a message, as the fields that were given."""
+    caplog.set_level(logging.INFO)
+    return lambda message: [vars(record) for record in caplog.records if record.getMessage() == message]
+
+
+@pytest.fixture
+def receiver(desk):
+    receiver = Receiver(desk.settings.database_url, desk.settings.redis_url)
+    receiver.add("stripe", load("stripe"), SECRET)
+    yield receiver
+    receiver.close()
+
+
+def deliver(receiver, body=b'{"id": "evt_1", "type": "invoice.paid"}', secret=SECRET):
+    return receiver.send(
+        "stripe", Delivery("POST", "/", load("stripe").sign(body, secret, receiver.now), body)
+    )
+
+
+def test_log_names_each_delivery_and_leads_from_it_to_its_runs(receiver, desk, lines):
+    desk.on(effect)
+    deliver(receiver)
+    deliver(receiver)
+    desk.work()
+
+    first, second = lines("delivery")
+    (run,) = lines("run")
+    assert len({first["delivery"], second["delivery"]}) == 2
+    assert first["ids"] == [run["event"]]
+    assert (run["handler"], run["attempt"], run["status"]) == ("effect", 1, "done")
+    assert "trace" not in run
+
+
+def test_log_names_a_delivery_that_was_refused(receiver, lines):
+    deliver(receiver, secret="another")
+
+    (line,) = lines("rejected")
+    assert (len(line["delivery"]), line["reason"]) == (16, "bad_signature")
+
+
+def test_log_of_a_conflict_names_its_event(receiver, lines):
+    deliver(receiver)
+    deliver(receiver, b'{"id": "evt_1", "type": "other"}')
+
+    (accepted, _), (conflict,) = lines("delivery"), lines("conflict")
+    assert accepted["ids"] == [conflict["event"]]
