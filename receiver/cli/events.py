@@ -1,7 +1,6 @@
 """`hookonce events`: what came, and what became of it."""
 
 import json
-from base64 import b64encode
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -12,7 +11,8 @@ from receiver.cli import completing
 from receiver.cli.errors import NotFound
 from receiver.cli.filters import AS_JSON, LIMIT, choosing, chosen
 from receiver.cli.servers import configured, ledger
-from receiver.cli.tables import cell, clean, print_json, show
+from receiver.cli.tables import cell, clean, document_body, print_json, show
+from receiver.cli.transfer import export, import_
 from receiver.ledger import desk, desk_find
 from receiver.ledger.desk import Detail, EventRow
 
@@ -23,6 +23,10 @@ _SHOWN = 4000
 @click.group()
 def events() -> None:
     """List the events in the ledger, or show one in full."""
+
+
+events.add_command(export)
+events.add_command(import_)
 
 
 @events.command("list")
@@ -79,23 +83,16 @@ def _document(found: Detail) -> dict[str, Any]:
         **asdict(found.event),
         "url": body.url if body else None,
         "headers": body.headers if body else None,
-        **_body("body", None if body is None or body.unreadable else body.body),
+        **document_body("body", None if body is None or body.unreadable else body.body),
         "unreadable": body.unreadable if body else None,
         "runs": [asdict(run) for run in found.runs],
         "failures": found.failures,
         "conflicts": [
-            {**conflict, "body": None, **_body("body", conflict["body"])} for conflict in found.conflicts
+            {**conflict, "body": None, **document_body("body", conflict["body"])}
+            for conflict in found.conflicts
         ],
         "repeats": found.repeats,
     }
-
-
-def _body(key: str, body: bytes | None) -> dict[str, str | None]:
-    """A body as text, or, where it is no UTF-8, as base64 under `<key>_b64`; the other of the two is None."""
-    try:
-        return {key: None if body is None else body.decode(), f"{key}_b64": None}
-    except UnicodeDecodeError:
-        return {key: None, f"{key}_b64": b64encode(body or b"").decode()}
 
 
 def _print(found: Detail) -> None:

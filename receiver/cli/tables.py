@@ -9,7 +9,7 @@ import sys
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import IO, Any
 
 import click
 from rich.box import SIMPLE_HEAD
@@ -33,9 +33,17 @@ def show(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         click.echo("  ".join(padded).rstrip())
 
 
-def print_json(document: Mapping[str, Any]) -> None:
-    """Print one object on one line of stdout; ASCII, so that no terminal or pipe can choke on it."""
-    click.echo(json.dumps(document, default=_plain))
+def print_json(document: Mapping[str, Any], file: IO[str] | None = None) -> None:
+    """Print one object on one line of stdout, or of `file`; ASCII, so that no terminal or pipe can choke on it."""
+    click.echo(json.dumps(document, default=_plain), file=file)
+
+
+def document_body(key: str, body: bytes | None) -> dict[str, str | None]:
+    """Give a body as text, or, where it is no UTF-8, as base64 under `<key>_b64`; the other of the two is None."""
+    try:
+        return {key: None if body is None else body.decode(), f"{key}_b64": None}
+    except UnicodeDecodeError:
+        return {key: None, f"{key}_b64": b64encode(body or b"").decode()}
 
 
 def cell(value: object) -> str:

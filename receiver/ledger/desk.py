@@ -66,20 +66,20 @@ class Detail:
     repeats: list[int]
 
 
-_COLUMNS = """id, source, provider, event_id, type, account, status, due_at, received_at, occurred_at, deliveries,
+COLUMNS = """id, source, provider, event_id, type, account, status, due_at, received_at, occurred_at, deliveries,
 repeat_of"""
 
 # Events of a range of ids, newest first, for few or for likely matches: ids grow with time, so the primary key
 # gives the order.
 _NEAR = f"""
-SELECT {_COLUMNS} FROM events WHERE {MATCHES} AND id >= %(low)s AND id < %(top)s ORDER BY id DESC LIMIT %(limit)s
+SELECT {COLUMNS} FROM events WHERE {MATCHES} AND id >= %(low)s AND id < %(top)s ORDER BY id DESC LIMIT %(limit)s
 """  # noqa: S608  constants of this module
 
 # The same for unlikely matches: finds all of them first. Asked for the order of the primary key, PostgreSQL would
 # walk down it, row by row, however long nothing matches.
 _FAR = _NEAR.replace("ORDER BY id DESC", "ORDER BY id + 0 DESC")
 
-_EVENT = f"SELECT {_COLUMNS} FROM events WHERE id = %s"  # noqa: S608  a constant of this module
+_EVENT = f"SELECT {COLUMNS} FROM events WHERE id = %s"  # noqa: S608  a constant of this module
 
 _BODY = """
 SELECT b.url, b.headers, b.body, b.key_id, e.source, e.event_id, e.fingerprint

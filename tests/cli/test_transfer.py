@@ -1,0 +1,112 @@
+import json
+
+import psycopg
+import pytest
+
+from receiver.ledger import desk_transfer
+
+pytestmark = pytest.mark.usefixtures("inbox")
+ALL = """
+SELECT source, event_id, type, account, fingerprint, id_is_signed, occurred_at, url, headers::text, body
+FROM events e JOIN bodies b ON b.event = e.id WHERE source = 'stripe' ORDER BY e.id
+"""
+
+
+@pytest.fixture
+def elsewhere(monkeypatch, fresh_database):
+    """Commands after this one are about another, empty ledger; gives a connection to it."""
+    with fresh_database() as url, psycopg.connect(url, autocommit=True) as connection:
+        yield lambda: monkeypatch.setenv("DATABASE_URL", url) or connection
+
+
+def test_events_of_an_export_are_the_same_in_another_ledger(
+    hookonce, stored, ledger, elsewhere, inbox, monkeypatch
+):
+    monkeypatch.setattr(desk_transfer, "PAGE", 2)
+    for n, body in enumerate((b'{"\xc3\xa4": 1}', b"\xff\x00\r\n", b"")):
+        stored(f"evt_{n}", body=body, status="done", runs=[("a", "done", 1)])
+    ledger.execute("UPDATE events SET occurred_at = now(), account = 'acct_1' WHERE id = 2")
+    stored("evt_x", source="github")
+    (inbox / "out").write_bytes(hookonce("events", "export", "--source", "stripe").out)
+
+    other = elsewhere()
+    imported = hookonce("events", "import", "out")
+    again = hookonce("events", "import", "--run", "out")
+
+    assert (imported.code, imported.err) == (
+        0,
+        "3 new and held, 0 known, 0 known with another body, 0 refused\n",
+    )
+    assert again.err.startswith("0 new, 3 known")
+    query = f"SELECT {COLUMNS}, url, headers::text, body FROM events e JOIN bodies b ON b.event = e.id "
+    assert (
+        other.execute(query + "ORDER BY e.id").fetchall()
+        == ledger.execute(query + "WHERE source = 'stripe' ORDER BY e.id").fetchall()
+    )
+    assert other.execute("SELECT DISTINCT status, due_at FROM events").fetchall() == [("held", None)]
+    assert other.execute("SELECT action, detail FROM audit").fetchall() == [
+        ("import", {"events": 3, "run": False})
+    ]
+
+
+def test_events_are_exported_oldest_first_with_their_runs(hookonce, stored):
+    stored("evt_1", status="done", runs=[("a", "done", 1)])
+    stored("evt_2", body=b"\xff")
+
+    exported = hookonce("events", "export", "--runs").documents
+
+    assert [event["event_id"] for event in exported] == ["evt_1", "evt_2"]
+    assert exported[0]["runs"][0]["handler"] == "a"
+    assert (exported[0]["body"], exported[1]["body_b64"], exported[0]["headers"]) == (
+        "{}",
+        "/w==",
+        {"x-a": "b"},
+    )
+
+
+def test_events_of_an_import_run_at_once_when_asked_to(hookonce, stored, elsewhere, inbox, rings):
+    stored("evt_1", status="done")
+    (inbox / "out").write_bytes(hookonce("events", "export").out)
+
+    other = elsewhere()
+    hookonce("events", "import", "--run", "out")
+
+    assert other.execute("SELECT status, due_at <= now() FROM events").fetchall() == [("received", True)]
+    assert rings() == 1
+
+
+def test_import_refuses_lines_that_are_no_events_and_takes_the_others(hookonce, stored, elsewhere, inbox):
+    stored("evt_1")
+    good = hookonce("events", "export").documents[0]
+    bad = [
+        {**good, "body": None},
+        {**good, "source": "No Source"},
+        {**good, "event_id": "a\0b"},
+        {**good, "fingerprint": "00"},
+        {**good, "body": None, "body_b64": "!"},
+        {**good, "headers": {"a": 1}},
+        [],
+    ]
+    lines = [json.dumps(line) for line in (good, *bad)]
+    (inbox / "in").write_text("\n".join([*lines, "no json", ""]))
+
+    elsewhere()
+    imported = hookonce("events", "import", "in")
+
+    assert imported.code == 3
+    assert "1 new and held, 0 known, 0 known with another body, 8 refused" in imported.err
+    assert [line.partition(":")[0] for line in imported.err.splitlines()[:-1]] == [
+        f"line {n}" for n in range(2, 10)
+    ]
+
+
+def test_import_keeps_another_body_beside_the_known_one(hookonce, stored, ledger, inbox):
+    stored("evt_1")
+    document = hookonce("events", "export").documents[0]
+    other = {**document, "body": "other", "fingerprint": "ab" * 32}
+    (inbox / "in").write_text(json.dumps(document) + "\n" + json.dumps(other))
+
+    imported = hookonce("events", "import", "in")
+
+    assert imported.err.startswith("0 new and held, 1 known, 1 known with another body")
+    assert ledger.execute("SELECT body FROM conflicts").fetchall() == [(b"other",)]
