@@ -5,9 +5,7 @@ import sys
 
 import click
 
-from jobs import alert_delivery
-from jobs.drain import process_drain
-from jobs.handlers import import_handlers
+from jobs.drain import handlers_of, process_drain
 from jobs.rq import work
 from jobs.sweep import Sweep
 from receiver import health, logs
@@ -31,7 +29,7 @@ def worker(processes: int, *, alone: bool) -> None:
         process_drain()
         work(settings.redis_url)
         return
-    alert_delivery.register(import_handlers(settings.handlers), settings.alerts)
+    handlers_of(settings)
     command = [sys.executable, "-m", "receiver.cli"]
     children = [Child(f"worker {n + 1}", [*command, "worker", "--alone"]) for n in range(processes)]
     sys.exit(Supervisor([*children, Child("sweep", [*command, "sweep"])]).run())

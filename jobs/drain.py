@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from jobs import alert_delivery
 from jobs.execution import Executor
 from jobs.handlers import Registry, import_handlers
+from providers.kit.registry import names
 from receiver import database, tracing
 from receiver.breaker import Breaker
 from receiver.failpoints import reach
@@ -26,6 +27,7 @@ from receiver.ledger import claims, runs
 from receiver.ledger.claims import Claim
 from receiver.ledger.runs import ClaimedRun
 from receiver.settings import Settings, load_settings, require_servers
+from receiver.settings_alerts import SOURCE as ALERTS
 from receiver.window import connect
 
 log = logging.getLogger(__name__)
@@ -54,6 +56,7 @@ class Drain:
         self._client = connect(settings.redis_url)
         self._bell = Bell(self._client)
         self._quick_first = False
+        self._is_away = False
         self._breaker = Breaker(limit=1)
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
 
@@ -70,6 +73,7 @@ class Drain:
             named: Sequence[int] | None = ids or None
             while not stopping.is_set():
                 claim = self._claim(named)
+                self._tell(is_away=None)
                 if claim.events == 0 and named is None:
                     return attempts
                 named = None
@@ -82,9 +86,17 @@ class Drain:
                     self._ring()
                     return attempts
         except (psycopg.Error, SQLAlchemyError, database.LedgerUnavailable) as error:
-            log.warning("the ledger is away: %s", type(error).__name__)
+            self._tell(is_away=type(error).__name__)
             self._executor.discard()
         return attempts
+
+    def _tell(self, *, is_away: str | None) -> None:
+        """Log that the ledger went away, or came back; not at every look."""
+        if is_away and not self._is_away:
+            log.warning("the ledger is away, looking for it again and again: %s", is_away)
+        elif self._is_away and not is_away:
+            log.warning("the ledger is back")
+        self._is_away = bool(is_away)
 
     def _claim(self, ids: Sequence[int] | None) -> Claim:
         """Claim a batch; every other time what waits longest goes first, even if it is slow."""
@@ -170,9 +182,18 @@ def process_drain() -> Drain:
     """
     settings = load_settings(need_secrets=False)
     require_servers(settings)
+    return Drain(settings, handlers_of(settings))
+
+
+def handlers_of(settings: Settings) -> Registry:
+    """Import the user's handlers, each for a source or provider there is, and add those that send alerts.
+
+    Raises `ConfigError` and `HandlerError`.
+    """
     registry = import_handlers(settings.handlers)
+    registry.require_places([*settings.sources, *names(settings.provider_places), ALERTS])
     alert_delivery.register(registry, settings.alerts)
-    return Drain(settings, registry)
+    return registry
 
 
 def perform(ids: Sequence[int]) -> int:

@@ -15,6 +15,7 @@ from sqlalchemy.event import listen
 from sqlalchemy.exc import SQLAlchemyError
 
 from jobs.alarm import Alarm, TimeUp
+from jobs.blame import blame
 from jobs.guards import STAINED, at_home, guarded, watch_sql
 from jobs.handlers import GiveUp, Handler, RetryLater
 from jobs.received import BodyDropped, ReceivedEvent, received
@@ -75,7 +76,7 @@ class Executor:
             raise
         except BaseException as error:  # noqa: BLE001  whatever it raises is a failed attempt
             self._reset()
-            ending = _failure(run, handler, _named(error))
+            ending = _failure(run, handler, blame(error))
         return self._end_apart(run, ending, following)
 
     def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
@@ -170,14 +171,6 @@ class Executor:
             except SQLAlchemyError as error:
                 log.debug("closing a broken connection: %s", type(error).__name__)
         self._connection = None
-
-
-def _named(error: BaseException) -> str:
-    """Name an error; what it says about itself is a handler's code too."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001
-        return type(error).__name__
 
 
 def _verdict(run: ClaimedRun, error: GiveUp | RetryLater | BodyDropped | NotOpened) -> Ending:

@@ -6,12 +6,14 @@ a function makes new runs for new events and leaves old ones waiting; `name=` ke
 """
 
 import importlib
+import inspect
 import random
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -96,6 +98,13 @@ class Registry:
                 )
         self._handlers.append(handler)
 
+    def require_places(self, places: Collection[str]) -> None:
+        """Raise `HandlerError` naming every handler whose place is none of these sources and providers."""
+        known = {place.replace("-", "_") for place in places}
+        wrong = [each for each in self._handlers if each.place.replace("-", "_") not in known]
+        if wrong:
+            raise HandlerError("; ".join(_misplaced(handler, places) for handler in wrong))
+
     def matching(self, source: str, provider: str, type: str) -> Sequence[Handler]:  # noqa: A002
         """Give the handlers that take such an event, each once however many patterns it has."""
         taking: dict[str, Handler] = {}
@@ -157,6 +166,7 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
                 f"handler '{called}': attempts from 1, 0 <= first pause <= longest pause, "
                 f"timeout above 0 and up to {LONGEST_TIMEOUT.total_seconds():g} s"
             )
+        _require_callable(called, function)
         registry.add(Handler(called, place, pattern, function, attempts, (first, longest), limit))
         return function
 
@@ -181,6 +191,28 @@ def import_handlers(modules: Iterable[str]) -> Registry:
                 "mend it, or take it out of [receiver] handlers"
             ) from error
     return registry
+
+
+def _misplaced(handler: Handler, places: Collection[str]) -> str:
+    close = get_close_matches(handler.place, places, n=1)
+    hint = (
+        f"did you mean '{close[0]}'?" if close else "`hookonce sources list` and `providers list` show them"
+    )
+    return f"handler '{handler.name}' takes events of '{handler.place}', no source and no provider; {hint}"
+
+
+def _require_callable(called: str, function: Callable[..., Any]) -> None:
+    """Raise `HandlerError` for a function that can't be called as a handler."""
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        raise HandlerError(
+            f"handler '{called}' is async or a generator; make it a plain function of (event, tx)"
+        )
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        raise HandlerError(f"handler '{called}' must take two arguments, (event, tx)") from None
+    except ValueError:  # written in C: it does not tell
+        return
 
 
 def _span(value: float | timedelta) -> timedelta:

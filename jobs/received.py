@@ -38,13 +38,18 @@ class ReceivedEvent:
     raw: bytes
     attempt: int
     repeat_of: int | None
-    idempotency_key: str
+    _handler: str = field(repr=False)
     _parse: Callable[[], Any] = field(repr=False)
 
     @cached_property
     def data(self) -> Any:  # noqa: ANN401  whatever the sender sent
         """The payload, parsed by the provider; None where it can't be read."""
         return self._parse()
+
+    @cached_property
+    def idempotency_key(self) -> str:
+        """The same for every attempt of this handler on this event, and for no other (64 hex digits)."""
+        return idempotency_key(self.source, self.event_id, self._handler)
 
 
 def received(run: ClaimedRun, body: bytes | None, provider: Provider | None) -> ReceivedEvent:
@@ -72,7 +77,7 @@ def received(run: ClaimedRun, body: bytes | None, provider: Provider | None) -> 
         raw=body,
         attempt=run.attempt,
         repeat_of=event.repeat_of,
-        idempotency_key=idempotency_key(event.source, event.event_id, run.handler),
+        _handler=run.handler,
         _parse=parse,
     )
 

@@ -109,7 +109,7 @@ def claim(  # noqa: PLR0913  all but two by keyword
     with connection.pipeline(), connection.transaction():
         query = _DUE_ANY if ids is None else _DUE_NAMED
         wanted = {"limit": limit, "ids": list(ids or ()), "heavy": HEAVY}
-        rows = connection.execute(query, wanted, prepare=True).fetchall()
+        rows = connection.execute(query, wanted, prepare=True, binary=True).fetchall()
         if not rows:
             return Claim([], 0)
         events = [ClaimedEvent(*row[:-1]) for row in _together(rows, planner, quick_first=quick_first)]

@@ -1,5 +1,7 @@
 import asyncio
 import contextlib
+import json
+import logging
 import os
 import subprocess
 import sys
@@ -7,6 +9,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
 import redis
 from inbox import effect
@@ -93,10 +96,69 @@ def test_failed_attempt_leaves_no_effect_and_is_tried_again(desk):
     assert desk.work() == 3
     assert desk.effects() == ["a"]
     assert desk.runs() == [("a", "shaky", "done", 3)]
-    assert desk.rows("SELECT attempt, error FROM failures ORDER BY id") == [
+    assert desk.rows("SELECT attempt, split_part(error, ' (', 1) FROM failures ORDER BY id") == [
         (1, "RuntimeError: not yet"),
         (2, "RuntimeError: not yet"),
     ]
+
+
+def test_failure_names_the_line_of_the_handler_and_no_line_of_a_library(desk):
+    def broken(*_):
+        json.loads("no")
+
+    desk.on(broken, attempts=1)
+    desk.deliver("a")
+
+    desk.work()
+
+    line = broken.__code__.co_firstlineno + 1
+    assert desk.rows("SELECT error FROM failures")[0][0].endswith(f"test_drain.py:{line})")
+
+
+def test_savepoint_left_open_is_committed_and_does_not_reach_the_next(desk):
+    def careless(event, tx):
+        effect(event, tx)
+        nested.append(tx.in_nested_transaction())
+        tx.begin_nested()
+
+    nested = []
+    desk.on(careless)
+    desk.deliver("a", "b", "c")
+
+    desk.work()
+
+    assert desk.effects() == ["a", "b", "c"]
+    assert nested == [False] * 3
+
+
+def test_handler_finds_what_the_one_before_has_committed(desk):
+    def counting(event, tx):
+        effect(event, tx)
+        seen.append(desk.effects())
+
+    seen = []
+    desk.on(counting)
+    desk.deliver("a", "b")
+
+    desk.work()
+
+    assert seen == [[], ["a"]]
+
+
+def test_effect_that_breaks_a_deferred_constraint_is_a_failed_attempt(desk):
+    desk.connection.execute("CREATE TABLE once (id int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+
+    def twice(event, tx):
+        effect(event, tx)
+        tx.execute(text("INSERT INTO once VALUES (1), (:n)"), {"n": 1 if event.event_id == "a" else 2})
+
+    desk.on(twice, attempts=1)
+    desk.deliver("a", "b", "c")
+
+    desk.work()
+
+    assert [row[2] for row in desk.runs()] == ["dead", "done", "dead"]
+    assert desk.effects() == ["b"]
 
 
 def test_run_is_dead_after_its_last_attempt(desk):
@@ -328,6 +390,27 @@ def test_drain_goes_on_when_its_connection_was_cut(desk):
     desk.work()
 
     assert desk.effects() == ["a", "b"]
+
+
+def test_drain_says_once_that_the_ledger_is_away(desk, caplog, monkeypatch):
+    desk.on(effect)
+    desk.work()
+    monkeypatch.setattr(drains.claims, "claim", away)
+
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            desk.work()
+        monkeypatch.undo()
+        desk.work()
+
+    assert [record.getMessage().split(",")[0] for record in caplog.records] == [
+        "the ledger is away",
+        "the ledger is back",
+    ]
+
+
+def away(*_, **__):
+    raise psycopg.OperationalError
 
 
 def test_event_whose_body_was_dropped_is_dead_and_says_why(desk):

@@ -106,6 +106,38 @@ def test_on_refuses_values_that_make_no_sense(registry, options):
     assert not len(registry)
 
 
+async def asynchronous(_event, _tx):
+    return None
+
+
+def lazy(_event, _tx):
+    yield
+
+
+@pytest.mark.parametrize(
+    "function", [asynchronous, lazy, lambda: None, lambda _: None, lambda _a, _b, _c: None]
+)
+def test_on_refuses_what_can_not_be_called_as_a_handler(registry, function):
+    with pytest.raises(HandlerError, match=r"\(event, tx\)"):
+        on("stripe", "*", name="h")(function)
+
+    assert not len(registry)
+
+
+def test_registry_names_every_handler_for_a_place_that_is_not_there():
+    registry = Registry()
+    for name, place in [("a", "stripe"), ("b", "strpe"), ("c", "nowhere-near"), ("d", "standard-webhooks")]:
+        registry.add(handler(place, name=name))
+
+    with pytest.raises(HandlerError) as refused:
+        registry.require_places(["stripe", "standard_webhooks"])
+
+    assert str(refused.value).startswith("handler 'b' takes events of 'strpe'")
+    assert "did you mean 'stripe'?" in str(refused.value)
+    assert "handler 'c'" in str(refused.value)
+    assert "handler 'a'" not in str(refused.value)
+
+
 def test_import_handlers_names_the_module_that_fails(tmp_path, monkeypatch):
     (tmp_path / "broken_handlers.py").write_text("import nothing_of_the_kind")
     monkeypatch.chdir(tmp_path)

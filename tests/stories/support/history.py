@@ -420,7 +420,8 @@ def _failed_twice(evidence: Evidence) -> Findings:
         if count > 1:
             yield f"{failure[:3]}: attempt {failure[4]} failed {count} times"
     for failure in evidence.ledger.failures:
-        _, found, number = failure.error.partition("at attempt ")
+        _, found, said = failure.error.partition("at attempt ")
+        number = said.partition(" (")[0]
         if found and number != str(failure.attempt):
             yield f"{failure[:3]}: attempt {failure.attempt} has the error of attempt {number}"
 
