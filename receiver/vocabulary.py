@@ -56,7 +56,8 @@ REFUSALS: Final[Mapping[Reason, Refusal]] = {
     ),
     Reason.NO_SECRET: Refusal(
         "the source has no secret to verify with: our fault, so the sender is asked to come again",
-        "set the variable or the file that `secrets` names, and restart the receivers",
+        "set the variable or the file that `secrets` names, and restart the receivers; `hookonce reverify` then takes "
+        "in what is in quarantine",
     ),
     Reason.MISSING_HEADER: Refusal(
         "a header is missing that this sender always sends",
@@ -68,7 +69,8 @@ REFUSALS: Final[Mapping[Reason, Refusal]] = {
     ),
     Reason.BAD_SIGNATURE: Refusal(
         "signed with none of the source's secrets, or changed on its way",
-        "compare the secret with the sender's; see that no proxy changes the body or the URL",
+        "compare the secret with the sender's; see that no proxy changes the body or the URL; once it is mended, "
+        "`hookonce reverify` takes in what is in quarantine",
     ),
     Reason.STALE: Refusal(
         "signed rightly, but too long ago or in the future",

@@ -15,7 +15,7 @@ import psycopg
 
 from providers.kit.conformance.captured import Captured
 from receiver.ledger import desk
-from receiver.sealing import Keyring
+from receiver.sealing import KeyMissing, Keyring
 
 _MOST = 100  # looked at in one go; more than a person waits for
 
@@ -49,6 +49,8 @@ class Watch:
                 yield self._captured(kept.url, kept.headers, kept.body, row.received_at)
         for refused in [row for row in self._rejected() if row["id"] > self._refused]:
             self._refused = max(self._refused, refused["id"])
+            if refused["unreadable"]:
+                raise KeyMissing(refused["unreadable"])
             headers, body = refused["headers"], refused["body_prefix"]
             yield self._captured(f"/hooks/{self._source}", headers, body, refused["rejected_at"])
 

@@ -114,7 +114,8 @@ ORDER BY id DESC LIMIT %(limit)s
 """
 
 _CONFLICTS = """
-SELECT c.id, c.event, e.source, e.event_id, e.type, c.first_at, c.last_at, c.deliveries, octet_length(c.body) AS bytes
+SELECT c.id, c.event, e.source, e.event_id, e.type, c.first_at, c.last_at, c.deliveries,
+       octet_length(c.body) - CASE WHEN c.key_id IS NULL THEN 0 ELSE 28 END AS bytes  -- a nonce and a tag
 FROM conflicts c JOIN events e ON e.id = c.event
 WHERE (%(source)s::text IS NULL OR e.source = %(source)s)
       AND (%(since)s::timestamptz IS NULL OR c.last_at >= %(since)s)

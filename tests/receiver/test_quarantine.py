@@ -26,6 +26,7 @@ RIGHT, WRONG = "whsec_the_right_one", "whsec_the_wrong_one"
 STRIPE = load("stripe", ())
 EVER = datetime(2000, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
+EARLIER = "arrived_at = arrived_at - interval '1 hour'"
 
 
 def delivery(event_id, secret=RIGHT, at=None):
@@ -154,7 +155,7 @@ def test_delivery_is_checked_as_of_its_arrival_however_late(desk):
         "delivery = set_byte(delivery, 40, 255 - get_byte(delivery, 40))",
         "delivery = substr(delivery, 1, 20)",
         "reason = 'no_secret'",
-        "arrived_at = arrived_at - interval '1 hour'",
+        EARLIER,
         "key_id = 'deadbeef'",
         "source = 'stripe'",
     ],
@@ -381,3 +382,60 @@ def test_quarantine_may_not_outlast_the_memory_of_events(tmp_path):
 
     with pytest.raises(ConfigError, match="expected 4 d at most"):
         load_settings({"HOOKONCE_CONFIG": str(path), "S": RIGHT, "K": os.urandom(32).hex()})
+
+
+def checks_as_of_now(patched):
+    right = Intake.retake
+    patched.setattr(
+        Intake,
+        "retake",
+        lambda self, source, sent, _, **kw: right(self, source, sent, datetime.now(UTC), **kw),
+    )
+
+
+def leaves_the_time_unbound(patched):
+    patched.setattr(
+        ledger_quarantine, "of_quarantined", lambda source, reason, _: ("quarantine", source, reason)
+    )
+
+
+def lets_newcomers_push_out_the_oldest(patched):
+    def keep(connection, source, bounds, keyring, arrivals):
+        right(connection, source, Quarantine(count=100_000), keyring, arrivals)
+        connection.execute(
+            "DELETE FROM quarantine WHERE id NOT IN (SELECT id FROM quarantine ORDER BY id DESC LIMIT %s)",
+            [bounds.count],
+        )
+        return 0
+
+    right = ledger_quarantine.keep
+    patched.setitem(globals(), "keep", keep)
+
+
+def takes_in_whatever_opens(patched):
+    def retake(self, source, sent, at, **_):
+        return self._store(source, sent, source.provider.events(sent), at)
+
+    patched.setattr(Intake, "retake", retake)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "story"),
+    [
+        (checks_as_of_now, test_delivery_is_checked_as_of_its_arrival_however_late),
+        (takes_in_whatever_opens, test_forged_delivery_stays_refused_and_in_quarantine),
+        (
+            leaves_the_time_unbound,
+            lambda desk: test_delivery_that_was_tampered_with_is_never_taken_in(desk, EARLIER),
+        ),
+        (
+            lets_newcomers_push_out_the_oldest,
+            test_quarantine_keeps_whom_came_first_and_half_of_its_room_an_hour,
+        ),
+    ],
+)
+def test_planted_mistake_is_caught(desk, monkeypatch, mistake, story):
+    mistake(monkeypatch)
+
+    with pytest.raises(AssertionError):
+        story(desk)
