@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from statistics import median
 
@@ -18,6 +19,7 @@ import psycopg
 from bench import past
 from bench.lab import BadAnswers, Lab, closed, send
 from bench.stack import Server, Site
+from jobs import pruner, sweep
 from receiver.admin.sessions import Sessions
 from receiver.admin.shell import COOKIE
 from receiver.ledger import counts, upkeep
@@ -99,7 +101,8 @@ def _ingest(lab: Lab) -> None:
         for _ in lab.rounds(ROUNDS, 2, seconds * 6):
             bare = _rate(lab, lab.stack.obvious, small, seconds, "growth_empty_wal_bytes")
             loaded = _rate(lab, lab.stack.ours, big, seconds, "growth_wal_bytes")
-            with _pruning(lab.stack.ours, _oldest_day(lab.stack.ours), seconds / 2) as pruned:
+            pace = _Turns(timedelta(0), None)
+            with _pruning(lab.stack.ours, _oldest_day(lab.stack.ours), seconds / 2, pace) as pruned:
                 dropping = send(closed(big.port, seconds))["rate"]
             if len(pruned.days) != 1:
                 raise BadAnswers(f"one day of bodies was to be dropped: {pruned}")
@@ -109,20 +112,51 @@ def _ingest(lab: Lab) -> None:
 
 
 def _prune(lab: Lab) -> None:
-    """Prune `PRUNED_ROWS` of the oldest events while new ones come as fast as they are taken."""
-    full, seconds = lab.stack.ours, lab.pick(6, 3)
+    """Prune the oldest events while new ones come as fast as they are taken: as the sweep does, then as the command."""
+    full, seconds = lab.stack.ours, lab.pick(5, 2)
     with _both(lab) as (big, small):
-        for _ in lab.rounds(3, 1, seconds * 4):
+        for _ in lab.rounds(3, 1, seconds * 6):
             bare = send(closed(small.port, seconds))["rate"]
-            began = full.value("SELECT min(id) FROM events")
-            edge = f"SELECT extract(epoch FROM now() - received_at) FROM events WHERE id >= {began + PRUNED_ROWS}"  # noqa: S608
-            kept = timedelta(seconds=full.value(f"{edge} ORDER BY id LIMIT 1"))
-            clock = time.monotonic()
-            with _pruning(full, Horizons(kept, FOR_EVER, FOR_EVER, FOR_EVER), seconds / 5) as pruned:
-                loaded = send(closed(big.port, seconds))["rate"]
-            took = time.monotonic() - clock - seconds / 5
-            lab.note(growth_pruned_rate=pruned.events / took, growth_ingest_pruning=loaded / bare)
+            for name, horizons, pace in (
+                ("sweep", _oldest_rows(full), _Turns(pruner.BUDGET, sweep.INTERVAL - pruner.BUDGET)),
+                ("command", _oldest_rows(full), _Turns(timedelta(0), None)),
+            ):
+                with _pruning(full, horizons, seconds / 5, pace) as pruned:
+                    loaded = send(closed(big.port, seconds))["rate"]
+                    pace.is_over = True
+                lab.note(**{f"growth_pruned_by_{name}": pruned.events / pace.took})
+                lab.note(**{f"growth_ingest_beside_{name}": loaded / bare})
             lab.stack.obvious.empty()
+
+
+@dataclass
+class _Turns:
+    """Work for so long, then rest for so long, or (None) for as long as the work took; until it is over."""
+
+    work: timedelta
+    rest: timedelta | None
+    is_over: bool = False
+    took: float = 0.0
+
+    def follow(self, steps: Iterator[object]) -> None:
+        """Take the steps."""
+        first = began = time.monotonic()
+        for _ in steps:
+            worked = time.monotonic() - began
+            if worked >= self.work.total_seconds():
+                time.sleep(worked if self.rest is None else self.rest.total_seconds())
+                began = time.monotonic()
+            if self.is_over:
+                break
+        self.took = time.monotonic() - first
+
+
+def _oldest_rows(site: Site) -> Horizons:
+    """Give horizons that let go of the `PRUNED_ROWS` oldest events, and of nothing else."""
+    query = (
+        f"SELECT extract(epoch FROM now() - received_at) FROM events ORDER BY id LIMIT 1 OFFSET {PRUNED_ROWS}"  # noqa: S608  a number of ours
+    )
+    return Horizons(timedelta(seconds=site.value(query)), FOR_EVER, FOR_EVER, FOR_EVER)
 
 
 def _look(lab: Lab) -> None:
@@ -172,15 +206,14 @@ def _oldest_day(site: Site) -> Horizons:
 
 
 @contextlib.contextmanager
-def _pruning(site: Site, horizons: Horizons, after: float) -> Iterator[Pruned]:
+def _pruning(site: Site, horizons: Horizons, after: float, pace: _Turns) -> Iterator[Pruned]:
     """Prune meanwhile; ends when both have."""
-    pruning = Pruning(horizons, patience=20, size=250)
+    pruning = Pruning(horizons, patience=20, size=pruner.SIZE)
 
     def prune() -> None:
         time.sleep(after)
         with site.connect() as connection:
-            for _ in pruning.steps(connection):
-                pass
+            pace.follow(pruning.steps(connection))
 
     thread = threading.Thread(target=prune)
     thread.start()

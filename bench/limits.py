@@ -1,7 +1,10 @@
 """The physical limits: what PostgreSQL and Redis do here without us."""
 
+import os
 import subprocess
 import time
+import uuid
+from datetime import timedelta
 from pathlib import Path
 
 import redis
@@ -9,9 +12,13 @@ import redis
 from bench.deliveries import SECRET, SIZE
 from bench.lab import BadAnswers, Lab
 from bench.stack import Stack
+from receiver.breaker import Breaker
 from receiver.embedded import binaries
+from receiver.handoff import Bell
+from receiver.window import Entry, Window, connect
 
 BATCH = 32
+PLACE = "7300000000000000000-16384-00000001"  # as long as the name of a database is
 _ROWS = """WITH stored AS (
  INSERT INTO events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at)
  SELECT 'github', 'github', gen_random_uuid()::text, 'push', sha256(gen_random_uuid()::text::bytea), false,
@@ -29,6 +36,7 @@ def limits(lab: Lab) -> None:
             pgbench_batch_rate=_pgbench(lab.stack, BATCH, seconds) * BATCH,
             redis_single_rate=_redis(lab.stack, 1, seconds / 2),
             redis_batch_rate=_redis(lab.stack, BATCH, seconds / 2),
+            window_rate=_window(lab, seconds / 2),
         )
         lab.stack.ours.empty()
     new, alone = lab.figure("new_rate"), lab.figure("pgbench_single_rate")
@@ -69,3 +77,24 @@ def _redis(stack: Stack, batch: int, seconds: float) -> float:
             pipe.execute()
             count += batch
     return count / (time.perf_counter() - began)
+
+
+def _window(lab: Lab, seconds: float) -> float:
+    """Give events per second through our own window, in batches by one client; note what memory they take."""
+    with connect(lab.stack.ours.redis_url) as client:
+        window, queue = Window(client, Breaker()), Bell(client).queue
+        before, count, began = _used(client), 0, time.perf_counter()
+        while time.perf_counter() < began + seconds:
+            entries = [
+                Entry("github", str(uuid.uuid4()), os.urandom(32), timedelta(hours=1)) for _ in range(BATCH)
+            ]
+            window.claim(PLACE, entries)
+            window.settle(PLACE, entries, queue)
+            count += BATCH
+        took = time.perf_counter() - began
+        lab.note(window_bytes=(_used(client) - before) / count)
+    return count / took
+
+
+def _used(client: redis.Redis) -> int:
+    return int(client.info("memory")["used_memory_dataset"])

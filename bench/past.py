@@ -31,13 +31,14 @@ _BODIES = "COPY bodies (event, received_at, url, headers, body, is_element) FROM
 
 
 class Kind(NamedTuple):
-    """Events of one source and type: how many of ten thousand, where in the past they stop, how they ended."""
+    """Events of one source and type: how many of ten thousand, when in the past they came, how they ended."""
 
     source: str
     type: str
     share: int
     is_signed: bool = True
     status: str = "done"
+    since: float = 0.0
     until: float = 1.0
 
 
@@ -52,7 +53,7 @@ KINDS = (
     Kind("stripe", "payout.failed", 1),
     Kind("partner", "stock.low", 1),
     Kind("dormant", "ping", 25, until=0.05),
-    Kind("shopify", "orders/edited", 3, is_signed=False, status="held"),
+    Kind("shopify", "orders/edited", 3, is_signed=False, status="held", since=0.99),
 )
 
 
@@ -89,7 +90,7 @@ def _chunks(rows: int, now: datetime) -> Iterator[Sequence[_Row]]:
         chunk = []
         for number in range(first, min(first + CHUNK, rows + 1)):
             kind = next(kinds)
-            if number > kind.until * rows:
+            if not kind.since * rows <= number <= kind.until * rows:
                 kind = KINDS[0]
             chunk.append(_Row(number, kind, now - step * (rows - number + 1)))
         yield chunk

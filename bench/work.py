@@ -5,6 +5,7 @@ from datetime import timedelta
 from bench.deliveries import SIZE, body
 from bench.lab import CONNECTIONS, Lab, await_effects, prepare, send
 from bench.load import Plan, quantile
+from bench.processes import cpu_seconds
 from bench.stack import OBVIOUS_WORKER, WORKER, Site
 
 WORKERS = 2
@@ -45,23 +46,30 @@ def full_load(lab: Lab) -> None:
 def backlog(lab: Lab) -> None:
     """Have one worker process take up a backlog, one database write for each event."""
     for _ in lab.rounds(5, 1, lab.pick(20, 4)):
-        lab.note(drain_rate=drain(lab.stack.ours, int(lab.pick(20_000, 2000)), 1))
+        lab.note(drain_rate=drain(lab, int(lab.pick(20_000, 2000)), 1))
 
 
 def scale_workers(lab: Lab) -> None:
     """Have 1, 2 and 4 worker processes take up a backlog."""
     for _ in lab.rounds(2, 1, 15):
         for workers in (1, 2, 4):
-            rate = drain(lab.stack.ours, int(lab.pick(6000, 2000)), workers)
+            rate = drain(lab, int(lab.pick(6000, 2000)), workers)
             lab.note(**{f"drain_rate_{workers}_workers": rate})
 
 
-def drain(site: Site, count: int, workers: int) -> float:
-    """Make a backlog, start workers, and give events/s from the first write to the last."""
+def drain(lab: Lab, count: int, workers: int) -> float:
+    """Make a backlog, start workers, and give events/s from the first write to the last; note their CPU."""
+    site = lab.stack.ours
     site.empty()
     add_backlog(site, count)
-    with site.workers(workers):
+    with site.workers(workers) as pids:
+        costs = {"cpu_worker_us": pids, "cpu_worker_postgres_us": [lab.stack.postgres.pid]}
+        await_effects(site, count // 4)  # whoever starts costs more than work does
+        before = {name: sum(map(cpu_seconds, each)) for name, each in costs.items()}
+        begun = site.value("SELECT count(*) FROM effects")
         await_effects(site, count)
+        for name, each in costs.items():
+            lab.note(**{name: (sum(map(cpu_seconds, each)) - before[name]) / max(count - begun, 1) * 1e6})
     rate = site.value(_BETWEEN)
     site.empty()
     return rate

@@ -22,6 +22,7 @@ from rq.serializers import JSONSerializer
 from jobs import drain
 from jobs.ring import Job, NotOurs
 from receiver.handoff import QUEUE
+from receiver.redis_url import client as redis_client
 from receiver.window import connect
 
 log = logging.getLogger(__name__)
@@ -208,7 +209,7 @@ def work(redis_url: str, name: str | None = None) -> None:
 
 def _answer_the_bell(redis_url: str, name: str | None) -> None:
     """Be an RQ worker until told to stop, or until Redis fails."""
-    client = redis.Redis.from_url(
+    client = redis_client(
         redis_url, socket_timeout=LISTEN + 1, socket_connect_timeout=1, retry=Retry(NoBackoff(), 0)
     )
     try:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from redis.connection import parse_url
 
 from receiver.database import libpq_url
+from receiver.redis_url import is_readable
 
 
 def mistakes(database_url: str, redis_url: str) -> Iterator[str]:
@@ -20,9 +20,10 @@ def mistakes(database_url: str, redis_url: str) -> Iterator[str]:
             "the address of PostgreSQL is no URL; expected postgresql://user:password@host:port/database, "
             "with / @ # and % in the password written as %2F %40 %23 %25; correct DATABASE_URL"
         )
-    if redis_url and not _is_redis(redis_url):
+    if redis_url and not is_readable(redis_url):
         yield (
-            "the address of Redis is no URL; expected redis://:password@host:port/0, rediss:// or unix://, "
+            "the address of Redis is no URL; expected redis://:password@host:port/0, rediss://, unix:// or "
+            "redis+sentinel://host:port,host:port/service, "
             "with / @ # and % in the password written as %2F %40 %23 %25; correct REDIS_URL"
         )
 
@@ -34,11 +35,3 @@ def _is_postgresql(url: str) -> bool:
         return False
     ports = str(parts.get("port", "")).split(",")
     return "@" not in str(parts.get("host", ""))[1:] and all(not port or port.isdecimal() for port in ports)
-
-
-def _is_redis(url: str) -> bool:
-    try:
-        parse_url(url)  # type: ignore[no-untyped-call]
-    except ValueError:
-        return False
-    return True

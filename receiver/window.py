@@ -24,6 +24,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from receiver import redis_url
 from receiver.breaker import Breaker
 
 TIMEOUT = timedelta(milliseconds=250)
@@ -64,7 +65,7 @@ def connect(url: str) -> redis.Redis:
     A client that retries SET NX after a lost reply would meet its own claim.
     """
     span = TIMEOUT.total_seconds()
-    return redis.Redis.from_url(
+    return redis_url.client(
         url,
         socket_timeout=span,
         socket_connect_timeout=span,

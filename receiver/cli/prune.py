@@ -1,6 +1,7 @@
 """`hookonce prune`: let go of what has outlived its horizon."""
 
 import sys
+import time
 from dataclasses import asdict
 
 import click
@@ -13,6 +14,8 @@ from receiver.cli.servers import configured, ledger, operator
 from receiver.cli.tables import print_json
 from receiver.ledger.desk_prune import Horizons, Pruned, Pruning
 
+SIZE = 250
+"""Rows looked at in one transaction: few enough that no delivery waits long for the disk behind them."""
 TRIES = 10
 """How often a day in use is tried."""
 
@@ -28,7 +31,7 @@ def prune(*, dry_run: bool, as_json: bool) -> None:
     auto_prune = false. It may be stopped at any moment; exit 3 if a day could not be dropped.
     """
     settings = configured()
-    pruning = Pruning(Horizons.of(settings), dry_run=dry_run, patience=TRIES)
+    pruning = Pruning(Horizons.of(settings), dry_run=dry_run, patience=TRIES, size=SIZE)
     with ledger(settings) as connection:
         try:
             _run(connection, pruning)
@@ -45,15 +48,19 @@ def prune(*, dry_run: bool, as_json: bool) -> None:
 
 
 def _run(connection: psycopg.Connection, pruning: Pruning) -> None:
-    """Take all steps; a terminal sees how far they have come."""
+    """Take all steps, resting after each for as long as it took; a terminal sees how far they have come."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(
         *columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()
     ) as bar:
         task = bar.add_task("pruning", total=None)
+        began = time.monotonic()
         for step in pruning.steps(connection):
             text = f"{pruning.done.events} events, {len(pruning.done.days)} days of bodies"
             bar.update(task, description=text, completed=step.passed, total=step.of or None)
+            if not pruning.dry_run:
+                time.sleep(time.monotonic() - began)
+            began = time.monotonic()
 
 
 def _say(gone: Pruned, *, dry_run: bool) -> None:

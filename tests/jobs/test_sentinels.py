@@ -1,0 +1,141 @@
+"""Through real Sentinels, which make another Valkey the primary."""
+
+import contextlib
+import socket
+import subprocess
+import time
+
+import pytest
+import redis
+from inbox import effect
+from make import WINDOW, new_event
+
+from jobs import drain, rq
+from receiver import redis_url
+from receiver.batch import Lane, Parcel
+from receiver.breaker import Breaker
+from receiver.embedded import binaries
+from receiver.handoff import Bell
+from receiver.ledger.store import Verdict
+from receiver.window import Window, connect
+
+SERVICE = "inbox"
+
+
+@contextlib.contextmanager
+def server(directory, port, *options):
+    directory.mkdir()
+    file = directory / "valkey.conf"
+    file.write_text(f'port {port}\nbind 127.0.0.1\nsave ""\ndir {directory}\n')
+    process = subprocess.Popen([binaries.valkey(), file, *options], stdout=subprocess.DEVNULL)
+    try:
+        with redis.Redis(port=port) as client:
+            until(client.ping)
+            yield client
+    finally:
+        process.kill()
+        process.wait()
+
+
+def until(met):
+    deadline = time.monotonic() + 15
+    while True:
+        with contextlib.suppress(redis.RedisError, OSError):
+            if met():
+                return
+        assert time.monotonic() < deadline, met
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def ports():
+    with contextlib.ExitStack() as stack:
+        free = [stack.enter_context(socket.socket()) for _ in range(3)]
+        for each in free:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in free]
+
+
+@pytest.fixture
+def sentinel(data_directory, ports):
+    """A Sentinel that watches a primary and its replica."""
+    first, second, third = ports
+    with (
+        server(data_directory / "one", first),
+        server(data_directory / "two", second, "--replicaof", f"127.0.0.1 {first}") as replica,
+        server(data_directory / "three", third, "--sentinel") as sentinel,
+    ):
+        until(lambda: replica.info("replication")["master_link_status"] == "up")
+        sentinel.execute_command("SENTINEL", "MONITOR", SERVICE, "127.0.0.1", first, 1)
+        sentinel.execute_command("SENTINEL", "SET", SERVICE, "down-after-milliseconds", 500)
+        until(lambda: sentinel.execute_command("SENTINEL", "REPLICAS", SERVICE))
+        yield sentinel
+
+
+@pytest.fixture
+def url(ports):
+    return f"redis+sentinel://127.0.0.1:1,127.0.0.1:{ports[2]}/{SERVICE}?db=3"
+
+
+def test_window_and_bell_follow_the_sentinels_to_another_primary(desk, sentinel, url, ports, database_url):
+    desk.on(effect)
+    with connect(url) as client:
+        lane = Lane(database_url, Window(client, Breaker(limit=1000)), Bell(client))
+        before = [lane([Parcel([new_event("a")], WINDOW)])[0][0].verdict for _ in range(2)]
+        until(lambda: sentinel.execute_command("SENTINEL", "FAILOVER", SERVICE))
+        until(
+            lambda: (
+                int(sentinel.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)[1]) == ports[1]
+            )
+        )
+        until(lambda: lane([Parcel([new_event("b")], WINDOW)]) and remembered(ports[1], "b"))
+        lane.close()
+        until(lambda: Bell(client).ring() is None and Bell(client).waiting())
+
+        assert before == [Verdict.ACCEPTED, Verdict.DUPLICATE]
+        assert client.connection_pool.get_master_address()[1] == ports[1]
+
+
+def remembered(port, event_id):
+    with redis.Redis(port=port, db=3) as client:
+        return [key for key in client.keys("hookonce:*") if event_id.encode() in key.rpartition(b":")[2]]
+
+
+@pytest.mark.usefixtures("sentinel")
+def test_worker_answers_a_bell_that_sentinels_lead_to(url, monkeypatch):
+    rung = []
+    monkeypatch.setattr(drain, "perform", rung.append)
+    with connect(url) as client:
+        Bell(client).ring([7])
+
+        rq.Worker(["hookonce"], connection=client).work(burst=True, logging_level="CRITICAL")
+
+        assert rung == [[7]]
+        assert Bell(client).waiting() == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "is_readable"),
+    [
+        ("redis+sentinel://a/inbox", True),
+        ("rediss+sentinel://user:p%40ss@a:1,[::1]:2/inbox?db=2&sentinel_password=x", True),
+        ("redis+sentinel://a", False),
+        ("redis+sentinel:///inbox", False),
+        ("redis+sentinel://a:b/inbox", False),
+        ("redis+sentinel://a/inbox?database=2", False),
+        ("redis+sentinel://a/inbox?db=x", False),
+        ("redis://:pass@host:6379/0", True),
+        ("http://host", False),
+    ],
+)
+def test_address_of_sentinels_is_read(url, is_readable):
+    assert redis_url.is_readable(url) is is_readable
+
+
+def test_client_of_sentinels_is_told_what_the_address_says():
+    with redis_url.client("rediss+sentinel://me:p%40ss@a:1,b/inbox?db=2&sentinel_password=x") as client:
+        told, manager = client.connection_pool.connection_kwargs, client.connection_pool.sentinel_manager
+
+    assert (told["username"], told["password"], told["db"]) == ("me", "p@ss", 2)
+    assert [each.connection_pool.connection_kwargs["port"] for each in manager.sentinels] == [1, 26379]
+    assert manager.sentinel_kwargs["password"] == "x"
