@@ -19,7 +19,7 @@ from jobs import alert_delivery
 from jobs.execution import Executor
 from jobs.handlers import Registry, import_handlers
 from providers.kit.registry import names
-from receiver import database, tracing
+from receiver import database, engines, tracing
 from receiver.breaker import Breaker
 from receiver.failpoints import reach
 from receiver.handoff import Bell
@@ -49,7 +49,7 @@ class Drain:
     def __init__(self, settings: Settings, registry: Registry) -> None:
         self._registry = registry
         self._settings = settings
-        self._engine = database.engine(settings.database_url, name="hookonce worker", pool_size=1)
+        self._engine = engines.engine(settings.database_url, name="hookonce worker", pool_size=1)
         providers = {name: source.provider for name, source in settings.sources.items()}
         executor = tracing.traced(Executor, "jobs.traced.TracedExecutor", settings)
         self._executor = executor(self._engine, providers.get, settings.keyring)

@@ -20,7 +20,7 @@ from jobs.guards import STAINED, at_home, guarded, watch_sql
 from jobs.handlers import GiveUp, Handler, RetryLater
 from jobs.received import BodyDropped, ReceivedEvent, received
 from providers.kit.provider import Provider
-from receiver import database
+from receiver import engines
 from receiver.failpoints import reach
 from receiver.ledger import claims, runs
 from receiver.ledger.runs import ClaimedRun, Ending, LeaseLost
@@ -88,7 +88,7 @@ class Executor:
         reach("handler.returned")
         if not transaction.is_active:
             raise TransactionEnded("the handler ended the transaction it was given; its writes may be there")
-        if database.raw(connection).info.transaction_status is TransactionStatus.INERROR:
+        if engines.raw(connection).info.transaction_status is TransactionStatus.INERROR:
             raise RuntimeError("the handler returned with its transaction aborted; let errors out")
         started = self._end(run, Ending("done", _storable(result)), following())
         reach("run.committed")
@@ -134,7 +134,7 @@ class Executor:
     @property
     def ledger(self) -> psycopg.Connection:
         """The same connection without SQLAlchemy, for claiming and releasing between attempts."""
-        return database.raw(self.connection)
+        return engines.raw(self.connection)
 
     @property
     def connection(self) -> Connection:
@@ -151,7 +151,7 @@ class Executor:
         try:
             if transaction := self._connection.get_transaction():
                 transaction.close()
-            is_broken = self._connection.invalidated or database.raw(self._connection).closed
+            is_broken = self._connection.invalidated or engines.raw(self._connection).closed
         except (psycopg.Error, SQLAlchemyError):
             is_broken = True
         if is_broken:

@@ -1,7 +1,7 @@
 """Connections to PostgreSQL: their timeouts, and which database they reached.
 
-Two kinds. `connect` gives the receiver's: psycopg in autocommit, every wait bounded, because a sender
-gives us a few seconds. `engine` gives SQLAlchemy's, for handlers, the command line and migrations.
+`connect` gives psycopg in autocommit, every wait bounded, because a sender gives us a few seconds. SQLAlchemy's,
+for handlers and migrations, are `receiver.engines`'.
 
 A URL that ends in `?pgbouncer=true` leads through a pooler that gives every transaction another connection: then
 nothing is prepared and no session is changed, and the timeouts are the pooler's to set (docs/scaling.md).
@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, Engine, create_engine
 
 LOCK_TIMEOUT = timedelta(milliseconds=700)
 STATEMENT_TIMEOUT = timedelta(seconds=1.5)
@@ -62,39 +61,19 @@ def connect(
             autocommit=True,
             connect_timeout=int(CONNECT_TIMEOUT.total_seconds()),
             application_name="hookonce receiver",
-            **_session(url, options),
-            **_KEEPALIVE,
+            **session(url, options),
+            **KEEPALIVE,
         )
     except psycopg.OperationalError as error:
         raise LedgerUnavailable(f"PostgreSQL does not answer: {_first_line(error)}") from None
 
 
-def engine(url: str, *, name: str = "hookonce", **options: Any) -> Engine:  # noqa: ANN401  SQLAlchemy's own options
-    """Make a SQLAlchemy engine over psycopg for handlers and the command line (READ COMMITTED, UTC)."""
-    dsn = libpq_url(url)
-
-    def opened() -> psycopg.Connection:
-        return psycopg.connect(
-            dsn, connect_timeout=5, application_name=name, **_session(url, _NOTICED), **_KEEPALIVE
-        )
-
-    return create_engine("postgresql+psycopg://", creator=opened, **options)
-
-
-def _session(url: str, ours: str = "") -> dict[str, Any]:
+def session(url: str, ours: str = "") -> dict[str, Any]:
     """Add our session settings to those of the URL (a search path, a hosted service's endpoint)."""
     if is_pooled(url):
         return {"prepare_threshold": None}
     theirs = psycopg.conninfo.conninfo_to_dict(libpq_url(url)).get("options") or ""
     return {"options": f"{theirs} {ours} -c timezone=UTC".strip()}
-
-
-def raw(connection: Connection) -> psycopg.Connection[Any]:
-    """Give the psycopg connection under a SQLAlchemy one."""
-    driver = connection.connection.driver_connection
-    if not isinstance(driver, psycopg.Connection):
-        raise TypeError("this engine was not made by receiver.database")
-    return driver
 
 
 def where_am_i(connection: psycopg.Connection) -> str | None:
@@ -112,9 +91,7 @@ def where_am_i(connection: psycopg.Connection) -> str | None:
     return str(row[0]) if row else None
 
 
-# A backend whose client is gone ends its query and lets go of its locks, which the next attempt may need.
-_NOTICED = "-c client_connection_check_interval=500"
-_KEEPALIVE: dict[str, Any] = {
+KEEPALIVE: dict[str, Any] = {
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,

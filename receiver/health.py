@@ -5,7 +5,7 @@ from typing import Any
 import psycopg
 import redis
 
-from receiver import database, schema
+from receiver import database, revision
 from receiver.settings import Settings
 from receiver.window import connect
 
@@ -38,9 +38,9 @@ def _require_schema(connection: psycopg.Connection) -> None:
         row = connection.execute(_REVISION).fetchone()
     except psycopg.errors.UndefinedTable:
         row = None
-    if row is None or row[0] < schema.REVISION:
+    if row is None or row[0] < revision.REVISION:
         raise SchemaBehind(
-            f"the database schema is at {row[0] if row else 'nothing'}, this version needs {schema.REVISION}; "
+            f"the database schema is at {row[0] if row else 'nothing'}, this version needs {revision.REVISION}; "
             "run `hookonce db upgrade`"
         )
 

@@ -15,7 +15,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from receiver import database, metrics_ledger, schema, workers
+from receiver import database, metrics_ledger, revision, workers
 from receiver.handoff import Bell
 from receiver.intake import Intake
 from receiver.settings import Settings
@@ -61,5 +61,5 @@ class _Figures(Collector):
             value=float(self._intake.breaker.is_open),
         )
         build = GaugeMetricFamily("hookonce_build_info", "What runs here", labels=["version", "schema"])
-        build.add_metric([version("hookonce"), schema.REVISION], 1)
+        build.add_metric([version("hookonce"), revision.REVISION], 1)
         yield build

@@ -7,7 +7,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, text
 
-from receiver import database, schema
+from receiver import engines, revision
 from receiver.ledger import upkeep
 
 _LOCK = 0x686F6F6B6F6E6365  # "hookonce" in ASCII: one upgrade at a time per database
@@ -19,13 +19,13 @@ def upgrade(url: str) -> str:
     Safe to run from several machines at once: the second waits for the first and finds nothing to do. The lock is
     a transaction's, on a connection of its own, so that it holds behind a pooler too.
     """
-    engine = database.engine(url, name="hookonce migrate")
+    engine = engines.engine(url, name="hookonce migrate")
     try:
         with engine.begin() as guard, engine.connect() as connection:
             guard.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
             _run_migrations(connection)
             with connection.begin():
-                upkeep.create_partitions(database.raw(connection))
+                upkeep.create_partitions(engines.raw(connection))
             return current(connection) or "none"
     finally:
         engine.dispose()
@@ -40,7 +40,7 @@ def current(connection: Connection) -> str | None:
 def _run_migrations(connection: Connection) -> None:
     reached = current(connection) or ""
     connection.rollback()  # reading began a transaction; alembic wants its own
-    if reached > schema.REVISION:
+    if reached > revision.REVISION:
         return  # a newer version has been here; what it added, this one can ignore
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))

@@ -31,8 +31,9 @@ def client(url: str, **options: Any) -> redis.Redis:  # noqa: ANN401  redis-py's
     secure = {"ssl": True} if parts.scheme.startswith("rediss") else {}
     user, _, password = parts.netloc.rpartition("@")[0].partition(":")
     asked = {name.removeprefix("sentinel_"): value for name, value in told.items() if name != "db"}
-    sentinels = Sentinel(_hosts(parts), sentinel_kwargs={**ours, **secure, **asked})
-    return sentinels.master_for(
+    kwargs = {**ours, **secure, **asked}
+    sentinels = Sentinel(_hosts(parts), sentinel_kwargs=kwargs)  # type: ignore[no-untyped-call]
+    primary: redis.Redis = sentinels.master_for(  # type: ignore[no-untyped-call]
         unquote(parts.path.strip("/")),
         username=unquote(user) or None,
         password=unquote(password) or None,
@@ -40,6 +41,7 @@ def client(url: str, **options: Any) -> redis.Redis:  # noqa: ANN401  redis-py's
         **secure,
         **options,
     )
+    return primary
 
 
 def is_readable(url: str) -> bool:

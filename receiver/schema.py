@@ -28,9 +28,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import ForeignKey
 
-REVISION = "0003"
-"""The migration this code was written for; `serve` and `worker` refuse an older schema."""
-
 metadata = MetaData()
 
 _bytewise = Text(collation="C")

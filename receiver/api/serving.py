@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import redis
 
-from receiver import database, schema
+from receiver import database, revision
 from receiver.api import reading
 from receiver.api.fields import Asked
 from receiver.api.operations import Answer, Call, Octets, Operation
@@ -77,7 +77,7 @@ class Server:
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
             raise Problem(
                 503,
-                f"the database lacks tables, this version needs schema {schema.REVISION}; run `hookonce db upgrade`",
+                f"the database lacks tables, this version needs schema {revision.REVISION}; run `hookonce db upgrade`",
                 code="schema_behind",
             ) from None
         except (psycopg.OperationalError, LedgerUnavailable) as error:

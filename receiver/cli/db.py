@@ -2,7 +2,7 @@
 
 import click
 
-from receiver import database, migrate
+from receiver import engines, migrate
 from receiver.cli.servers import configured
 from receiver.settings import require_servers
 
@@ -28,6 +28,6 @@ def upgrade() -> None:
 @db.command()
 def current() -> None:
     """Print the schema's revision; `none` before the first upgrade."""
-    engine = database.engine(database_url())
+    engine = engines.engine(database_url())
     with engine.connect() as connection:
         click.echo(migrate.current(connection) or "none")

@@ -10,7 +10,7 @@ import click
 import psycopg
 import redis
 
-from receiver import database, schema
+from receiver import database, revision
 from receiver.handoff import Bell
 from receiver.health import SchemaBehind
 from receiver.settings import Settings, load_settings, require_servers
@@ -39,7 +39,7 @@ def ledger(settings: Settings) -> Iterator[psycopg.Connection]:
             yield connection
     except psycopg.errors.UndefinedTable:
         raise SchemaBehind(
-            f"the database lacks tables, this version needs schema {schema.REVISION}; run `hookonce db upgrade`"
+            f"the database lacks tables, this version needs schema {revision.REVISION}; run `hookonce db upgrade`"
         ) from None
 
 

@@ -26,7 +26,7 @@ SERVICE = "inbox"
 def server(directory, port, *options):
     directory.mkdir()
     file = directory / "valkey.conf"
-    file.write_text(f'port {port}\nbind 127.0.0.1\nsave ""\ndir {directory}\n')
+    file.write_text(f'port {port}\nbind 127.0.0.1\nsave ""\ndir {directory}\nrepl-diskless-sync-delay 0\n')
     process = subprocess.Popen([binaries.valkey(), file, *options], stdout=subprocess.DEVNULL)
     try:
         with redis.Redis(port=port) as client:
@@ -67,7 +67,7 @@ def sentinel(data_directory, ports):
     ):
         until(lambda: replica.info("replication")["master_link_status"] == "up")
         sentinel.execute_command("SENTINEL", "MONITOR", SERVICE, "127.0.0.1", first, 1)
-        sentinel.execute_command("SENTINEL", "SET", SERVICE, "down-after-milliseconds", 500)
+        sentinel.execute_command("SENTINEL", "SET", SERVICE, "down-after-milliseconds", 200)
         until(lambda: sentinel.execute_command("SENTINEL", "REPLICAS", SERVICE))
         yield sentinel
 
@@ -82,7 +82,8 @@ def test_window_and_bell_follow_the_sentinels_to_another_primary(desk, sentinel,
     with connect(url) as client:
         lane = Lane(database_url, Window(client, Breaker(limit=1000)), Bell(client))
         before = [lane([Parcel([new_event("a")], WINDOW)])[0][0].verdict for _ in range(2)]
-        until(lambda: sentinel.execute_command("SENTINEL", "FAILOVER", SERVICE))
+        with redis.Redis(port=ports[0]) as primary:
+            primary.shutdown(nosave=True)
         until(
             lambda: (
                 int(sentinel.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)[1]) == ports[1]
@@ -104,7 +105,7 @@ def remembered(port, event_id):
 @pytest.mark.usefixtures("sentinel")
 def test_worker_answers_a_bell_that_sentinels_lead_to(url, monkeypatch):
     rung = []
-    monkeypatch.setattr(drain, "perform", rung.append)
+    monkeypatch.setattr(drain, "answer", rung.append)
     with connect(url) as client:
         Bell(client).ring([7])
 

@@ -54,10 +54,10 @@ def machines(tmp_path, database_url, redis_url):
 
 def test_two_machines_need_no_coordination_and_one_goes_on_without_the_other(machines):
     with machines.load():
-        until(lambda: done(machines) > 30, "events handled by both")
+        until(lambda: done(machines) > 15, "events handled by both")
         machines.lose_power()
         before = done(machines)
-        until(lambda: done(machines) > before + 30, "events handled by one")
+        until(lambda: done(machines) > before + 15, "events handled by one")
 
     assert machines.violations() == []
     assert machines.query("SELECT id FROM events WHERE deliveries > 1") != []

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from jobs import drain, execution
 from jobs.sweep import Sweep
-from receiver import database
+from receiver import engines
 from receiver.failpoints import reach
 from receiver.ledger import claims, runs, triage
 from receiver.ledger.runs import Ending
@@ -26,7 +26,7 @@ def marks_done_in_a_second_transaction():
             result = handler.function(event, self.connection)
         reach("handler.returned")
         with self.connection.begin():
-            started = runs.end(database.raw(self.connection), run, Ending("done", result), following())
+            started = runs.end(engines.raw(self.connection), run, Ending("done", result), following())
         reach("run.committed")
         return started
 
@@ -39,7 +39,7 @@ def commits_what_a_failed_attempt_wrote():
             try:
                 return handler.function(event, tx)
             except Exception:
-                database.raw(tx).commit()
+                engines.raw(tx).commit()
                 raise
 
         return right(self, run, Wrapped(handler, function), following)

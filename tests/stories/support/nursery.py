@@ -28,7 +28,7 @@ from pathlib import Path
 
 import redis
 
-from receiver import database, failpoints
+from receiver import engines, failpoints
 from receiver.settings import Settings, load_settings
 from tests.stories import mistakes
 
@@ -196,7 +196,7 @@ def _warm(kind):
         client = import_module("receiver.app").create_app(Settings("", "redis://", {})).test_client()
         client.get("/livez")
     else:
-        database.engine("postgresql:///")  # imports the dialect
+        engines.engine("postgresql:///")  # imports the dialect
     gc.collect()
     gc.freeze()
 

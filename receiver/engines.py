@@ -1,0 +1,34 @@
+"""SQLAlchemy over psycopg: for handlers, the command line's migrations, and nothing that takes deliveries in.
+
+Apart from `receiver.database`, since importing SQLAlchemy costs every process memory and every command time.
+"""
+
+from typing import Any
+
+import psycopg
+from sqlalchemy import Connection, Engine, create_engine
+
+from receiver.database import KEEPALIVE, libpq_url, session
+
+# A backend whose client is gone ends its query and lets go of its locks, which the next attempt may need.
+_NOTICED = "-c client_connection_check_interval=500"
+
+
+def engine(url: str, *, name: str = "hookonce", **options: Any) -> Engine:  # noqa: ANN401  SQLAlchemy's own options
+    """Make a SQLAlchemy engine over psycopg for handlers and the command line (READ COMMITTED, UTC)."""
+    dsn = libpq_url(url)
+
+    def opened() -> psycopg.Connection:
+        return psycopg.connect(
+            dsn, connect_timeout=5, application_name=name, **session(url, _NOTICED), **KEEPALIVE
+        )
+
+    return create_engine("postgresql+psycopg://", creator=opened, **options)
+
+
+def raw(connection: Connection) -> psycopg.Connection[Any]:
+    """Give the psycopg connection under a SQLAlchemy one."""
+    driver = connection.connection.driver_connection
+    if not isinstance(driver, psycopg.Connection):
+        raise TypeError("this engine was not made by receiver.engines")
+    return driver
