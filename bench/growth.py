@@ -27,6 +27,7 @@ from receiver.ledger.desk_prune import Horizons, Pruned, Pruning
 
 STAGES = ("load", "ingest", "look", "prune")
 ROUNDS = 5
+TUNED = ("shared_buffers = '1GB'", "max_wal_size = '8GB'")
 PRUNED_ROWS = 100_000
 FOR_EVER = timedelta(days=10_000)
 LISTINGS = (
@@ -73,10 +74,19 @@ def growth(lab: Lab, rows: int, stages: Sequence[str]) -> None:
             _count(connection)
         lab.note(growth_load_seconds=time.monotonic() - began)
     lab.note(growth_rows=full.value("SELECT reltuples FROM pg_class WHERE relname = 'events'"))
+    _tune(lab)
     for name, measure in (("load", _sizes), ("ingest", _ingest), ("look", _look), ("prune", _prune)):
         if name in stages:
             print(f"{name} …", flush=True)
             measure(lab)
+
+
+def _tune(lab: Lab) -> None:
+    """Give PostgreSQL what docs/scaling.md says a ledger of this size should have; its own defaults are tiny."""
+    with lab.stack.ours.connect() as connection:
+        for setting in TUNED:
+            connection.execute(f"ALTER SYSTEM SET {setting}".encode())
+    lab.stack.postgres.restart()
 
 
 def _count(connection: psycopg.Connection) -> None:
