@@ -3,7 +3,9 @@
 Each round measures all of them in turn, so that a ratio compares neighbours in time.
 """
 
+import base64
 import contextlib
+import os
 from collections.abc import Callable
 
 from bench.lab import Lab, closed, send
@@ -71,6 +73,22 @@ def answer_times(lab: Lab) -> None:
     lab.stack.ours.empty()
 
 
+def sealed(lab: Lab) -> None:
+    """Measure new events whose bodies are encrypted, and others, in turn; note what sealing costs in CPU."""
+    seconds = lab.pick(2.0, 1.0)
+    ours = lab.stack.ours
+    file = lab.stack.directory / "sealed.toml"
+    file.write_text('[receiver]\nencryption_keys = ["env:BENCH_KEY"]\n', encoding="ascii")
+    keyed = {"HOOKONCE_CONFIG": str(file), "BENCH_KEY": base64.b64encode(os.urandom(32)).decode()}
+    with ours.serve("wsgi:application") as plain, ours.serve("wsgi:application", **keyed) as sealing:
+        for _ in lab.rounds(5, 1, seconds * 3):
+            (plain_rate, plain_us), (sealed_rate, sealed_us) = (
+                _with_cpu(server, seconds) for server in (plain, sealing)
+            )
+            lab.note(sealed_to_plain=sealed_rate / plain_rate, cpu_sealing_us=sealed_us - plain_us)
+            ours.empty()
+
+
 def redis_down(lab: Lab) -> None:
     """Measure new events with Redis and, right after, with Redis killed."""
     seconds = lab.pick(2.0, 1.0)
@@ -95,6 +113,13 @@ def _empty(lab: Lab, server: Server, seconds: float) -> float:
     lab.note(cpu_empty_us=(cpu_seconds(server.pid) - before) / result["answered"] * 1e6)
     lab.note(cpu_load_empty_us=result["cpu_us"])
     return float(result["rate"])
+
+
+def _with_cpu(server: Server, seconds: float) -> tuple[float, float]:
+    """Send new deliveries; give the rate, and µs of the receiver's CPU for each."""
+    before = cpu_seconds(server.pid)
+    result = send(closed(server.port, seconds))
+    return result["rate"], (cpu_seconds(server.pid) - before) / max(result["answered"], 1) * 1e6
 
 
 def _again(server: Server, seconds: float) -> float:

@@ -100,6 +100,8 @@ OTHERS = (
     Figure("window_bytes", "memory of the window per event", "bytes"),
     Figure("cpu_load_us", "CPU per new event: load generator", "µs"),
     Figure("cpu_load_empty_us", "CPU per empty request: load generator", "µs"),
+    Figure("sealed_to_plain", "new events, bodies encrypted ÷ not", ""),
+    Figure("cpu_sealing_us", "CPU per new event for encrypting its body", "µs"),
     Figure("wrk_new_to_empty", "new events ÷ empty Flask route, by wrk", ""),
     Figure("wrk_to_ours_empty", "empty Flask route, wrk ÷ our generator", ""),
     Figure("wrk_to_ours_new", "new events, wrk ÷ our generator", ""),
