@@ -1,0 +1,81 @@
+"""`hookonce sign`: the headers that a sender would send with a body, or a ready curl."""
+
+import shlex
+from datetime import UTC, datetime
+from typing import IO
+
+import click
+
+from providers import Delivery
+from providers.kit import Said
+from receiver.cli import completing, local, proofs
+from receiver.cli.servers import configured
+from receiver.cli.tables import clean, print_json
+from receiver.cli.times import SINCE
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[PROVIDER] BODYFILE", shell_complete=completing.PROVIDERS)
+@proofs.SOURCE
+@proofs.SECRET
+@click.option("--event-id", help="The sender's id, where it is in a header.")
+@click.option("--type", "kind", help="The type, where it is in a header.")
+@click.option("--at", type=SINCE, help="Sign as of this time; default is now.")
+@click.option("--url", help="The URL it is sent to; default is the receiver on this machine.")
+@click.option("--curl", is_flag=True, help="Print a curl command that sends it.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def sign(  # noqa: PLR0913, PLR0917  its options
+    names: tuple[str, ...],
+    source: str | None,
+    references: tuple[str, ...],
+    event_id: str | None,
+    kind: str | None,
+    at: datetime | None,
+    url: str | None,
+    *,
+    curl: bool,
+    as_json: bool,
+) -> None:
+    """Sign a body as a sender would: with a source's first secret, or a provider's given as --secret env:NAME.
+
+    Prints the headers; BODYFILE may be - for stdin. What it prints is a valid signature: treat it as such.
+    """
+    if len(names) != (1 if source else 2):
+        raise click.UsageError("expected PROVIDER BODYFILE, or --source NAME BODYFILE")
+    settings = configured()
+    signer = proofs.prover(settings, source, None if source else names[0], references)
+    if not signer.secrets:
+        where = "set one for the source" if source else "name it with --secret env:NAME"
+        raise click.ClickException(f"there is no secret to sign with; {where}")
+    target = url or f"{local.base_url(settings)}/hooks/{signer.name if source else names[0]}"
+    said: Said = {"url": target, "method": "POST"}
+    if event_id is not None:
+        said["event_id"] = event_id
+    if kind is not None:
+        said["type"] = kind
+    try:
+        made = signer.provider.delivery(_body(names[-1]), signer.secrets[0], at or datetime.now(UTC), **said)
+    except ValueError as error:
+        raise click.ClickException(f"nothing to sign with: {error}") from None
+    _print(made, names[-1], curl=curl, as_json=as_json)
+
+
+def _body(name: str) -> bytes:
+    try:
+        file: IO[bytes]
+        with click.open_file(name, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise click.ClickException(f"{name} can't be read: {error.strerror}") from None
+
+
+def _print(made: Delivery, name: str, *, curl: bool, as_json: bool) -> None:
+    if as_json:
+        print_json({"method": made.method, "url": made.url, "headers": dict(made.headers)})
+        return
+    if curl:
+        headers = [part for key, value in made.headers.items() for part in ("-H", f"{key}: {value}")]
+        click.echo(shlex.join(["curl", "-X", made.method, *headers, "--data-binary", f"@{name}", made.url]))
+        return
+    for key, value in made.headers.items():
+        click.echo(f"{clean(key)}: {clean(value)}")

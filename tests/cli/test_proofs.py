@@ -1,0 +1,106 @@
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("place")
+BODY = b'{"id": "evt_1", "type": "invoice.paid", "created": 1700000000}'
+
+
+@pytest.fixture
+def written(hookonce, place):
+    """Sign a body and write it as a .http file; gives its name."""
+
+    def write(*arguments, body=BODY):
+        (place / "body.json").write_bytes(BODY)
+        signed = hookonce("sign", *arguments, "body.json")
+        assert signed.code == 0, signed.err
+        head = b"POST /hooks/stripe HTTP/1.1\nhost: in.example\n" + signed.out
+        (place / "request.http").write_bytes(head + b"\n" + body)
+        return "request.http"
+
+    return write
+
+
+def test_verify_accepts_what_sign_signed_for_a_source(hookonce, written):
+    verified = hookonce("verify", written("--source", "stripe"), "--source", "stripe", "--json")
+
+    assert (verified.code, verified.err) == (0, "genuine under secret 1, 1 event\n")
+    assert verified.documents[0]["event_id"] == "evt_1"
+
+
+@pytest.mark.parametrize("provider", ["github", "shopify", "slack", "svix"])
+def test_verify_accepts_what_sign_signed_for_a_provider(hookonce, written, monkeypatch, provider):
+    monkeypatch.setenv("SECRET", "whsec_bm90IGEgcmVhbCBzZWNyZXQgYXQgYWxsIG5v")
+    secret = ("--secret", "env:SECRET")
+
+    assert hookonce("verify", written(provider, *secret), "--provider", provider, *secret).code == 0
+    monkeypatch.setenv("SECRET", "whsec_YW5vdGhlciBzZWNyZXQgdGhhdCBpcyBub3QgaXQ=")
+    assert hookonce("verify", "request.http", "--provider", provider, *secret).code == 1
+
+
+def test_explain_names_the_cause_and_no_secret(hookonce, written):
+    explained = hookonce("explain", written("--source", "stripe", body=BODY + b"\n"), "--source", "stripe")
+
+    assert explained.code == 1
+    assert "cause    the body was changed on its way: a line end was added at its end" in explained.lines
+    assert "whsec_of_the_tests" not in explained.out.decode() + explained.err
+
+
+def test_explain_is_of_the_time_that_is_named(hookonce, written):
+    at = "2026-03-01T12:00Z"
+    file = written("--source", "stripe", "--at", at)
+
+    assert hookonce("explain", file, "--source", "stripe").code == 1
+    assert (
+        hookonce("explain", file, "--source", "stripe", "--at", at, "--json").documents[0]["detail"]
+        == "genuine"
+    )
+
+
+def test_sign_makes_a_curl_that_the_shell_reads_as_it_is(hookonce, place):
+    (place / "it's.json").write_bytes(BODY)
+
+    made = hookonce(
+        "sign",
+        "--source",
+        "stripe",
+        "--curl",
+        "--url",
+        "https://in.example/hooks/stripe?a=1&b=2",
+        "it's.json",
+    )
+    words = subprocess.run(
+        ["bash", "-c", f"set -- {made.lines[0]}; printf '%s\\n' \"$@\""],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+
+    assert words.stdout.splitlines()[:3] == ["curl", "-X", "POST"]
+    assert words.stdout.splitlines()[-3:] == [
+        "--data-binary",
+        "@it's.json",
+        "https://in.example/hooks/stripe?a=1&b=2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["sign", "body.json"], 2, "expected PROVIDER BODYFILE"),
+        (["sign", "stripe", "body.json"], 1, "name it with --secret env:NAME"),
+        (["sign", "stripe", "body.json", "--secret", "whsec_pasted"], 78, "secrets are references"),
+        (["sign", "stripe", "body.json", "--secret", "env:NO_SUCH"], 78, "set NO_SUCH"),
+        (["sign", "strip", "body.json", "--secret", "env:STRIPE_SECRET"], 78, "did you mean 'stripe'?"),
+        (["sign", "--source", "strip", "body.json"], 4, "did you mean 'stripe'?"),
+        (["verify", "body.json", "--source", "stripe"], 1, "the first line is no request"),
+        (["verify", "body.json"], 2, "name a provider, or a source"),
+    ],
+)
+def test_sign_and_verify_say_what_is_wrong(hookonce, place, arguments, code, said):
+    (place / "body.json").write_bytes(BODY)
+
+    failed = hookonce(*arguments)
+
+    assert (failed.code, said in failed.err) == (code, True), failed.err
+    assert "whsec_pasted" not in failed.err
