@@ -111,7 +111,7 @@ def keep(
         now, *taken = row
         count, size = _room(bounds, taken)
         kept = []
-        for arrival in arrivals:
+        for arrival in arrivals if count > 0 else ():
             at = now - arrival.age
             text, key = keyring.seal(arrival.packed, of_quarantined(source, arrival.reason, at))
             if count > 0 and len(text) <= size:
