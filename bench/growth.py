@@ -181,6 +181,7 @@ def _look(lab: Lab) -> None:
         print(f"  events list {listing}: {median(times):.0f} ms", flush=True)
         lab.note(growth_list_ms=median(times))
     lab.note(growth_list_worst_ms=max(lab.figures["growth_list_ms"]))
+    lab.note(growth_start_ms=median(_listed(site, "--help") for _ in range(3)))
     session = Sessions(ADMIN_TOKEN)
     cookie = {"Cookie": f"{COOKIE}={session.cookie(session.begin('bench'))}"}
     with site.serve("wsgi:application", HOOKONCE_ADMIN_TOKEN=ADMIN_TOKEN) as server:

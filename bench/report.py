@@ -77,7 +77,11 @@ def table(found: Mapping[str, Any], figures: Iterable[Figure] = EVERY) -> str:
 def publish(found: Mapping[str, Any], name: str) -> None:
     """Keep the run in bench/results and bring table and picture in docs/ up to date; each run with its own stamp."""
     RESULTS.mkdir(exist_ok=True)
-    save(found, RESULTS / f"{name}.json")
+    path = RESULTS / f"{name}.json"
+    if name == "growth" and path.exists():  # its stages may be run one by one, on data that is kept
+        earlier = json.loads(path.read_text(encoding="utf-8"))["figures"]
+        found = dict(found) | {"figures": earlier | found["figures"]}
+    save(found, path)
     kept = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.json")}
     latest = kept.get("latest", found)
     merged = dict(latest) | {"figures": {k: v for each in kept.values() for k, v in each["figures"].items()}}

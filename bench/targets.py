@@ -53,6 +53,7 @@ GROWTH = (
     Figure("growth_pruned_by_command", "ledger rows `hookonce prune` prunes meanwhile"),
     Figure("growth_list_ms", "`events list` on the full ledger, with different filters", "ms"),
     Figure("growth_list_worst_ms", "the slowest of them", "ms", 400, 400, is_better_low=True),
+    Figure("growth_start_ms", "of these, what `events list --help` takes", "ms"),
     Figure("growth_scrape_ms", "/metrics on the full ledger", "ms", 100, 100, is_better_low=True),
     Figure("growth_page_ms", "first byte of a dashboard page, different ones", "ms"),
     Figure("growth_page_worst_ms", "the slowest of them", "ms", 100, 100, is_better_low=True),
