@@ -195,12 +195,12 @@ def _look(lab: Lab) -> None:
 
 @contextlib.contextmanager
 def _both(lab: Lab) -> Iterator[tuple[Server, Server]]:
-    """Serve the full ledger and the empty one, warm."""
+    """Serve the full ledger and the empty one, warm: what a server starts with is a cold cache and a checkpoint."""
     full, empty = lab.stack.ours, lab.stack.obvious
     empty.empty()
     with full.serve("wsgi:application") as big, empty.serve("wsgi:application") as small:
         for server in (big, small):
-            send(closed(server.port, 1))
+            send(closed(server.port, lab.pick(4, 1)))
         yield big, small
 
 
