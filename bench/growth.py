@@ -26,7 +26,7 @@ from receiver.ledger import counts, upkeep
 from receiver.ledger.desk_prune import Horizons, Pruned, Pruning
 
 STAGES = ("load", "ingest", "look", "prune")
-ROUNDS = 5
+ROUNDS = 8
 TUNED = ("shared_buffers = '1GB'", "max_wal_size = '8GB'")
 PRUNED_ROWS = 100_000
 FOR_EVER = timedelta(days=10_000)

@@ -9,16 +9,19 @@ import redis
 from receiver.cli.servers import configured, ledger
 from receiver.cli.tables import print_json, show
 from receiver.handoff import Bell
-from receiver.ledger import alerts, desk_pause, figures
+from receiver.ledger import alerts, counts, desk_pause, figures
 from receiver.window import connect
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def stats(*, as_json: bool) -> None:
+@click.option("--recount", is_flag=True, help="Count the whole ledger afresh, as after changes by hand.")
+def stats(*, as_json: bool, recount: bool) -> None:
     """Count events by source and status, refused deliveries by reason, uses of secrets; say what waits."""
     settings = configured()
     with ledger(settings) as connection:
+        if recount:
+            counts.recount(connection)
         numbers = _ledger(connection)
     numbers["rings_waiting"] = _rings(settings.redis_url)
     if as_json:

@@ -91,6 +91,14 @@ def test_providers_lists_each_with_a_line_about_it(hookonce):
 
 
 @pytest.mark.usefixtures("inbox")
+def test_stats_recounts_what_was_changed_by_hand(hookonce, stored):
+    stored("evt_1", status="ignored")
+    before, after = (hookonce("stats", "--json", *options).documents[0] for options in ([], ["--recount"]))
+
+    assert [each["events"][0]["status"] for each in (before, after)] == ["done", "ignored"]
+
+
+@pytest.mark.usefixtures("inbox")
 def test_stats_counts_events_rejections_and_what_waits(hookonce, stored, refused):
     stored("evt_1")
     stored("evt_2", status="dead")
