@@ -10,9 +10,13 @@ from receiver.api.fields import Asked, Identifier, IdInPath, Page, Paged, Shown
 from receiver.api.filters import EventFilter, Status
 from receiver.api.operations import Call, Octets, operation
 from receiver.api.problem import Problem
-from receiver.ledger import desk
+from receiver.ledger import desk, desk_bulk
 from receiver.ledger.desk import Detail
 from receiver.ledger.tokens import Scope
+
+KINDS = 1000
+"""As many are shown of what is counted."""
+_COUNTED = ("type", "status", "count")
 
 
 class EventPath(Asked):
@@ -44,6 +48,21 @@ class Event(Shown):
 
 class EventPage(Page[Event]):
     """Events, newest first."""
+
+
+class EventCount(Shown):
+    """How many events are of a type and in a status."""
+
+    type: str
+    status: Status
+    count: int
+
+
+class EventCounts(Shown):
+    """How many events match, and of what: the most frequent kinds."""
+
+    total: int
+    data: list[EventCount]
 
 
 class Run(Shown):
@@ -108,6 +127,17 @@ def list_events(call: Call, query: EventsQuery) -> EventPage:
     )
 
 
+@operation("GET", "/event-counts", scope=Scope.READ)
+def count_events(call: Call, query: EventFilter) -> EventCounts:
+    """Count the events that match by type and status: what a bulk replay would find.
+
+    Counting millions takes seconds; narrow it where it is refused for that.
+    """
+    rows = desk_bulk.counts(call.connection, query.wanted)
+    shown = [EventCount.model_validate(dict(zip(_COUNTED, row, strict=True))) for row in rows[:KINDS]]
+    return EventCounts(total=sum(n for _, _, n in rows), data=shown)
+
+
 @operation("GET", "/events/{event}", scope=Scope.READ)
 def get_event(call: Call, path: EventPath) -> FullEvent:
     """Show an event: headers, runs, failed attempts, other bodies under its id, and repeats of it."""
@@ -149,4 +179,4 @@ def _other(conflict: dict[str, Any]) -> OtherBody:
     return OtherBody(**known, bytes=len(conflict["body"]))
 
 
-OPERATIONS = (list_events, get_event, get_event_body)
+OPERATIONS = (list_events, count_events, get_event, get_event_body)

@@ -91,10 +91,7 @@ def list_sources(call: Call) -> Sources:
 @operation("GET", "/sources/{source}", scope=Scope.READ)
 def get_source(call: Call, path: SourcePath) -> SourceShown:
     """Show a configured source."""
-    source = call.settings.sources.get(path.source)
-    if source is None:
-        raise Problem(404, f"no source is called '{path.source}'; `/sources` lists them")
-    return _shown(call, [source])[0]
+    return _shown(call, [source_of(call, path)])[0]
 
 
 @operation("GET", "/providers", scope=Scope.READ)
@@ -127,6 +124,14 @@ def forget_handed_secret(call: Call, path: SourcePath) -> None:
     """Forget the secret that a source was handed; the next one that is handed out is kept."""
     if not handed.forget(call.connection, path.source, call.who):
         raise Problem(404, f"no secret is kept for '{path.source}'; `/secrets` lists those that are")
+
+
+def source_of(call: Call, path: SourcePath) -> Source:
+    """Give the source that a path names. Raises `Problem`."""
+    source = call.settings.sources.get(path.source)
+    if source is None:
+        raise Problem(404, f"no source is called '{path.source}'; `/sources` lists them")
+    return source
 
 
 def _shown(call: Call, sources: list[Source]) -> list[SourceShown]:

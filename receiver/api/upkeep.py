@@ -19,7 +19,7 @@ TRIES = 10
 """How often a day in use is tried."""
 
 
-class EventCount(Shown):
+class StatusCount(Shown):
     """Events of a source in a status."""
 
     source: str
@@ -38,7 +38,7 @@ class RejectionCount(Shown):
 class Stats(Shown):
     """The numbers of the inbox."""
 
-    events: list[EventCount]
+    events: list[StatusCount]
     rejected: list[RejectionCount]
     dead: int
     held: int
@@ -85,7 +85,7 @@ def get_stats(call: Call) -> Stats:
     """Count events by source and status, and refused deliveries by reason; say what waits."""
     events = figures.events_by_status(call.connection)
     return Stats(
-        events=[EventCount(source=source, status=status, count=count) for source, status, count in events],
+        events=[StatusCount(source=source, status=status, count=count) for source, status, count in events],
         rejected=[
             RejectionCount(source=source, reason=reason, count=count)
             for source, reason, count in figures.rejections(call.connection)

@@ -47,6 +47,19 @@ def test_events_are_those_of_the_filter(desk, query, found):
     assert {row["event_id"] for row in desk.ask("GET", f"/events?{query}").json["data"]} == found
 
 
+def test_events_are_counted_by_type_and_status(desk):
+    desk.deliver("evt_1", "evt_2", status="dead")
+    desk.deliver("evt_3", "cus_1", type="customer.created")
+
+    counted = desk.ask("GET", "/event-counts?event_id=evt_").json
+
+    kinds = [(row["type"], row["status"], row["count"]) for row in counted["data"]]
+    assert (counted["total"], kinds) == (
+        3,
+        [("invoice.paid", "dead", 2), ("customer.created", "received", 1)],
+    )
+
+
 def test_event_is_shown_with_runs_failures_and_other_bodies(desk):
     (event,) = desk.deliver("evt_1", body=b"{}")
     store.store(desk.connection, [new_event("evt_1", b'{"other": 1}')])
@@ -212,6 +225,18 @@ def test_audit_and_alerts_are_listed_page_by_page(desk):
     assert [row["action"] for row in follow(desk, "/audit?limit=1")][:2] == ["resume", "pause"]
     assert [row["kind"] for row in follow(desk, "/alerts?limit=1")] == ["b", "a"]
     assert [row["kind"] for row in desk.ask("GET", "/alerts?state=open").json["data"]] == ["b"]
+
+
+def test_quarantine_is_listed_and_checked_again(desk):
+    desk.connection.execute(
+        "INSERT INTO quarantine (source, reason, key_id, delivery) VALUES ('stripe', 'stale', 'abcdef01', 'sealed')"
+    )
+
+    listed = desk.ask("GET", "/quarantine").json["data"]
+    checked = desk.ask("POST", "/sources/stripe/reverify", {"since": "1h"})
+
+    assert [(row["source"], row["reason"], row["count"]) for row in listed] == [("stripe", "stale", 1)]
+    assert (checked.status_code, checked.json["looked_at"], checked.json["unopened"]) == (200, 1, 1)
 
 
 def test_providers_are_listed_with_a_line_on_each(desk):
