@@ -48,6 +48,11 @@ def _run(record: Mapping[str, Any]) -> str:
     return _columns(record, record.get("status"), f"{what}  ({tail})")
 
 
+def _alert(record: Mapping[str, Any]) -> str:
+    what = f"{record.get('kind')} {record.get('status')}: {record.get('detail')}"
+    return f"{record.get('subject') or '(inbox)':<12}  {'alert':<9}  {what}"
+
+
 def _columns(record: Mapping[str, Any], status: object, rest: object) -> str:
     return f"{record.get('source') or '(unknown)':<12}  {status!s:<9}  {rest}".rstrip()
 
@@ -66,4 +71,4 @@ def _harmless(text: str) -> str:
     )
 
 
-_SHAPES = {"delivery": _delivery, "rejected": _rejected, "conflict": _conflict, "run": _run}
+_SHAPES = {"delivery": _delivery, "rejected": _rejected, "conflict": _conflict, "run": _run, "alert": _alert}

@@ -291,6 +291,17 @@ def test_secret_of_every_kind_can_be_made_up(tmp_path, provider):
             {"message": "conflict", "source": "a", "event": 7, "level": "WARNING"},
             "a             conflict   event 7 came again with another body",
         ),
+        (
+            {
+                "message": "alert",
+                "kind": "dead_runs",
+                "subject": "a",
+                "status": "raised",
+                "detail": "2 events died",
+                "level": "WARNING",
+            },
+            "a             alert      dead_runs raised: 2 events died",
+        ),
         ({"message": "Redis is away", "level": "WARNING"}, "warning: Redis is away"),
     ],
 )

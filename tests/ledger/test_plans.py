@@ -7,7 +7,20 @@ import psycopg
 import pytest
 from make import new_event
 
-from receiver.ledger import claims, counts, desk_prune, figures, moments, notes, runs, store, upkeep
+from receiver.ledger import (
+    activity,
+    alerts,
+    claims,
+    counts,
+    desk_prune,
+    figures,
+    moments,
+    notes,
+    runs,
+    seen,
+    store,
+    upkeep,
+)
 from receiver.ledger.runs import Ending
 
 ROWS = 20_000
@@ -106,6 +119,18 @@ def scrape(connection):
     figures.conflicts(connection)
 
 
+def count(connection):
+    connection.execute("TRUNCATE activity")
+    connection.execute(
+        "INSERT INTO activity SELECT 1, date_trunc('minute', now()) - n * interval '1 minute', '', 'filled', %s "
+        "FROM generate_series(5, 20) AS n",
+        [ROWS - 200],
+    )
+    assert activity.fill(connection)
+    alerts.oldest_due(connection)
+    seen.due(connection)
+
+
 def plans(connection, query, params):
     """Give the nodes of the plan for these parameters, and of the one for any: what is prepared gets either."""
     yield from nodes(connection.execute("EXPLAIN (FORMAT JSON) " + query, params).fetchone()[0][0]["Plan"])
@@ -154,6 +179,7 @@ def scans(connection, statements):
         (work, {"events_due", "events_pkey", "runs_pkey", "bodies_pkey", "events_received"}),
         (sweep, {"events_due", "events_pkey", "events_attention"}),
         (scrape, {"events_due", "events_pkey", "events_attention"}),
+        (count, {"events_due", "events_pkey", "runs_finished"}),
     ],
 )
 def test_statement_uses_an_index_on_a_ledger_of_some_size(ledger, recorder, task, indexes):
@@ -172,6 +198,7 @@ def test_statement_uses_an_index_on_a_ledger_of_some_size(ledger, recorder, task
         (work, "events_due"),
         (receive, "events_repeat"),
         (scrape, "events_attention"),
+        (count, "runs_finished"),
         (sweep, "events_pkey CASCADE"),
     ],
 )
