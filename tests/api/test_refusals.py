@@ -1,8 +1,10 @@
 import dataclasses
 import json
+from datetime import timedelta
 
 import pytest
 
+from receiver.api import serving
 from receiver.app import create_app
 
 JSON = {"Content-Type": "application/json"}
@@ -123,3 +125,24 @@ def test_api_asks_for_the_upgrade_while_tables_are_missing(desk):
 
     assert (answer.status_code, answer.json["code"]) == (503, "schema_behind")
     assert "hookonce db upgrade" in answer.json["detail"]
+
+
+def test_api_asks_to_come_back_while_all_its_turns_are_taken(desk, monkeypatch):
+    monkeypatch.setattr(serving, "AT_ONCE", 0)
+    monkeypatch.setattr(serving, "TURN", timedelta(0))
+    desk.app = create_app(desk.settings)
+
+    answer = desk.ask("GET", "/events")
+
+    assert (answer.status_code, answer.json["code"]) == (503, "overloaded")
+
+
+def test_body_that_is_sealed_with_a_missing_key_is_told_to_be(desk):
+    (event,) = desk.deliver("evt_1")
+    desk.connection.execute("UPDATE bodies SET key_id = 'abcdef01'")
+
+    shown, body = desk.ask("GET", f"/events/{event}"), desk.ask("GET", f"/events/{event}/body")
+
+    assert (shown.status_code, shown.json["bytes"]) == (200, None)
+    assert (body.status_code, body.json["code"]) == (503, "key_missing")
+    assert "abcdef01" in shown.json["unreadable"]

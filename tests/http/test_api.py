@@ -1,0 +1,49 @@
+"""The admin API behind gunicorn: bodies are read as they are framed, and refused ones end the connection."""
+
+import json
+
+import pytest
+
+from receiver import database
+from receiver.ledger import tokens
+from receiver.ledger.tokens import Scope
+from tests.http.wire import chunked, request
+
+REPLAYS = "/api/v1/replays"
+
+
+@pytest.fixture(scope="module")
+def authorization(server):
+    with database.connect(server.database_url) as connection:
+        return {"Authorization": f"Bearer {tokens.create(connection, 'ci', [Scope.ADMIN], None, 'a test')}"}
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_api_reads_a_body_however_it_is_framed(server, authorization, is_chunked):
+    body = json.dumps({"events": [9999]}).encode()
+    headers = authorization | {"Content-Type": "application/json"}
+    if is_chunked:
+        headers["Transfer-Encoding"] = "chunked"
+        data = request(target=REPLAYS, headers=headers) + chunked(body[:5], body[5:])
+    else:
+        data = request(target=REPLAYS, headers=headers, body=body)
+
+    answer = server.exchange(data)
+
+    assert (answer.status, answer.document["unknown"]) == (200, [9999])
+
+
+def test_api_refuses_a_body_that_ends_early(server, authorization):
+    headers = authorization | {"Content-Type": "application/json", "Content-Length": "100"}
+
+    answer = server.exchange(
+        request(target=REPLAYS, headers=headers, body=b'{"events": [1]}'), half_close=True
+    )
+
+    assert (answer.status, answer.code) == (400, "bad_body")
+
+
+def test_api_hangs_up_on_a_body_nobody_may_send(server):
+    answer = server.exchange(request(target=REPLAYS, headers={"Content-Length": "1000000"}))
+
+    assert (answer.status, answer.headers["connection"]) == (401, "close")
