@@ -1,5 +1,6 @@
 """What happens to an event's body between verifying it and storing it, where the configuration asks for it."""
 
+import json
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,3 +27,13 @@ def sealed(event: NewEvent, keyring: Keyring) -> NewEvent:
     """Give an event with its body sealed, as whatever stores one without `protected` has to. Raises `KeyMissing`."""
     body, key = keyring.seal(event.body, of_body(event.source, event.event_id, event.fingerprint))
     return replace(event, body=body, key_id=key)
+
+
+def imported(event: NewEvent, sources: Mapping[str, Source], keyring: Keyring) -> NewEvent:
+    """Protect an event of another ledger as its source here says: what is never stored is not, however it comes."""
+    source = sources.get(event.source)
+    return (
+        sealed(event, keyring)
+        if source is None
+        else protected(event, source, json.loads(event.headers), keyring)
+    )

@@ -17,7 +17,7 @@ from receiver.cli.tables import document_body, print_json
 from receiver.ledger import desk_transfer
 from receiver.ledger.desk_transfer import Kept, Taken
 from receiver.ledger.store import Key, NewEvent
-from receiver.protection import sealed
+from receiver.protection import imported
 from receiver.sources import SOURCE_NAME
 
 BATCH = 100
@@ -108,7 +108,7 @@ def import_(file: IO[bytes], *, run: bool) -> None:
     with ledger(settings) as connection:
         for batch, wrong in _batches(file):
             refused += wrong
-            events = [sealed(event, settings.keyring) for event in batch]
+            events = [imported(event, settings.sources, settings.keyring) for event in batch]
             desk_transfer.take(connection, events, operator(), taken, run=run)
     if run and taken.new:
         ring(settings)

@@ -4,11 +4,14 @@ from datetime import UTC, datetime
 
 import pytest
 from in_process import CAPTURED, PUBLIC_URL, Receiver
+from make import new_event
 
 from providers.kit.paths import parse
 from providers.kit.registry import load
 from receiver.masks import kept_headers
+from receiver.protection import imported
 from receiver.redaction import redacted
+from receiver.sealing import OFF
 from receiver.settings import ConfigError, load_settings
 from receiver.sources import Source
 
@@ -121,6 +124,15 @@ def a_batch():
     element = {"subscriptionType": "a", "portalId": 1, "occurredAt": 1_700_000_000_000, "email": "x@y"}
     batch = [element | {"eventId": 1, "objectId": 1}, element | {"eventId": 2, "objectId": 2}]
     return provider, "hub secret", json.dumps(batch).encode()
+
+
+def test_imported_event_is_redacted_as_its_source_here_says():
+    source = Source("stripe", load("stripe", ()), (SECRET,), redact=(parse("$.card"),))
+    event = new_event("evt_1", b'{"card": "4242"}')
+
+    known, unknown = (imported(event, sources, OFF).body for sources in ({"stripe": source}, {}))
+
+    assert (known, unknown) == (b'{"card":"[redacted]"}', b'{"card": "4242"}')
 
 
 def test_redact_path_that_is_none_is_a_mistake(tmp_path):
