@@ -22,7 +22,7 @@ from bench.stack import Server, Site
 from jobs import pruner, sweep
 from receiver.admin.sessions import Sessions
 from receiver.admin.shell import COOKIE
-from receiver.ledger import counts, upkeep
+from receiver.ledger import activity, counts, upkeep
 from receiver.ledger.desk_prune import Horizons, Pruned, Pruning
 
 STAGES = ("load", "ingest", "look", "prune")
@@ -95,6 +95,8 @@ def _count(connection: psycopg.Connection) -> None:
     for _ in range(mark.newest // counts.STEP + 1):
         counts.advance(connection, mark)
     counts.recount(connection)
+    while activity.fill(connection):
+        pass
 
 
 def _sizes(lab: Lab) -> None:

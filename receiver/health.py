@@ -5,15 +5,12 @@ from typing import Any
 import psycopg
 import redis
 
-from receiver import database, revision
+from receiver import database
+from receiver.revision import REVISION, SchemaBehind
 from receiver.settings import Settings
 from receiver.window import connect
 
 _REVISION = "SELECT version_num FROM hookonce_version"
-
-
-class SchemaBehind(Exception):  # noqa: N818  a state of the world that one command mends
-    """The database lacks migrations that this code needs."""
 
 
 def require_schema(url: str) -> None:
@@ -38,9 +35,9 @@ def _require_schema(connection: psycopg.Connection) -> None:
         row = connection.execute(_REVISION).fetchone()
     except psycopg.errors.UndefinedTable:
         row = None
-    if row is None or row[0] < revision.REVISION:
+    if row is None or row[0] < REVISION:
         raise SchemaBehind(
-            f"the database schema is at {row[0] if row else 'nothing'}, this version needs {revision.REVISION}; "
+            f"the database schema is at {row[0] if row else 'nothing'}, this version needs {REVISION}; "
             "run `hookonce db upgrade`"
         )
 

@@ -7,15 +7,12 @@ A failover may forget writes that were acknowledged. That costs us speed only: t
 """
 
 from typing import Any
-from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import redis
-from redis.connection import parse_url
 from redis.sentinel import Sentinel
 
-_SCHEMES = ("redis+sentinel", "rediss+sentinel")
-_PORT = 26379
-_KNOWN = {"db", "sentinel_username", "sentinel_password"}
+from receiver.addresses import SENTINELS, sentinel_hosts, sentinel_options
 
 
 def client(url: str, **options: Any) -> redis.Redis:  # noqa: ANN401  redis-py's own options
@@ -24,15 +21,15 @@ def client(url: str, **options: Any) -> redis.Redis:  # noqa: ANN401  redis-py's
     Raises: ValueError if the URL can't be read.
     """
     parts = urlsplit(url)
-    if parts.scheme not in _SCHEMES:
+    if parts.scheme not in SENTINELS:
         return redis.Redis.from_url(url, **options)
-    told = _told(parts)
+    told = sentinel_options(parts)
     ours = {name: value for name, value in options.items() if name.startswith("socket_") or name == "retry"}
     secure = {"ssl": True} if parts.scheme.startswith("rediss") else {}
     user, _, password = parts.netloc.rpartition("@")[0].partition(":")
     asked = {name.removeprefix("sentinel_"): value for name, value in told.items() if name != "db"}
     kwargs = {**ours, **secure, **asked}
-    sentinels = Sentinel(_hosts(parts), sentinel_kwargs=kwargs)  # type: ignore[no-untyped-call]
+    sentinels = Sentinel(sentinel_hosts(parts), sentinel_kwargs=kwargs)  # type: ignore[no-untyped-call]
     primary: redis.Redis = sentinels.master_for(  # type: ignore[no-untyped-call]
         unquote(parts.path.strip("/")),
         username=unquote(user) or None,
@@ -42,35 +39,3 @@ def client(url: str, **options: Any) -> redis.Redis:  # noqa: ANN401  redis-py's
         **options,
     )
     return primary
-
-
-def is_readable(url: str) -> bool:
-    """Tell whether a URL names a Redis, or Sentinels and a service."""
-    try:
-        parts = urlsplit(url)
-        if parts.scheme not in _SCHEMES:
-            parse_url(url)  # type: ignore[no-untyped-call]
-            return True
-        told = _told(parts)
-        return bool(_hosts(parts) and parts.path.strip("/")) and told.get("db", "0").isdecimal()
-    except ValueError:
-        return False
-
-
-def _told(parts: SplitResult) -> dict[str, str]:
-    told = {
-        name: values[-1] for name, values in parse_qs(parts.query, strict_parsing=bool(parts.query)).items()
-    }
-    if told.keys() - _KNOWN:
-        raise ValueError("an unknown parameter in the address of Redis")
-    return told
-
-
-def _hosts(parts: SplitResult) -> list[tuple[str, int]]:
-    hosts = []
-    for each in parts.netloc.rpartition("@")[2].split(","):
-        host, _, port = each.rpartition(":") if not each.endswith("]") and ":" in each else (each, "", "")
-        hosts.append((host.strip("[]"), int(port or _PORT)))
-    if not all(host for host, _ in hosts):
-        raise ValueError("a Sentinel without a host")
-    return hosts

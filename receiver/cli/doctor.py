@@ -13,8 +13,8 @@ from receiver.cli.local import dev, sources
 from receiver.cli.servers import ledger
 from receiver.cli.tables import clean, print_json
 from receiver.database import LedgerUnavailable
-from receiver.health import SchemaBehind
 from receiver.ledger import handed
+from receiver.revision import SchemaBehind
 from receiver.settings import ConfigError, Settings, load_settings
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}

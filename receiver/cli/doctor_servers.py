@@ -10,6 +10,7 @@ import redis
 from receiver import database, health, workers
 from receiver.database import LedgerUnavailable
 from receiver.ledger import alerts, figures, upkeep
+from receiver.revision import SchemaBehind
 from receiver.window import connect
 
 OLDEST_POSTGRESQL = 140000
@@ -46,7 +47,7 @@ def postgresql(url: str) -> Iterator[Finding]:
             yield _backlog(connection)
             for alert in alerts.open_alerts(connection):
                 yield Finding("warn", "alert", f"{alert.kind} {alert.subject}: {alert.detail}")
-    except health.SchemaBehind as error:
+    except SchemaBehind as error:
         yield Finding("fail", "schema", str(error))
     except (psycopg.Error, LedgerUnavailable) as error:
         text = (str(error).strip().splitlines() or [type(error).__name__])[0]

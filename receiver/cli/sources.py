@@ -14,8 +14,8 @@ from receiver.cli import local
 from receiver.cli.servers import configured, ledger
 from receiver.cli.tables import cell, print_json, show
 from receiver.database import LedgerUnavailable
-from receiver.health import SchemaBehind
 from receiver.ledger import desk_pause, figures, handed
+from receiver.revision import SchemaBehind
 from receiver.settings import ConfigError, Settings
 from receiver.sources import Source
 

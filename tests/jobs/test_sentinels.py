@@ -11,7 +11,7 @@ from inbox import effect
 from make import WINDOW, new_event
 
 from jobs import drain, rq
-from receiver import redis_url
+from receiver import addresses, redis_url
 from receiver.batch import Lane, Parcel
 from receiver.breaker import Breaker
 from receiver.embedded import binaries
@@ -130,7 +130,7 @@ def test_worker_answers_a_bell_that_sentinels_lead_to(url, monkeypatch):
     ],
 )
 def test_address_of_sentinels_is_read(url, is_readable):
-    assert redis_url.is_readable(url) is is_readable
+    assert addresses.is_redis(url) is is_readable
 
 
 def test_client_of_sentinels_is_told_what_the_address_says():
