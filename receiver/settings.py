@@ -24,8 +24,9 @@ from receiver.settings_admin import AdminTable, admin_token
 from receiver.settings_alerts import Alerts, AlertsTable, read_alerts
 from receiver.settings_quarantine import Quarantine, misplaced
 from receiver.settings_tracing import TracingTable, is_traced
-from receiver.sources import SECRET_PREFIX, Source, SourceReader, SourceTable, did_you_mean
+from receiver.sources import SECRET_PREFIX, Source, SourceReader, SourceTable
 from receiver.spans import span
+from receiver.spelling import did_you_mean
 
 _LONGEST_RETRIES = timedelta(days=3)
 """Most senders retry for up to three days; an event forgotten before that would be handled again."""
@@ -205,7 +206,7 @@ def _explain(error: ValidationError) -> Iterator[str]:
         where = ".".join(parents) or "top level"
         if finding["type"] == "extra_forbidden":
             model = _TABLES.get(parents[-1] if parents else "", _File)
-            yield f"[{where}] has no setting '{key}'{did_you_mean(key, list(model.model_fields))}"
+            yield f"[{where}] has no setting '{key}'{did_you_mean(key, model.model_fields, 'it has')}"
         else:
             yield f"[{where}] {key}: {finding['msg'].lower()}"
 

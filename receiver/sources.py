@@ -1,6 +1,5 @@
 """One source of the configuration: its provider, its options, and its secrets by reference."""
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from providers.kit.registry import load
 from receiver.settings_alerts import SOURCE as OURS
 from receiver.settings_quarantine import Quarantine, spread
 from receiver.spans import span
+from receiver.spelling import did_you_mean
 
 SOURCE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _PUBLIC_URL = re.compile(r"https?://[^/?#\s@]+(/[^?#\s]*)?")
@@ -79,12 +79,6 @@ class SourceTable(BaseModel):
     expect_every: Annotated[timedelta | None, BeforeValidator(span)] = Field(
         default=None, description="a longer silence raises an alert; without it, the rhythm is learned"
     )
-
-
-def did_you_mean(word: str, known: list[str]) -> str:
-    """Suggest the closest known word, or name them all; to be added to an error."""
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean '{close[0]}'?" if close else f"; it has {', '.join(sorted(known))}"
 
 
 class SourceReader:
@@ -186,7 +180,7 @@ class SourceReader:
                 options = value
             else:
                 known = [*SourceTable.model_fields, provider]
-                self._mistake(f"has no setting '{key}'{did_you_mean(key, known)}")
+                self._mistake(f"has no setting '{key}'{did_you_mean(key, known, 'it has')}")
         return options
 
     def _resolve(self, reference: str) -> list[str]:

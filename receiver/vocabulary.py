@@ -16,8 +16,8 @@ EVENT_STATUSES: Final[Mapping[str, str]] = {
     "done": "every run ended well",
     "dead": "a run used up its attempts, or its handler gave up; or the event can't be read: needs a person",
     "ignored": "no handler takes events of this type; a worker that starts looks again at the last 15 minutes",
-    "held": 'the same body came before under another, unsigned id, and the source has `repeats = "hold"`: needs '
-    "a person",
+    "held": 'the same body came before under another, unsigned id, and the source has `repeats = "hold"`: or it '
+    "was imported without `--run`: needs a person",
 }
 """Of an event; of its runs, running goes before waiting, waiting before dead, dead before done."""
 
@@ -112,6 +112,7 @@ EXITS: Final[Mapping[str, str]] = {
     "NOT_FOUND": "no such event, source, handler or file",
     "DATABASE_UNREACHABLE": "PostgreSQL does not answer (EX_UNAVAILABLE)",
     "BAD_CONFIGURATION": "the configuration has mistakes, or the schema is behind (EX_CONFIG)",
+    "INTERRUPTED": "stopped by Ctrl-C, or by no for an answer",
 }
 """By the name in `receiver.cli.exits.Exit`."""
 

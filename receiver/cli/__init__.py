@@ -5,12 +5,14 @@ import sys
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from receiver.cli.exits import Exit, exits
 
 COMMANDS = {
     "alerts": ("receiver.cli.alerts:alerts", "See what is wrong, and try whether alerts arrive."),
     "capture": ("receiver.cli.capture:capture", "Print the next delivery of a sender as a .http file."),
+    "completion": ("receiver.cli.completion:completion", "Print the completion script of a shell."),
     "conflicts": ("receiver.cli.rejected:conflicts", "List events that came with two bodies under one id."),
     "db": ("receiver.cli.db:db", "Bring the database schema up to date."),
     "demo": ("receiver.cli.demo:demo", "Run the whole stack on signed samples, check it, and stop."),
@@ -18,7 +20,9 @@ COMMANDS = {
     "doctor": ("receiver.cli.doctor:doctor", "Check everything, and say what to do."),
     "events": ("receiver.cli.events:events", "List, show, export and import the events of the ledger."),
     "keys": ("receiver.cli.keys:keys", "Make, list and rotate the keys that seal bodies."),
+    "exits": ("receiver.cli.man:exits", "List the exit codes and what they mean."),
     "explain": ("receiver.cli.explain:explain", "Say why a captured delivery is refused, check by check."),
+    "man": ("receiver.cli.man:man", "Write the manual pages."),
     "new": ("receiver.cli.new:new", "Start a provider of your own."),
     "pause": ("receiver.cli.pause:pause", "Let the runs of a source or handler wait."),
     "providers": ("receiver.cli.sources:providers", "List the senders there is a module for."),
@@ -59,6 +63,14 @@ class LazyGroup(click.Group):
             raise TypeError(f"{COMMANDS[cmd_name][0]} is not a command")
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:  # noqa: D102
+        names = [
+            CompletionItem(name, help=line)
+            for name, (_, line) in sorted(COMMANDS.items())
+            if name.startswith(incomplete)
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002, D102
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in sorted(COMMANDS.items())])
@@ -73,5 +85,5 @@ def cli() -> None:
 def main() -> Any:  # noqa: ANN401  never returns
     """Run the command line; known errors become one line on stderr and a documented exit code."""
     with exits():
-        cli.main(standalone_mode=False)
+        cli.main(prog_name="hookonce", standalone_mode=False)
     sys.exit(Exit.OK)

@@ -13,7 +13,7 @@ from typing import Protocol
 import click
 
 from providers.kit.conformance.captured import Captured, written
-from receiver.cli import capture_server, local
+from receiver.cli import capture_server, completing, local
 from receiver.cli.capture_masks import Masker
 from receiver.cli.capture_watch import Watch
 from receiver.cli.servers import configured, ledger
@@ -33,7 +33,7 @@ class Arriving(Protocol):
 
 
 @click.command()
-@click.argument("source")
+@click.argument("source", shell_complete=completing.SOURCES)
 @click.option(
     "--port", default=PORT, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one."
 )

@@ -6,6 +6,7 @@ import sys
 import click
 
 from receiver.admin.sessions import Sessions
+from receiver.cli import local
 from receiver.stack import Stack, stack
 from receiver.stack_lines import readable
 
@@ -47,8 +48,11 @@ def dev(port: int) -> None:
 
 
 def _introduce(running: Stack) -> None:
+    generated = local.dev(running.settings.data).secrets
     for source in running.settings.sources.values():
-        click.echo(f"{source.name:<12}  {running.hook(source.name)}\n{'':<12}  secret {source.secrets[0]}")
+        is_ours = source.secrets[:1] == (generated.get(source.name),)
+        secret = f"secret {source.secrets[0]}" if is_ours else "secret as configured"
+        click.echo(f"{source.name:<12}  {running.hook(source.name)}\n{'':<12}  {secret}")
     link = Sessions(running.settings.admin_token).link()
     click.echo(
         f"\ndashboard     {running.url}/admin/sign-in#link={link}\n{'':<12}  (once; later, with the admin token)"

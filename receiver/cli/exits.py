@@ -18,6 +18,7 @@ class Exit(IntEnum):
     NOT_FOUND = 4
     DATABASE_UNREACHABLE = 69
     BAD_CONFIGURATION = 78
+    INTERRUPTED = 130
 
 
 _BY_NAME = {
@@ -44,7 +45,7 @@ def exits() -> Iterator[None]:
         sys.exit(error.exit_code)
     except click.Abort:
         click.echo("stopped", err=True)
-        sys.exit(130)
+        sys.exit(Exit.INTERRUPTED)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from providers.kit.registry import load
-from receiver.cli.errors import NotFound, did_you_mean
+from receiver.cli.errors import NotFound
 from receiver.settings import Settings
 from receiver.sources import Source
+from receiver.spelling import did_you_mean
 
 PORT = 8000
 

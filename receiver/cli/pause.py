@@ -3,12 +3,13 @@
 import click
 import psycopg
 
-from receiver.cli import local
-from receiver.cli.errors import NotFound, did_you_mean
+from receiver.cli import completing, local
+from receiver.cli.errors import NotFound
 from receiver.cli.servers import configured, ledger, operator, ring
 from receiver.cli.tables import clean
 from receiver.ledger import desk_pause
 from receiver.settings import Settings
+from receiver.spelling import did_you_mean
 
 _KIND = click.option(
     "--kind", type=click.Choice(("source", "handler")), help="What NAME is, where it could be both."
@@ -16,7 +17,7 @@ _KIND = click.option(
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing.PAUSABLE)
 @_KIND
 def pause(name: str, kind: str | None) -> None:
     """Let the runs of a source, or of a handler, wait until `hookonce resume`. Deliveries are still taken in."""
@@ -28,7 +29,7 @@ def pause(name: str, kind: str | None) -> None:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing.PAUSABLE)
 @_KIND
 def resume(name: str, kind: str | None) -> None:
     """Go on with a paused source or handler: what waited is due at once, retries included."""

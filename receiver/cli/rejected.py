@@ -5,15 +5,10 @@ from datetime import datetime
 import click
 
 from providers import Reason
+from receiver.cli.filters import AS_JSON, LIMIT, SINCE_OPTION, SOURCE, UNTIL_OPTION
 from receiver.cli.servers import configured, ledger
 from receiver.cli.tables import print_json, show
-from receiver.cli.times import SINCE
 from receiver.ledger import desk
-
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
-_LIMIT = click.option("--limit", default=50, show_default=True, type=click.IntRange(0), help="0 = all.")
-_SINCE = click.option("--since", type=SINCE, help="90s, 15m, 2h, 7d, today, 2026-01-31.")
-_SOURCE = click.option("--source", help="Only of this source.")
 
 
 @click.group()
@@ -22,24 +17,28 @@ def rejected() -> None:
 
 
 @rejected.command("list")
-@_SOURCE
+@SOURCE
 @click.option(
     "--reason", type=click.Choice([reason.value for reason in Reason]), help="Only for this reason."
 )
-@_SINCE
-@_LIMIT
-@_JSON
-def list_rejected(
-    source: str | None, reason: str | None, since: datetime | None, limit: int, *, as_json: bool
+@SINCE_OPTION
+@UNTIL_OPTION
+@LIMIT
+@AS_JSON
+def list_rejected(  # noqa: PLR0913  its options
+    source: str | None,
+    reason: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    limit: int,
+    *,
+    as_json: bool,
 ) -> None:
     """List refused deliveries, newest first."""
     settings = configured()
     with ledger(settings) as connection:
-        rows = list(
-            desk.rejected(
-                connection, settings.keyring, source=source, reason=reason, since=since, limit=limit
-            )
-        )
+        wanted = {"source": source, "reason": reason, "since": since, "until": until}
+        rows = list(desk.rejected(connection, settings.keyring, **wanted, limit=limit))  # type: ignore[arg-type]
     if as_json:
         for row in rows:
             row["body_prefix"] = row["body_prefix"].decode(errors="replace")
@@ -55,14 +54,17 @@ def conflicts() -> None:
 
 
 @conflicts.command("list")
-@_SOURCE
-@_SINCE
-@_LIMIT
-@_JSON
-def list_conflicts(source: str | None, since: datetime | None, limit: int, *, as_json: bool) -> None:
+@SOURCE
+@SINCE_OPTION
+@UNTIL_OPTION
+@LIMIT
+@AS_JSON
+def list_conflicts(
+    source: str | None, since: datetime | None, until: datetime | None, limit: int, *, as_json: bool
+) -> None:
     """List the other bodies, newest first; the ledger's row keeps the body that came first."""
     with ledger(configured()) as connection:
-        rows = list(desk.conflicts(connection, source, since, limit))
+        rows = list(desk.conflicts(connection, source, since, limit, until=until))
     if as_json:
         for row in rows:
             print_json(row)

@@ -3,10 +3,11 @@
 import click
 
 from receiver.cli import local
-from receiver.cli.errors import NotFound, did_you_mean
+from receiver.cli.errors import NotFound
 from receiver.cli.servers import configured, ledger, operator
 from receiver.cli.tables import clean, print_json, show
 from receiver.ledger import handed
+from receiver.spelling import did_you_mean
 
 
 @click.group()

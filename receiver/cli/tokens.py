@@ -5,12 +5,13 @@ from datetime import timedelta
 
 import click
 
-from receiver.cli.errors import NotFound, did_you_mean
+from receiver.cli.errors import NotFound
 from receiver.cli.servers import configured, ledger, operator
 from receiver.cli.tables import clean, print_json, show
 from receiver.ledger import tokens as kept
 from receiver.ledger.tokens import Scope
 from receiver.spans import span
+from receiver.spelling import did_you_mean
 
 
 class _Lasts(click.ParamType):  # type: ignore[type-arg]  # older versions of click take no argument

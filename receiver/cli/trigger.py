@@ -16,7 +16,7 @@ from providers.kit import Said, registry
 from providers.kit.conformance.cases import other
 from providers.kit.provider import Provider
 from receiver import samples
-from receiver.cli import local
+from receiver.cli import completing, local
 from receiver.cli.errors import NotFound
 from receiver.cli.servers import configured
 from receiver.cli.tables import clean, print_json, show
@@ -50,7 +50,7 @@ class Answer:
 
 
 @click.command()
-@click.argument("source", required=False)
+@click.argument("source", required=False, shell_complete=completing.SOURCES)
 @click.argument("kind", metavar="[TYPE]", required=False)
 @click.option(
     "--times", default=1, show_default=True, type=click.IntRange(1), help="Send the same event so often."

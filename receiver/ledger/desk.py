@@ -109,6 +109,7 @@ _REJECTED = """
 SELECT id, rejected_at, source, reason, detail, headers, body_prefix, key_id FROM rejected
 WHERE (%(source)s::text IS NULL OR source = %(source)s) AND (%(reason)s::text IS NULL OR reason = %(reason)s)
       AND (%(since)s::timestamptz IS NULL OR rejected_at >= %(since)s)
+      AND (%(until)s::timestamptz IS NULL OR rejected_at < %(until)s)
       AND (%(before)s::bigint IS NULL OR id < %(before)s)
 ORDER BY id DESC LIMIT %(limit)s
 """
@@ -119,6 +120,7 @@ SELECT c.id, c.event, e.source, e.event_id, e.type, c.first_at, c.last_at, c.del
 FROM conflicts c JOIN events e ON e.id = c.event
 WHERE (%(source)s::text IS NULL OR e.source = %(source)s)
       AND (%(since)s::timestamptz IS NULL OR c.last_at >= %(since)s)
+      AND (%(until)s::timestamptz IS NULL OR c.last_at < %(until)s)
       AND (%(before)s::bigint IS NULL OR c.id < %(before)s)
 ORDER BY c.id DESC LIMIT %(limit)s
 """
@@ -176,6 +178,7 @@ def rejected(  # noqa: PLR0913  all but two by keyword
     source: str | None = None,
     reason: str | None = None,
     since: datetime | None = None,
+    until: datetime | None = None,
     limit: int = 0,
     before: int | None = None,
 ) -> Iterator[dict[str, Any]]:
@@ -183,19 +186,21 @@ def rejected(  # noqa: PLR0913  all but two by keyword
 
     `limit` 0 gives all.
     """
-    wanted: dict[str, object] = {"source": source, "reason": reason, "since": since}
+    wanted: dict[str, object] = {"source": source, "reason": reason, "since": since, "until": until}
     return (open_rejected(keyring, row) for row in _paged(connection, _REJECTED, wanted, limit, before))
 
 
-def conflicts(
+def conflicts(  # noqa: PLR0913, PLR0917  all but four by keyword
     connection: psycopg.Connection,
     source: str | None,
     since: datetime | None,
     limit: int,
     before: int | None = None,
+    until: datetime | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Give the bodies that came under an id already taken by another body, newest first; pages as in `rejected`."""
-    return _paged(connection, _CONFLICTS, {"source": source, "since": since}, limit, before)
+    wanted: dict[str, object] = {"source": source, "since": since, "until": until}
+    return _paged(connection, _CONFLICTS, wanted, limit, before)
 
 
 def _paged(

@@ -134,3 +134,15 @@ def test_sources_lists_what_dev_made_up_and_passes_over_what_is_no_provider(plac
     listed = hookonce("sources", "list", "--json").documents
 
     assert [(row["name"], [each["slot"] for each in row["secrets"]]) for row in listed] == [("stripe", [1])]
+
+
+@pytest.mark.usefixtures("inbox")
+def test_rejected_lists_a_span_of_time(hookonce, ledger):
+    ledger.execute(
+        "INSERT INTO rejected (rejected_at, source, reason, detail, headers, body_prefix) "
+        "SELECT now() - n * interval '1 hour', 'stripe', 'stale', 'number ' || n, '{}', '' FROM generate_series(1, 5) n"
+    )
+
+    listed = hookonce("rejected", "list", "--since", "210m", "--until", "90m", "--json")
+
+    assert [row["detail"] for row in listed.documents] == ["number 3", "number 2"]

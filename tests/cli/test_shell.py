@@ -1,0 +1,119 @@
+import re
+import subprocess
+import sys
+
+import click
+import pytest
+from rich.console import Console
+
+from receiver.cli import COMMANDS, cli, tables
+from receiver.cli.exits import Exit
+from receiver.cli.man import contexts, page
+from receiver.vocabulary import EXITS
+
+
+@pytest.fixture
+def completed(monkeypatch, hookonce):
+    """Complete the last of some words, as bash asks for it."""
+
+    def complete(*words):
+        monkeypatch.setenv("COMP_WORDS", " ".join(["hookonce", *words]))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        monkeypatch.setenv("_HOOKONCE_COMPLETE", "bash_complete")
+        found = hookonce()
+        assert (found.code, found.err) == (0, "")
+        return [line.partition(",")[2] for line in found.lines if line]
+
+    return complete
+
+
+@pytest.mark.usefixtures("inbox")
+def test_shell_completes_names_from_the_configuration_and_the_ledger(completed, stored):
+    stored("evt_1", runs=[("app.credit", "done", 1)])
+    stored("evt_2")
+
+    assert completed("ev") == ["events"]
+    assert completed("events", "li") == ["list"]
+    assert completed("events", "list", "--source", "s") == ["stripe"]
+    assert completed("replay", "--status", "de") == ["dead"]
+    assert completed("pause", "") == ["github", "stripe", "app.credit"]
+    assert completed("events", "show", "evt") == ["evt_2", "evt_1"]
+    assert "shopify" in completed("explain", "--provider", "shop")
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize("url", ["", "postgresql://u:p@127.0.0.1:1/x"])
+def test_shell_completes_what_it_can_when_the_servers_are_away(completed, monkeypatch, url):
+    monkeypatch.setenv("DATABASE_URL", url)
+
+    assert completed("pause", "") == ["github", "stripe"]
+    assert completed("events", "show", "evt") == []
+
+
+@pytest.mark.usefixtures("place")
+def test_shell_completes_nothing_with_a_broken_configuration(completed, place):
+    (place / "hookonce.toml").write_text("[[[")
+
+    assert completed("pause", "") == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_the_script_of_a_shell(hookonce, shell):
+    printed = hookonce("completion", shell)
+
+    assert printed.code == 0
+    assert f"_HOOKONCE_COMPLETE={shell}_complete" in printed.out.decode()
+
+
+def test_man_has_a_page_for_every_command(hookonce, tmp_path):
+    assert hookonce("man", "--dir", tmp_path / "man1").code == 0
+
+    pages = {path.stem for path in (tmp_path / "man1").iterdir()}
+    assert {"hookonce", "hookonce-events-list", *(f"hookonce-{name}" for name in COMMANDS)} <= pages
+
+
+@pytest.mark.parametrize(
+    "context", list(contexts(click.Context(cli, info_name="hookonce"))), ids=lambda c: c.command_path
+)
+def test_man_page_says_what_the_help_says_in_roff(context):
+    lines = page(context).splitlines()
+
+    assert lines[0].startswith(".TH ")
+    assert {".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION", ".SH EXIT STATUS"} <= set(lines)
+    assert not [line for line in lines if re.match(r"[.'](?!TH |SH |TP$|PP$|BR? )", line)]
+    shown = [each for each in context.command.params if not getattr(each, "hidden", False)]
+    options = [option for each in shown for option in each.opts if option.startswith("--")]
+    assert not [option for option in options if option.replace("-", "\\-") not in "\n".join(lines)]
+
+
+def test_exits_lists_every_code_with_its_meaning(hookonce):
+    listed = hookonce("exits", "--json").documents
+
+    assert [(row["code"], row["means"]) for row in listed] == [(int(code), EXITS[code.name]) for code in Exit]
+
+
+def test_table_has_no_color_when_no_color_is_set(monkeypatch, capsys):
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(tables, "Console", lambda: Console(force_terminal=True, width=60))
+
+    tables.show(["id"], [["1"]])
+
+    assert not re.search(r"\x1b\[(3|4|9|10)[0-9;]*m", capsys.readouterr().out)
+
+
+def test_completion_of_a_command_imports_no_other(place):
+    script = (
+        "import os, sys; sys.argv = ['hookonce']; os.environ |= {'COMP_WORDS': 'hookonce ', 'COMP_CWORD': '1', "
+        "'_HOOKONCE_COMPLETE': 'bash_complete'}\n"
+        "from receiver.cli import main\n"
+        "try: main()\n"
+        "finally: print([name for name in sys.modules if name.startswith(('psycopg', 'rich', 'flask'))],"
+        " file=sys.stderr)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script], cwd=place, capture_output=True, text=True, check=False
+    )
+
+    assert "plain,events" in ran.stdout.splitlines()
+    assert ran.stderr.strip() == "[]"
