@@ -163,6 +163,16 @@ def test_help_imports_nothing_heavy():
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
+def test_listing_events_imports_no_client_of_redis():
+    code = (
+        "import sys, receiver.cli.events\n"
+        "heavy = {'sqlalchemy', 'redis', 'rq', 'opentelemetry', 'flask'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
 def test_importing_a_provider_does_not_import_another():
     code = (
         "import sys, providers.stripe\n"
