@@ -23,7 +23,7 @@ from receiver import database, engines, tracing
 from receiver.breaker import Breaker
 from receiver.failpoints import reach
 from receiver.handoff import Bell
-from receiver.ledger import claims, runs
+from receiver.ledger import announced, claims, runs
 from receiver.ledger.claims import Claim
 from receiver.ledger.runs import ClaimedRun
 from receiver.settings import Settings, load_settings, require_servers
@@ -111,9 +111,10 @@ class Drain:
         )
 
     def wake_ignored(self) -> None:
-        """Take up recent events that other workers, without our handlers, have ignored."""
+        """Say which handlers are here; take up recent events that other workers, without them, have ignored."""
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
         try:
+            announced.announce(self._executor.ledger, self._registry.rows())
             woken = runs.wake_ignored(self._executor.ledger, self._registry, ROLLING_DEPLOY)
         except (psycopg.Error, SQLAlchemyError) as error:
             log.warning("recent ignored events were not looked at: %s", type(error).__name__)

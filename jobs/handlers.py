@@ -129,6 +129,10 @@ class Registry:
             self._took.get(handler.name, 0) > slow for handler in self.matching(source, provider, type)
         )
 
+    def rows(self) -> list[tuple[str, str, str, int, timedelta]]:
+        """Give what others may know of the handlers: name, place, pattern, attempts, timeout."""
+        return [(each.name, each.place, each.pattern, each.attempts, each.timeout) for each in self._handlers]
+
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers)
 

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    Interval,
     LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
@@ -286,4 +287,16 @@ watching = Table(
     metadata,
     Column("evaluated_at", _moment, nullable=False),
     Column("since", _moment, nullable=False),
+)
+
+handlers = Table(
+    "handlers",
+    metadata,
+    Column("handler", _bytewise, nullable=False),
+    Column("place", Text, nullable=False),
+    Column("pattern", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("timeout", Interval, nullable=False),
+    Column("announced_at", _moment, nullable=False, server_default=text("now()")),
+    PrimaryKeyConstraint("handler", "place", "pattern", name="handlers_pkey"),
 )

@@ -10,7 +10,7 @@ from flask import render_template, request
 from receiver.admin.charts import SPANS, Chart, Span, Table, chart
 from receiver.admin.servers import servers
 from receiver.admin.shell import admin, desk, is_fragment
-from receiver.ledger import activity, audit, desk_counts, desk_pause
+from receiver.ledger import activity, alerts, audit, desk_counts, desk_pause
 
 KINDS = ("accepted", "done", "dead", "rejected")
 _CHANGES = 8
@@ -44,6 +44,7 @@ def _figures(span: Span, source: str | None) -> dict[str, Any]:
         waiting = desk_counts.waiting(connection)
         changes = audit.latest(connection, _CHANGES)
         paused = desk_pause.paused(connection)
+        raised = alerts.open_alerts(connection)
     return {
         "now": now,
         "span": span,
@@ -57,6 +58,7 @@ def _figures(span: Span, source: str | None) -> dict[str, Any]:
         "is_late": waiting.oldest_due > _LATE.total_seconds(),
         "servers": servers(desk()),
         "paused": paused,
+        "alerts": raised,
         "changes": changes,
     }
 

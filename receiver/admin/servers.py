@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import redis
 
 from receiver.admin.shell import Desk
-from receiver.handoff import QUEUE, Bell
+from receiver.handoff import Bell
 from receiver.window import connect
+from receiver.workers import alive
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +27,7 @@ def servers(desk: Desk) -> Servers:
     is_open = desk.intake.breaker.is_open
     try:
         with connect(desk.settings.redis_url) as client:
-            return Servers(_workers(client), Bell(client).waiting(), is_open)
+            return Servers(alive(client), Bell(client).waiting(), is_open)
     except (redis.RedisError, OSError):
         return Servers(None, None, is_open)
 
@@ -38,9 +39,3 @@ def ring(desk: Desk) -> None:
             Bell(client).ring_if_quiet()
     except (redis.RedisError, OSError) as error:
         log.info("the bell can't be rung: %s", type(error).__name__)
-
-
-def _workers(client: redis.Redis) -> int:
-    """Count the RQ workers that are registered and gave a sign of life: the keys of others have run out."""
-    names = list(client.smembers(f"rq:workers:{QUEUE}"))
-    return int(client.exists(*names)) if names else 0

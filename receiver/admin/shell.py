@@ -154,14 +154,7 @@ def _for_every_page() -> dict[str, Any]:
         "session": session,
         "form_token": desk().sessions.form_token(session) if session else "",
         "here": request.endpoint or "",
-        "pages": current_app.view_functions,
-        "events_url": events_url,
     }
-
-
-def events_url(**wanted: str) -> str:
-    """Give the URL of the list of events with this filter."""
-    return f"/admin/events?{urlencode(wanted)}"
 
 
 @admin.errorhandler(HTTPException)

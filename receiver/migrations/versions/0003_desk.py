@@ -108,6 +108,16 @@ CREATE TABLE alerts (
 );
 CREATE UNIQUE INDEX alerts_open ON alerts (kind, subject) WHERE ended_at IS NULL;
 
+CREATE TABLE handlers (
+    handler      text COLLATE "C" NOT NULL,
+    place        text NOT NULL,
+    pattern      text NOT NULL,
+    attempts     integer NOT NULL,
+    timeout      interval NOT NULL,
+    announced_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT handlers_pkey PRIMARY KEY (handler, place, pattern)
+);
+
 CREATE TABLE watching (
     evaluated_at timestamptz NOT NULL,
     since        timestamptz NOT NULL
@@ -123,7 +133,9 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drop them; bodies that were encrypted can't be read by an older version."""
-    op.execute("DROP TABLE watching, alerts, event_counts, activity, bulk_steps, bulk_replays, idempotency")
+    op.execute(
+        "DROP TABLE handlers, watching, alerts, event_counts, activity, bulk_steps, bulk_replays, idempotency"
+    )
     op.execute("DROP TABLE api_tokens, quarantine")
     op.execute("DROP INDEX runs_finished; ALTER TABLE events SET (fillfactor = 90)")
     op.execute(

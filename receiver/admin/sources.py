@@ -1,0 +1,82 @@
+"""*Sources*: the URL to paste, where to paste it, whether anything comes, and which secrets are in use."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import psycopg
+from flask import render_template, request
+
+from receiver.admin.charts import SPANS, Chart, Table, chart
+from receiver.admin.shell import admin, desk
+from receiver.ledger import activity, desk_figures, desk_pause, figures, handed, seen
+from receiver.sources import Source
+
+_DAY = SPANS["24h"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One source as it is shown; `slots` are (number, uses, last use) of its secrets."""
+
+    source: Source
+    url: str
+    last: datetime | None
+    accepted: int
+    rejected: int
+    rejected_ever: int
+    chart: Chart
+    slots: list[tuple[int, int, datetime | None]]
+    is_handed: bool
+    is_paused: bool
+
+
+@admin.get("/sources")
+def sources() -> str:
+    """Show every configured source."""
+    now = datetime.now(UTC)
+    with desk().ledger() as connection:
+        rows = _rows(connection, now)
+    return render_template("admin/sources.html", rows=rows, now=now)
+
+
+def _rows(connection: psycopg.Connection, now: datetime) -> list[Row]:
+    begins = _DAY.begins(now)
+    table = Table(activity.rates(connection, begins[0], _DAY.bucket), begins)
+    last = seen.last_seen(connection) | desk_figures.latest(connection)
+    refused: dict[str, int] = defaultdict(int)
+    for name, _, count in figures.rejections(connection):
+        refused[name] += count
+    used: dict[str, dict[int, tuple[int, datetime]]] = defaultdict(dict)
+    for name, slot, count, at in figures.secrets(connection):
+        used[name][slot] = (count, at)
+    paused = desk_pause.paused(connection)
+    given = {one.source for one in handed.all_kept(connection)}
+    return [
+        Row(
+            source=source,
+            url=_url(source),
+            last=last.get(name),
+            accepted=sum(table.counts("accepted", name)),
+            rejected=sum(table.counts("rejected", name)),
+            rejected_ever=refused[name],
+            chart=chart("accepted", table.counts("accepted", name), begins, now),
+            slots=_slots(source, used[name]),
+            is_handed=name in given,
+            is_paused=("source", name) in paused,
+        )
+        for name, source in sorted(desk().settings.sources.items())
+    ]
+
+
+def _slots(source: Source, used: dict[int, tuple[int, datetime]]) -> list[tuple[int, int, datetime | None]]:
+    """Give each secret's place with how often it verified a delivery, and places that once had one."""
+    slots = sorted({*range(1, len(source.secrets) + 1), *used})
+    return [(slot, *used.get(slot, (0, None))) for slot in slots]
+
+
+def _url(source: Source) -> str:
+    """Give what is to be pasted at the sender's; a secret that belongs into it is not shown."""
+    base = source.public_url or request.host_url.rstrip("/")
+    needs_secret = source.provider.unauthenticated and not source.unauthenticated
+    return f"{base}/hooks/{source.name}" + ("/<secret>" if needs_secret else "")
