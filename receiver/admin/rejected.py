@@ -34,7 +34,9 @@ def rejected() -> str:
         rows = list(found)
     return render_template(
         "admin/rejected.html",
-        counts=counts,
+        counts={(name or NAMELESS, why): count for name, why, count in counts},
+        names=sorted({name or NAMELESS for name, *_ in counts}),
+        whys=sorted({why for _, why, _ in counts}),
         nameless=NAMELESS,
         rows=rows[:PAGE],
         next=rows[PAGE - 1]["id"] if len(rows) > PAGE else None,

@@ -1,5 +1,6 @@
 """How values stand on a page: times, spans, numbers, and text that a sender wrote."""
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -80,7 +81,14 @@ def plain(text: object) -> str:
     return "".join(sign if sign.isprintable() or sign in "\n\t" else _INVISIBLE for sign in str(text))
 
 
+def as_json(value: object) -> str:
+    """Write a value as JSON, for reading."""
+    return json.dumps(
+        value, ensure_ascii=False, indent=2 if isinstance(value, dict | list) and len(value) > 1 else None
+    )
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
-    each.__name__: each for each in (at, iso, ago, span, count, short, size, percent, plain)
+    each.__name__: each for each in (at, iso, ago, span, count, short, size, percent, plain, as_json)
 }
 """Filters of the templates, by name."""

@@ -1,0 +1,97 @@
+"""Every page: on a phone, in the dark, by keyboard, and with a sender who writes markup wherever one can."""
+
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+from receiver.stack import session as http
+
+PAGES = ("/", "/events", "/dead", "/bulk/new?status=dead", "/rejected", "/sources", "/handlers")
+EVIL = "\"'><script>xssed('script')</script><img src=x onerror=xssed('img')><svg onload=xssed('svg')>{{7*7}}"
+
+
+@pytest.fixture
+def attacked(inbox):
+    """Put markup wherever a sender can write; gives the paths of the events."""
+    for kind in ("evil", "odd"):
+        body = {"id": f"evt_{kind}{EVIL}", "type": f"{kind}{EVIL}", "account": EVIL, "text": EVIL, EVIL: EVIL}
+        assert inbox.deliver(body, headers={"x-evil": EVIL, "user-agent": EVIL}).status_code == 200
+        assert inbox.deliver({**body, "text": EVIL + "2"}).status_code == 200  # a conflict
+    with http() as client:
+        for path in ("stripe", "no-such-source<script>alert(1)</script>"):
+            headers = {"stripe-signature": f"t=1,v1={EVIL}", "x-evil": EVIL}
+            assert (
+                client.post(f"{inbox.url}/hooks/{path}", data=EVIL, headers=headers, timeout=10).status_code
+                >= 400
+            )
+    inbox.until(
+        "SELECT count(*) FROM runs WHERE handler IN ('shop.evil', 'shop.odd') AND finished_at IS NOT NULL", 2
+    )
+    inbox.until("SELECT count(*) > 0 FROM rejected", expected=True)
+    numbers = inbox.connection.execute("SELECT id FROM events WHERE event_id LIKE '%script%'").fetchall()
+    refused = inbox.connection.execute("SELECT id FROM rejected").fetchall()
+    return [f"/events/{row[0]}" for row in numbers] + [f"/rejected/{row[0]}" for row in refused]
+
+
+def test_markup_of_a_sender_stays_text_on_every_page(attacked, page):
+    page.add_init_script("window.xssed = (where) => alert(where)")
+
+    for path in (*PAGES, "/?span=24h", *attacked):
+        page.goto(f"/admin{path}")
+        page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        assert page.locator("main script, main img, main svg[onload]").count() == 0
+
+    assert page.title().startswith("Rejected")
+    page.goto("/admin/events?type=" + json.dumps(EVIL))
+    assert len(attacked) >= 3
+
+
+def test_pages_fit_a_phone(inbox, window, picture):
+    inbox.invoice("evt_1S" + "phone" * 40)
+    page = window(width=390, height=800)
+    number = inbox.connection.execute("SELECT max(id) FROM events").fetchone()[0]
+
+    for path in (*PAGES, f"/events/{number}"):
+        page.goto(f"/admin{path}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+    page.goto("/admin/?span=24h")
+    picture(page, "overview-phone")
+
+
+def test_pages_are_dark_where_that_is_wished(window, picture):
+    page = window(color_scheme="dark")
+
+    page.goto("/admin/?span=24h")
+
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(14, 17, 21)"
+    picture(page, "overview-dark")
+
+
+@pytest.mark.parametrize("name", ["overview", "rejected", "handlers"])
+def test_page_is_pictured_for_the_documents(page, picture, name):
+    page.goto(f"/admin/{'?span=24h' if name == 'overview' else name}")
+
+    expect(page.get_by_role("heading", level=1)).to_have_text(name.capitalize())
+    picture(page, name)
+
+
+def test_keyboard_reaches_the_content_first_and_sees_where_it_is(page):
+    page.goto("/admin/events")
+
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+
+    assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+def test_fields_and_buttons_have_names(page):
+    for path in PAGES:
+        page.goto(f"/admin{path}")
+        unnamed = page.locator("input:not([type=hidden]), select, button").evaluate_all(
+            "all => all.filter((e) => !e.labels?.length && !e.textContent.trim()).map((e) => e.outerHTML)"
+        )
+        assert unnamed == []
