@@ -1,0 +1,66 @@
+"""Runs docs/ as a reader would: the tutorial first, then every other page in the directory that it leaves behind."""
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+import forked
+import pages
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TUTORIAL = pages.DOCS / "tutorial.md"
+TESTED_ELSEWHERE = {pages.DOCS / "adding-a-provider.md"}  # by tests/test_adding_a_provider.py
+WRITTEN = sorted(set(pages.DOCS.rglob("*.md")) - set(pages.DOCS.glob("reference/*.md")) - TESTED_ELSEWHERE)
+WITH_COMMANDS = [page for page in WRITTEN if page != TUTORIAL and pages.blocks(page)]
+NOT_RUN = {
+    ("docs/tutorial.md", "needs a fresh clone; the test of the Makefile does it"),
+}
+"""Blocks that nobody runs here, and why: whoever adds one, says so here too."""
+
+
+@pytest.fixture(scope="module")
+def terminal(disk):
+    """A terminal in the directory that the tutorial leaves behind, `hookonce dev` running."""
+    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-", dir=disk))
+    directory.chmod(0o711)  # PostgreSQL runs as another user if we are root
+    programs = directory / "programs"
+    programs.mkdir()
+    with forked.hookonce(programs):
+        opened = pages.Terminal(directory, pages.clean_environ(programs, Path(forked.sys.executable).parent))
+        try:
+            run(opened, TUTORIAL)
+            yield opened
+        finally:
+            opened.stop()
+            shutil.rmtree(directory)
+
+
+def run(terminal, page):
+    for block in pages.blocks(page):
+        if block.is_run:
+            terminal.run(block)
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
+def test_commands_of_a_page_do_what_it_says(terminal, page):
+    run(terminal, page)
+
+
+def test_blocks_that_are_not_run_are_these():
+    found = {
+        (block.page, block.said["not run"])
+        for page in WRITTEN
+        for block in pages.blocks(page)
+        if not block.is_run
+    }
+
+    assert found == NOT_RUN
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.stem)
+def test_page_has_its_commands_where_they_are_found(page):
+    fences = re.findall(r"^\s*(?:```|~~~)\s*\{?\.?(sh|bash|console|shell|zsh|shell-session)\b", page.read_text(), re.M)
+
+    assert len(fences) == len(pages.blocks(page))
