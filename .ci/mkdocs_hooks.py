@@ -9,6 +9,7 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
 _LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
+_FILE = re.compile(r"^<!-- file: (\S+) -->$", re.MULTILINE)
 _FETCHED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
 
 
@@ -25,12 +26,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     docs = Path(config.docs_dir).resolve()
     here = Path(page.file.abs_src_path).resolve().parent
 
+    markdown = _FILE.sub(lambda named: _block(docs.parent / named[1]), markdown)
+
     def unlink(link: re.Match[str]) -> str:
         target = (here / link[2]).resolve()
         is_elsewhere = not target.is_relative_to(docs) and target.exists()
         return link[1] if is_elsewhere else link[0]
 
     return _LINK.sub(unlink, markdown)
+
+
+def _block(file: Path) -> str:
+    return f"```{file.suffix.removeprefix('.')}\n{file.read_text(encoding='utf-8')}```"
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001

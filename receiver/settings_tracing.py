@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
@@ -13,7 +13,9 @@ class TracingTable(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    enabled: bool | None = None
+    enabled: bool | None = Field(
+        default=None, description="trace or not, whatever OTEL_EXPORTER_OTLP_ENDPOINT says"
+    )
 
 
 def is_traced(table: TracingTable, environ: Mapping[str, str], mistakes: list[str]) -> bool:

@@ -10,6 +10,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -91,6 +92,7 @@ def answer(connection):
     os.environ.update(asked["environ"])
     os.chdir(asked["cwd"])
     sys.argv = ["hookonce", *asked["argv"]]
+    threading.Thread(target=end_with, args=(connection,), daemon=True).start()
     code = 70
     try:
         main()
@@ -101,6 +103,12 @@ def answer(connection):
         sys.stderr.flush()
         connection.sendall(str(code).encode())
         os._exit(code)
+
+
+def end_with(connection):
+    """End this process when whoever asked has ended."""
+    connection.recv(1)
+    os._exit(70)
 
 
 def received(connection, size):

@@ -72,7 +72,7 @@ class Terminal:
         if "after" in block.said:
             self._wait_for(block.said["after"])
         code, output = self._finish(self._popen(block, subprocess.PIPE))
-        assert code == int(block.said.get("exits", 0)), f"{block.page}\n{block.text}\n{output}"
+        assert str(code) == block.said.get("exits", "0"), f"{block.page}\n{block.text}\n{output}"
         assert block.said.get("shows", "") in output, f"{block.page}\n{block.text}\n{output}"
 
     def stop(self):
@@ -99,7 +99,11 @@ class Terminal:
     def _popen(self, block, output):
         text = block.text.replace(":8000", f":{self.port}")
         text = re.sub(r"^hookonce dev$", f"exec hookonce dev --port {self.port}", text, flags=re.MULTILINE)
-        keep = "" if "in the background" in block.said else f"\nexport -p > {self._state}; pwd >> {self._state}.cwd"
+        keep = (
+            ""
+            if "in the background" in block.said
+            else f"\nexport -p > {self._state}; pwd >> {self._state}.cwd"
+        )
         known = f"[ -e {self._state} ] && . {self._state}; " if self._state.exists() else ""
         cwd = self._directory
         if Path(f"{self._state}.cwd").exists():
@@ -112,16 +116,22 @@ class Terminal:
             stdout=output,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,
         )
 
     @staticmethod
     def _finish(process):
-        output, _ = process.communicate(timeout=DEADLINE)
+        with process:
+            try:
+                output, _ = process.communicate(timeout=DEADLINE)
+            except subprocess.TimeoutExpired as late:
+                os.killpg(process.pid, signal.SIGKILL)
+                return "too late", (late.output or b"").decode()
         return process.returncode, output
 
 
 def clean_environ(*first):
     """The environment without anything of ours, the given directories first on the PATH."""
-    names = ("DATABASE_URL", "REDIS_URL", "PORT")
+    names = ("DATABASE_URL", "REDIS_URL", "PORT", "PYTHONDONTWRITEBYTECODE")
     kept = {k: v for k, v in os.environ.items() if not k.startswith("HOOKONCE_") and k not in names}
     return {**kept, "PATH": ":".join([*map(str, first), kept["PATH"]]), "COLUMNS": "120"}
