@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import click
 import requests
 
-from providers import Delivery
+from providers import Delivery, Rejected
 from providers.kit import Said, registry
 from providers.kit.conformance.cases import other
 from providers.kit.provider import Provider
@@ -199,7 +199,18 @@ def _answer(session: requests.Session, parcel: Parcel, delivery: Delivery) -> An
             "start `hookonce dev` or `hookonce serve`, or name the receiver with --url"
         ) from None
     status, event_id = _said(response)
-    return Answer(response.status_code, status, event_id or parcel.event_id, parcel.type)
+    return Answer(response.status_code, status, event_id or parcel.event_id, _type(parcel, delivery))
+
+
+def _type(parcel: Parcel, delivery: Delivery) -> str:
+    """Give the event's type as the ledger has it: the provider's word for it, which a sample's name may extend."""
+    provider = parcel.source.provider
+    try:
+        opened = provider.opened(delivery, parcel.source.secrets) if provider.opened else delivery
+        events = provider.events(opened)
+    except Rejected:
+        return parcel.type
+    return events[0].type if events else parcel.type
 
 
 def _said(response: requests.Response) -> tuple[str, str | None]:

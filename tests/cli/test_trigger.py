@@ -56,7 +56,7 @@ def test_trigger_succeeds_when_what_is_not_genuine_is_refused(hookonce, option, 
 def test_trigger_makes_two_github_events_that_are_no_repeats(hookonce, ledger):
     sent = [hookonce("trigger", "github", "issues.opened", "--json").documents[0] for _ in range(2)]
 
-    assert [answer["status"] for answer in sent] == ["accepted", "accepted"]
+    assert [(answer["status"], answer["type"]) for answer in sent] == [("accepted", "issues")] * 2
     assert ledger.execute("SELECT DISTINCT type, repeat_of FROM events").fetchall() == [("issues", None)]
 
 
