@@ -1,4 +1,4 @@
-"""Two machines, each with receivers, workers and a sweep, share nothing but PostgreSQL and Redis."""
+"""Two machines, each with a receiver and a worker, share nothing but PostgreSQL and Redis."""
 
 import itertools
 from pathlib import Path
@@ -22,7 +22,7 @@ class Balanced(Stack):
         machines = (self, self.other)
         for machine in machines:
             machine.run("serve", "serve", "--bind", f"unix:{machine.path}")
-            machine.run("worker", "worker", "--processes", "1")
+            machine.run("worker", "worker", "--alone")
         for machine in machines:
             until(Path(machine.path).exists, "the receiver's start")
         return self
@@ -53,6 +53,8 @@ def machines(tmp_path, database_url, redis_url):
 
 
 def test_two_machines_need_no_coordination_and_one_goes_on_without_the_other(machines):
+    machines.insist(machines.event())
+    until(lambda: done(machines), "the workers' start")
     with machines.load():
         until(lambda: done(machines) > 15, "events handled by both")
         machines.lose_power()
