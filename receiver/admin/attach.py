@@ -6,14 +6,25 @@ from pathlib import Path
 from flask import Flask
 from jinja2 import StrictUndefined
 
-from receiver.admin import bulk, dead, event, events, handlers, overview, rejected, signin, sources
+from receiver.admin import (
+    bulk,
+    dead,
+    event,
+    events,
+    handlers,
+    overview,
+    rejected,
+    second_look,
+    signin,
+    sources,
+)
 from receiver.admin.says import FILTERS
 from receiver.admin.sessions import Sessions
 from receiver.admin.shell import EXTENSION, Desk, admin
 from receiver.intake import Intake
 from receiver.settings import Settings
 
-PAGES = (signin, overview, events, event, dead, bulk, rejected, sources, handlers)
+PAGES = (signin, overview, events, event, dead, bulk, rejected, second_look, sources, handlers)
 """Modules that add pages to the blueprint when they are imported."""
 
 

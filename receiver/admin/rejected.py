@@ -9,7 +9,7 @@ from receiver.admin import bodies
 from receiver.admin.advice import ADVICE, UNKNOWN
 from receiver.admin.shell import admin, desk
 from receiver.ledger import desk as lookups
-from receiver.ledger import figures
+from receiver.ledger import figures, quarantine
 
 PAGE = 50
 NAMELESS = "(unknown)"
@@ -27,6 +27,7 @@ def rejected() -> str:
     before = request.args.get("before", 0, int) or None
     with desk().ledger() as connection:
         counts = figures.rejections(connection)
+        held = quarantine.holdings(connection)
         keyring = desk().settings.keyring
         found = lookups.rejected(
             connection, keyring, source=source, reason=reason, before=before, limit=PAGE + 1
@@ -38,6 +39,8 @@ def rejected() -> str:
         names=sorted({name or NAMELESS for name, *_ in counts}),
         whys=sorted({why for _, why, _ in counts}),
         nameless=NAMELESS,
+        held=held,
+        checked={name: request.args.get(name, type=int) for name in ("looked_at", "genuine", "taken")},
         rows=rows[:PAGE],
         next=rows[PAGE - 1]["id"] if len(rows) > PAGE else None,
         before=before,

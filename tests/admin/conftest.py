@@ -13,6 +13,7 @@ from receiver.settings import load_settings
 
 TOKEN = "token-of-the-tests-only"
 SECRET = "whsec_secret_of_the_tests"
+KEY = bytes(range(32)).hex()
 
 
 @dataclass
@@ -80,7 +81,8 @@ class Inbox:
 @pytest.fixture
 def settings(database_url, redis_url, tmp_path):
     (tmp_path / "hookonce.toml").write_text(
-        '[receiver]\npublic_url = "https://hooks.example.com"\n[admin]\ntoken = "env:TOKEN"\n'
+        '[receiver]\npublic_url = "https://hooks.example.com"\nencryption_keys = ["env:KEY"]\n'
+        '[admin]\ntoken = "env:TOKEN"\n'
         '[sources.stripe]\nsecrets = ["env:SECRET", "env:OLD?"]\n[sources.github]\nsecrets = ["env:SECRET"]\n'
     )
     return load_settings(
@@ -90,6 +92,7 @@ def settings(database_url, redis_url, tmp_path):
             "HOOKONCE_CONFIG": str(tmp_path / "hookonce.toml"),
             "TOKEN": TOKEN,
             "SECRET": SECRET,
+            "KEY": KEY,
         }
     )
 
