@@ -1,7 +1,10 @@
 """Runs docs/ as a reader would: the tutorial first, then every other page in the directory that it leaves behind."""
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -31,7 +34,7 @@ def terminal(disk):
     programs = directory / "programs"
     programs.mkdir()
     with forked.hookonce(programs):
-        opened = pages.Terminal(directory, pages.clean_environ(programs, Path(forked.sys.executable).parent))
+        opened = pages.Terminal(directory, pages.clean_environ(programs, Path(sys.executable).parent))
         try:
             run(opened, TUTORIAL)
             yield opened
@@ -69,3 +72,18 @@ def test_page_has_its_commands_where_they_are_found(page):
     )
 
     assert len(fences) == len(pages.blocks(page))
+
+
+def test_site_is_built_without_a_warning(tmp_path):
+    pytest.importorskip("material")
+
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", ".ci/mkdocs.yml", "--site-dir", tmp_path],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert built.returncode == 0, built.stderr

@@ -3,12 +3,13 @@
 import tempfile
 from pathlib import Path
 
-from reference import commands, configuration, figures, words
+from reference import commands, configuration, figures, operations, words
 
 from receiver import embedded, migrate
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 PAGES = {
+    "api.md": operations.page,
     "cli.md": commands.page,
     "configuration.md": configuration.page,
     "environment.md": words.environment,
