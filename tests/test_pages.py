@@ -78,7 +78,17 @@ def test_site_is_built_without_a_warning(tmp_path):
     pytest.importorskip("material")
 
     built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", ".ci/mkdocs.yml", "--site-dir", tmp_path],
+        [
+            sys.executable,
+            "-m",
+            "mkdocs",
+            "build",
+            "--strict",
+            "--config-file",
+            ".ci/mkdocs.yml",
+            "--site-dir",
+            tmp_path,
+        ],
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,

@@ -11,8 +11,9 @@ from receiver.cli import cli
 PARAGRAPH = re.compile(r"\n\s*\n")
 INTRODUCTION = """\
 `hookonce COMMAND --help` says the same. Listings print tables, or with `--json` one object per line, on stdout;
-everything else is on stderr. `hookonce completion bash` (or zsh, fish) prints what completes commands, sources and handlers;
-`hookonce man --dir DIR` writes these pages as manual pages. [Exit codes](exits.md) · [environment variables](environment.md).
+everything else is on stderr. `hookonce completion bash` (or zsh, fish) prints what completes commands and names;
+`hookonce man --dir DIR` writes these pages as manual pages.
+[Exit codes](exits.md) · [environment variables](environment.md).
 """
 
 
