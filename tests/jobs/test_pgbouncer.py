@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -29,9 +28,8 @@ CONFIGURATION = """
 [databases]
 {database} = host={host} port={port} user={user} connect_query='{settings}'
 [pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {listen}
-unix_socket_dir =
+listen_addr =
+unix_socket_dir = {directory}
 auth_type = any
 pool_mode = transaction
 default_pool_size = 3
@@ -48,9 +46,9 @@ pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not inst
 def pooled_url(database_url, data_directory):
     parts = urlsplit(database_url)
     query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        listen = free.getsockname()[1]
+    sockets = data_directory / "pool"
+    sockets.mkdir()
+    sockets.chmod(0o777)
     file = data_directory / "pgbouncer.ini"
     file.write_text(
         CONFIGURATION.format(
@@ -59,12 +57,12 @@ def pooled_url(database_url, data_directory):
             port=query.get("port", parts.port or 5432),
             user=parts.username,
             settings=SETTINGS,
-            listen=listen,
+            directory=sockets,
         )
     )
     as_whom = ["-u", "nobody"] if os.geteuid() == 0 else []
     process = subprocess.Popen([PGBOUNCER, "-q", *as_whom, file], stderr=subprocess.DEVNULL)
-    url = f"postgresql://{parts.username}@127.0.0.1:{listen}{parts.path}?pgbouncer=true"
+    url = f"postgresql://{parts.username}@{parts.path}?host={sockets}&port=6432&pgbouncer=true"
     try:
         await_answer(url)
         yield url

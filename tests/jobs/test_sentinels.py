@@ -1,9 +1,12 @@
 """Through real Sentinels, which make another Valkey the primary."""
 
 import contextlib
+import itertools
+import random
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 import redis
@@ -38,7 +41,7 @@ def server(directory, port, *options):
 
 
 def until(met):
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 40
     while True:
         with contextlib.suppress(redis.RedisError, OSError):
             if met():
@@ -49,11 +52,16 @@ def until(met):
 
 @pytest.fixture
 def ports():
-    with contextlib.ExitStack() as stack:
-        free = [stack.enter_context(socket.socket()) for _ in range(3)]
-        for each in free:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in free]
+    """Three that are free, of those that no client is given: so they are free when the servers start."""
+    first_of_clients = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    candidates = list(range(first_of_clients // 2, first_of_clients))
+    random.shuffle(candidates)
+    return list(itertools.islice(filter(is_free, candidates), 3))
+
+
+def is_free(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 @pytest.fixture
@@ -67,8 +75,9 @@ def sentinel(data_directory, ports):
     ):
         until(lambda: replica.info("replication")["master_link_status"] == "up")
         sentinel.execute_command("SENTINEL", "MONITOR", SERVICE, "127.0.0.1", first, 1)
-        sentinel.execute_command("SENTINEL", "SET", SERVICE, "down-after-milliseconds", 200)
-        until(lambda: sentinel.execute_command("SENTINEL", "REPLICAS", SERVICE))
+        for name, milliseconds in (("down-after-milliseconds", 200), ("failover-timeout", 3000)):
+            sentinel.execute_command("SENTINEL", "SET", SERVICE, name, milliseconds)
+        until(lambda: [each["flags"] for each in sentinel.sentinel_slaves(SERVICE)] == ["slave"])
         yield sentinel
 
 

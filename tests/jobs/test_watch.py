@@ -205,7 +205,7 @@ def test_watch_is_one_process_at_a_time(settings, connection, database_url):
             changes.append(Watch(settings, client).look(own))
 
     happened(connection, "stripe", "dead", 5)
-    barrier, changes = threading.Barrier(4), []
+    barrier, changes = threading.Barrier(4, timeout=20), []
     threads = [threading.Thread(target=look) for _ in range(4)]
     for thread in threads:
         thread.start()

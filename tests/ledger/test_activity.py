@@ -105,7 +105,7 @@ def test_activity_leaves_out_the_minute_that_is_not_over(connection):
 
     assert fill(connection) > 50
     assert counted(connection) == []
-    assert fill(connection) == 0
+    assert fill(connection) <= 1  # a minute may end meanwhile
 
 
 def test_activity_counts_nothing_twice_from_many_sweeps(connection, database_url):
@@ -117,7 +117,7 @@ def test_activity_counts_nothing_twice_from_many_sweeps(connection, database_url
 
     deliver(connection, "a", "b")
     finish(connection, "a")
-    barrier = threading.Barrier(4)
+    barrier = threading.Barrier(4, timeout=20)
     threads = [threading.Thread(target=sweep) for _ in range(4)]
     for thread in threads:
         thread.start()

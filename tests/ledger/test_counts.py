@@ -116,7 +116,7 @@ def test_counts_are_right_when_many_count_at_one_moment(connection, database_url
             for _ in range(5):
                 count(own)
 
-    barrier = threading.Barrier(4)
+    barrier = threading.Barrier(4, timeout=20)
     threads = [threading.Thread(target=sweep) for _ in range(4)]
     for thread in threads:
         thread.start()

@@ -114,7 +114,7 @@ def test_store_holds_all_but_one_of_many_repeats_at_once(database_url):
             event = new_event(f"id-{n}", id_is_signed=False, hold_repeats=True)
             answers.append(store(own, [event])[event.key].verdict)
 
-    answers, barrier = [], threading.Barrier(8)
+    answers, barrier = [], threading.Barrier(8, timeout=20)
     threads = [threading.Thread(target=deliver, args=[n]) for n in range(8)]
     for thread in threads:
         thread.start()

@@ -44,7 +44,7 @@ def test_partitions_are_made_once_by_many_at_one_moment(connection, database_url
                 upkeep.make_partition(own, DAY + timedelta(days=ahead))
             finished.append(True)
 
-    finished, barrier = [], threading.Barrier(4)
+    finished, barrier = [], threading.Barrier(4, timeout=20)
     threads = [threading.Thread(target=make) for _ in range(4)]
     for thread in threads:
         thread.start()

@@ -174,7 +174,7 @@ def test_lanes_store_an_event_once_when_all_get_it_at_one_moment(open_lane):
         barrier.wait()
         answers.extend(verdicts(lane([parcel(new_event(f"evt_{n}")) for n in range(20)])))
 
-    answers, barrier = [], threading.Barrier(4)
+    answers, barrier = [], threading.Barrier(4, timeout=20)
     threads = [threading.Thread(target=deliver, args=[open_lane()]) for _ in range(4)]
     for thread in threads:
         thread.start()
