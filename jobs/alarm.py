@@ -35,7 +35,8 @@ class Alarm:
         if self._is_ours:
             self._began = time.monotonic()
             self._was_left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
-            self._was_handler = signal.signal(signal.SIGALRM, self._ring)
+            self._ringer = self._ring
+            self._was_handler = signal.signal(signal.SIGALRM, self._ringer)
         return self
 
     def __exit__(
@@ -61,6 +62,10 @@ class Alarm:
         """Start the time; for `_Limit`."""
         if self._is_ours:
             self._end_process_after(self._limit)
+            if (
+                signal.getsignal(signal.SIGALRM) is not self._ringer
+            ):  # the attempt before has put its own there
+                signal.signal(signal.SIGALRM, self._ringer)
             self._is_set = True
             signal.setitimer(signal.ITIMER_REAL, self._limit, _AGAIN)
 

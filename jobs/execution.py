@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from jobs.alarm import Alarm, TimeUp
 from jobs.blame import blame
-from jobs.guards import STAINED, at_home, guarded, watch_sql
+from jobs.guards import STAINED, UNCHAINED, at_home, guarded, watch_sql
 from jobs.handlers import GiveUp, Handler, RetryLater
 from jobs.received import BodyDropped, ReceivedEvent, received
 from providers.kit.provider import Provider
@@ -119,9 +119,10 @@ class Executor:
         return started
 
     def _end(self, run: ClaimedRun, ending: Ending, following: ClaimedRun | None) -> bool:
-        """End and commit; the next attempt's transaction is begun with it, unless a savepoint is left open."""
+        """End and commit; the next attempt's transaction is begun with it, if this one was plain."""
         connection, transaction = self.connection, self._transaction()
-        chain = following is not None and not connection.in_nested_transaction()
+        is_plain = not (connection.info.pop(UNCHAINED, False) or connection.in_nested_transaction())
+        chain = following is not None and is_plain
         started = runs.end(self.ledger, run, ending, following, chain=chain)
         if not (chain and started):
             transaction.commit()

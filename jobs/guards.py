@@ -10,14 +10,24 @@ from sqlalchemy import Connection
 
 STAINED = "stained"
 """The key in a connection's `info` that says: a handler has changed the session."""
+UNCHAINED = "unchained"
+"""Says: a handler has changed its transaction in a way that a chained one would take over."""
+
+_COMMENTS = r"(?:\s|--[^\n]*\n|(?>/\*.*?\*/))*+"
 _STAINS_SESSION = re.compile(
-    r"^\s*(set\s+(?!local\b|constraints\b|transaction\b)|reset\b|listen\b|discard\b)|set_config\s*\(|pg_advisory_lock|"
-    r"\btemp(orary)?\s+(table|view|sequence)",
-    re.IGNORECASE,
+    rf"(?:^|;){_COMMENTS}(set\s+(?!local\b|constraints\b|transaction\b)|(reset|listen|discard|prepare|declare)\b)"
+    r"|set_config\s*\(|pg_(try_)?advisory_lock|\bpg_temp\.|\btemp(orary)?\s+(table|view|sequence)"
+    r"|(?<!insert\s)\binto\s+temp(orary)?\s",
+    re.IGNORECASE | re.DOTALL,
 )
 _ENDS_TRANSACTION = re.compile(
-    r"\s*(commit|end|abort|begin|start\s+transaction|prepare\s+transaction|rollback(?!\s+(work\s+|transaction\s+)?to\b))\b",
-    re.IGNORECASE,
+    rf"{_COMMENTS};*{_COMMENTS}"
+    r"(commit|end|abort|begin|start\s+transaction|prepare\s+transaction|rollback(?!\s+(work\s+|transaction\s+)?to\b))\b"
+    r"|.*?;\s*(commit|abort|rollback)(\s+(work|transaction))?\s*(;|$)",
+    re.IGNORECASE | re.DOTALL,
+)
+_CHANGES_TRANSACTION = re.compile(
+    r"\bset\s+transaction\b|transaction_(isolation|read_only|deferrable)", re.IGNORECASE
 )
 
 
@@ -47,12 +57,15 @@ def at_home() -> Iterator[None]:
 def watch_sql(connection: Connection, _cursor: object, statement: str, *_rest: object) -> None:
     """Refuse SQL that would end the transaction behind our back: what came before would stay, whatever follows.
 
-    SQL that changes the session leaves the mark `STAINED` in the connection's `info`.
+    SQL that changes the session leaves the mark `STAINED` in the connection's `info`, SQL that changes what kind of
+    transaction it is `UNCHAINED`. Statements in a row are looked at where they begin; what a function does is not seen.
     """
     if _ENDS_TRANSACTION.match(statement):
         _refuse()
     if _STAINS_SESSION.search(statement):
         connection.info[STAINED] = True
+    if _CHANGES_TRANSACTION.search(statement):
+        connection.info[UNCHAINED] = True
 
 
 def _refuse(*_: object) -> NoReturn:

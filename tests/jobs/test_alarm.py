@@ -49,3 +49,11 @@ def test_alarm_that_rings_while_it_is_put_back_is_put_back():
         left = signal.setitimer(signal.ITIMER_REAL, 0)
 
     assert (rung, left) == ([True], (0, 0))
+
+
+def test_alarm_rings_after_an_attempt_that_put_another_in_its_place():
+    with Alarm() as alarm:
+        with alarm.limit(LONG):
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        with pytest.raises(TimeUp), alarm.limit(timedelta(seconds=0.05)):
+            time.sleep(2)

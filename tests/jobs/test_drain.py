@@ -240,7 +240,11 @@ def test_handler_can_not_end_the_transaction_it_is_given(desk, forbidden):
 
 
 @pytest.mark.parametrize(
-    "statement", ["COMMIT", "  commit", "ROLLBACK", "end;", "BEGIN", "abort", "start transaction"]
+    "statement",
+    [
+        *("COMMIT", "  commit", "ROLLBACK", "end;", "BEGIN", "abort", "start transaction"),
+        *("/* so */ COMMIT", "-- so\nCOMMIT", ";COMMIT", "SELECT 1; COMMIT", "SELECT 1;\nrollback work ;"),
+    ],
 )
 def test_handler_can_not_end_its_transaction_by_sql(desk, statement):
     def meddler(event, tx):
@@ -254,6 +258,24 @@ def test_handler_can_not_end_its_transaction_by_sql(desk, statement):
 
     assert desk.runs() == [("a", "meddler", "dead", 1)]
     assert desk.effects() == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["SELECT 'no; commit'", "DO $$ BEGIN NULL; END; $$", "SELECT 1; ROLLBACK TO mine", "SELECT 1;"],
+)
+def test_handler_may_use_words_that_end_no_transaction(desk, statement):
+    def careful(event, tx):
+        effect(event, tx)
+        tx.exec_driver_sql("SAVEPOINT mine")
+        tx.exec_driver_sql(statement)
+
+    desk.on(careful)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.effects() == ["a"]
 
 
 def test_handler_may_use_savepoints(desk):
@@ -468,7 +490,15 @@ def test_drain_does_not_let_quick_events_wait_for_slow_ones(desk):
 
 @pytest.mark.parametrize(
     "statement",
-    ["SET application_name = 'mine'", "SELECT set_config('a.b', 'x', false)", "SELECT pg_advisory_lock(1)"],
+    [
+        "SET application_name = 'mine'",
+        "SELECT set_config('a.b', 'x', false)",
+        "SELECT pg_try_advisory_lock(1)",
+        "/* why; a */ SET application_name = 'mine'",
+        "SELECT 1; -- so\nRESET ALL",
+        "PREPARE mine AS SELECT 1",
+        "SELECT 1 INTO TEMP mine",
+    ],
 )
 def test_handler_leaves_nothing_of_its_session_to_the_next(desk, statement):
     sessions = []
@@ -483,6 +513,21 @@ def test_handler_leaves_nothing_of_its_session_to_the_next(desk, statement):
     desk.work()
 
     assert len(set(sessions)) == 2
+
+
+def test_handler_leaves_nothing_of_its_transaction_to_the_next(desk):
+    def serial(event, tx):
+        if event.event_id == "a":
+            tx.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+        levels.append(tx.exec_driver_sql("SHOW transaction_isolation").scalar())
+
+    levels = []
+    desk.on(serial)
+    desk.deliver("a", "b")
+
+    desk.work()
+
+    assert levels == ["serializable", "read committed"]
 
 
 def test_handler_that_ended_its_transaction_gets_no_further_attempt(desk):
