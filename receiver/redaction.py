@@ -20,6 +20,7 @@ MASK = "[redacted]"
 NOTHING = b'"[redacted]"'
 """What is stored of a body that can't be read: still JSON, and no event is lost."""
 
+_BLANK = "\N{ZERO WIDTH NO-BREAK SPACE} \t\r\n"
 _UNREADABLE = (Rejected, ValueError, RecursionError)
 
 Paths = Sequence[tuple[Step, ...]]
@@ -89,13 +90,13 @@ def _masked(data: Any, steps: tuple[Step, ...]) -> Any:  # noqa: ANN401
 
 
 def _masked_text(text: str, steps: tuple[Step, ...]) -> str:
-    """Go on into text that holds a JSON object or list; any other has no places in it."""
-    if text.lstrip()[:1] not in {"{", "["}:
+    """Go on into text that holds a JSON object or list; of what looks like one and can't be read nothing is kept."""
+    if text.lstrip(_BLANK)[:1] not in {"{", "["}:
         return text
     try:
         return _json(text, [steps])
     except ValueError:
-        return text
+        return MASK
 
 
 def _has_half_characters(text: str) -> bool:

@@ -37,7 +37,10 @@ def without(body, *paths, headers=()):
         ('{"é": "\N{SNOWMAN}", "a": 1}'.encode(), ["$.a"], '{"é":"\N{SNOWMAN}","a":"[redacted]"}'),
         (b'{"half": "\\ud83d", "a": 1}', ["$.a"], '{"half":"\\ud83d","a":"[redacted]"}'),
         (b'{"Message": "{\\"a\\": 1}"}', ["$.Message.a"], '{"Message":"{\\"a\\":\\"[redacted]\\"}"}'),
-        (b'{"Message": "[no JSON"}', ["$.Message.a"], '{"Message":"[no JSON"}'),
+        (b'{"Message": "{\\"a\\": 1, \\"b\\": NaN}"}', ["$.Message.a"], '{"Message":"[redacted]"}'),
+        (b'{"Message": "{\\"a\\": 1, "}', ["$.Message.a"], '{"Message":"[redacted]"}'),
+        (b'{"Message": "\\ufeff{\\"a\\": 1}"}', ["$.Message.a"], '{"Message":"[redacted]"}'),
+        (b'{"Message": "no JSON"}', ["$.Message.a"], '{"Message":"no JSON"}'),
         (b'[{"a": 1}]', ["$[*].a"], '[{"a":"[redacted]"}]'),
     ],
 )
