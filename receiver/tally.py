@@ -59,7 +59,7 @@ class Tally:
             self._rejections[source, reason] += 1
             if len(self._samples) < SAMPLES:
                 kept = json.dumps(_first(headers))
-                detail = detail.replace("\0", "\N{REPLACEMENT CHARACTER}")
+                detail = detail.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
                 self._samples.append(
                     Rejection(datetime.now(UTC), source, reason, detail, kept, body[:BODY_PREFIX])
                 )
@@ -110,6 +110,8 @@ class Tally:
                 if connection is not None:
                     connection.close()
                 connection = None
+            except Exception as error:  # or nothing would be written from then on
+                log.exception("what was tallied could not be written: %s", type(error).__name__)
             self._closing.wait(PAUSE.total_seconds())
         if connection is not None:
             connection.close()

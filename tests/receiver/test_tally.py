@@ -1,4 +1,5 @@
 import contextlib
+import threading
 
 import pytest
 
@@ -57,3 +58,17 @@ def test_tally_survives_a_database_that_is_away(database_url, query):
         tally.rejected("stripe", "stale", "kept", {}, b"")
 
     assert query("SELECT detail FROM rejected") == [("kept",)]
+
+
+def test_tally_goes_on_after_what_can_not_be_written(database_url, query):
+    def broken(_):
+        turn.set()
+        raise ValueError
+
+    turn = threading.Event()
+    with contextlib.closing(Tally(database_url, also=broken)) as tally:
+        tally.rejected("mine", "bad_body", "half a character: \ud800", {}, b"")
+        assert turn.wait(10)
+        tally.rejected("mine", "bad_body", "another", {}, b"")
+
+    assert query("SELECT detail FROM rejected ORDER BY id") == [("half a character: ?",), ("another",)]
