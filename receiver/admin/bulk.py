@@ -12,7 +12,7 @@ from receiver.ledger import audit, desk_bulk, desk_follow, desk_steps
 from receiver.ledger.desk_bulk import Bulk
 from receiver.ledger.desk_replay import BATCH
 
-_FASTEST = 10_000
+_SLOWEST, _FASTEST = 0.01, 10_000
 
 
 @admin.get("/bulk/new")
@@ -105,10 +105,10 @@ def _rate(said: str) -> float | None:
         rate = float(said)
     except ValueError:
         rate = 0.0
-    if not 0 < rate <= _FASTEST:
+    if not _SLOWEST <= rate <= _FASTEST:
         abort(
             400,
-            f"The rate is events per second: a number above 0, up to {_FASTEST}, or nothing for no limit.",
+            f"The rate is events per second: a number from {_SLOWEST} to {_FASTEST}, or nothing for no limit.",
         )
     return rate
 

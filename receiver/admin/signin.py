@@ -97,6 +97,9 @@ def _set(answer: Response, name: str, value: str, lasts: timedelta, path: str = 
 
 def _inside(path: str) -> str:
     """Give a page of ours to go on to; never another site, however it is spelled."""
-    parts = urlsplit(path)
+    try:
+        parts = urlsplit(path)
+    except ValueError:  # half of an IPv6 address
+        return "/admin/"
     is_ours = not parts.scheme and not parts.netloc and path.startswith("/admin/") and path.isprintable()
     return path if is_ours and "\\" not in path else "/admin/"

@@ -30,10 +30,18 @@ def extent(connection: psycopg.Connection, wanted: Filter, before: int | None = 
     """Give the range of ids, the upper end left out, that holds all matching events with ids below `before`."""
     low, top = connection.execute(_ENDS).fetchone() or (0, 0)
     if wanted.until:
-        top = _at(connection, wanted.until + SLACK, low, top)
+        top = _at(connection, _moved(wanted.until, SLACK), low, top)
     if wanted.since:
-        low = _at(connection, wanted.since - SLACK, low, top)
+        low = _at(connection, _moved(wanted.since, -SLACK), low, top)
     return low, top if before is None else min(top, before)
+
+
+def _moved(at: datetime, by: timedelta) -> datetime:
+    """Move a time, unless that leads out of the years there are."""
+    try:
+        return at + by
+    except OverflowError:
+        return at
 
 
 def _at(connection: psycopg.Connection, at: datetime, low: int, top: int) -> int:

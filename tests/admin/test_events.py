@@ -33,6 +33,7 @@ def test_list_of_an_empty_ledger_says_how_to_fill_it(browser):
         ("id=evt_", [2, 1]),
         ("id=evt_2", [2]),
         ("since=1h", [3, 2, 1]),
+        ("since=0001-01-01T00:00%2B14:00&until=9999-12-31T23:59-14:00", [3, 2, 1]),
         ("until=1h", []),
         ("since=2020-01-01&until=2020-01-02T10:00", []),
         ("source=stripe%00", [2, 1]),

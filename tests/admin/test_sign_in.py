@@ -156,6 +156,7 @@ def test_form_token_of_another_session_is_refused(inbox, browser):
         ("/admin/\\evil.example", "/admin/"),
         ("/admin/\r\nSet-Cookie: a=b", "/admin/"),
         ("javascript:alert(1)", "/admin/"),
+        ("//[", "/admin/"),
     ],
 )
 def test_sign_in_goes_on_to_pages_of_ours_only(inbox, wanted, location):
