@@ -37,70 +37,72 @@ class Refusal(NamedTuple):
     do: str
 
 
-REFUSALS: Final[Mapping[Reason, Refusal]] = {
+REFUSALS: Final[Mapping[str, Refusal]] = {
     Reason.UNKNOWN_SOURCE: Refusal(
-        "no source of this name is configured, or there is no such path",
-        "compare the URL at the sender with `hookonce sources list`; a new source needs a restart of the receivers",
+        "No source has the name in the URL.",
+        "If it was one of yours, compare the URL at the sender with `hookonce sources list`; a new source needs a "
+        "restart of the receivers. Most of these are scanners.",
     ),
     Reason.BAD_METHOD: Refusal(
-        "not a POST, nor a probe that this sender makes",
-        "nothing, if it was a browser or a scanner; otherwise let the sender use POST",
+        "Webhooks are delivered by POST.",
+        "A browser or a monitor asked. If it was the sender: a redirect before the receiver may make a GET of it.",
     ),
     Reason.UNSUPPORTED_ENCODING: Refusal(
-        "the body is compressed (Content-Encoding); signatures are of the bytes as sent",
-        "switch compression off at the sender, or at the proxy that adds it",
+        "The body is compressed (Content-Encoding); signatures are of the bytes as sent.",
+        "Turn compression off at the sender or the proxy.",
     ),
     Reason.TOO_LARGE: Refusal(
-        "the body is larger than `max_body`, by Content-Length or while it was read",
-        "raise `[receiver] max_body` if the sender is right to send so much",
+        "The body is larger than `max_body`, by Content-Length or while it was read.",
+        "If it is genuine, raise `max_body` in `[receiver]`.",
     ),
     Reason.NO_SECRET: Refusal(
-        "the source has no secret to verify with: our fault, so the sender is asked to come again",
-        "set the variable or the file that `secrets` names, and restart the receivers; `hookonce reverify` then takes "
-        "in what is in quarantine",
+        "The source has no secret, so nothing can be proved: our fault.",
+        "Set the source's secret and restart the receivers. The sender was told to come again.",
     ),
     Reason.MISSING_HEADER: Refusal(
-        "a header is missing that this sender always sends",
-        "see whether the source has the right `provider`, and whether a proxy drops headers",
+        "A header that the sender always sends was not there.",
+        "Is this URL configured at the right sender, and does a proxy pass every header on? Scanners and browsers "
+        "end here too; those can be left alone.",
     ),
     Reason.BAD_HEADER: Refusal(
-        "a header is there and malformed, or the request is no proper HTTP/1.1",
-        "see the detail in `hookonce rejected list`; a proxy may have rewritten or joined headers",
+        "A header that is part of the proof could not be read, or the request is no proper HTTP/1.1.",
+        "Compare it with what the sender documents. A proxy that joins or rewrites headers is the usual cause.",
     ),
     Reason.BAD_SIGNATURE: Refusal(
-        "signed with none of the source's secrets, or changed on its way",
-        "compare the secret with the sender's; see that no proxy changes the body or the URL; once it is mended, "
-        "`hookonce reverify` takes in what is in quarantine",
+        "No secret of the source made the signature that came.",
+        "Copy the signing secret of this very endpoint again (not an API key, not that of the test mode), and see "
+        "that nothing between sender and receiver changes the body. If neither helps, somebody else sent it.",
     ),
     Reason.STALE: Refusal(
-        "signed rightly, but too long ago or in the future",
-        "set the clock of the receiver (`hookonce doctor` compares it); a delivery sent again by hand keeps its time",
+        "It is rightly signed, but too long ago or in the future.",
+        "`hookonce doctor` compares the clock. If it is right, the delivery was held up for long, or an old one was "
+        "sent again.",
     ),
     Reason.BAD_BODY: Refusal(
-        "cut off, too slow, badly chunked, or not what the provider can read",
-        "see the detail in `hookonce rejected list`; the sender may be set to another format (JSON or form)",
+        "The body was cut off, too slow, badly chunked, or is not what this sender sends.",
+        "Look at its beginning. A proxy that changes bodies, another format (JSON or form), or another API version "
+        "at the sender does this.",
     ),
 }
 """By reason, of deliveries that `hookonce rejected list` shows."""
 
 UNAVAILABLE: Final[Mapping[str, Refusal]] = {
     "conflict": Refusal(
-        'an event id that is known with another body, where the source has `conflicts = "reject"`',
-        "look at `hookonce conflicts list`: a sender's bug, or somebody substitutes bodies",
+        'An event id that is known came with another body, and the source has `conflicts = "reject"`.',
+        "Look at `hookonce conflicts list`: a sender's bug, or somebody substitutes bodies.",
     ),
     "ledger_unavailable": Refusal(
-        "PostgreSQL did not confirm within 2 s; whether it holds the event is open, the sender's retry tells",
-        "see `hookonce doctor` and PostgreSQL; nothing of ours needs a restart",
+        "PostgreSQL did not confirm within 2 s; whether it holds the event is open, and the sender's retry tells.",
+        "See `hookonce doctor` and PostgreSQL; nothing of ours needs a restart.",
     ),
     "key_unavailable": Refusal(
-        "the sender's certificate or key set could not be fetched",
-        "let the receivers reach the sender's key URL (https, no proxy); the log names it",
+        "The sender's certificate or key set could not be fetched.",
+        "Let the receivers reach the sender's key URL over https; the log names what failed.",
     ),
     "overloaded": Refusal(
-        "this process holds as many large bodies as it may",
-        "start more receivers if it happens for long",
+        "This process holds as many large bodies as it may.", "Start more receivers if it happens for long."
     ),
-    "internal_error": Refusal("a bug; the traceback is in the receiver's log", "report it"),
+    "internal_error": Refusal("A bug; the traceback is in the receiver's log.", "Report it."),
 }
 """Other codes a sender may get; nothing of these deliveries is in `hookonce rejected list`."""
 

@@ -1,4 +1,3 @@
-import os
 import re
 import signal
 import socket
@@ -8,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from pages import clean_environ, free_port
 
 PAGE = Path(__file__).parent.parent / "docs" / "adding-a-provider.md"
 DEADLINE = 60
@@ -21,11 +21,7 @@ def blocks():
 @pytest.fixture
 def shell(tmp_path):
     """Run a block as printed, but for the port, in a directory of one's own."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("HOOKONCE_") and not k.endswith("_URL")}
-    environ = {**kept, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
+    environ, port = clean_environ(Path(sys.executable).parent), free_port()
 
     def start(block):
         block = block.replace("hookonce capture close", f"hookonce capture close --port {port}")

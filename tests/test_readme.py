@@ -1,13 +1,12 @@
-import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from pages import clean_environ, free_port
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -22,9 +21,7 @@ def blocks():
 @pytest.fixture
 def shell(data_directory):
     """Run a block as typed, in a directory of the user's, with the environment's `hookonce` first on the path."""
-    names = ("DATABASE_URL", "REDIS_URL")
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("HOOKONCE_") and k not in names}
-    environ["PATH"] = f"{Path(sys.executable).parent}:{environ['PATH']}"
+    environ = clean_environ(Path(sys.executable).parent)
 
     def run(block):
         done = subprocess.run(
@@ -40,12 +37,6 @@ def shell(data_directory):
 
     run.directory, run.environ = data_directory, environ
     return run
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def wait_for(path, text):

@@ -6,12 +6,13 @@ from flask import abort, render_template, request
 
 from providers import Reason
 from receiver.admin import bodies
-from receiver.admin.advice import ADVICE, UNKNOWN
 from receiver.admin.shell import admin, desk
 from receiver.ledger import desk as lookups
 from receiver.ledger import figures, quarantine
+from receiver.vocabulary import REFUSALS
 
 PAGE = 50
+UNKNOWN = ("It was refused.", "The detail says why.")
 NAMELESS = "(unknown)"
 """Stands for URLs that no source has."""
 
@@ -47,7 +48,7 @@ def rejected() -> str:
         source=said,
         reason=reason,
         reasons=[each.value for each in Reason],
-        advice=ADVICE.get(reason or ""),
+        advice=REFUSALS.get(reason or ""),
         now=datetime.now(UTC),
     )
 
@@ -63,6 +64,6 @@ def refusal(number: int) -> str:
         "admin/refusal.html",
         row=rows[0],
         shown=bodies.shown(rows[0]["body_prefix"]),
-        advice=ADVICE.get(rows[0]["reason"], UNKNOWN),
+        advice=REFUSALS.get(rows[0]["reason"], UNKNOWN),
         now=datetime.now(UTC),
     )

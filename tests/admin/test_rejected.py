@@ -3,8 +3,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from providers import Reason
-from receiver.admin.advice import ADVICE
 from receiver.admin.rejected import PAGE
 from receiver.ledger.notes import Rejection, add_rejections
 from tests.admin.test_events import EVIL
@@ -23,10 +21,6 @@ def refuse(inbox, reason="bad_signature", source="stripe", times=1, **changes):
 
 def test_nothing_was_refused_in_an_empty_inbox(browser):
     assert "Nothing was refused" in browser.get("/admin/rejected").text
-
-
-def test_every_reason_has_advice():
-    assert set(ADVICE) == set(Reason)
 
 
 @pytest.mark.parametrize(
