@@ -101,9 +101,11 @@ SELECT id, first_at, last_at, deliveries, headers, body, key_id, fingerprint FRO
 WHERE event = %s ORDER BY id
 """
 
-_REPEATS = (
-    "SELECT id FROM events WHERE source = %s AND repeat_of = %s AND NOT id_is_signed ORDER BY id LIMIT 100"
-)
+# By what repeats have in common, which there is an index for: of events whose ids are not signed.
+_REPEATS = """
+SELECT r.id FROM events e JOIN events r ON r.source = e.source AND r.fingerprint = e.fingerprint
+WHERE e.id = %s AND NOT r.id_is_signed AND r.repeat_of = e.id ORDER BY r.id LIMIT 100
+"""
 
 _REJECTED = """
 SELECT id, rejected_at, source, reason, detail, headers, body_prefix, key_id FROM rejected
@@ -166,7 +168,7 @@ def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Deta
         with connection.cursor(row_factory=dict_row) as cursor:
             failures = cursor.execute(_FAILURES, [event]).fetchall()
             others = cursor.execute(_CONFLICTS_OF, [event]).fetchall()
-        repeats = [found[0] for found in connection.execute(_REPEATS, [row.source, event])]
+        repeats = [found[0] for found in connection.execute(_REPEATS, [event])]
     conflicts = [open_conflict(keyring, row.source, row.event_id, other) for other in others]
     return Detail(row, open_body(keyring, body), runs, failures, conflicts, repeats)
 

@@ -12,6 +12,10 @@ from receiver.ledger import (
     alerts,
     claims,
     counts,
+    desk,
+    desk_counts,
+    desk_dead,
+    desk_figures,
     desk_prune,
     figures,
     moments,
@@ -22,6 +26,7 @@ from receiver.ledger import (
     upkeep,
 )
 from receiver.ledger.runs import Ending
+from receiver.sealing import OFF
 
 ROWS = 20_000
 SPAN = timedelta(minutes=1)
@@ -119,6 +124,13 @@ def scrape(connection):
     figures.conflicts(connection)
 
 
+def look(connection):
+    desk_counts.waiting(connection)
+    deaths = desk_dead.deaths(connection)
+    desk.detail(connection, deaths[0].event, OFF)
+    desk_figures.latest(connection)
+
+
 def count(connection):
     connection.execute("TRUNCATE activity")
     connection.execute(
@@ -179,6 +191,7 @@ def scans(connection, statements):
         (work, {"events_due", "events_pkey", "runs_pkey", "bodies_pkey", "events_received"}),
         (sweep, {"events_due", "events_pkey", "events_attention"}),
         (scrape, {"events_due", "events_pkey", "events_attention"}),
+        (look, {"events_attention", "events_due", "events_pkey", "events_repeat"}),
         (count, {"events_due", "events_pkey", "runs_finished"}),
     ],
 )
@@ -198,6 +211,7 @@ def test_statement_uses_an_index_on_a_ledger_of_some_size(ledger, recorder, task
         (work, "events_due"),
         (receive, "events_repeat"),
         (scrape, "events_attention"),
+        (look, "events_repeat"),
         (count, "runs_finished"),
         (sweep, "events_pkey CASCADE"),
     ],
