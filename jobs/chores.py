@@ -22,16 +22,18 @@ log = logging.getLogger(__name__)
 UPKEEP_INTERVAL = timedelta(minutes=10)
 COUNT_INTERVAL = timedelta(seconds=10)
 
+Chore = Callable[[psycopg.Connection], object]
+
 
 class Chores:
     """The chores of one sweep, in order; `client` is the Redis that it watches."""
 
     def __init__(self, settings: Settings, client: redis.Redis) -> None:
-        self._tended_at: float | None = None
         self._mark: counts.Mark | None = None
         self._quarantines = {s.name: s.quarantine for s in settings.sources.values() if s.quarantine}
-        self._chores: tuple[tuple[str, Callable[[psycopg.Connection], object]], ...] = (
-            ("no partitions for the coming days", self._tend),  # no right to make tables, say
+        self._chores: tuple[tuple[str, Chore], ...] = (
+            ("no partitions for the coming days", _seldom(_partition)),  # no right to make tables, say
+            ("nothing has left the quarantine", _seldom(self._expire)),
             ("bulk replays must wait", desk_steps.advance),
             ("bulk replays are not looked after", desk_follow.look),
             ("activity was not counted", activity.fill),
@@ -50,13 +52,7 @@ class Chores:
                     raise
                 log.warning("sweep: %s: %s", trouble, type(error).__name__)
 
-    def _tend(self, connection: psycopg.Connection) -> None:
-        now = time.monotonic()
-        if self._tended_at is not None and now - self._tended_at < UPKEEP_INTERVAL.total_seconds():
-            return
-        self._tended_at = now
-        for name in upkeep.create_partitions(connection):
-            log.info("made partition %s", name)
+    def _expire(self, connection: psycopg.Connection) -> None:
         quarantine.expire(connection, self._quarantines)
 
     def _count(self, connection: psycopg.Connection) -> None:
@@ -64,3 +60,22 @@ class Chores:
             self._mark = counts.mark(connection)
         elif time.monotonic() - self._mark.at > COUNT_INTERVAL.total_seconds():
             self._mark = counts.advance(connection, self._mark)
+
+
+def _partition(connection: psycopg.Connection) -> None:
+    for name in upkeep.create_partitions(connection):
+        log.info("made partition %s", name)
+
+
+def _seldom(chore: Chore) -> Chore:
+    """Have a chore done once in `UPKEEP_INTERVAL`, however often it is called."""
+    rests_until = 0.0
+
+    def turn(connection: psycopg.Connection) -> None:
+        nonlocal rests_until
+        now = time.monotonic()
+        if now >= rests_until:
+            rests_until = now + UPKEEP_INTERVAL.total_seconds()
+            chore(connection)
+
+    return turn

@@ -68,8 +68,9 @@ class Ward:
 
     def write(self, connection: psycopg.Connection) -> None:
         """Put what waits in quarantine; what could not be written waits on. Raises: psycopg.Error."""
-        for source in [name for name, waiting in self._waiting.items() if waiting]:
-            waiting = list(self._waiting[source])
+        with self._lock:
+            held = {source: list(waiting) for source, waiting in self._waiting.items() if waiting}
+        for source, waiting in held.items():
             now = time.monotonic()
             arrivals = [Arrival(w.reason, timedelta(seconds=now - w.at), w.packed) for w in waiting]
             refused = quarantine.keep(connection, source, self._bounds[source], self._keyring, arrivals)
