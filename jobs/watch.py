@@ -18,6 +18,7 @@ from receiver import alert_events
 from receiver.ledger import alerts
 from receiver.ledger.alerts import Alert
 from receiver.ledger.store import store
+from receiver.protection import sealed
 from receiver.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,8 @@ class Watch:
             found = troubles.in_ledger(connection, self._settings, known, *turn) | self._in_redis()
             changed = list(_changes(connection, known, found))
             if changed and self._settings.alerts.are_sent:
-                store(connection, [alert_events.told(alert) for alert in changed])
+                keyring = self._settings.keyring
+                store(connection, [sealed(alert_events.told(alert), keyring) for alert in changed])
             alerts.forget(connection)
         for alert in changed:
             status = "resolved" if alert.ended_at else "raised"

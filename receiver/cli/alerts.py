@@ -9,6 +9,7 @@ from receiver.cli.servers import configured, ledger, ring
 from receiver.cli.tables import print_json, show
 from receiver.ledger import alerts as kept
 from receiver.ledger.store import store
+from receiver.protection import sealed
 from receiver.settings import ConfigError
 
 
@@ -41,7 +42,7 @@ def send_test() -> None:
     settings = configured()
     if not settings.alerts.are_sent:
         raise ConfigError(["[alerts] has no urls, so nobody hears of an alert; name where to POST them"])
-    event = alert_events.test_event(datetime.now(UTC))
+    event = sealed(alert_events.test_event(datetime.now(UTC)), settings.keyring)
     with ledger(settings) as connection:
         number = store(connection, [event])[event.key].id
     ring(settings)

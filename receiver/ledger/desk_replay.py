@@ -13,7 +13,6 @@ from enum import StrEnum
 
 import psycopg
 
-from receiver.ledger.desk_filter import MATCHES, Filter
 from receiver.ledger.runs import DERIVE
 
 BATCH = 200
@@ -58,8 +57,6 @@ class _Run:
     attempts: int
 
 
-_MATCHING = f"SELECT id FROM events WHERE {MATCHES} ORDER BY id LIMIT %(limit)s"  # noqa: S608  a constant
-
 _LOCK = """
 SELECT e.id, e.status, EXISTS (SELECT FROM bodies b WHERE b.event = e.id AND b.received_at = e.received_at)
 FROM events e WHERE e.id = ANY(%s) ORDER BY e.id FOR UPDATE OF e
@@ -93,12 +90,6 @@ _AUDIT = """
 INSERT INTO audit (who, action, subject, detail)
 SELECT %s, action, subject, detail::json FROM unnest(%s::text[], %s::text[], %s::text[]) AS t (action, subject, detail)
 """
-
-
-def matching(connection: psycopg.Connection, wanted: Filter, limit: int = 0) -> list[int]:
-    """Give the ids of matching events, oldest first; `limit` 0 gives all."""
-    rows = connection.execute(_MATCHING, wanted.parameters | {"limit": limit or None})
-    return [row[0] for row in rows]
 
 
 def replay(

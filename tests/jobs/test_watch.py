@@ -1,4 +1,6 @@
+import os
 import threading
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -7,6 +9,7 @@ import redis
 from jobs.watch import Watch
 from receiver import database
 from receiver.ledger import alerts
+from receiver.sealing import Keyring
 from receiver.settings import load_settings
 from receiver.window import connect
 
@@ -99,6 +102,16 @@ def test_watch_raises_an_alert_once_and_resolves_it_once(watch, connection):
 
     assert is_open(connection) == []
     assert told(connection) == [("alert.raised",), ("alert.resolved",)]
+
+
+def test_watch_seals_what_it_tells_where_bodies_are_sealed(settings, connection):
+    keyring = Keyring([os.urandom(32)])
+    happened(connection, "stripe", "dead", 2)
+
+    with redis.Redis.from_url(settings.redis_url) as client:
+        Watch(replace(settings, keyring=keyring), client).look(connection)
+
+    assert connection.execute("SELECT key_id FROM bodies").fetchall() == [(keyring.first,)]
 
 
 @pytest.mark.parametrize(
