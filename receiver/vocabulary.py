@@ -132,6 +132,8 @@ VARIABLES: Final[Mapping[str, str]] = {
     "PORT": "the port of `hookonce serve`, where HOOKONCE_BIND says none; 8000 by default",
     "WEB_CONCURRENCY": "processes of `hookonce serve`; 2 by default",
     "GUNICORN_CMD_ARGS": "further options of gunicorn",
+    "NO_COLOR": "if it is set, nothing is colored",
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "where traces go; OpenTelemetry's other variables hold too",
     "PYTHONPATH": "where handler modules are looked for, besides the current directory",
 }
 """The environment, as far as people set it."""

@@ -21,7 +21,7 @@ NOT_RUN = {
     ("docs/how-to/kubernetes.md", "needs Docker"),
     ("docs/how-to/kubernetes.md", "needs a cluster"),
     ("docs/how-to/rejected.md", "waits for a sender"),
-    ("docs/tutorial.md", "needs a fresh clone; the test of the Makefile does it"),
+    ("docs/tutorial.md", "needs a fresh clone, and installs into it"),
 }
 """Blocks that nobody runs here, and why: whoever adds one, says so here too."""
 

@@ -10,7 +10,6 @@ from receiver.cli.exits import Exit
 from receiver.cli.tables import print_json, show
 from receiver.vocabulary import EXITS, VARIABLES
 
-_NO_COLOR = {"NO_COLOR": "if it is set, nothing is colored"}
 
 
 @click.command()
@@ -71,7 +70,7 @@ def page(context: click.Context) -> str:
     if isinstance(command, click.Group):
         lines += _listed("COMMANDS", _commands(command, context))
     if context.parent is None:
-        lines += _listed("ENVIRONMENT", {**VARIABLES, **_NO_COLOR}.items())
+        lines += _listed("ENVIRONMENT", VARIABLES.items())
     lines += _listed("EXIT STATUS", ((str(int(code)), EXITS[code.name]) for code in Exit))
     if context.parent is not None:
         lines += [".SH SEE ALSO", f".BR {_name(context.parent)} (1)"]
