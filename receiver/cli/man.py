@@ -11,7 +11,6 @@ from receiver.cli.tables import print_json, show
 from receiver.vocabulary import EXITS, VARIABLES
 
 
-
 @click.command()
 @click.option(
     "--dir",
