@@ -8,7 +8,7 @@ from flask import Response, abort, make_response, redirect, render_template, req
 from receiver.admin.asked import STATUSES, asked, fixed
 from receiver.admin.servers import ring
 from receiver.admin.shell import admin, desk, is_fragment, who
-from receiver.ledger import audit, desk_bulk, desk_follow, desk_steps
+from receiver.ledger import desk_bulk, desk_follow, desk_steps
 from receiver.ledger.desk_bulk import Bulk
 from receiver.ledger.desk_replay import BATCH
 
@@ -45,10 +45,7 @@ def bulk_start() -> Response:
         )
     rate = _rate(request.form.get("rate", "").strip())
     with desk().ledger() as connection:
-        with connection.transaction():
-            begun = desk_bulk.start(connection, form.wanted, who(), rate)
-            detail = {"filter": form.said, "matched": begun.matched, "rate": rate}
-            audit.note(connection, who(), "bulk replay", f"bulk replay {begun.id}", detail)
+        begun = desk_bulk.start(connection, form.wanted, who(), rate)
         if rate is None and begun.ended_at is None:
             desk_steps.step(connection, begun.id, BATCH)
     ring(desk())
@@ -77,9 +74,8 @@ def bulk(number: int) -> str:
 def bulk_stop(number: int) -> Response:
     """End it where it is."""
     with desk().ledger() as connection:
-        if not desk_bulk.stop(connection, number):
+        if not desk_bulk.stop(connection, number, who()):
             abort(404, "There is no such bulk replay.")
-        audit.note(connection, who(), "stop", f"bulk replay {number}")
     return _to(number)
 
 
@@ -87,8 +83,7 @@ def bulk_stop(number: int) -> Response:
 def bulk_go_on(number: int) -> Response:
     """Take it up again."""
     with desk().ledger() as connection:
-        if desk_bulk.go_on(connection, number):
-            audit.note(connection, who(), "go on", f"bulk replay {number}")
+        desk_bulk.go_on(connection, number, who())
     return _to(number)
 
 

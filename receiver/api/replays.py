@@ -135,7 +135,7 @@ def get_bulk_replay(call: Call, path: BulkPath) -> BulkReplay:
 @operation("POST", "/bulk-replays/{bulk}/stop", scope=Scope.REPLAY)
 def stop_bulk_replay(call: Call, path: BulkPath) -> BulkReplay:
     """Stop a bulk replay where it is; what it has replayed stays so. One that has ended is left as it is."""
-    desk_bulk.stop(call.connection, path.bulk)
+    desk_bulk.stop(call.connection, path.bulk, call.who)
     return BulkReplay.of(call, _bulk(call, path.bulk))
 
 

@@ -149,7 +149,7 @@ def _resumed(connection: psycopg.Connection, number: int, options: dict[str, Any
     bulk = desk_bulk.get(connection, number)
     if bulk is None:
         raise NotFound(f"no bulk replay has number {number}; `hookonce replay --list` shows all")
-    if not desk_bulk.go_on(connection, number, options["rate"], driver=DRIVER):
+    if not desk_bulk.go_on(connection, number, operator(), options["rate"], driver=DRIVER):
         click.echo(f"bulk replay {number} is complete; nothing to do", err=True)
         return None
     return desk_bulk.get(connection, number)

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from receiver.cli.rates import Pace
-from receiver.cli.servers import ledger
+from receiver.cli.servers import ledger, operator
 from receiver.ledger import desk_bulk, desk_follow, desk_steps
 from receiver.ledger.desk_bulk import Bulk
 from receiver.ledger.desk_replay import BATCH, Outcome
@@ -108,7 +108,7 @@ class Ride:
         """End where it is, on a connection of its own: the other may be in the middle of something."""
         self._connection.close()
         with ledger(self._settings) as connection:
-            desk_bulk.stop(connection, self.bulk.id)
+            desk_bulk.stop(connection, self.bulk.id, operator())
             self.bulk = desk_bulk.get(connection, self.bulk.id) or self.bulk
             self.progress = desk_follow.progress(connection, self.bulk.id)
 

@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row
 
+from receiver.ledger import audit
 from receiver.ledger.desk_filter import MATCHES, Filter
 
 
@@ -97,15 +98,19 @@ def start(  # noqa: PLR0913  all but four by keyword
     """Begin to replay what matches now, the oldest `limit` of it (0: all), at most `rate` events per second.
 
     Nothing is replayed yet. Without a `driver` the sweep takes the steps. One that matches nothing has ended.
+    Audited.
     """
     with connection.transaction():
         extent = connection.execute(
             _EXTENT.encode(), wanted.parameters | {"limit": limit or None}, prepare=False
         ).fetchone()
         matched, until, after = extent or (0, 0, 0)
-        document = json.dumps(_document(wanted))
-        values = (who, document, rate, driver, matched, until, after, not matched)
-        return one(connection, _START, values)
+        document = _document(wanted)
+        values = (who, json.dumps(document), rate, driver, matched, until, after, not matched)
+        bulk = one(connection, _START, values)
+        detail = {"filter": document, "matched": matched, "rate": rate}
+        audit.note(connection, who, "bulk replay", f"bulk replay {bulk.id}", detail)
+        return bulk
 
 
 def get(connection: psycopg.Connection, number: int) -> Bulk | None:
@@ -120,16 +125,32 @@ def listing(connection: psycopg.Connection, limit: int = 50, before: int | None 
         return cursor.execute(_LISTING.encode(), {"limit": limit, "before": before}).fetchall()
 
 
-def stop(connection: psycopg.Connection, number: int) -> bool:
-    """End one where it is; tell whether there is such a one."""
-    return connection.execute(_STOP, [number]).rowcount == 1
+def stop(connection: psycopg.Connection, number: int, who: str) -> bool:
+    """End one where it is; tell whether there is such a one. Audited."""
+    with connection.transaction():
+        is_there = connection.execute(_STOP, [number]).rowcount == 1
+        if is_there:
+            audit.note(connection, who, "stop", f"bulk replay {number}")
+    return is_there
 
 
 def go_on(
-    connection: psycopg.Connection, number: int, rate: float | None = None, *, driver: str | None = None
+    connection: psycopg.Connection,
+    number: int,
+    who: str,
+    rate: float | None = None,
+    *,
+    driver: str | None = None,
 ) -> bool:
-    """Take up one that was stopped, or drive one that another drove; tell whether there was anything left to do."""
-    return connection.execute(_GO_ON, [driver, rate, number]).rowcount == 1
+    """Take up one that was stopped, or drive one that another drove; tell whether there was anything left to do.
+
+    Audited.
+    """
+    with connection.transaction():
+        is_open = connection.execute(_GO_ON, [driver, rate, number]).rowcount == 1
+        if is_open:
+            audit.note(connection, who, "go on", f"bulk replay {number}")
+    return is_open
 
 
 def one(connection: psycopg.Connection, query: str, values: Sequence[object] | Mapping[str, object]) -> Bulk:

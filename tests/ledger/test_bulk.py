@@ -84,15 +84,30 @@ def test_bulk_goes_on_where_it_was_stopped(connection, dead):
     bulk = desk_bulk.start(connection, DEAD, "ops")
     desk_steps.step(connection, bulk.id, 2)
 
-    desk_bulk.stop(connection, bulk.id)
+    desk_bulk.stop(connection, bulk.id, "ops")
     stopped, _ = desk_steps.step(connection, bulk.id, 2)
     assert (stopped.replayed, stopped.is_complete) == (2, False)
 
-    assert desk_bulk.go_on(connection, bulk.id)
+    assert desk_bulk.go_on(connection, bulk.id, "ops")
     assert desk_steps.step(connection, bulk.id, 100)[0].replayed == 5
-    assert not desk_bulk.go_on(connection, bulk.id)
+    assert not desk_bulk.go_on(connection, bulk.id, "ops")
     assert max(cycles(connection)) == 2
     assert dead
+
+
+def test_bulk_is_audited_when_it_begins_stops_and_goes_on(connection, dead):
+    bulk = desk_bulk.start(connection, DEAD, "ann", 2.0)
+    desk_bulk.stop(connection, bulk.id, "bob")
+    desk_bulk.go_on(connection, bulk.id, "eve")
+
+    rows = connection.execute("SELECT who, action, subject, detail FROM audit ORDER BY id").fetchall()
+
+    subject = f"bulk replay {bulk.id}"
+    assert rows == [
+        ("ann", "bulk replay", subject, {"filter": {"status": "dead"}, "matched": len(dead), "rate": 2.0}),
+        ("bob", "stop", subject, {}),
+        ("eve", "go on", subject, {}),
+    ]
 
 
 @pytest.mark.usefixtures("dead")
