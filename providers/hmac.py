@@ -1,8 +1,7 @@
 """Any sender that signs with HMAC, described on the source: one that we don't know needs no code.
 
     hmac = { header = "X-Signature", prefix = "sha256=", id = "$.id", type = "$.event" }
-    hmac = { header = "X-Sig", signed = "{timestamp}.{body}", timestamp = "X-Time", id = "header:X-Id", type =
-    "$.t" }
+    hmac = { header = "X-Sig", signed = "{timestamp}.{body}", timestamp = "X-Time", id = "header:X-Id", type = "$.t" }
 
 header (required), prefix, hash (sha256, sha1, sha512), encoding (hex, base64, base64url) and secret (raw,
 hex, base64, whsec) say what the signature looks like; key and separator that it is one of a list

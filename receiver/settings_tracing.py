@@ -9,7 +9,7 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 
 
 class TracingTable(BaseModel):
-    """What may stand in `[tracing]`; without `enabled`, it is on where one of `ENDPOINTS` is set."""
+    """What may stand in `[tracing]`; without `enabled`, it is on where OTEL_EXPORTER_OTLP_ENDPOINT is set."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -68,7 +68,7 @@ def _sections(model, prefix):
         name = f"{prefix}{key}" + (
             ".NAME" if get_origin(field.annotation) is not None and _is_map(field) else ""
         )
-        rows = [_row(*each) for each in inner.model_fields.items() if _model(each[1].annotation) is None]
+        rows = [_row(*each, name) for each in inner.model_fields.items()]
         said = _said(inner)
         yield f"\n## `[{name}]`\n{said}\n" + table(("key", "type", "default", "means"), rows)
         yield from _sections(inner, f"{name}.")
@@ -94,7 +94,9 @@ def _is_model(each):
     return not isinstance(each, types.GenericAlias) and issubclass(each, BaseModel)
 
 
-def _row(key, field):
+def _row(key, field, table_name):
+    if _model(field.annotation):
+        return code(key), "`true`, `false` or a table", "`false`", f"see `[{table_name}.{key}]`"
     return code(key), _type(field.annotation, field.metadata), code(_default(field)), field.description or ""
 
 
@@ -107,7 +109,8 @@ def _type(annotation, metadata=()):
     if get_origin(annotation) in {Union, types.UnionType}:
         return " or ".join(_type(each) for each in get_args(annotation) if each is not type(None))
     if get_origin(annotation) is list:
-        return f"list of {_type(get_args(annotation)[0])}s"
+        inner = get_args(annotation)[0]
+        return f"list of {_type(inner)}" + ("" if get_origin(inner) is Literal else "s")
     if get_origin(annotation) is dict:
         return "table"
     plain = {
