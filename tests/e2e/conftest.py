@@ -23,10 +23,9 @@ from receiver.admin.sessions import Session, Sessions
 from receiver.ledger.store import store
 from receiver.stack import session as http
 
-playwright = pytest.importorskip("playwright.sync_api")
-
 ROOT = Path(__file__).parents[2]
 TOKEN = "token-of-the-browser-tests"
+PICTURES_ARE_WANTED = os.environ.get("HOOKONCE_SCREENSHOTS") == "1"
 SECRETS = {name: f"secret-of-{name}-in-the-browser-tests" for name in ("stripe", "github", "shopify")}
 CONFIGURATION = """
 [receiver]
@@ -204,7 +203,7 @@ def _await(url):
 
 @pytest.fixture(scope="session")
 def browser():
-    with playwright.sync_playwright() as driver:
+    with pytest.importorskip("playwright.sync_api").sync_playwright() as driver:
         options = {"executable_path": chromium(), "args": ["--no-sandbox", "--disable-dev-shm-usage"]}
         browser = driver.chromium.launch(**options)
         yield browser
@@ -261,12 +260,13 @@ def page(window):
 
 
 @pytest.fixture
-def picture(tmp_path):
-    """Take a screenshot: into docs/screenshots if HOOKONCE_SCREENSHOTS=1 asks for it, small enough to be kept there."""
-    kept = os.environ.get("HOOKONCE_SCREENSHOTS") == "1"
+def picture():
+    """Take a screenshot into docs/screenshots if HOOKONCE_SCREENSHOTS=1 asks for it, small enough to be kept there."""
 
     def take(page, name):
-        path = (ROOT / "docs" / "screenshots" if kept else tmp_path) / f"{name}.png"
+        if not PICTURES_ARE_WANTED:
+            return
+        path = ROOT / "docs" / "screenshots" / f"{name}.png"
         path.parent.mkdir(exist_ok=True)
         page.evaluate("document.activeElement.blur()")
         page.screenshot(path=path)
