@@ -2,6 +2,7 @@
 
 import psycopg
 
+from receiver.ledger import audit
 from receiver.ledger.runs import DERIVE, LOCK
 
 BATCH = 500
@@ -14,7 +15,6 @@ _PAUSED = "SELECT kind, name FROM pauses ORDER BY kind, name"
 _HANDLERS = """
 SELECT DISTINCT handler FROM (SELECT handler FROM runs ORDER BY event DESC LIMIT %s) AS recent ORDER BY handler
 """
-_AUDIT = "INSERT INTO audit (who, action, subject, detail) VALUES (%s, %s, %s, '{}')"
 
 _PUT_OFF = """
 SELECT event FROM runs
@@ -41,7 +41,7 @@ def pause(connection: psycopg.Connection, kind: str, name: str, who: str) -> boo
     with connection.transaction():
         changed = connection.execute(_PAUSE, [kind, name]).fetchone() is not None
         if changed:
-            connection.execute(_AUDIT, [who, "pause", f"{kind} {name}"])
+            audit.note(connection, who, "pause", f"{kind} {name}")
     return changed
 
 
@@ -50,7 +50,7 @@ def resume(connection: psycopg.Connection, kind: str, name: str, who: str) -> bo
     with connection.transaction():
         was_paused = connection.execute(_RESUME, [kind, name]).fetchone() is not None
         if was_paused:
-            connection.execute(_AUDIT, [who, "resume", f"{kind} {name}"])
+            audit.note(connection, who, "resume", f"{kind} {name}")
     if kind == "handler":
         _hasten(connection, name)
     return was_paused

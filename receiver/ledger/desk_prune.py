@@ -6,7 +6,6 @@ deliveries and the audit. An event that is received, running, waiting or held lo
 The sweep takes a few steps at each turn, `hookonce prune` all of them at once; both at the same time do no harm.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta
@@ -15,7 +14,7 @@ from typing import NamedTuple, Self
 import psycopg
 from psycopg.rows import TupleRow
 
-from receiver.ledger import moments, upkeep
+from receiver.ledger import audit, moments, upkeep
 from receiver.ledger.upkeep import Drop
 from receiver.settings import Settings
 
@@ -44,7 +43,6 @@ WITH gone AS (
 SELECT count(*) FROM gone
 """  # noqa: S608  a constant of this module
 
-_AUDIT = "INSERT INTO audit (who, action, subject, detail) VALUES (%s, 'prune', 'ledger', %s::json)"
 _AGES = "SELECT now() - %s::interval, now() - %s::interval, now() - %s::interval, now() - %s::interval"
 
 
@@ -134,7 +132,7 @@ class Pruning:
     def audit(self, connection: psycopg.Connection, who: str) -> None:
         """Put down in the audit what went; nothing where nothing did."""
         if self.done.is_anything and not self.dry_run:
-            connection.execute(_AUDIT, [who, json.dumps(asdict(self.done))])
+            audit.note(connection, who, "prune", "ledger", asdict(self.done))
 
     def _drop(self, connection: psycopg.Connection, day: date, name: str) -> None:
         for _ in range(self.patience):

@@ -1,12 +1,12 @@
 """Takes events out of a ledger and into another: as they are kept there, opened, and each exactly once."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import psycopg
 from psycopg.rows import dict_row
 
+from receiver.ledger import audit
 from receiver.ledger.desk_filter import MATCHES, Filter
 from receiver.ledger.desk_scan import extent
 from receiver.ledger.opened import Body, StoredBody, open_body
@@ -31,7 +31,6 @@ WHERE event = ANY(%s) ORDER BY event, handler
 """
 
 _HOLD = "UPDATE events SET status = 'held', due_at = NULL WHERE id = ANY(%s)"
-_AUDIT = "INSERT INTO audit (who, action, subject, detail) VALUES (%s, 'import', %s, %s)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,8 @@ def take(
         if not run:
             connection.execute(_HOLD, [new])
         if new:
-            detail = json.dumps({"events": len(new), "run": run})
-            connection.execute(_AUDIT, [who, f"events {min(new)} to {max(new)}", detail])
+            detail = {"events": len(new), "run": run}
+            audit.note(connection, who, "import", f"events {min(new)} to {max(new)}", detail)
     verdicts = [answer.verdict for answer in answers.values()]
     taken.new += len(new)
     taken.known += verdicts.count(Verdict.DUPLICATE)

@@ -9,11 +9,12 @@ from datetime import datetime
 
 import psycopg
 
+from receiver.ledger import audit
+
 _KEEP = "INSERT INTO handed_secrets (source, secret) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING source"
 _KEPT = "SELECT secret FROM handed_secrets WHERE source = %s"
 _ALL = "SELECT source, secret, handed_at FROM handed_secrets ORDER BY source"
 _FORGET = "DELETE FROM handed_secrets WHERE source = %s RETURNING source"
-_AUDIT = "INSERT INTO audit (who, action, subject, detail) VALUES (%s, 'forget secret', %s, '{}')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,5 +47,5 @@ def forget(connection: psycopg.Connection, source: str, who: str) -> bool:
     with connection.transaction():
         was_kept = connection.execute(_FORGET, [source]).fetchone() is not None
         if was_kept:
-            connection.execute(_AUDIT, [who, f"source {source}"])
+            audit.note(connection, who, "forget secret", f"source {source}")
     return was_kept

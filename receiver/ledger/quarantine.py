@@ -5,7 +5,6 @@ push out the genuine ones; and within one hour it fills half of its room at most
 those who come later.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,6 +12,7 @@ from typing import Any
 
 import psycopg
 
+from receiver.ledger import audit
 from receiver.sealing import Keyring, of_quarantined
 from receiver.settings_quarantine import LONGEST, Quarantine
 
@@ -91,8 +91,6 @@ SELECT source, reason, count(*), sum(octet_length(delivery)), min(arrived_at), m
 GROUP BY source, reason ORDER BY source, reason
 """
 
-_AUDIT = "INSERT INTO audit (who, action, subject, detail) VALUES (%s, 'reverify', %s, %s::json)"
-
 
 def keep(
     connection: psycopg.Connection,
@@ -144,10 +142,8 @@ def locked(connection: psycopg.Connection, number: int) -> Held | None:
 def let_go(connection: psycopg.Connection, held: Held, who: str, detail: Mapping[str, Any]) -> None:
     """Take a delivery out of quarantine, in the caller's transaction; audited."""
     connection.execute(_LET_GO, [held.id])
-    connection.execute(
-        _AUDIT,
-        [who, f"source {held.source}", json.dumps({"arrived_at": held.arrived_at.isoformat(), **detail})],
-    )
+    told = {"arrived_at": held.arrived_at.isoformat(), **detail}
+    audit.note(connection, who, "reverify", f"source {held.source}", told)
 
 
 def holdings(connection: psycopg.Connection) -> list[Holding]:

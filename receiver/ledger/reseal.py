@@ -4,7 +4,6 @@ In small steps, each committed by itself: nothing that receives or works waits, 
 goes on where they were, since a row that is done is not found again. A row that changed meanwhile is left.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, LiteralString
@@ -12,6 +11,7 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import sql
 
+from receiver.ledger import audit
 from receiver.sealing import Bond, Keyring, NotOpened, of_body, of_quarantined, of_rejected
 
 STEP = 200
@@ -64,8 +64,6 @@ UPDATE {table} t SET {column} = n.text, key_id = %s
 FROM unnest(%s::bigint[], %s::bytea[], %s::text[]) AS n (id, text, old)
 WHERE t.{id} = n.id AND t.key_id IS NOT DISTINCT FROM n.old
 """
-
-_AUDIT = "INSERT INTO audit (who, action, subject, detail) VALUES (%s, 'rotate keys', %s, %s::json)"
 
 
 @dataclass(slots=True)
@@ -182,4 +180,4 @@ def _execute(
 
 
 def _audit(connection: psycopg.Connection, keyring: Keyring, who: str, detail: dict[str, Any]) -> None:
-    connection.execute(_AUDIT, [who, f"key {keyring.first}", json.dumps(detail)])
+    audit.note(connection, who, "rotate keys", f"key {keyring.first}", detail)

@@ -15,6 +15,8 @@ from enum import StrEnum
 import psycopg
 from psycopg.rows import class_row
 
+from receiver.ledger import audit
+
 _TOKEN = re.compile(r"hko_[A-Za-z0-9_-]{43}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")
 
@@ -27,7 +29,6 @@ _ALL = f"SELECT {_COLUMNS} FROM api_tokens ORDER BY name"  # noqa: S608  a const
 _FIND = f"SELECT {_COLUMNS}, hash FROM api_tokens WHERE hash = %s"  # noqa: S608  same
 _REVOKE = "DELETE FROM api_tokens WHERE name = %s RETURNING id"
 _FORGET = "DELETE FROM idempotency WHERE token = %s"
-_AUDIT = "INSERT INTO audit (who, action, subject, detail) VALUES (%s, %s, %s, '{}')"
 
 
 class Scope(StrEnum):
@@ -73,7 +74,7 @@ def create(
     with connection.transaction():
         if connection.execute(_CREATE, [name, _hash(token), wanted, lasts]).fetchone() is None:
             raise ValueError(f"there is a token '{name}' already; revoke it, or choose another name")
-        connection.execute(_AUDIT, [who, "create token", f"token {name}"])
+        audit.note(connection, who, "create token", f"token {name}")
     return token
 
 
@@ -101,7 +102,7 @@ def revoke(connection: psycopg.Connection, name: str, who: str) -> bool:
         row = connection.execute(_REVOKE, [name]).fetchone()
         if row is not None:
             connection.execute(_FORGET, [str(row[0])])
-            connection.execute(_AUDIT, [who, "revoke token", f"token {name}"])
+            audit.note(connection, who, "revoke token", f"token {name}")
     return row is not None
 
 
