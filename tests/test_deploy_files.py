@@ -198,7 +198,10 @@ def test_locks_agree_and_cover_the_project():
 
 
 def test_make_knows_its_targets():
-    assert make("--dry-run", "demo", "test", "dev", "lint", "bench", "docs-site", "lock", "clean").returncode == 0
+    assert (
+        make("--dry-run", "demo", "test", "dev", "lint", "bench", "docs-site", "lock", "clean").returncode
+        == 0
+    )
 
 
 @pytest.mark.parametrize(

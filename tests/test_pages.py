@@ -8,9 +8,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+import click
 import forked
 import pages
 import pytest
+
+from receiver.cli import cli
 
 ROOT = Path(__file__).parents[1]
 TUTORIAL = pages.DOCS / "tutorial.md"
@@ -97,3 +100,19 @@ def test_site_is_built_without_a_warning(tmp_path):
     )
 
     assert built.returncode == 0, built.stderr
+
+
+def mentioned(page):
+    return re.findall(r"(?<!`)`hookonce((?: [^`\n]+)+)`(?!`)", " ".join(page.read_text().split("\n")))
+
+
+@pytest.mark.parametrize("page", [page for page in WRITTEN if mentioned(page)], ids=lambda page: page.stem)
+def test_commands_in_the_text_of_a_page_exist(page):
+    for text in mentioned(page):
+        found, context = cli, click.Context(cli)
+        words = text.split()
+        while isinstance(found, click.Group) and words and words[0].isidentifier() and words[0].islower():
+            found = found.get_command(context, words.pop(0))
+        assert found is not None, text
+        known = {name for each in found.params for name in (*each.opts, *each.secondary_opts)} | {"--help"}
+        assert {word for word in words if word.startswith("--") and word != "--"} <= known, text
