@@ -6,7 +6,7 @@ itself is away) is left to whoever watches `/readyz` or `hookonce_up`.
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
 import psycopg
@@ -19,6 +19,7 @@ from receiver.ledger import alerts
 from receiver.ledger.alerts import Alert
 from receiver.ledger.store import store
 from receiver.protection import sealed
+from receiver.sealing import KeyMissing
 from receiver.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -46,14 +47,21 @@ class Watch:
             found = troubles.in_ledger(connection, self._settings, known, *turn) | self._in_redis()
             changed = list(_changes(connection, known, found))
             if changed and self._settings.alerts.are_sent:
-                keyring = self._settings.keyring
-                store(connection, [sealed(alert_events.told(alert), keyring) for alert in changed])
+                self._tell(connection, changed)
             alerts.forget(connection)
         for alert in changed:
             status = "resolved" if alert.ended_at else "raised"
             fields = {"kind": alert.kind, "subject": alert.subject, "status": status, "detail": alert.detail}
             log.warning("alert", extra=fields)
         return len(changed)
+
+    def _tell(self, connection: psycopg.Connection, changed: Sequence[Alert]) -> None:
+        try:
+            events = [sealed(alert_events.told(alert), self._settings.keyring) for alert in changed]
+        except KeyMissing as error:  # this process may lack the key, and the alert is shown all the same
+            log.error("an alert is raised or resolved and not sent: %s", error)  # noqa: TRY400  the text says all
+            return
+        store(connection, events)
 
     def _probe(self) -> None:
         """Write to Redis as a receiver does: one that only answers pings is of no use."""

@@ -114,6 +114,16 @@ def test_watch_seals_what_it_tells_where_bodies_are_sealed(settings, connection)
     assert connection.execute("SELECT key_id FROM bodies").fetchall() == [(keyring.first,)]
 
 
+def test_watch_raises_what_it_can_not_seal_and_sends_nothing_in_the_clear(settings, connection):
+    happened(connection, "stripe", "dead", 2)
+
+    with redis.Redis.from_url(settings.redis_url) as client:
+        Watch(replace(settings, keyring=Keyring([None])), client).look(connection)
+
+    assert is_open(connection) == [("dead_runs", "stripe")]
+    assert told(connection) == []
+
+
 @pytest.mark.parametrize(
     ("source", "what", "number", "expected"),
     [
