@@ -68,15 +68,23 @@ def test_list_tells_what_is_wrong_with_a_filter(browser, query, told):
     assert told in browser.get(f"/admin/events?{query}").text
 
 
+def poll(browser):
+    return re.search('hx-get="([^"]+)"', browser.get("/admin/events").text)[1].replace("&amp;", "&")
+
+
+def live(browser, path):
+    return browser.get(path, **{"HX-Request": "true"})
+
+
 def test_first_page_refreshes_and_marks_what_is_new(inbox, browser):
     inbox.store("evt_1")
-    poll = re.search('hx-get="([^"]+)"', browser.get("/admin/events").text)[1].replace("&amp;", "&")
-    unchanged = browser.get(poll, **{"HX-Request": "true"}).status_code
+    unchanged = {live(browser, poll(browser)).status_code for _ in range(2)}  # a minute may end during one
+    before = poll(browser)
 
     inbox.store("evt_2")
-    page = browser.get(poll, **{"HX-Request": "true"})
+    page = live(browser, before)
 
-    assert unchanged == 204
+    assert 204 in unchanged
     assert shown(page) == [2, 1]
     assert page.text.count('class="is-new"') == 1
     assert "<html" not in page.text
