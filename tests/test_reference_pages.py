@@ -1,11 +1,13 @@
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from reference import configuration, figures, words, write
 
 from providers import Reason
 from receiver import vocabulary
+from receiver.api.filters import Status
 from receiver.cli.exits import Exit
 
 ROOT = Path(__file__).parents[1]
@@ -35,6 +37,7 @@ def test_vocabulary_has_every_status_reason_and_exit_code():
     assert set(vocabulary.REFUSALS) == set(Reason)
     assert set(vocabulary.UNAVAILABLE) == set(words.OTHERS)
     assert set(vocabulary.EXITS) == {each.name for each in Exit}
+    assert set(vocabulary.EVENT_STATUSES) == set(get_args(Status))
 
 
 def test_vocabulary_names_every_variable_that_the_code_does():

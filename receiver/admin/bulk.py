@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
 from receiver.admin.asked import STATUSES, asked, fixed
-from receiver.admin.servers import ring
 from receiver.admin.shell import admin, desk, is_fragment, who
 from receiver.ledger import desk_bulk, desk_follow, desk_steps
 from receiver.ledger.desk_bulk import Bulk
 from receiver.ledger.desk_replay import BATCH
+from receiver.workers import ring
 
 _SLOWEST, _FASTEST = 0.01, 10_000
 
@@ -48,7 +48,7 @@ def bulk_start() -> Response:
         begun = desk_bulk.start(connection, form.wanted, who(), rate)
         if rate is None and begun.ended_at is None:
             desk_steps.step(connection, begun.id, BATCH)
-    ring(desk())
+    ring(desk().settings.redis_url)
     return _to(begun.id)
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
 from receiver.admin import bodies
-from receiver.admin.servers import ring
 from receiver.admin.shell import admin, desk, is_fragment, who
 from receiver.ledger import desk as lookups
 from receiver.ledger import desk_replay
 from receiver.ledger.desk import Detail
 from receiver.ledger.desk_replay import GOOD, Fate
+from receiver.workers import ring
 
 _OPEN = frozenset({"received", "running", "waiting"})
 _ATTEMPTS = 50
@@ -54,7 +54,7 @@ def replay(number: int) -> Response:
     if not outcomes:
         abort(404, "There is no such event; retention may have dropped it.")
     if outcomes[0].fate in GOOD:
-        ring(desk())
+        ring(desk().settings.redis_url)
     return make_response(redirect(url_for("admin.event", number=number, said=outcomes[0].fate), 303))
 
 

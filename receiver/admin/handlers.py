@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
-from receiver.admin.servers import ring
 from receiver.admin.shell import admin, desk, who
 from receiver.ledger import desk_figures, desk_pause
 from receiver.ledger.announced import Announced, announced
+from receiver.workers import ring
 
 KINDS = ("source", "handler")
 _LONGEST = 300
@@ -50,7 +50,7 @@ def resume() -> Response:
     kind, name = _named()
     with desk().ledger() as connection:
         desk_pause.resume(connection, kind, name, who())
-    ring(desk())
+    ring(desk().settings.redis_url)
     return make_response(redirect(url_for(f"admin.{kind}s"), 303))
 
 

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 from flask import Response, abort, make_response, redirect, request, url_for
 
-from receiver.admin.servers import ring
 from receiver.admin.shell import admin, desk, who
 from receiver.quarantine import Reverified, reverify
 from receiver.settings import ConfigError
+from receiver.workers import ring
 
 LONGEST = timedelta(seconds=15)
 """For one request; what is left is for the next, or for `hookonce reverify`."""
@@ -30,7 +30,7 @@ def second_look() -> Response:
                     break
     except ConfigError as error:
         abort(409, str(error))
-    ring(desk())
+    ring(desk().settings.redis_url)
     genuine = done.genuine + done.empty
     where = url_for("admin.rejected", looked_at=done.looked_at, genuine=genuine, taken=done.accepted)
     return make_response(redirect(where, 303))

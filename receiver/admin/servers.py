@@ -1,6 +1,5 @@
 """What Redis says of the other processes, and what this one thinks of Redis."""
 
-import logging
 from dataclasses import dataclass
 
 import redis
@@ -9,8 +8,6 @@ from receiver.admin.shell import Desk
 from receiver.handoff import Bell
 from receiver.window import connect
 from receiver.workers import alive
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +27,3 @@ def servers(desk: Desk) -> Servers:
             return Servers(alive(client), Bell(client).waiting(), is_open)
     except (redis.RedisError, OSError):
         return Servers(None, None, is_open)
-
-
-def ring(desk: Desk) -> None:
-    """Tell the workers that something is due; without Redis the sweep does, seconds later."""
-    try:
-        with connect(desk.settings.redis_url) as client:
-            Bell(client).ring_if_quiet()
-    except (redis.RedisError, OSError) as error:
-        log.info("the bell can't be rung: %s", type(error).__name__)

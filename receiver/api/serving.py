@@ -10,20 +10,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
-import redis
 
-from receiver import database, revision
+from receiver import database, revision, workers
 from receiver.api import reading
 from receiver.api.fields import Asked
 from receiver.api.operations import Answer, Call, Octets, Operation
 from receiver.api.problem import Problem, unauthorized
 from receiver.database import LedgerUnavailable
-from receiver.handoff import Bell
 from receiver.ledger import idempotency, tokens
 from receiver.ledger.idempotency import InProgress, KeyReused, Result, TakenOver
 from receiver.ledger.tokens import Token
 from receiver.settings import Settings
-from receiver.window import connect
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +53,7 @@ class Server:
             else:
                 answer = _once(operation, call, found, key, reading.fingerprint(environ, body))
         if call.rings:
-            _ring(self._settings.redis_url)
+            workers.ring(self._settings.redis_url)
         return answer
 
     @contextmanager
@@ -142,12 +139,3 @@ def _plain(value: Any) -> str:  # noqa: ANN401  whatever a model holds
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     raise TypeError(f"{type(value).__name__} is not JSON")
-
-
-def _ring(url: str) -> None:
-    try:
-        if url:
-            with connect(url) as client:
-                Bell(client).ring_if_quiet()
-    except (redis.RedisError, OSError) as error:
-        log.warning("the bell can't be rung (%s); the sweep finds what is due", type(error).__name__)
