@@ -4,7 +4,7 @@ import pytest
 
 from jobs import pruner
 from receiver.cli import prune
-from receiver.ledger import counts, figures, upkeep
+from receiver.ledger import counts, desk_prune, desk_replay, figures, upkeep
 from receiver.settings import load_settings
 
 OLD = datetime.now(UTC).replace(hour=12) - timedelta(days=100)
@@ -50,6 +50,22 @@ def test_prune_deletes_what_has_ended_and_outlived_its_horizon(hookonce, stored,
     assert [pruned.documents[0][key] for key in ("events", "rejected", "days")] == [3, 1, [DAY]]
     assert ledger.execute("SELECT count(*) FROM runs").fetchone() == (0,)
     assert ledger.execute("SELECT action FROM audit").fetchall() == [("prune",)]
+
+
+@pytest.mark.usefixtures("inbox")
+def test_prune_spares_an_event_that_is_replayed_while_it_looks(aged, left, ledger, monkeypatch):
+    number = aged("replayed", "done")
+    delete = desk_prune._delete  # noqa: SLF001
+    horizons = desk_prune.Horizons.of(load_settings(need_secrets=False))._replace(bodies=timedelta(days=200))
+
+    def delete_after_the_replay(connection, ids):
+        list(desk_replay.replay(ledger, [number], "a person"))
+        return delete(connection, ids)
+
+    monkeypatch.setattr(desk_prune, "_delete", delete_after_the_replay)
+    list(desk_prune.Pruning(horizons).steps(ledger))
+
+    assert left()[0] == [number]
 
 
 @pytest.mark.usefixtures("inbox")

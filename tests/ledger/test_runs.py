@@ -1,6 +1,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+import psycopg
 import pytest
 from make import new_event
 from psycopg.pq import TransactionStatus
@@ -121,6 +122,7 @@ def test_claim_buries_a_run_that_was_lost_too_often(connection, stored):
     assert claim(connection, "h").runs == []
     assert state(connection) == [("poison", "dead", "h", "dead", 3)]
     assert connection.execute("SELECT count(*) FROM failures").fetchone() == (3,)
+    assert connection.execute("SELECT due_at FROM events").fetchone() == (None,)
 
 
 def test_claim_puts_off_a_handler_it_does_not_know(connection, stored):
@@ -138,6 +140,24 @@ def test_claim_runs_nothing_that_is_paused(connection, stored, kind, name):
     connection.execute("INSERT INTO pauses (kind, name) VALUES (%s, %s)", [kind, name])
 
     assert claim(connection, "h").runs == []
+
+
+def test_claim_runs_a_source_whose_name_a_paused_handler_has(connection, stored):
+    stored("a")
+    connection.execute("INSERT INTO pauses (kind, name) VALUES ('handler', 'stripe')")
+
+    assert len(claim(connection, "h").runs) == 1
+
+
+def test_claim_keeps_when_an_attempt_began_until_the_next_begins(connection, stored):
+    stored("a", "b")
+    first, second = claim(connection, "h").runs
+    end(connection, first, FAILED, second)
+    end(connection, second, FAILED)
+
+    assert len(claim(connection, "h").runs) == 2
+
+    assert connection.execute("SELECT count(*) FROM runs WHERE started_at IS NULL").fetchone() == (0,)
 
 
 def test_end_marks_done_and_starts_the_next(connection, stored):
@@ -253,6 +273,24 @@ def test_end_commits_nothing_of_a_worker_whose_lease_ran_out(connection, stored)
     connection.execute("ROLLBACK")
 
     assert connection.execute("SELECT account FROM events").fetchone() == (None,)
+
+
+def test_end_tells_a_lost_lease_from_a_commit_that_divides_by_zero(connection, stored):
+    stored("a")
+    run = claim(connection, "h").runs[0]
+    connection.execute("CREATE TABLE effects (n int)")
+    connection.execute(
+        "CREATE FUNCTION divide() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM 1 / NEW.n; RETURN NEW; END'"
+    )
+    connection.execute(
+        "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED "
+        "FOR EACH ROW EXECUTE FUNCTION divide()"
+    )
+
+    connection.execute("BEGIN")
+    connection.execute("INSERT INTO effects VALUES (0)")
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        runs.end(connection, run, DONE)
 
 
 def test_end_begins_the_next_transaction_if_asked_to(connection, stored):

@@ -5,6 +5,7 @@ import pytest
 from make import new_event
 
 from receiver import database
+from receiver.ledger import store as takes
 from receiver.ledger.store import Verdict, store
 
 
@@ -43,7 +44,25 @@ def test_store_keeps_the_first_body_when_another_comes_under_its_id(connection):
         Verdict.CONFLICT,
     ]
     assert rows(connection, "SELECT body FROM bodies") == [(b"one",)]
-    assert rows(connection, "SELECT body, deliveries FROM conflicts") == [(b"two", 2)]
+    assert rows(connection, "SELECT body, deliveries, last_at > first_at FROM conflicts") == [
+        (b"two", 2, True)
+    ]
+
+
+def test_store_takes_in_what_was_pruned_while_it_looked(connection, monkeypatch):
+    store(connection, [new_event()])
+    insert = takes._insert  # noqa: SLF001
+
+    def insert_then_prune(*arguments):
+        monkeypatch.setattr(takes, "_insert", insert)
+        answers = insert(*arguments)
+        connection.execute("DELETE FROM events")
+        return answers
+
+    monkeypatch.setattr(takes, "_insert", insert_then_prune)
+
+    assert verdicts(connection, new_event()) == ["accepted"]
+    assert rows(connection, "SELECT count(*) FROM events") == [(1,)]
 
 
 def test_store_keeps_any_bytes(connection):

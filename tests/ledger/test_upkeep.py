@@ -55,6 +55,24 @@ def test_partitions_are_made_once_by_many_at_one_moment(connection, database_url
     assert len([name for name in partitions(connection) if name.startswith("bodies_2031")]) == 5
 
 
+def test_day_stays_if_an_event_of_it_is_replayed_while_it_is_dropped(connection, monkeypatch):
+    today = connection.execute("SELECT (now() AT TIME ZONE 'UTC')::date").fetchone()[0]
+    store(connection, [new_event()])
+    connection.execute("UPDATE events SET status = 'done', due_at = NULL")
+    is_needed = upkeep._is_needed  # noqa: SLF001
+
+    def look_before_the_replay(*arguments):
+        monkeypatch.setattr(upkeep, "_is_needed", is_needed)
+        found = is_needed(*arguments)
+        connection.execute("UPDATE events SET status = 'received', due_at = now()")
+        return found
+
+    monkeypatch.setattr(upkeep, "_is_needed", look_before_the_replay)
+
+    assert upkeep.drop_day(connection, today) is upkeep.Drop.NEEDED
+    assert connection.execute("SELECT count(*) FROM bodies").fetchone() == (1,)
+
+
 def partitions(connection):
     rows = connection.execute(
         "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'bodies'::regclass"
