@@ -192,7 +192,7 @@ def handlers_of(settings: Settings) -> Registry:
     Raises `ConfigError` and `HandlerError`.
     """
     registry = import_handlers(settings.handlers)
-    registry.require_places([*settings.sources, *names(settings.provider_places), ALERTS])
+    registry.require_places([*settings.sources, ALERTS], names(settings.provider_places))
     alert_delivery.register(registry, settings.alerts)
     return registry
 

@@ -98,12 +98,16 @@ class Registry:
                 )
         self._handlers.append(handler)
 
-    def require_places(self, places: Collection[str]) -> None:
+    def require_places(self, sources: Collection[str], providers: Collection[str]) -> None:
         """Raise `HandlerError` naming every handler whose place is none of these sources and providers."""
-        known = {place.replace("-", "_") for place in places}
-        wrong = [each for each in self._handlers if each.place.replace("-", "_") not in known]
+        known = {provider.replace("-", "_") for provider in providers}
+        wrong = [
+            each
+            for each in self._handlers
+            if each.place not in sources and each.place.replace("-", "_") not in known
+        ]
         if wrong:
-            raise HandlerError("; ".join(_misplaced(handler, places) for handler in wrong))
+            raise HandlerError("; ".join(_misplaced(handler, [*sources, *providers]) for handler in wrong))
 
     def matching(self, source: str, provider: str, type: str) -> Sequence[Handler]:  # noqa: A002
         """Give the handlers that take such an event, each once however many patterns it has."""

@@ -130,12 +130,20 @@ def test_registry_names_every_handler_for_a_place_that_is_not_there():
         registry.add(handler(place, name=name))
 
     with pytest.raises(HandlerError) as refused:
-        registry.require_places(["stripe", "standard_webhooks"])
+        registry.require_places(["partner"], ["stripe", "standard_webhooks"])
 
     assert str(refused.value).startswith("handler 'b' takes events of 'strpe'")
     assert "did you mean 'stripe'?" in str(refused.value)
     assert "handler 'c'" in str(refused.value)
     assert "handler 'a'" not in str(refused.value)
+
+
+def test_registry_refuses_a_source_spelled_with_the_other_dash():
+    registry = Registry()
+    registry.add(handler("my_partner"))
+
+    with pytest.raises(HandlerError, match="no source and no provider; did you mean 'my-partner'"):
+        registry.require_places(["my-partner"], ["stripe"])
 
 
 def test_import_handlers_names_the_module_that_fails(tmp_path, monkeypatch):
