@@ -1,9 +1,10 @@
-"""Where in the ledger the events of a span of time are: ids grow with time, so a few probes of the primary key tell."""
+"""Where in the ledger the events of a span of time are: a range of ids, found by `receiver.ledger.moments`."""
 
 from datetime import datetime, timedelta
 
 import psycopg
 
+from receiver.ledger import moments
 from receiver.ledger.desk_filter import Filter
 
 SLACK = timedelta(minutes=5)
@@ -11,28 +12,14 @@ SLACK = timedelta(minutes=5)
 
 _ENDS = "SELECT coalesce(min(id), 0), coalesce(max(id), -1) + 1 FROM events"
 
-# The smallest id whose event came at that time or later, else the upper end: halves the range at each step.
-_AT = """
-WITH RECURSIVE search (low, top) AS (
-    SELECT %(low)s::bigint, %(top)s::bigint
-    UNION ALL
-    SELECT CASE WHEN probe.received_at < %(at)s THEN probe.id + 1 ELSE low END,
-           CASE WHEN probe.received_at < %(at)s THEN top ELSE (low + top) / 2 END
-    FROM search LEFT JOIN LATERAL (
-        SELECT id, received_at FROM events WHERE id >= (low + top) / 2 ORDER BY id LIMIT 1) AS probe ON true
-    WHERE low < top
-)
-SELECT max(low) FROM search
-"""
-
 
 def extent(connection: psycopg.Connection, wanted: Filter, before: int | None = None) -> tuple[int, int]:
     """Give the range of ids, the upper end left out, that holds all matching events with ids below `before`."""
     low, top = connection.execute(_ENDS).fetchone() or (0, 0)
     if wanted.until:
-        top = _at(connection, _moved(wanted.until, SLACK), low, top)
+        top = moments.first_since(connection, _moved(wanted.until, SLACK))
     if wanted.since:
-        low = _at(connection, _moved(wanted.since, -SLACK), low, top)
+        low = moments.first_since(connection, _moved(wanted.since, -SLACK))
     return low, top if before is None else min(top, before)
 
 
@@ -42,8 +29,3 @@ def _moved(at: datetime, by: timedelta) -> datetime:
         return at + by
     except OverflowError:
         return at
-
-
-def _at(connection: psycopg.Connection, at: datetime, low: int, top: int) -> int:
-    row = connection.execute(_AT, {"at": at, "low": low, "top": top}).fetchone()
-    return row[0] if row else low
