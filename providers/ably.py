@@ -16,7 +16,7 @@ from providers import Delivery, Event
 from providers.kit import (
     Hmac,
     Said,
-    any_body,
+    any_body_or_none,
     body_digest,
     digest,
     field,
@@ -43,7 +43,7 @@ _one = one_event(
     ),
     type=first(field("$.source"), header("x-ably-envelope-source"), fixed("channel.message")),
     account=_account,
-    read=any_body,
+    read=any_body_or_none,
 )
 _batch = many_events(
     items="$.items",
@@ -62,7 +62,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 
 def events(delivery: Delivery) -> list[Event]:
     """The events of a verified `delivery`. Raises: Rejected(bad_body)."""
-    body = any_body(delivery)
+    body = any_body_or_none(delivery)
     return _batch(delivery) if isinstance(body, dict) and "items" in body else _one(delivery)
 
 

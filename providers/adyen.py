@@ -3,7 +3,8 @@
 Of a payment the signature is in the item, over fields joined by colons without escaping (as in Adyen's SDKs):
 amount, references and outcome are covered, the rest is not. Platform and management webhooks have
 `HmacSignature` over the body. The secret is the HMAC key, in hex. Payments are told by event code and PSP
-reference; a platform's resource by its id when created, later with type and time. The answer is `[accepted]`.
+reference; a platform's resource by its id when created, later with type and time; a token by `eventId`.
+Choose JSON for payments: forms and SOAP are not read. The answer is `[accepted]`.
 
 https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures/
 """
@@ -38,7 +39,11 @@ _payments = many_events(
 _id, _type, _time = field("$.data.id"), field("$.type"), first(field("$.timestamp"), field("$.createdAt"))
 _others = one_event(
     id=first(
-        only_if(_type, r".*\.created", _id), joined(_id, _type, _time), joined(_id, _type), body_digest()
+        joined(_type, field("$.eventId")),
+        only_if(_type, r".*\.created", _id),
+        joined(_id, _type, _time),
+        joined(_id, _type),
+        body_digest(),
     ),
     type=first(_type, fixed("unknown")),
     account=first(field("$.data.balancePlatform"), field("$.data.merchantId"), field("$.data.companyId")),

@@ -8,7 +8,18 @@ https://docs.affirm.com/developers/v1.1-developer-reference/docs/about-webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, any_body, body_digest, field, first, joined, one_event, signer
+from providers.kit import (
+    Hmac,
+    Timestamp,
+    any_body,
+    body_digest,
+    field,
+    first,
+    fixed,
+    joined,
+    one_event,
+    signer,
+)
 
 scheme = Hmac(
     header="x-affirm-signature",
@@ -21,7 +32,7 @@ verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.chec
 _session, _event, _time = field("$.webhook_session_id"), field("$.event"), field("$.event_timestamp")
 events = one_event(
     id=first(field("$.event_id"), joined(_session, _event, _time), joined(_session, _event), body_digest()),
-    type=_event,
+    type=first(_event, fixed("unknown")),
     occurred_at=_time,
     read=any_body,
 )

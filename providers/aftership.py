@@ -7,10 +7,14 @@ https://www.aftership.com/docs/tracking/webhook/webhook-overview
 
 from datetime import timedelta
 
-from providers.kit import Hmac, field, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
 
 scheme = Hmac(header="aftership-hmac-sha256", encoding="base64")
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
-events = one_event(id=field("$.event_id"), type=field("$.event"), occurred_at=field("$.ts"))
+events = one_event(
+    id=first(field("$.event_id"), body_digest()),
+    type=first(field("$.event"), fixed("unknown")),
+    occurred_at=field("$.ts"),
+)
 RETRY_HORIZON = timedelta(days=4)
 SETUP = "https://admin.aftership.com/settings/webhooks"

@@ -8,7 +8,7 @@ https://airtable.com/developers/web/api/webhooks-overview
 
 from datetime import timedelta
 
-from providers.kit import Hmac, field, fixed, joined, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, joined, one_event, signer
 
 scheme = Hmac(
     header="x-airtable-content-mac",
@@ -17,7 +17,7 @@ scheme = Hmac(
 )
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
 events = one_event(
-    id=joined(field("$.webhook.id"), field("$.timestamp")),
+    id=first(joined(field("$.webhook.id"), field("$.timestamp")), body_digest()),
     type=fixed("ping"),
     account=field("$.base.id"),
     occurred_at=field("$.timestamp"),

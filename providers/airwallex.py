@@ -8,7 +8,7 @@ https://www.airwallex.com/docs/developer-tools/webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, field, one_event, signer
+from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, one_event, signer
 
 scheme = Hmac(
     header="x-signature",
@@ -17,7 +17,10 @@ scheme = Hmac(
 )
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
-    id=field("$.id"), type=field("$.name"), account=field("$.account_id"), occurred_at=field("$.created_at")
+    id=first(field("$.id"), body_digest()),
+    type=first(field("$.name"), fixed("unknown")),
+    account=first(field("$.account_id"), field("$.accountId")),
+    occurred_at=first(field("$.created_at"), field("$.createdAt")),
 )
 RETRY_HORIZON = timedelta(days=4)
 SETUP = "https://www.airwallex.com/app/developer/webhooks"

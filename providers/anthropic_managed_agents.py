@@ -8,13 +8,13 @@ https://platform.claude.com/docs/en/managed-agents/webhooks
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, one_event, signer
+from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
 
 scheme = StandardWebhooks(vendors=("webhook",))
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
     id=scheme.id,
-    type=first(field("$.data.type"), field("$.type")),
+    type=first(field("$.data.type"), field("$.type"), fixed("unknown")),
     account=first(field("$.data.workspace_id"), field("$.data.organization_id")),
     occurred_at=field("$.created_at"),
 )

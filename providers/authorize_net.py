@@ -8,7 +8,7 @@ https://developer.authorize.net/api/reference/features/webhooks.html
 
 from datetime import timedelta
 
-from providers.kit import Hmac, field, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
 
 scheme = Hmac(
     header="x-anet-signature",
@@ -18,8 +18,8 @@ scheme = Hmac(
 )
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
 events = one_event(
-    id=field("$.notificationId"),
-    type=field("$.eventType"),
+    id=first(field("$.notificationId"), body_digest()),
+    type=first(field("$.eventType"), fixed("unknown")),
     account=field("$.webhookId"),
     occurred_at=field("$.eventDate"),
 )

@@ -8,14 +8,14 @@ https://aps.autodesk.com/en/docs/webhooks/v1/developers_guide/basics/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, header, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, header, one_event, signer
 
 scheme = Hmac(header="x-adsk-signature", hash="sha1", prefix="sha1hash=")
 verify, CHECK = scheme.verify, scheme.check_secret
 sign = signer(scheme.sign, event_id="x-adsk-delivery-id")
 events = one_event(
     id=first(header("x-adsk-delivery-id"), body_digest()),
-    type=field("$.hook.event"),
+    type=first(field("$.hook.event"), fixed("unknown")),
     account=field("$.hook.tenant"),
 )
 ID_IS_SIGNED = False

@@ -9,13 +9,13 @@ https://developer.bigcommerce.com/docs/integrations/webhooks
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, one_event, signer
+from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
 
 scheme = StandardWebhooks(vendors=("webhook",), secret="raw")  # noqa: S106  a codec's name
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
     id=scheme.id,
-    type=field("$.scope"),
+    type=first(field("$.scope"), fixed("unknown")),
     account=first(field("$.store_id"), field("$.producer")),
     occurred_at=field("$.created_at"),
 )

@@ -8,13 +8,13 @@ https://help.bolt.com/developers/webhooks/hook-verification/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, joined, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, joined, one_event, signer
 
 scheme = Hmac(header="x-bolt-hmac-sha256", encoding="base64")
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
 events = one_event(
     id=first(joined(field("$.id"), field("$.type")), body_digest()),
-    type=field("$.type"),
+    type=first(field("$.type"), fixed("unknown")),
     occurred_at=field("$.timestamp"),
 )
 RETRY_HORIZON = timedelta(days=3)

@@ -18,6 +18,7 @@ from providers.kit import (
     body_digest,
     field,
     first,
+    fixed,
     header,
     joined,
     one_event,
@@ -38,7 +39,7 @@ events = one_event(
         joined(field("$.event"), field("$.build.id"), field("$.build.state")),
         body_digest(),
     ),
-    type=first(field("$.event"), header("x-buildkite-event")),
+    type=first(field("$.event"), header("x-buildkite-event"), fixed("unknown")),
     account=field("$.pipeline.id"),
 )
 BODY_IS_UNSIGNED = True

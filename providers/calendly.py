@@ -8,7 +8,7 @@ https://developer.calendly.com/api-docs/ZG9jOjM2MzE2MDM4-webhook-signatures
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, body_digest, field, first, joined, one_event, signer
+from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, joined, one_event, signer
 
 scheme = Hmac(
     header="calendly-webhook-signature",
@@ -19,7 +19,7 @@ scheme = Hmac(
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
     id=first(joined(field("$.event"), field("$.payload.uri"), field("$.created_at")), body_digest()),
-    type=field("$.event"),
+    type=first(field("$.event"), fixed("unknown")),
     account=field("$.created_by"),
     occurred_at=field("$.created_at"),
 )

@@ -9,13 +9,17 @@ https://www.chargebee.com/docs/billing/2.0/site-configuration/webhook_settings
 
 from datetime import timedelta
 
-from providers.kit import Token, field, one_event, signer
+from providers.kit import Token, body_digest, field, first, fixed, one_event, signer
 
 scheme = Token(basic=True)
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
-events = one_event(id=field("$.id"), type=field("$.event_type"), occurred_at=field("$.occurred_at"))
+VOLATILE = ("$.webhook_status", "$.webhooks")
+events = one_event(
+    id=first(field("$.id"), body_digest(*VOLATILE)),
+    type=first(field("$.event_type"), fixed("unknown")),
+    occurred_at=field("$.occurred_at"),
+)
 ID_IS_SIGNED = False
 BODY_IS_UNSIGNED = True
-VOLATILE = ("$.webhook_status", "$.webhooks")
 RETRY_HORIZON = timedelta(days=4)
 SETUP = "https://app.chargebee.com/webhooks"

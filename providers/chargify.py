@@ -8,14 +8,14 @@ https://docs.maxio.com/hc/en-us/articles/24266143173901-Webhooks
 
 from datetime import timedelta
 
-from providers.kit import FORM, Hmac, field, first, form_body, header, one_event, signer
+from providers.kit import FORM, Hmac, body_digest, field, first, fixed, form_body, header, one_event, signer
 
 scheme = Hmac(header="x-chargify-webhook-signature-hmac-sha-256")
 verify, CHECK = scheme.verify, scheme.check_secret
 sign = signer(scheme.sign, event_id="x-chargify-webhook-id", content=FORM)
 events = one_event(
-    id=first(header("x-chargify-webhook-id"), field("$.id")),
-    type=field("$.event"),
+    id=first(header("x-chargify-webhook-id"), field("$.id"), body_digest()),
+    type=first(field("$.event"), fixed("unknown")),
     account=field("$['payload[site][subdomain]']"),
     read=form_body,
 )

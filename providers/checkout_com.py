@@ -9,13 +9,13 @@ https://www.checkout.com/docs/developer-resources/webhooks/set-up-your-webhook-r
 
 from datetime import timedelta
 
-from providers.kit import Hmac, field, first, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
 
 scheme = Hmac(header="cko-signature")
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
 events = one_event(
-    id=field("$.id"),
-    type=field("$.type"),
+    id=first(field("$.id"), body_digest()),
+    type=first(field("$.type"), fixed("unknown")),
     account=first(field("$.data.processing_channel_id"), field("$.data.entity_id")),
     occurred_at=first(field("$.created_on"), field("$.timestamp")),
 )

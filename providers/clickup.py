@@ -9,13 +9,13 @@ https://developer.clickup.com/docs/webhooksignature
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, joined, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, joined, one_event, signer
 
 scheme = Hmac(header="x-signature")
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
 events = one_event(
     id=first(joined(field("$.webhook_id"), field("$.event"), field("$.history_items[0].id")), body_digest()),
-    type=field("$.event"),
+    type=first(field("$.event"), fixed("unknown")),
     account=field("$.webhook_id"),
     occurred_at=field("$.history_items[0].date"),
 )

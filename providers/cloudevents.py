@@ -12,8 +12,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from providers import Delivery, Event, Rejected, Reply
-from providers.kit import Token, any_body, field, first, header, joined, many_events, one_event, signer
+from providers import Delivery, Event, Reply
+from providers.kit import (
+    Token,
+    any_body_or_none,
+    field,
+    first,
+    header,
+    joined,
+    many_events,
+    one_event,
+    signer,
+)
 
 _header, _query = Token(header="authorization", prefix="Bearer "), Token(query="access_token")
 sign, CHECK = signer(_header.sign), _header.check_secret
@@ -26,19 +36,12 @@ _structured = many_events(
 )
 
 
-def _data(delivery: Delivery) -> object:
-    try:
-        return any_body(delivery)
-    except Rejected:
-        return None
-
-
 _binary = one_event(
     id=joined(header("ce-source"), header("ce-id")),
     type=header("ce-type"),
     account=header("ce-source"),
     occurred_at=first(header("ce-time")),
-    read=_data,
+    read=any_body_or_none,
 )
 sample = _structured.sample
 ID_IS_SIGNED = False

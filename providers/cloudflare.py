@@ -8,15 +8,15 @@ https://developers.cloudflare.com/stream/manage-video-library/using-webhooks/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, field, joined, one_event, signer
+from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, joined, one_event, signer
 
 scheme = Hmac(
     header="webhook-signature", key="sig1", signed="{timestamp}.{body}", timestamp=Timestamp(key="time")
 )
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
-    id=joined(field("$.uid"), field("$.status.state")),
-    type=field("$.status.state"),
+    id=first(joined(field("$.uid"), field("$.status.state")), body_digest()),
+    type=first(field("$.status.state"), fixed("unknown")),
     account=field("$.account_id"),
     occurred_at=field("$.modified"),
 )

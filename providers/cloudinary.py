@@ -2,14 +2,15 @@
 
 Which hash is a setting of the account (`signature_algorithm`), SHA-1 unless changed; they are told apart by
 their length. The secret is the API secret. There is no id: what happened to which version of which asset is
-the event. Cloudinary tries three times in nine minutes; its SDK takes a time of two hours ago.
+the event, and in which batch of transformations. Cloudinary tries three times in nine minutes; its SDK takes
+a time of two hours ago.
 
 https://cloudinary.com/documentation/notification_signatures
 """
 
 from datetime import timedelta
 
-from providers.kit import Timestamp, body_digest, field, first, joined, one_event, signer
+from providers.kit import Timestamp, body_digest, field, first, fixed, joined, one_event, signer
 from providers.kit.digests import Digest
 
 scheme = Digest(
@@ -22,9 +23,10 @@ verify, CHECK, TOLERANCE = scheme.verify, scheme.check_secret, scheme.timestamp.
 sign = signer(scheme.sign)
 _what = field("$.notification_type")
 _asset = first(field("$.asset_id"), field("$.public_id"), field("$.batch_id"))
+_version, _batch = field("$.version"), field("$.batch_id")
 events = one_event(
-    id=first(joined(_what, _asset, field("$.version")), body_digest()),
-    type=_what,
+    id=first(joined(_what, _asset, _version, _batch), joined(_what, _asset, _version), body_digest()),
+    type=first(_what, fixed("unknown")),
     occurred_at=first(field("$.timestamp"), field("$.created_at")),
 )
 RETRY_HORIZON = timedelta(hours=1)

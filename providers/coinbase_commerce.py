@@ -8,13 +8,15 @@ https://docs.cdp.coinbase.com/commerce/docs/webhooks-security
 
 from datetime import timedelta
 
-from providers.kit import Hmac, field, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
 
 scheme = Hmac(header="x-cc-webhook-signature")
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
-events = one_event(
-    id=field("$.event.id"), type=field("$.event.type"), occurred_at=field("$.event.created_at")
-)
 VOLATILE = ("$.id", "$.attempt_number", "$.scheduled_for")
+events = one_event(
+    id=first(field("$.event.id"), body_digest(*VOLATILE)),
+    type=first(field("$.event.type"), fixed("unknown")),
+    occurred_at=field("$.event.created_at"),
+)
 RETRY_HORIZON = timedelta(days=4)
 SETUP = "https://beta.commerce.coinbase.com/settings/notifications"

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final, Unpack
 
 from providers import Delivery
-from providers.kit import Hmac, Said, Timestamp, View, one_event, signer
+from providers.kit import Hmac, Said, Timestamp, View, any_body, one_event, signer
 from providers.kit.canonical import canonical, names_in
 from providers.kit.fields import Pick, body_digest, field, first, header, joined
 from providers.kit.reading import header_of
@@ -45,6 +45,7 @@ events = one_event(
     type=_topic,
     account=field("$.sys.space.sys.id"),
     occurred_at=_time,
+    read=any_body,
 )
 
 

@@ -8,15 +8,17 @@ https://docs.customer.io/journeys/webhooks/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, field, first, joined, one_event, signer
+from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, joined, one_event, signer
 
 scheme = Hmac(
     header="x-cio-signature", signed="v0:{timestamp}:{body}", timestamp=Timestamp(header="x-cio-timestamp")
 )
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
-    id=field("$.event_id"),
-    type=first(joined(field("$.object_type"), field("$.metric"), by="."), field("$.metric")),
+    id=first(field("$.event_id"), body_digest()),
+    type=first(
+        joined(field("$.object_type"), field("$.metric"), by="."), field("$.metric"), fixed("unknown")
+    ),
     occurred_at=field("$.timestamp"),
 )
 RETRY_HORIZON = timedelta(days=8)

@@ -3,14 +3,14 @@
 The signatures are in `X-DocuSign-Signature-1` to `-100`; one right one is enough, so keys can be replaced. A
 key is text as it stands, though it looks like base64. There is no id: it is made of the event, the envelope,
 the recipient if it is about one, and when it was generated. `$.retryCount` counts the attempts, which go on
-for 15 days. Choose the JSON format: the older XML is not read.
+for 15 days. Choose the JSON format: the older XML is taken as it is, a text known by its fingerprint.
 
 https://developers.docusign.com/platform/webhooks/connect/validate/
 """
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, joined, one_event, signer
+from providers.kit import Hmac, any_body, body_digest, field, first, fixed, joined, one_event, signer
 
 scheme = Hmac(
     header=tuple(f"x-docusign-signature-{number}" for number in range(1, 101)),
@@ -26,9 +26,10 @@ events = one_event(
         joined(_event, _envelope, _time),
         body_digest(*VOLATILE),
     ),
-    type=_event,
+    type=first(_event, fixed("unknown")),
     account=field("$.data.accountId"),
     occurred_at=_time,
+    read=any_body,
 )
 RETRY_HORIZON = timedelta(days=15)
 SETUP = "https://apps.docusign.com/send/admin/connect"

@@ -1,8 +1,9 @@
 """Dropbox signs the body with HMAC-SHA256, in hex; the key is the app's secret.
 
 A delivery only says which accounts have changes: each becomes an event, to be answered by asking the API with
-a cursor. The same account's next change looks exactly the same, so the minute of receipt is part of the id. The
-URL is asked by GET for what it was given in `challenge`.
+a cursor. An app of a team gets the members that have changes, by team: that is one event. The same account's
+next change looks exactly the same, so the minute of receipt is part of the id. The URL is asked by GET for
+what it was given in `challenge`.
 
 https://www.dropbox.com/developers/reference/webhooks
 """
@@ -10,21 +11,40 @@ https://www.dropbox.com/developers/reference/webhooks
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Reply
-from providers.kit import Hmac, field, fixed, joined, many_events, signer
+from providers import Delivery, Event, Reply
+from providers.kit import (
+    Hmac,
+    body_digest,
+    field,
+    fixed,
+    joined,
+    json_body,
+    many_events,
+    one_event,
+    paths,
+    signer,
+)
 from providers.kit.probing import asked, echo
 
 scheme = Hmac(header="x-dropbox-signature")
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
-events = many_events(
+_accounts = many_events(
     items="$.list_folder.accounts",
     id=joined(fixed("list_folder"), field("$")),
     type=fixed("list_folder"),
     account=field("$"),
 )
+_whole = one_event(id=body_digest(), type=fixed("list_folder"))
+sample = _accounts.sample
 ID_PERIOD = timedelta(minutes=1)
 RETRY_HORIZON = timedelta(hours=1)
 SETUP = "https://www.dropbox.com/developers/apps"
+
+
+def events(delivery: Delivery) -> list[Event]:
+    """An event for each account; for a team all in one. Raises: Rejected(bad_body)."""
+    accounts = paths.find(json_body(delivery), ("list_folder", "accounts"))
+    return _accounts(delivery) if isinstance(accounts, list) else _whole(delivery)
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001

@@ -37,9 +37,15 @@ def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever Dropbox Sign sen
 
 _hash, _request = field("$.event.event_hash"), field("$.signature_request.signature_request_id")
 _signer, _template = field("$.event.event_metadata.related_signature_id"), field("$.template.template_id")
+_fax, _changed = field("$.fax.fax_id"), field("$.account.account_id")
 _for = field("$.event.event_metadata.reported_for_account_id")
 events = one_event(
-    id=first(joined(_hash, _request, _signer), joined(_hash, _request), joined(_hash, _template), _hash),
+    id=first(
+        joined(_hash, _request, _signer),
+        joined(_hash, _request),
+        *(joined(_hash, what) for what in (_template, _fax, _changed)),
+        _hash,
+    ),
     type=field("$.event.event_type"),
     account=first(field("$.account_guid"), field("$.client_id"), _for),
     occurred_at=field("$.event.event_time"),

@@ -7,14 +7,14 @@ https://developers.dwolla.com/docs/working-with-webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, field, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
 
 scheme = Hmac(header="x-request-signature-sha-256")
 verify, CHECK = scheme.verify, scheme.check_secret
 sign = signer(scheme.sign, type="x-dwolla-topic")
 events = one_event(
-    id=field("$.id"),
-    type=field("$.topic"),
+    id=first(field("$.id"), body_digest()),
+    type=first(field("$.topic"), fixed("unknown")),
     account=field("$._links.account.href"),
     occurred_at=field("$.timestamp"),
 )

@@ -13,17 +13,17 @@ from typing import Unpack
 from unicodedata import normalize
 
 from providers import Delivery
-from providers.kit import Hmac, Said, field, one_event, signer
+from providers.kit import Hmac, Said, body_digest, field, first, fixed, one_event, signer
 
 scheme = Hmac(header="x-hmac-signature", prefix="hmac-sha256-hex=")
 CHECK = scheme.check_secret
+VOLATILE = ("$.pending_urls", "$.completed_urls", "$.status", "$.updated_at")
 events = one_event(
-    id=field("$.id"),
-    type=field("$.description"),
+    id=first(field("$.id"), body_digest(*VOLATILE)),
+    type=first(field("$.description"), fixed("unknown")),
     account=field("$.user_id"),
     occurred_at=field("$.created_at"),
 )
-VOLATILE = ("$.pending_urls", "$.completed_urls", "$.status", "$.updated_at")
 RETRY_HORIZON = timedelta(days=2)
 SETUP = "https://www.easypost.com/account/webhooks-and-events"
 

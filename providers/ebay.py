@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import Any, Final, Unpack
 
 from providers import Delivery, Reason, Rejected, Reply
-from providers.kit import Said, asymmetric, field, one_event
+from providers.kit import Said, asymmetric, body_digest, field, first, fixed, one_event
 from providers.kit.fetched import owner_of, owners_of
 from providers.kit.in_body import said_in
 from providers.kit.probing import asked, json_reply
@@ -26,8 +26,8 @@ _ALGORITHM: Final = "ecdsa-sha1"
 _CODE: Final = re.compile(r"[A-Za-z0-9-]{1,200}")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{32,80}")
 events = one_event(
-    id=field("$.notification.notificationId"),
-    type=field("$.metadata.topic"),
+    id=first(field("$.notification.notificationId"), body_digest()),
+    type=first(field("$.metadata.topic"), fixed("unknown")),
     account=field("$.notification.data.userId"),
     occurred_at=field("$.notification.eventDate"),
 )

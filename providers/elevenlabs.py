@@ -9,7 +9,7 @@ https://elevenlabs.io/docs/product-guides/administration/webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, body_digest, field, first, joined, one_event, signer
+from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, joined, one_event, signer
 
 scheme = Hmac(
     header="elevenlabs-signature",
@@ -22,7 +22,7 @@ events = one_event(
     id=first(
         joined(field("$.type"), field("$.data.conversation_id"), field("$.event_timestamp")), body_digest()
     ),
-    type=field("$.type"),
+    type=first(field("$.type"), fixed("unknown")),
     account=field("$.data.agent_id"),
     occurred_at=field("$.event_timestamp"),
 )

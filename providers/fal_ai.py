@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Final, Unpack
 
 from providers import Delivery, KeyNeeded, Reason, Rejected
-from providers.kit import Said, Timestamp, field, first, header, made_id, one_event
+from providers.kit import Said, Timestamp, field, first, fixed, header, made_id, one_event
 from providers.kit.asymmetric import public_keys, signature_in, signature_of, verifies
 from providers.kit.fetched import Documents, fetched, owner_of, owners_of
 from providers.kit.jwt import keys_in
@@ -23,7 +23,9 @@ _NAMES: Final = tuple(f"x-fal-webhook-{name}" for name in ("request-id", "user-i
 _TIME: Final = Timestamp(header=_NAMES[2])
 _JWKS: Final = "https://rest.alpha.fal.ai/.well-known/jwks.json"
 events = one_event(
-    id=first(field("$.request_id"), header(_NAMES[0])), type=field("$.status"), account=header(_NAMES[1])
+    id=first(field("$.request_id"), header(_NAMES[0])),
+    type=first(field("$.status"), fixed("unknown")),
+    account=header(_NAMES[1]),
 )
 TOLERANCE = _TIME.tolerance
 RETRY_HORIZON = timedelta(hours=2)

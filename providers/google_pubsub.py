@@ -15,7 +15,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, Final
 
-from providers.kit import any_body, field, first, fixed, header, one_event
+from providers.kit import any_body_or_none, field, first, fixed, header, one_event
 from providers.kit.oidc import Oidc
 from providers.kit.options import Options
 
@@ -25,7 +25,7 @@ events = one_event(
     type=first(field("$.message.attributes.eventType"), fixed("message")),
     account=first(field("$.subscription"), header("x-goog-pubsub-subscription-name")),
     occurred_at=first(field("$.message.publishTime"), header("x-goog-pubsub-publish-time")),
-    read=any_body,
+    read=any_body_or_none,
 )
 
 

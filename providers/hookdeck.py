@@ -10,7 +10,7 @@ https://hookdeck.com/docs/authentication#hookdeck-webhook-signature-verification
 
 from datetime import timedelta
 
-from providers.kit import Hmac, any_body, body_digest, field, first, fixed, header, one_event, signer
+from providers.kit import Hmac, any_body_or_none, body_digest, field, first, fixed, header, one_event, signer
 
 scheme = Hmac(header=("x-hookdeck-signature", "x-hookdeck-signature-2"), every=True, encoding="base64")
 verify, CHECK = scheme.verify, scheme.check_secret
@@ -19,7 +19,7 @@ events = one_event(
     id=first(header("x-hookdeck-eventid"), body_digest()),
     type=first(field("$.type"), field("$.event"), fixed("unknown")),
     account=header("x-hookdeck-source-name"),
-    read=any_body,
+    read=any_body_or_none,
 )
 ID_IS_SIGNED = False
 RETRY_HORIZON = timedelta(days=7)

@@ -9,15 +9,18 @@ https://developers.intercom.com/docs/webhooks/setting-up-webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, field, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
 from providers.kit.probing import answer_head
 
 scheme = Hmac(header="x-hub-signature", hash="sha1", prefix="sha1=")
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+VOLATILE = ("$.delivery_attempts", "$.delivery_status", "$.delivered_at")
 events = one_event(
-    id=field("$.id"), type=field("$.topic"), account=field("$.app_id"), occurred_at=field("$.created_at")
+    id=first(field("$.id"), body_digest(*VOLATILE)),
+    type=first(field("$.topic"), fixed("unknown")),
+    account=field("$.app_id"),
+    occurred_at=field("$.created_at"),
 )
 handshake = answer_head
-VOLATILE = ("$.delivery_attempts", "$.delivery_status", "$.delivered_at")
 RETRY_HORIZON = timedelta(days=1)
 SETUP = "https://app.intercom.com/a/apps/_/developer-hub"

@@ -10,13 +10,13 @@ https://developer.atlassian.com/cloud/jira/platform/webhooks/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, field, first, fixed, header, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, header, one_event, signer
 
 scheme = Hmac(header="x-hub-signature", prefix="sha256=")
 verify, CHECK = scheme.verify, scheme.check_secret
 sign = signer(scheme.sign, event_id="x-atlassian-webhook-identifier")
 events = one_event(
-    id=header("x-atlassian-webhook-identifier"),
+    id=first(header("x-atlassian-webhook-identifier"), body_digest()),
     type=first(field("$.webhookEvent"), field("$.eventType"), field("$.event"), fixed("webhook")),
     account=first(field("$.issue.fields.project.key"), field("$.project.key"), field("$.cloudId")),
     occurred_at=field("$.timestamp"),

@@ -26,6 +26,7 @@ from providers.kit.hmacs import Hmac
 from providers.kit.pieces import cut
 from providers.kit.reading import (
     any_body,
+    any_body_or_none,
     form_body,
     is_form,
     json_body,
@@ -50,6 +51,7 @@ __all__ = [
     "Token",
     "View",
     "any_body",
+    "any_body_or_none",
     "body_digest",
     "cut",
     "data_digest",

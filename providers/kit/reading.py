@@ -77,6 +77,14 @@ def any_body(delivery: Delivery) -> Any:  # noqa: ANN401
     return form_body(delivery) if is_form(delivery.headers) else text_of(delivery.body)
 
 
+def any_body_or_none(delivery: Delivery) -> Any:  # noqa: ANN401
+    """Like `any_body`, None for what can't be read: of senders that pass on what others wrote."""
+    try:
+        return any_body(delivery)
+    except Rejected:
+        return None
+
+
 def form_body(delivery: Delivery) -> dict[str, str]:
     """The body of `delivery` as an HTML form, last value of each field. Raises: Rejected(bad_body)."""
     return parse_form(text_of(delivery.body))
