@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import psycopg
 
 from receiver import rhythm
-from receiver.ledger import alerts, seen
+from receiver.ledger import figures, seen
 from receiver.ledger.alerts import Alert
 from receiver.settings import Settings
 from receiver.settings_alerts import SOURCE, Rate
@@ -57,7 +57,7 @@ def _failures(connection: psycopg.Connection, rate: Rate) -> Trouble:
 def _dead(connection: psycopg.Connection, rate: Rate) -> Trouble:
     return {
         ("dead_runs", source): (
-            f"{number} events died within {said(rate.within)}; see why with "
+            f"{number} {'event' if number == 1 else 'events'} died within {said(rate.within)}; see why with "
             f"`hookonce events list --status dead --source {source}`, then `hookonce replay`"
         )
         for source, number in seen.recent(connection, rate.within, ["dead"]).items()
@@ -66,7 +66,7 @@ def _dead(connection: psycopg.Connection, rate: Rate) -> Trouble:
 
 
 def _late(connection: psycopg.Connection, longest: timedelta) -> Trouble:
-    age = alerts.oldest_due(connection)
+    age = timedelta(seconds=figures.oldest_due(connection))
     if age <= longest:
         return {}
     text = f"an event has been due for {said(age)}; expected {said(longest)} at most"

@@ -28,6 +28,7 @@ secure_scheme_headers: dict[
     str, str
 ] = {}  # nothing here depends on the scheme, and proxies contradict each other
 accesslog = None
+logger_class = "receiver.gunicorn_log.JsonLogger"
 loglevel = os.environ.get("HOOKONCE_LOG_LEVEL", "warning").lower()
 
 

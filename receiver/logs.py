@@ -18,16 +18,19 @@ def configure() -> None:
     At INFO there is a line per delivery and per run.
     """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        JsonFormatter(
-            "%(asctime)s %(levelname)s %(name)s %(message)s",
-            rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},
-        )
-    )
+    handler.setFormatter(formatter())
     level = os.environ.get("HOOKONCE_LOG_LEVEL", "WARNING").upper()
     known = logging.getLevelNamesMapping()
     logging.basicConfig(level=known.get(level, logging.WARNING), handlers=[handler], force=True)
     logging.getLogger("rq").setLevel(logging.WARNING)  # a dozen lines per job at INFO
+
+
+def formatter() -> logging.Formatter:
+    """Give what makes a JSON object of a record."""
+    return JsonFormatter(
+        "%(asctime)s %(levelname)s %(name)s %(message)s",
+        rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},
+    )
 
 
 def new_id() -> str:

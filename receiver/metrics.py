@@ -42,7 +42,7 @@ class _Figures(Collector):
         try:
             with database.connect(self._settings.database_url) as connection:
                 answers = True
-                yield from metrics_ledger.figures_of(connection)
+                yield from metrics_ledger.figures_of(connection, self._settings.sources)
         except (psycopg.Error, database.LedgerUnavailable) as error:
             log.warning("some figures are missing: %s", type(error).__name__)
         up.add_metric(["postgresql"], float(answers))

@@ -1,7 +1,7 @@
 """The figures of `/metrics` that the ledger knows, what costs least first: a scrape takes what it gets in time."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate, product
 
 import psycopg
 from prometheus_client.core import (
@@ -11,6 +11,7 @@ from prometheus_client.core import (
     Metric,
 )
 
+from providers import Reason
 from receiver.ledger import activity, alerts, durations, figures, seen
 
 COUNTERS = {
@@ -19,13 +20,18 @@ COUNTERS = {
     "done": ("hookonce_events_done", "Events whose runs are all done; again if replayed"),
     "dead": ("hookonce_events_dead", "Events that died; again if replayed"),
 }
+UNPROVEN: tuple[str, ...] = (Reason.BAD_SIGNATURE, Reason.STALE, Reason.NO_SECRET)
+"""What a changed secret or a clock that is off looks like."""
 
 
-def figures_of(connection: psycopg.Connection) -> Iterator[Metric]:
-    """Read everything. Raises: `psycopg.Error` at the first figure that can't be had; those before it stand."""
+def figures_of(connection: psycopg.Connection, sources: Collection[str]) -> Iterator[Metric]:
+    """Read everything. Raises: `psycopg.Error` at the first figure that can't be had; those before it stand.
+
+    Counters of `sources` begin at 0: one that appears when something happens shows no `increase()` for it.
+    """
     yield from _backlog(connection)
-    yield from _counters(connection)
-    yield from _rejections(connection)
+    yield from _counters(connection, sources)
+    yield from _rejections(connection, sources)
     yield from _operation(connection)
     yield _gauge(
         "hookonce_conflicts", "Events that came with two bodies", [], [([], figures.conflicts(connection))]
@@ -46,13 +52,14 @@ def _backlog(connection: psycopg.Connection) -> Iterator[Metric]:
     yield _gauge("hookonce_due", f"Events due now, {seen.MOST_DUE} at most", [], [([], due)])
 
 
-def _counters(connection: psycopg.Connection) -> Iterator[Metric]:
+def _counters(connection: psycopg.Connection, sources: Collection[str]) -> Iterator[Metric]:
     totals = activity.totals(connection)
+    none = dict.fromkeys([*sources, *(c.source for c in totals if c.source)], 0)
     for what, (name, text) in COUNTERS.items():
+        found = none | {c.source: c.number for c in totals if c.what == what}
         family = CounterMetricFamily(name, text, labels=["source"])
-        for count in totals:
-            if count.what == what:
-                family.add_metric([count.source], count.number)
+        for source, number in found.items():
+            family.add_metric([source], number)
         yield family
     took = HistogramMetricFamily(
         "hookonce_run_duration_seconds", "Last attempts of the runs that ended", labels=["source"]
@@ -65,10 +72,12 @@ def _counters(connection: psycopg.Connection) -> Iterator[Metric]:
     yield _gauge("hookonce_last_delivery_timestamp_seconds", "When a source last delivered", ["source"], last)
 
 
-def _rejections(connection: psycopg.Connection) -> Iterator[Metric]:
+def _rejections(connection: psycopg.Connection, sources: Collection[str]) -> Iterator[Metric]:
     rejections = CounterMetricFamily("hookonce_rejections", "Deliveries refused", labels=["source", "reason"])
-    for source, reason, count in figures.rejections(connection):
-        rejections.add_metric([source, reason], count)
+    found: dict[tuple[str, str], int] = dict.fromkeys(product(sources, UNPROVEN), 0)
+    found |= {(source, reason): count for source, reason, count in figures.rejections(connection)}
+    for labels, count in found.items():
+        rejections.add_metric(labels, count)
     yield rejections
     secrets = CounterMetricFamily(
         "hookonce_secret_used", "Deliveries by the secret that verified them", labels=["source", "slot"]

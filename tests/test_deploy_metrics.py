@@ -184,11 +184,31 @@ def test_metrics_never_name_an_event_type(page):
     assert new_event().type not in page
 
 
+def test_metrics_of_a_source_begin_at_zero_so_that_the_first_increase_shows(database_url):
+    with database.connect(database_url) as connection:
+        samples = [s for family in metrics_ledger.figures_of(connection, ["quiet"]) for s in family.samples]
+
+    told = {(sample.name, sample.labels.get("reason")): sample.value for sample in samples if sample.labels}
+    assert told["hookonce_events_dead_total", None] == 0
+    assert told["hookonce_rejections_total", "bad_signature"] == 0
+
+
+def test_metrics_leave_out_what_waits_because_it_is_paused(database_url):
+    with database.connect(database_url) as connection:
+        store(connection, [new_event(source="resting")])
+        connection.execute("INSERT INTO pauses (kind, name) VALUES ('source', 'resting')")
+        connection.execute("UPDATE events SET due_at = now() + interval '1 hour' WHERE source <> 'resting'")
+
+        (oldest, *_) = metrics_ledger.figures_of(connection, ())
+
+    assert oldest.samples[0].value == 0
+
+
 def test_metrics_cost_no_more_statements_with_more_sources(database_url):
     def statements():
         with database.connect(database_url) as connection:
             counting = Counting(connection)
-            list(metrics_ledger.figures_of(counting))
+            list(metrics_ledger.figures_of(counting, ()))
             return counting.number
 
     few = statements()

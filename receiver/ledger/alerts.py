@@ -45,10 +45,6 @@ ON CONFLICT (kind, subject) WHERE ended_at IS NULL DO NOTHING RETURNING {_COLUMN
 """  # noqa: S608  the same
 _RETELL = "UPDATE alerts SET detail = %s WHERE id = %s"
 _RESOLVE = f"UPDATE alerts SET ended_at = now() WHERE id = %s AND ended_at IS NULL RETURNING {_COLUMNS}"  # noqa: S608
-_OLDEST = """
-SELECT now() - due_at FROM events
-WHERE due_at <= now() AND source NOT IN (SELECT name FROM pauses WHERE kind = 'source') ORDER BY due_at LIMIT 1
-"""
 _FORGET = "DELETE FROM alerts WHERE ended_at < now() - %s::interval"
 
 
@@ -89,12 +85,6 @@ def resolve(connection: psycopg.Connection, alert: Alert) -> Alert | None:
     """End an alert; None if it has ended before."""
     row = connection.execute(_RESOLVE, [alert.id]).fetchone()
     return Alert(*row) if row else None
-
-
-def oldest_due(connection: psycopg.Connection) -> timedelta:
-    """Say how long the longest-waiting due event of a source that is not paused has been due."""
-    row = connection.execute(_OLDEST).fetchone()
-    return row[0] if row else timedelta(0)
 
 
 def forget(connection: psycopg.Connection) -> None:

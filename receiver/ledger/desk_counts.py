@@ -5,13 +5,15 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.rows import class_row
 
+from receiver.ledger.figures import OLDEST_DUE
+
 MOST = 10_000
 """Where counting stops; one more says that there are more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Events that want something, `MOST` + 1 where there are more; `oldest_due` in seconds, 0 where none is due."""
+    """Events that want something, `MOST` + 1 where there are more; `oldest_due` as in `figures`."""
 
     due: int
     waiting: int
@@ -29,9 +31,8 @@ SELECT {_counted("due_at <= now()")} AS due,
        {_counted("status = 'waiting'")} AS waiting,
        {_counted("status = 'dead'")} AS dead,
        {_counted("status = 'held'")} AS held,
-       (SELECT coalesce(extract(epoch FROM now() - min(due_at)), 0)::float FROM events WHERE due_at <= now())
-           AS oldest_due
-"""  # noqa: S608  constants of this module
+       ({OLDEST_DUE}) AS oldest_due
+"""
 
 
 def waiting(connection: psycopg.Connection) -> Waiting:

@@ -31,7 +31,13 @@ WHERE n > 0 ORDER BY source, status
 """
 _REJECTIONS = "SELECT source, reason, count FROM rejections ORDER BY source, reason"
 _SECRETS = "SELECT source, slot, count, last_at FROM secret_use ORDER BY source, slot"
-_OLDEST_DUE = "SELECT coalesce(extract(epoch FROM now() - min(due_at)), 0) FROM events WHERE due_at <= now()"
+OLDEST_DUE = """
+SELECT coalesce(extract(epoch FROM now() - (
+    SELECT due_at FROM events
+    WHERE due_at <= now() AND source NOT IN (SELECT name FROM pauses WHERE kind = 'source')
+    ORDER BY due_at LIMIT 1)), 0)::float
+"""
+"""Seconds; what a person has paused waits as it should."""
 _CONFLICTS = "SELECT count(*) FROM (SELECT FROM conflicts ORDER BY id LIMIT %s) AS these"
 FRESH = 100_000
 """Events that no sweep has counted yet and that are counted at once."""
@@ -59,8 +65,8 @@ def secrets(connection: psycopg.Connection) -> list[tuple[str, int, int, datetim
 
 
 def oldest_due(connection: psycopg.Connection) -> float:
-    """Say how many seconds the longest-waiting due event has been due; 0 where none is."""
-    row = connection.execute(_OLDEST_DUE).fetchone()
+    """Say how many seconds the longest-waiting due event of a source that is not paused has been due; 0 for none."""
+    row = connection.execute(OLDEST_DUE).fetchone()
     return float(row[0]) if row else 0.0
 
 

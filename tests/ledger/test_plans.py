@@ -9,7 +9,6 @@ from make import new_event
 
 from receiver.ledger import (
     activity,
-    alerts,
     claims,
     counts,
     desk,
@@ -139,7 +138,6 @@ def count(connection):
         [ROWS - 200],
     )
     assert activity.fill(connection)
-    alerts.oldest_due(connection)
     seen.due(connection)
 
 

@@ -1,11 +1,14 @@
+import json
 import logging
 
 import pytest
+from gunicorn.config import Config
 from in_process import Receiver
 from inbox import desk, effect
 
 from providers import Delivery
 from providers.kit.registry import load
+from receiver.gunicorn_log import JsonLogger
 
 __all__ = ["desk"]
 SECRET = "whsec_of_the_tests"
@@ -59,3 +62,13 @@ def test_log_of_a_conflict_names_its_event(receiver, lines):
 
     (accepted, _), (conflict,) = lines("delivery"), lines("conflict")
     assert accepted["ids"] == [conflict["event"]]
+
+
+def test_log_has_what_gunicorn_says_as_json_too(capsys):
+    gunicorn = JsonLogger(Config())
+
+    gunicorn.info("Booting worker with pid: %s", 7)
+
+    line = json.loads(capsys.readouterr().err)
+    assert (line["level"], line["message"]) == ("INFO", "Booting worker with pid: 7")
+    gunicorn.error_log.handlers.clear()
