@@ -54,7 +54,7 @@ events = Table(
     UniqueConstraint("source", "event_id", name="events_source_event_id_key"),
     Index("events_due", "due_at", postgresql_where=text("due_at IS NOT NULL")),
     Index("events_repeat", "source", "fingerprint", postgresql_where=text("NOT id_is_signed")),
-    Index("events_received", "received_at", postgresql_using="brin"),
+    Index("events_received", "received_at", "provider", "type", "account", postgresql_using="brin"),
     Index("events_attention", "status", "id", postgresql_where=text("status IN ('waiting', 'dead', 'held')")),
 )
 
