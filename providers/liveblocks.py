@@ -8,7 +8,7 @@ https://liveblocks.io/docs/platform/webhooks
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, one_event, signer
+from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
 
 _DIGITS = 4
 """Base64 is read four digits at a time; one alone makes no byte."""
@@ -23,7 +23,7 @@ scheme = StandardWebhooks(vendors=("webhook", "svix"), forms=_forms)
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
     id=scheme.id,
-    type=field("$.type"),
+    type=first(field("$.type"), fixed("unknown")),
     account=field("$.data.projectId"),
     occurred_at=first(field("$.data.createdAt"), field("$.data.updatedAt"), field("$.data.deletedAt")),
 )

@@ -14,14 +14,17 @@ from datetime import datetime, timedelta
 from typing import Unpack
 
 from providers import Delivery, Reason, Rejected
-from providers.kit import Said, field, one_event, signer
+from providers.kit import Said, body_digest, field, first, fixed, one_event, signer
 from providers.kit.composite import parts_of
 from providers.kit.jwt import Jwt, claim, make
 
 _scheme = Jwt(body_hash=("sha256", "base64"), needs=("exp",), leeway=timedelta(minutes=1))
 _PARTS = ("api_key", "api_secret")
 events = one_event(
-    id=field("$.id"), type=field("$.event"), account=claim("iss"), occurred_at=field("$.createdAt")
+    id=first(field("$.id"), body_digest()),
+    type=first(field("$.event"), fixed("unknown")),
+    account=claim("iss"),
+    occurred_at=field("$.createdAt"),
 )
 TOLERANCE = _scheme.tolerance
 SETUP = "https://cloud.livekit.io"

@@ -3,7 +3,9 @@
 `x-signature` is `ts=…,v1=<hex>`; `data.id` is the one in the URL's query, and what was not sent is left out of
 the signed text. The documentation wants the id in lower case and the SDK takes it as it came: both are tried.
 The body could be anyone's, so a handler should fetch what it names. The time is not checked, as in the SDK. The
-id is `$.id`, the type `$.type` (what was done is in `$.action`). QR notifications are not signed and not taken.
+type is `$.type` (what was done is in `$.action`). The id is `$.id`; of merchant orders and subscriptions that is
+the order's or the subscription's own, so action and version go with it. QR notifications are not signed and not
+taken.
 
 https://www.mercadopago.com.br/developers/en/docs/your-integrations/notifications/webhooks
 """
@@ -13,7 +15,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from providers import Delivery, Reason, Rejected
-from providers.kit import Hmac, Timestamp, View, digest, field, first, fixed, one_event, query, signer
+from providers.kit import Hmac, Timestamp, View, digest, field, first, fixed, joined, one_event, query, signer
+from providers.kit.fields import only_if
 from providers.kit.reading import octets
 
 _data_id = query("data.id")
@@ -34,9 +37,12 @@ scheme = Hmac(
 )
 CHECK = scheme.check_secret
 sign = signer(scheme.sign, event_id="x-request-id")
+_type = field("$.type")
+_told = digest(field("$.action"), field("$.data"), field("$.date_created"))
+_changed = joined(field("$.id"), field("$.action"), field("$.version"))
 events = one_event(
-    id=first(field("$.id"), digest(field("$.action"), field("$.data"), field("$.date_created")), _data_id),
-    type=first(field("$.type"), field("$.action"), field("$.topic"), query("type"), fixed("unknown")),
+    id=first(only_if(_type, "topic_.+|subscription_.+", _changed), field("$.id"), _told, _data_id),
+    type=first(_type, field("$.action"), field("$.topic"), query("type"), fixed("unknown")),
     account=field("$.user_id"),
     occurred_at=field("$.date_created"),
 )

@@ -2,10 +2,11 @@
 
 The key is the app secret; `X-Hub-Signature` (SHA-1) is sent beside it and never looked at. One delivery holds up
 to 1000 updates: each message, status or change becomes an event, a delivery of one. Ids: a message's own, a
-status's message and word (`wamid.A:read`), else a digest of entry, time and change. The type is the field
-(`messages`), of Messenger's items what they hold (`message`, `postback`). The URL is probed by GET with a verify
+status's message and word (`wamid.A:read`), else a digest of entry, time and change; so is that of a deletion,
+which names the message that is gone. The type is the field (`messages`), of Messenger's items what they hold
+(`message`, `postback`). Threads sends one change, without `entry`. The URL is probed by GET with a verify
 token of your choice: name it among the secrets as `verify:<token>`, so that it can't sign. Retries for 36
-hours, WhatsApp's for a week.
+hours, WhatsApp's for a week; twice that has to be remembered.
 
 https://developers.facebook.com/docs/graph-api/webhooks/getting-started
 """
@@ -15,12 +16,25 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from providers import Delivery, Reply
-from providers.kit import Hmac, Pick, View, cut, digest, field, first, fixed, joined, signer, split_events
+from providers.kit import (
+    Hmac,
+    Pick,
+    View,
+    body_digest,
+    cut,
+    digest,
+    field,
+    first,
+    fixed,
+    joined,
+    signer,
+    split_events,
+)
 from providers.kit.probing import asked, echo
 
 scheme = Hmac(header="x-hub-signature-256", prefix="sha256=")
 sign, CHECK = signer(scheme.sign), scheme.check_secret
-RETRY_HORIZON = timedelta(days=7)
+RETRY_HORIZON = timedelta(days=14)
 SETUP = "https://developers.facebook.com/apps"
 _TOKEN = "verify:"  # noqa: S105  a prefix, not a password
 _ITEMS = ("messaging", "standby")
@@ -38,23 +52,38 @@ def _kind(view: View) -> object:
     return None
 
 
+def _mid(view: View) -> object:
+    """The id of a message or postback, None for its deletion: that has the same."""
+    held = [
+        field(f"{_entry}.{items}[0].{name}").get(view) for items in _ITEMS for name in ("message", "postback")
+    ]
+    item = next((item for item in held if isinstance(item, dict)), {})
+    return None if item.get("is_deleted") else item.get("mid")
+
+
 events = split_events(
     pieces=lambda data: cut(data, _NESTED),
     id=first(
         field(f"{_change}.value.messages[0].id"),
         joined(field(f"{_status}.id"), field(f"{_status}.status")),
-        *(field(f"{_entry}.{items}[0].{name}.mid") for items in _ITEMS for name in ("message", "postback")),
+        Pick(_mid, "the item's mid"),
         digest(field("$.object"), field(_entry)),
+        body_digest(),
     ),
     type=first(
-        field(f"{_change}.field"), Pick(_kind, "the item's name"), field("$.object"), fixed("unknown")
+        field(f"{_change}.field"),
+        Pick(_kind, "the item's name"),
+        field("$.object"),
+        field("$.values.field"),
+        fixed("unknown"),
     ),
-    account=field(f"{_entry}.id"),
+    account=first(field(f"{_entry}.id"), field("$.target_id")),
     occurred_at=first(
         field(f"{_change}.value.messages[0].timestamp"),
         field(f"{_status}.timestamp"),
         *(field(f"{_entry}.{items}[0].timestamp") for items in _ITEMS),
         field(f"{_entry}.time"),
+        field("$.time"),
     ),
 )
 

@@ -2,7 +2,7 @@
 
 That is a shared token in the body (where it is stored too) and says nothing about the rest. The tokens of
 notifications with content are not looked at, and their content stays encrypted. A notification without `id`
-is known by its subscription, resource, change and etag. A new URL is probed with `validationToken` in the
+is known by its content. A new URL is probed with `validationToken` in the
 query, which is sent back as plain text. Graph waits 3 s and tries for four hours.
 
 https://learn.microsoft.com/en-us/graph/change-notifications-delivery-webhooks
@@ -15,16 +15,15 @@ from datetime import datetime, timedelta
 from typing import Final, Unpack
 
 from providers import Delivery, Reason, Rejected, Reply
-from providers.kit import Said, View, digest, field, first, json_body, many_events, query
+from providers.kit import Said, View, data_digest, field, first, json_body, many_events, query
 from providers.kit.in_body import said_in, sign
 from providers.kit.keys import key_of, keys_of
 from providers.kit.probing import echo
 
 _TOKEN: Final = query("validationToken")
-_DATA: Final = ("$.subscriptionId", "$.resource", "$.changeType", "$.resourceData['@odata.etag']")
 events = many_events(
     items="$.value",
-    id=first(field("$.id"), digest(*map(field, _DATA), field("$.lifecycleEvent"))),
+    id=first(field("$.id"), data_digest("$.clientState")),
     type=first(field("$.changeType"), field("$.lifecycleEvent")),
     account=field("$.tenantId"),
 )

@@ -10,7 +10,7 @@ https://learn.microsoft.com/en-us/microsoftteams/platform/webhooks-and-connector
 from datetime import timedelta
 
 from providers import Reply
-from providers.kit import Hmac, field, first, fixed, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
 
 scheme = Hmac(
     header="authorization",
@@ -20,7 +20,7 @@ scheme = Hmac(
 )
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
 events = one_event(
-    id=field("$.id"),
+    id=first(field("$.id"), body_digest()),
     type=first(field("$.type"), fixed("unknown")),
     account=field("$.channelData.tenant.id"),
     occurred_at=field("$.timestamp"),

@@ -1,9 +1,9 @@
 """monday.com sends a token (JWT, HS256) in `Authorization`, usually without `Bearer`; it says nothing about the body.
 
 The secret is the app's signing secret (for lifecycle events its client secret). The token's `aud` must be our
-URL. Webhooks that are not an app's carry no token and are refused. The id is `$.event.triggerUuid`. The URL
-is probed with a `challenge`, which comes unsigned and is sent back. monday tries every minute for half an
-hour.
+URL. Webhooks that are not an app's carry no token and are refused. The id is `$.event.triggerUuid`, of an
+integration's action that of its run. The URL is probed with a `challenge`, which comes unsigned and is sent back.
+monday tries every minute for half an hour.
 
 https://developer.monday.com/api-reference/docs/webhooks
 """
@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from providers import Delivery, Rejected, Reply
-from providers.kit import body_digest, field, first, json_body, one_event, signer
+from providers.kit import body_digest, field, first, fixed, json_body, one_event, signer
 from providers.kit.jwt import Jwt, claim
 from providers.kit.probing import json_reply
 
 scheme = Jwt(url=("aud", "plain"), needs=("exp",))
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
-    id=first(field("$.event.triggerUuid"), body_digest()),
-    type=first(field("$.event.type"), field("$.type")),
+    id=first(field("$.event.triggerUuid"), field("$.runtimeMetadata.actionUuid"), body_digest()),
+    type=first(field("$.event.type"), field("$.type"), field("$.payload.blockKind"), fixed("unknown")),
     account=first(claim("accountId"), field("$.event.boardId"), field("$.data.account_id")),
     occurred_at=field("$.event.triggerTime"),
 )

@@ -9,14 +9,14 @@ https://www.mongodb.com/docs/atlas/tutorial/third-party-service-integrations/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, header, joined, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, header, joined, one_event, signer
 
 scheme = Hmac(header="x-mms-signature", hash="sha1", encoding="base64")
 verify, CHECK = scheme.verify, scheme.check_secret
 sign = signer(scheme.sign, type="x-mms-event", default_type="alert.open")
 events = one_event(
     id=first(joined(field("$.id"), field("$.status"), field("$.updated")), body_digest()),
-    type=first(header("x-mms-event"), field("$.eventTypeName")),
+    type=first(header("x-mms-event"), field("$.eventTypeName"), fixed("unknown")),
     account=field("$.groupId"),
     occurred_at=field("$.updated"),
 )

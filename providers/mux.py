@@ -8,16 +8,16 @@ https://www.mux.com/docs/core/verify-webhook-signatures
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, field, one_event, signer
+from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, one_event, signer
 
 scheme = Hmac(header="mux-signature", key="v1", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+VOLATILE = ("$.attempts",)
 events = one_event(
-    id=field("$.id"),
-    type=field("$.type"),
+    id=first(field("$.id"), body_digest(*VOLATILE)),
+    type=first(field("$.type"), fixed("unknown")),
     account=field("$.environment.id"),
     occurred_at=field("$.created_at"),
 )
-VOLATILE = ("$.attempts",)
 RETRY_HORIZON = timedelta(days=1)
 SETUP = "https://dashboard.mux.com/settings/webhooks"

@@ -1,9 +1,9 @@
 """Notion signs the body with HMAC-SHA256, hex behind `sha256=`; the key is the verification token as text.
 
-Notion hands the token out itself: an unsigned POST that holds nothing but `verification_token`. It goes back into
-Notion's page (`hookonce secrets list --show`), and into the configuration; anyone who can reach the URL can send
-such a thing, so the receiver keeps the first one only, and uses it only where none is configured. The id is
-`$.id`; `$.attempt_number` counts up to 8 attempts in 24 hours.
+Notion hands the token out itself: a POST that holds nothing but `verification_token`, not signed, or with the
+token. It goes back into Notion's page (`hookonce secrets list --show`), and into the configuration; anyone who can
+reach the URL can send such a thing, so the receiver keeps the first one only, and uses it only where none is
+configured. The id is `$.id`; `$.attempt_number` counts up to 8 attempts in 24 hours.
 
 https://developers.notion.com/reference/webhooks
 """
@@ -13,17 +13,17 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from providers import Delivery, Rejected, Reply
-from providers.kit import Hmac, field, first, json_body, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, json_body, one_event, signer
 
 scheme = Hmac(header="x-notion-signature", prefix="sha256=")
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+VOLATILE = ("$.attempt_number",)
 events = one_event(
-    id=field("$.id"),
-    type=field("$.type"),
+    id=first(field("$.id"), body_digest(*VOLATILE)),
+    type=first(field("$.type"), fixed("unknown")),
     account=first(field("$.workspace_id"), field("$.subscription_id")),
     occurred_at=field("$.timestamp"),
 )
-VOLATILE = ("$.attempt_number",)
 RETRY_HORIZON = timedelta(days=1)
 SETUP = "https://www.notion.so/profile/integrations"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{8,200}")
@@ -31,7 +31,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{8,200}")
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Accept the token that Notion hands out, and say it unless it is known; None for anything else."""
-    if b"verification_token" not in delivery.body or "x-notion-signature" in delivery.headers:
+    if b"verification_token" not in delivery.body:
         return None
     try:
         data = json_body(delivery)
@@ -40,4 +40,14 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     token = data.get("verification_token") if isinstance(data, dict) and len(data) == 1 else None
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         return None
+    if "x-notion-signature" in delivery.headers and not _signed(delivery, token):
+        return None
     return Reply(secret=None if token in secrets else token)
+
+
+def _signed(delivery: Delivery, token: str) -> bool:
+    try:
+        scheme.authentic(delivery, [token])
+    except Rejected:
+        return False
+    return True

@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from providers import Delivery, Reply
-from providers.kit import Hmac, field, first, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
 from providers.kit.probing import asked, echo
 
 scheme = Hmac(header="x-nylas-signature")
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+VOLATILE = ("$.webhook_delivery_attempt",)
 events = one_event(
-    id=field("$.id"),
-    type=field("$.type"),
+    id=first(field("$.id"), body_digest(*VOLATILE)),
+    type=first(field("$.type"), fixed("unknown")),
     account=first(field("$.data.grant_id"), field("$.data.object.grant_id"), field("$.data.application_id")),
     occurred_at=field("$.time"),
 )
-VOLATILE = ("$.webhook_delivery_attempt",)
 RETRY_HORIZON = timedelta(days=1)
 SETUP = "https://dashboard-v3.nylas.com"
 

@@ -1,6 +1,6 @@
 """Onfido signs the body with HMAC-SHA256, in hex, in `X-SHA2-Signature`; the key is the webhook's token.
 
-There is no event id: it is a digest of the action, the object's id, its status and when it was completed. The
+There is no event id: it is a digest of the action, the object's id and run, its status and its times. The
 type is the action, `check.completed`. Retries after 30 s, 2 min, 15 min, 2 h and 10 h.
 
 https://documentation.onfido.com/api/latest#webhooks
@@ -21,6 +21,7 @@ events = one_event(
             field(f"{_object}.status"),
             field(f"{_object}.started_at_iso8601"),
             field(f"{_object}.completed_at_iso8601"),
+            *(field(f"{_object}.{name}") for name in ("workflow_run_id", "created_at", "updated_at")),
         ),
         body_digest(),
     ),

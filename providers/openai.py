@@ -9,7 +9,7 @@ https://platform.openai.com/docs/guides/webhooks
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, one_event, signer
+from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
 from providers.kit.keys import as_whsec
 
 
@@ -21,7 +21,7 @@ scheme = StandardWebhooks(vendors=("webhook",), forms=_forms)
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
     id=scheme.id,
-    type=field("$.type"),
+    type=first(field("$.type"), fixed("unknown")),
     occurred_at=field("$.created_at"),
 )
 RETRY_HORIZON = timedelta(days=3)

@@ -13,10 +13,14 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from providers.kit import Hmac, Timestamp, field, one_event, signer
+from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, one_event, signer
 from providers.kit.options import Options
 
-events = one_event(id=field("$.event_id"), type=field("$.event_type"), occurred_at=field("$.occurred_at"))
+events = one_event(
+    id=first(field("$.event_id"), body_digest("$.notification_id")),
+    type=first(field("$.event_type"), fixed("unknown")),
+    occurred_at=field("$.occurred_at"),
+)
 
 
 def configure(options: Mapping[str, Any]) -> object:

@@ -9,14 +9,14 @@ https://developer.pagerduty.com/docs/webhooks/webhook-signatures/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, field, first, header, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, header, one_event, signer
 
 scheme = Hmac(header="x-pagerduty-signature", key="v1")
 verify, CHECK = scheme.verify, scheme.check_secret
 sign = signer(scheme.sign, event_id="x-webhook-id")
 events = one_event(
-    id=first(header("x-webhook-id"), field("$.event.id")),
-    type=field("$.event.event_type"),
+    id=first(header("x-webhook-id"), field("$.event.id"), body_digest()),
+    type=first(field("$.event.event_type"), fixed("unknown")),
     account=header("x-webhook-subscription"),
     occurred_at=field("$.event.occurred_at"),
 )

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Unpack
 
 from providers import Delivery, Reason, Rejected
-from providers.kit import Said, Timestamp, field, first, made_id, one_event
+from providers.kit import Said, Timestamp, body_digest, field, first, fixed, made_id, one_event
 from providers.kit.asymmetric import public_keys, signature_in, signature_of, verifies
 from providers.kit.certificates import key_of_certificate
 from providers.kit.fetched import Documents, fetched, owner_of, owners_of
@@ -29,8 +29,8 @@ _TIME: Final = Timestamp(header="paypal-transmission-time", unit="iso", toleranc
 _ALGORITHM: Final = "SHA256withRSA"
 _HEADERS: Final = ("paypal-transmission-id", "paypal-transmission-time", "paypal-auth-algo")
 events = one_event(
-    id=field("$.id"),
-    type=field("$.event_type"),
+    id=first(field("$.id"), body_digest()),
+    type=first(field("$.event_type"), fixed("unknown")),
     account=first(field("$.resource.payee.merchant_id"), field("$.resource.payee.email_address")),
     occurred_at=field("$.create_time"),
 )

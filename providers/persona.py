@@ -13,15 +13,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from providers import Delivery, Rejected
-from providers.kit import Hmac, Timestamp, field, one_event, signer
+from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, one_event, signer
 from providers.kit.signing import SIGNATURES
 
 _HEADER = "persona-signature"
 scheme = Hmac(header=_HEADER, key="v1", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
 sign, CHECK, TOLERANCE = signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
-    id=field("$.data.id"),
-    type=field("$.data.attributes.name"),
+    id=first(field("$.data.id"), body_digest()),
+    type=first(field("$.data.attributes.name"), fixed("unknown")),
     account=field("$.data.attributes.payload.data.relationships.account.data.id"),
     occurred_at=field("$.data.attributes.created-at"),
 )

@@ -9,14 +9,14 @@ https://polar.sh/docs/integrate/webhooks/delivery
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, one_event, signer
+from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
 from providers.kit.keys import as_whsec
 
 scheme = StandardWebhooks(vendors=("webhook",), forms=lambda secret: (as_whsec(secret), secret))
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
     id=scheme.id,
-    type=field("$.type"),
+    type=first(field("$.type"), fixed("unknown")),
     account=field("$.data.organization_id"),
     occurred_at=field("$.timestamp"),
 )

@@ -9,7 +9,7 @@ https://postmarkapp.com/developer/webhooks/webhooks-overview
 
 from datetime import timedelta
 
-from providers.kit import Token, field, first, fixed, joined, one_event, signer
+from providers.kit import Token, body_digest, field, first, fixed, joined, one_event, signer
 
 scheme = Token(basic=True)
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
@@ -20,6 +20,7 @@ events = one_event(
         field("$.ID"),
         joined(_kind, field("$.MessageID"), field("$.Recipient"), _at),
         joined(_kind, field("$.MessageID")),
+        body_digest(),
     ),
     type=_kind,
     account=first(field("$.ServerID"), field("$.MessageStream")),

@@ -1,5 +1,7 @@
 """Primer signs the body with HMAC-SHA256, in base64, in `X-Signature-Primary`.
 
+While secrets are rotated `X-Signature-Secondary` has a second one; either will do.
+
 There is no id that Primer promises (`$.eventId` if it is there), so the body is known by its fingerprint
 without `$.signedAt`, which differs from attempt to attempt. The type is `$.eventType`.
 
@@ -8,7 +10,7 @@ https://primer.io/docs/api-reference/get-started/webhooks
 
 from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
 
-scheme = Hmac(header="x-signature-primary", encoding="base64")
+scheme = Hmac(header=("x-signature-primary", "x-signature-secondary"), every=True, encoding="base64")
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
 VOLATILE = ("$.signedAt",)
 events = one_event(

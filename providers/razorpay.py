@@ -8,14 +8,14 @@ https://razorpay.com/docs/webhooks/validate-test/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, header, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, header, one_event, signer
 
 scheme = Hmac(header="x-razorpay-signature")
 verify, CHECK = scheme.verify, scheme.check_secret
 sign = signer(scheme.sign, event_id="x-razorpay-event-id")
 events = one_event(
     id=first(header("x-razorpay-event-id"), body_digest()),
-    type=field("$.event"),
+    type=first(field("$.event"), fixed("unknown")),
     account=field("$.account_id"),
     occurred_at=field("$.created_at"),
 )

@@ -7,13 +7,13 @@ https://render.com/docs/webhooks
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, one_event, signer
+from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
 
 scheme = StandardWebhooks(vendors=("webhook",))
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
     id=scheme.id,
-    type=field("$.type"),
+    type=first(field("$.type"), fixed("unknown")),
     account=field("$.data.serviceId"),
     occurred_at=field("$.timestamp"),
 )

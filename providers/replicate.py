@@ -9,13 +9,13 @@ https://replicate.com/docs/topics/webhooks/verify-webhook
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, one_event, signer
+from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
 
 scheme = StandardWebhooks(vendors=("webhook",))
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
     id=scheme.id,
-    type=field("$.status"),
+    type=first(field("$.status"), fixed("unknown")),
     occurred_at=first(field("$.completed_at"), field("$.started_at"), field("$.created_at")),
 )
 RETRY_HORIZON = timedelta(hours=1)

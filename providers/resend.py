@@ -8,13 +8,13 @@ https://resend.com/docs/dashboard/webhooks/verify-webhooks-requests
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, one_event, signer
+from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
 
 scheme = StandardWebhooks(vendors=("svix", "webhook"))
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
     id=scheme.id,
-    type=field("$.type"),
+    type=first(field("$.type"), fixed("unknown")),
     occurred_at=field("$.created_at"),
 )
 RETRY_HORIZON = timedelta(days=3)

@@ -9,7 +9,19 @@ https://docs.retellai.com/features/secure-webhook
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Pick, Timestamp, View, body_digest, field, first, joined, one_event, signer
+from providers.kit import (
+    Hmac,
+    Pick,
+    Timestamp,
+    View,
+    body_digest,
+    field,
+    first,
+    fixed,
+    joined,
+    one_event,
+    signer,
+)
 
 scheme = Hmac(
     header="x-retell-signature", key="d", signed="{body}{timestamp}", timestamp=Timestamp(key="v", unit="ms")
@@ -26,7 +38,7 @@ def _once(view: View) -> object:
 
 events = one_event(
     id=first(joined(Pick(_once, "$.event"), _about), body_digest()),
-    type=field("$.event"),
+    type=first(field("$.event"), fixed("unknown")),
     account=first(field("$.call.agent_id"), field("$.chat.agent_id")),
     occurred_at=first(field("$.call.end_timestamp"), field("$.call.start_timestamp")),
 )

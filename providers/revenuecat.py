@@ -8,13 +8,13 @@ https://www.revenuecat.com/docs/integrations/webhooks
 
 from datetime import timedelta
 
-from providers.kit import Token, field, one_event, signer
+from providers.kit import Token, body_digest, field, first, fixed, one_event, signer
 
 scheme = Token(header="authorization")
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
 events = one_event(
-    id=field("$.event.id"),
-    type=field("$.event.type"),
+    id=first(field("$.event.id"), body_digest()),
+    type=first(field("$.event.type"), fixed("unknown")),
     account=field("$.event.app_id"),
     occurred_at=field("$.event.event_timestamp_ms"),
 )

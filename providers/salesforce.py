@@ -9,11 +9,13 @@ https://developer.salesforce.com/docs/atlas.en-us.api.meta/api/sforce_api_om_out
 """
 
 from datetime import timedelta
+from hashlib import sha256
 from typing import Final
 from xml.etree import ElementTree as ET
 
 from providers import Delivery, Event, Reason, Rejected, Reply
 from providers.kit import in_path, text_of
+from providers.kit.events import UNREADABLE
 
 verify, sign, deliver, CHECK = in_path.verify, in_path.sign, in_path.deliver, in_path.check_secret
 _NS: Final = "{http://soap.sforce.com/2005/09/outbound}"
@@ -49,8 +51,9 @@ def events(delivery: Delivery) -> list[Event]:
 
 def _event(notification: ET.Element, account: str | None) -> Event:
     number, thing = notification.findtext(f"{_NS}Id"), notification.find(f"{_NS}sObject")
+    raw = ET.tostring(notification)
     if not number or thing is None:
-        raise Rejected(Reason.BAD_BODY, "a notification lacks its Id or its object")
+        return Event(sha256(raw).hexdigest(), UNREADABLE, None, account, raw=raw)
     data = {each.tag.rpartition("}")[2]: each.text for each in thing}
     kind = thing.get(_TYPE, "sObject").rpartition(":")[2]
-    return Event(number, kind or "sObject", data, account, raw=ET.tostring(notification))
+    return Event(number, kind or "sObject", data, account, raw=raw)

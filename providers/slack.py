@@ -22,6 +22,7 @@ from providers.kit import (
     body_digest,
     field,
     first,
+    fixed,
     form_body,
     json_body,
     one_event,
@@ -50,7 +51,7 @@ def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever Slack sent
 
 events = one_event(
     id=first(field("$.event_id"), field("$.trigger_id"), body_digest()),
-    type=first(field("$.event.type"), field("$.command"), field("$.type")),
+    type=first(field("$.event.type"), field("$.command"), field("$.type"), fixed("unknown")),
     account=first(field("$.team_id"), field("$.team.id")),
     occurred_at=field("$.event_time"),
     read=_read,

@@ -7,14 +7,14 @@ and bodies with a Content-Encoding are refused before anything is checked. What 
 https://getstream.io/chat/docs/python/webhooks_overview/
 """
 
-from providers.kit import Hmac, body_digest, field, first, header, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, header, one_event, signer
 
 scheme = Hmac(header="x-signature")
 verify, CHECK = scheme.verify, scheme.check_secret
 sign = signer(scheme.sign, event_id="x-webhook-id")
 events = one_event(
     id=first(header("x-webhook-id"), body_digest()),
-    type=field("$.type"),
+    type=first(field("$.type"), fixed("unknown")),
     account=header("x-api-key"),
     occurred_at=field("$.created_at"),
 )

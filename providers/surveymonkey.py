@@ -8,14 +8,14 @@ https://api.surveymonkey.com/v3/docs#webhook-callbacks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, field, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
 from providers.kit.probing import answer_head
 
 scheme = Hmac(header="sm-signature", hash="sha1", encoding="base64")
 verify, sign = scheme.verify, signer(scheme.sign)
 events = one_event(
-    id=field("$.event_id"),
-    type=field("$.event_type"),
+    id=first(field("$.event_id"), body_digest()),
+    type=first(field("$.event_type"), fixed("unknown")),
     account=field("$.resources.survey_id"),
     occurred_at=field("$.event_datetime"),
 )

@@ -8,13 +8,13 @@ https://developers.tiktok.com/doc/webhooks-verification
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, digest, field, first, one_event, signer
+from providers.kit import Hmac, Timestamp, digest, field, first, fixed, one_event, signer
 
 scheme = Hmac(header="tiktok-signature", key="s", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
     id=digest(field("$.content"), field("$.user_openid"), field("$.create_time"), field("$.event")),
-    type=field("$.event"),
+    type=first(field("$.event"), fixed("unknown")),
     account=first(field("$.user_openid"), field("$.client_key")),
     occurred_at=field("$.create_time"),
 )

@@ -9,14 +9,14 @@ https://developer.atlassian.com/cloud/trello/guides/rest-api/webhooks/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, field, first, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
 from providers.kit.probing import answer_head
 
 scheme = Hmac(header="x-trello-webhook", hash="sha1", encoding="base64", signed="{body}{url}")
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
 events = one_event(
-    id=field("$.action.id"),
-    type=field("$.action.type"),
+    id=first(field("$.action.id"), body_digest()),
+    type=first(field("$.action.type"), fixed("unknown")),
     account=first(field("$.model.id"), field("$.webhook.id")),
     occurred_at=field("$.action.date"),
 )

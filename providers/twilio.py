@@ -2,8 +2,9 @@
 
 The key is the Auth Token; where `X-Twilio-Webhooks-Signature-Settings` names HMAC_SHA256 it is a shared key. The
 URL is the public one, query included; with and without its port, as in Twilio's SDKs. Of JSON the URL has the
-hash, `bodySHA256=`. The id is `I-Twilio-Idempotency-Token`, which is not signed, or the message or call with
-its status. The answer is TwiML that does nothing. Retries are off unless the URL asks for them.
+hash, `bodySHA256=`. The id is `I-Twilio-Idempotency-Token`, which is not signed, or the message, call or recording
+with its status; what a call asks while it is in progress is known by its fingerprint. Event Streams are lists of
+events with ids of their own. The answer is TwiML that does nothing. Retries are off unless the URL asks for them.
 
 https://www.twilio.com/docs/usage/webhooks/webhooks-security
 """
@@ -16,9 +17,9 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Final, Unpack
 
-from providers import Delivery, Reason, Rejected, Reply
+from providers import Delivery, Event, Reason, Rejected, Reply
 from providers.kit import FORM, Hmac, Said, form_body, json_body
-from providers.kit.events import one_event
+from providers.kit.events import many_events, one_event
 from providers.kit.fields import body_digest, field, first, fixed, header, joined, only_if
 from providers.kit.signing import headers_of
 from providers.kit.urls import parameter, verify_at_any_port, with_parameter
@@ -41,10 +42,12 @@ _kind, _number = first(field("$.EventType"), fixed("onMessageAdded")), field("$.
 _named = first(
     only_if(_call, ".+", fixed("call")), only_if(_message, ".+", fixed("message")), fixed("unknown")
 )
-events = one_event(
+_one = one_event(
     id=first(
         header("i-twilio-idempotency-token"),
         joined(_sid, _status, _number),
+        joined(field("$.RecordingSid"), field("$.RecordingStatus")),
+        only_if(_status, "in-progress", body_digest()),
         joined(_sid, _status),
         only_if(_kind, "onMessageAdded", _sid),
         body_digest(),
@@ -53,6 +56,13 @@ events = one_event(
     account=field("$.AccountSid"),
     read=lambda delivery: json_body(delivery) if delivery.body[:1] == b"{" else form_body(delivery),
 )
+_many = many_events(items="$", id=field("$.id"), type=field("$.type"), occurred_at=field("$.time"))
+sample = _one.sample
+
+
+def events(delivery: Delivery) -> list[Event]:
+    """The events of a verified `delivery`. Raises: Rejected."""
+    return (_many if delivery.body[:1] == b"[" else _one)(delivery)
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
@@ -70,7 +80,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 def deliver(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> Delivery:
     """What Twilio would send: a form, or JSON with its hash in the URL."""
     url = said.get("url", "")
-    if body[:1] != b"{":
+    if body[:1] not in {b"{", b"["}:
         return Delivery("POST", url, {"content-type": FORM} | _old.sign(body, secret, now, url=url), body)
     url = with_parameter(url, _HASH, sha256(body).hexdigest())
     headers = {"content-type": "application/json"} | _old.sign(b"", secret, now, url=url)

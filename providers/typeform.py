@@ -8,12 +8,12 @@ https://www.typeform.com/developers/webhooks/secure-your-webhooks/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, field, first, fixed, one_event, signer
+from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
 
 scheme = Hmac(header="typeform-signature", prefix="sha256=", encoding="base64")
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
 events = one_event(
-    id=first(field("$.event_id"), field("$.form_response.token")),
+    id=first(field("$.event_id"), field("$.form_response.token"), body_digest()),
     type=first(field("$.event_type"), fixed("unknown")),
     account=field("$.form_response.form_id"),
     occurred_at=field("$.form_response.submitted_at"),

@@ -9,7 +9,7 @@ https://developers.webflow.com/data/docs/working-with-webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, body_digest, field, first, one_event, signer
+from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, one_event, signer
 
 scheme = Hmac(
     header="x-webflow-signature",
@@ -19,7 +19,7 @@ scheme = Hmac(
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
     id=body_digest(),
-    type=field("$.triggerType"),
+    type=first(field("$.triggerType"), fixed("unknown")),
     account=first(field("$.payload.siteId"), field("$.site")),
     occurred_at=first(field("$.payload.submittedAt"), field("$.payload.lastUpdated")),
 )

@@ -9,15 +9,15 @@ https://docs.wise.com/guides/developer/webhooks/event-handling
 
 from datetime import timedelta
 
-from providers.kit import field, first, header, one_event, signer
+from providers.kit import body_digest, field, first, fixed, header, one_event, signer
 from providers.kit.signed import Signed
 
 scheme = Signed(header="x-signature-sha256", algorithm="rsa-sha256")
 verify, CHECK = scheme.verify, scheme.check_secret
 sign = signer(scheme.sign, event_id="x-delivery-id")
 events = one_event(
-    id=header("x-delivery-id"),
-    type=field("$.event_type"),
+    id=first(header("x-delivery-id"), body_digest()),
+    type=first(field("$.event_type"), fixed("unknown")),
     account=first(field("$.data.resource.profile_id"), field("$.subscription_id")),
     occurred_at=field("$.sent_at"),
 )

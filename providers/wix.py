@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Unpack
 
 from providers import Delivery, Reason, Rejected
-from providers.kit import Said, digest, field, first, in_body, one_event, parse_json
+from providers.kit import Said, digest, field, first, fixed, in_body, one_event, parse_json
 from providers.kit.jwt import Jwt, make
 
 scheme = Jwt(header="", algorithms=("RS256",), needs=("exp",), leeway=timedelta(seconds=10))
@@ -34,7 +34,7 @@ def _read(delivery: Delivery) -> dict[str, Any]:
 
 events = one_event(
     id=first(field("$.data.id"), digest(field("$.eventType"), field("$.instanceId"), field("$.data"))),
-    type=field("$.eventType"),
+    type=first(field("$.eventType"), fixed("unknown")),
     account=field("$.instanceId"),
     occurred_at=field("$.data.eventTime"),
     read=_read,

@@ -8,7 +8,7 @@ https://workos.com/docs/events/data-syncing/webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, field, first, one_event, signer
+from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, one_event, signer
 
 scheme = Hmac(
     header="workos-signature",
@@ -18,8 +18,8 @@ scheme = Hmac(
 )
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
-    id=field("$.id"),
-    type=field("$.event"),
+    id=first(field("$.id"), body_digest()),
+    type=first(field("$.event"), fixed("unknown")),
     account=first(field("$.data.organization_id"), field("$.data.directory_id")),
     occurred_at=field("$.created_at"),
 )

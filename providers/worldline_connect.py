@@ -12,14 +12,17 @@ from datetime import datetime, timedelta
 from typing import Unpack
 
 from providers import Delivery, Reply
-from providers.kit import Hmac, Said, field, one_event, signer
+from providers.kit import Hmac, Said, body_digest, field, first, fixed, one_event, signer
 from providers.kit.composite import parts_of, secrets_for
 from providers.kit.probing import echo
 
 _PARTS = ("key_id", "secret_key")
 scheme = Hmac(header="x-gcs-signature", encoding="base64")
 events = one_event(
-    id=field("$.id"), type=field("$.type"), account=field("$.merchantId"), occurred_at=field("$.created")
+    id=first(field("$.id"), body_digest()),
+    type=first(field("$.type"), fixed("unknown")),
+    account=field("$.merchantId"),
+    occurred_at=field("$.created"),
 )
 RETRY_HORIZON = timedelta(days=2)
 SETUP = "https://docs.connect.worldline-solutions.com/documentation/webhooks/"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from providers import Delivery, Rejected, Reply
-from providers.kit import Hmac, Timestamp, digest, field, json_body, one_event, signer
+from providers.kit import Hmac, Timestamp, digest, field, first, fixed, json_body, one_event, signer
 from providers.kit.probing import json_reply, proof
 
 scheme = Hmac(
@@ -24,7 +24,7 @@ scheme = Hmac(
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
 events = one_event(
     id=digest(field("$.event"), field("$.event_ts"), field("$.payload")),
-    type=field("$.event"),
+    type=first(field("$.event"), fixed("unknown")),
     account=field("$.payload.account_id"),
     occurred_at=field("$.event_ts"),
 )

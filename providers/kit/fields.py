@@ -88,12 +88,12 @@ def fixed(text: str) -> Pick:
 
 
 def first(*picks: Pick) -> Pick:
-    """The first of `picks` that has something."""
+    """The first of `picks` that has something; an empty text is nothing."""
 
     def get(view: View) -> object:
         for pick in picks:
             value = pick.get(view)
-            if value is not None:
+            if value is not None and value != "":
                 return value
         return None
 

@@ -12,6 +12,7 @@ UNITS: Final[tuple[Unit, ...]] = ("s", "ms", "iso", "any")
 TOLERANCE: Final = timedelta(minutes=5)
 
 _DIGITS: Final = re.compile(r"[0-9]{1,16}")
+_NUMBER: Final = re.compile(r"[0-9]{1,16}(?:\.[0-9]{1,9})?")
 _ISO: Final = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,12})?(?:[Zz]|[+-]\d\d:?\d\d)", re.ASCII
 )
@@ -81,11 +82,11 @@ class Timestamp:
 def instant(value: object) -> datetime | None:
     """A body's own time as aware UTC, or None if it can't be read: it is shown to people and decides nothing.
 
-    Takes Unix times (s, ms or µs, told apart by size) as numbers or digits, and ISO 8601; one without an
+    Takes Unix times (s, ms or µs, told apart by size) as numbers, also as text, and ISO 8601; one without an
     offset is taken for UTC.
     """
-    if isinstance(value, str) and _DIGITS.fullmatch(value):
-        value = int(value)
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = float(value)
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return datetime.fromtimestamp(_seconds(value), UTC)

@@ -1,0 +1,215 @@
+"""Deliveries of senders from L to Z that look unlike the common ones: other kinds of events, other shapes."""
+
+import hmac
+import json
+from datetime import UTC, datetime
+from hashlib import sha256
+from urllib.parse import urlencode
+
+import pytest
+
+from providers import Delivery, Reason, Rejected
+from providers.kit import FORM
+from providers.kit.multipart import parts_in
+from providers.kit.registry import load
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SECRET = "a-secret-of-thirty-two-characters"
+STAMP, NONCE = str(int(NOW.timestamp())), "b" * 50
+
+
+def events_of(name, body, **headers):
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return load(name).events(Delivery("POST", "https://h/x", headers, raw))
+
+
+def order(action, version):
+    return {"type": "topic_merchant_order_wh", "id": "23", "action": action, "version": version}
+
+
+def graph(**said):
+    return {"value": [{"subscriptionId": "s", "clientState": "c", **said}]}
+
+
+def instagram(message):
+    held = {"sender": {"id": "1"}, "timestamp": 1, "message": message}
+    return {"object": "instagram", "entry": [{"id": "I", "time": 1, "messaging": [held]}]}
+
+
+def label(updated):
+    return {"event": "transaction_updated", "data": {"object_id": "o", "object_updated": updated}}
+
+
+def room(title):
+    return {"id": "w", "resource": "rooms", "event": "updated", "data": {"id": "r", "title": title}}
+
+
+def reminder(due):
+    return {"event": "charge.dispute.remind", "data": {"id": 5, "dueAt": due}}
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        ("mercado_pago", order("create", 0), order("update", 1)),
+        ("microsoft_graph", graph(lifecycleEvent="reauthorizationRequired", subscriptionExpirationDateTime="1"),
+         graph(lifecycleEvent="reauthorizationRequired", subscriptionExpirationDateTime="2")),
+        ("meta", instagram({"mid": "m", "text": "hi"}), instagram({"mid": "m", "is_deleted": True})),
+        ("mailchimp", b"type=upemail&fired_at=2026-01-01+00:00:00&data[list_id]=l&data[new_email]=a",
+         b"type=upemail&fired_at=2026-01-01+00:00:00&data[list_id]=l&data[new_email]=b"),
+        ("shippo", label("1"), label("2")),
+        ("webex", room("a"), room("b")),
+        ("paystack", reminder("1"), reminder("2")),
+        ("twilio", b"CallSid=CA1&CallStatus=in-progress&Digits=1", b"CallSid=CA1&CallStatus=in-progress&Digits=5"),
+        ("twilio", b"CallSid=CA1&RecordingSid=RE1&RecordingStatus=in-progress",
+         b"CallSid=CA1&RecordingSid=RE1&RecordingStatus=completed"),
+    ],
+)  # fmt: skip
+def test_two_events_of_one_thing_have_two_ids(name, one, other):
+    assert [event.id for event in events_of(name, one)] != [event.id for event in events_of(name, other)]
+
+
+def test_netlify_lock_is_another_event_than_the_deploy():
+    deploy = {"id": "d", "state": "ready", "updated_at": "2026-01-01T00:00:00Z"}
+    ids = [
+        events_of("netlify", deploy, **{"x-netlify-event": event})[0].id
+        for event in ("deploy_created", "deploy_locked", "deploy_unlocked")
+    ]
+
+    assert ids[0] == "d:ready"
+    assert len(set(ids)) == 3
+
+
+def test_microsoft_graph_id_does_not_depend_on_the_state_that_is_the_secret():
+    kept = graph(changeType="updated", resource="r")
+    rotated = {"value": [{**kept["value"][0], "clientState": "d"}]}
+
+    assert events_of("microsoft_graph", kept)[0].id == events_of("microsoft_graph", rotated)[0].id
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "kind"),
+    [
+        ("meta", {"app_id": "1", "topic": "moderate", "target_id": "7", "time": 1767225600,
+                  "values": {"field": "replies", "value": {"id": "8"}}}, "replies"),
+        ("monday", {"payload": {"blockKind": "action"}, "runtimeMetadata": {"actionUuid": "u"}}, "action"),
+        ("telnyx", b"CallSid=v3%3A1&CallStatus=completed&AccountSid=A", "completed"),
+        ("openai", {"id": "evt_1", "data": {}}, "unknown"),
+        ("vercel", [{"message": "a"}], "unknown"),
+        ("slack", {"token": "x", "event": {}}, "unknown"),
+    ],
+)  # fmt: skip
+def test_kind_of_event_that_few_have_seen_is_taken(name, body, kind):
+    headers = {"webhook-id": "w", "content-type": FORM if isinstance(body, bytes) else "application/json"}
+
+    assert [event.type for event in events_of(name, body, **headers)] == [kind]
+
+
+def test_id_that_is_an_empty_text_is_none():
+    assert events_of("rootly", {"event": {"id": "", "type": "incident.created"}})[0].id != ""
+
+
+def test_twilio_event_streams_are_batches():
+    url, body = (
+        "https://h/hooks/it",
+        b'[{"id":"EZ1","type":"com.twilio.a"},{"id":"EZ2","type":"com.twilio.b"}]',
+    )
+    provider = load("twilio")
+    delivery = provider.delivery(body, SECRET, NOW, url=url)
+
+    provider.verify(delivery, [SECRET], NOW)
+
+    assert [(event.id, event.type) for event in provider.events(delivery)] == [
+        ("EZ1", "com.twilio.a"),
+        ("EZ2", "com.twilio.b"),
+    ]
+
+
+def test_salesforce_keeps_a_notification_that_it_cannot_read():
+    space = "http://soap.sforce.com/2005/09/outbound"
+    notes = "<Notification><Id>04l1</Id><sObject/></Notification><Notification><Id>04l2</Id></Notification>"
+    body = f'<e><notifications xmlns="{space}"><OrganizationId>o</OrganizationId>{notes}</notifications></e>'
+
+    good, bad = events_of("salesforce", body.encode())
+
+    assert (good.id, bad.type) == ("04l1", "unreadable")
+    assert b"04l2" in bad.raw
+
+
+@pytest.mark.parametrize("place", ["x-signature-primary", "x-signature-secondary"])
+def test_primer_takes_the_signature_of_either_secret(place):
+    provider = load("primer")
+    made = provider.sign(b"{}", SECRET, NOW)["x-signature-primary"]
+    other = provider.sign(b"{}", SECRET + "2", NOW)["x-signature-primary"]
+    headers = {"x-signature-primary": other, "x-signature-secondary": other, place: made}
+
+    provider.verify(Delivery("POST", "", headers, b"{}"), [SECRET], NOW)
+    with pytest.raises(Rejected):
+        provider.verify(Delivery("POST", "", {**headers, place: other}, b"{}"), [SECRET], NOW)
+
+
+def mailgun_signature(secret):
+    return hmac.new(secret.encode(), f"{STAMP}{NONCE}".encode(), sha256).hexdigest()
+
+
+@pytest.mark.parametrize(("own", "parent", "reason"), [
+    (SECRET, "other", None), ("other", SECRET, None), ("other", "another", Reason.BAD_SIGNATURE),
+])  # fmt: skip
+def test_mailgun_takes_the_signature_of_the_main_account(own, parent, reason):
+    said = {"timestamp": STAMP, "token": NONCE, "signature": mailgun_signature(own)}
+    body = {"signature": {**said, "parent-signature": mailgun_signature(parent)}, "event-data": {"id": "1"}}
+    delivery = Delivery("POST", "", {}, json.dumps(body).encode())
+
+    try:
+        load("mailgun").verify(delivery, [SECRET], NOW)
+        found = None
+    except Rejected as error:
+        found = error.reason
+
+    assert found == reason
+
+
+def test_mailgun_mail_with_an_attachment_is_read():
+    fields = {"timestamp": STAMP, "token": NONCE, "signature": mailgun_signature(SECRET), "subject": "Grüße"}
+    parts = [
+        f'--b\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{text}\r\n'
+        for key, text in fields.items()
+    ]
+    file = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a;b.bin"\r\n\r\n\xff--b\r\n--x\r\n--b--\r\n'
+    body = "".join(parts).encode() + file
+    delivery = Delivery("POST", "", {"content-type": "multipart/form-data; boundary=b"}, body)
+
+    load("mailgun").verify(delivery, [SECRET], NOW)
+
+    [event] = load("mailgun").events(delivery)
+    assert (event.type, event.data) == ("inbound", fields)
+
+
+@pytest.mark.parametrize(
+    "body", [b"--", b"--b", b"--b\r\n--b\r\n", b"--\r\n\r\n--", b"--b\r\n\r\n\r\nx", b"x", b""]
+)
+def test_multipart_form_without_fields_has_none(body):
+    assert parts_in(body) == {}
+
+
+@pytest.mark.parametrize(("signed", "taken"), [(True, True), (False, False)])
+def test_notion_token_may_come_signed_with_itself(signed, taken):
+    body = b'{"verification_token":"secret_abcdefgh"}'
+    made = load("notion").sign(body, "secret_abcdefgh" if signed else "another", NOW)
+
+    reply = load("notion").handshake(Delivery("POST", "", made, body), [])
+
+    assert (reply is not None) == taken
+
+
+def test_lark_time_with_a_fraction_is_read():
+    [event] = events_of("lark_feishu", {"uuid": "u", "ts": "1767225600.5", "event": {"type": "message"}})
+
+    assert event.occurred_at == datetime(2026, 1, 1, 0, 0, 0, 500000, UTC)
+
+
+def test_mailgun_form_that_is_too_large_is_not_parsed():
+    body = urlencode({"a": "x" * (1 << 20)}).encode()
+
+    with pytest.raises(Rejected, match="too_large"):
+        load("mailgun").verify(Delivery("POST", "", {}, body), [SECRET], NOW)
