@@ -88,6 +88,9 @@ class Drain:
         except (psycopg.Error, SQLAlchemyError, database.LedgerUnavailable) as error:
             self._tell(is_away=type(error).__name__)
             self._executor.discard()
+        except BaseException:  # whatever a handler did to the connection, the next job must not meet it
+            self._executor.discard()
+            raise
         return attempts
 
     def _tell(self, *, is_away: str | None) -> None:

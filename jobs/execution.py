@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from jobs.alarm import Alarm, TimeUp
 from jobs.blame import blame
-from jobs.guards import STAINED, UNCHAINED, at_home, guarded, watch_sql
+from jobs.guards import HOME, MOVED, STAINED, UNCHAINED, TransactionEnded, at_home, guarded, watch_sql
 from jobs.handlers import GiveUp, Handler, RetryLater
 from jobs.received import BodyDropped, ReceivedEvent, received
 from providers.kit.provider import Provider
@@ -31,10 +31,6 @@ log = logging.getLogger(__name__)
 LONGEST_ERROR = 2000
 Following = Callable[[], ClaimedRun | None]
 """Gives the run to start next, if it may still be started."""
-
-
-class TransactionEnded(Exception):  # noqa: N818  what was found
-    """A handler ended its transaction: what it wrote stays, so another attempt would write it again."""
 
 
 class Executor:
@@ -70,7 +66,7 @@ class Executor:
             self._reset()
             ending = _verdict(run, error)
         except TransactionEnded as error:
-            self._reset()
+            self.discard()
             ending = Ending("dead", error=str(error))
         except KeyboardInterrupt:
             raise
@@ -80,16 +76,20 @@ class Executor:
         return self._end_apart(run, ending, following)
 
     def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
-        connection, transaction = self.connection, self._transaction()
+        connection = self.connection
+        self._transaction()
         event = self._event(run)
         with guarded(connection), self.alarm.limit(handler.timeout), at_home():  # first of all a child ends
             reach("handler.entered")
             result = handler.function(event, connection)
         reach("handler.returned")
-        if not transaction.is_active:
-            raise TransactionEnded("the handler ended the transaction it was given; its writes may be there")
-        if engines.raw(connection).info.transaction_status is TransactionStatus.INERROR:
+        status = self.ledger.info.transaction_status
+        if status is TransactionStatus.INERROR:
             raise RuntimeError("the handler returned with its transaction aborted; let errors out")
+        if status is TransactionStatus.ACTIVE:
+            raise RuntimeError(
+                "the handler returned with a statement under way; close its cursor, copy or pipeline"
+            )
         started = self._end(run, Ending("done", _storable(result)), following())
         reach("run.committed")
         self._clean()
@@ -123,6 +123,8 @@ class Executor:
         connection, transaction = self.connection, self._transaction()
         is_plain = not (connection.info.pop(UNCHAINED, False) or connection.in_nested_transaction())
         chain = following is not None and is_plain
+        if connection.info.pop(MOVED, False):
+            self.ledger.execute(HOME)
         started = runs.end(self.ledger, run, ending, following, chain=chain)
         if not (chain and started):
             transaction.commit()
@@ -146,17 +148,18 @@ class Executor:
 
     def _reset(self) -> None:
         """Make sure that nothing of the failed attempt is left on the connection."""
-        self._clean()
         if self._connection is None:
             return
         try:
-            if transaction := self._connection.get_transaction():
+            driver = engines.raw(self._connection)
+            is_broken = driver.closed or driver.info.transaction_status is TransactionStatus.ACTIVE
+            if not is_broken and (transaction := self._connection.get_transaction()):
                 transaction.close()
-            is_broken = self._connection.invalidated or engines.raw(self._connection).closed
         except (psycopg.Error, SQLAlchemyError):
             is_broken = True
         if is_broken:
             self.discard()
+        self._clean()
 
     def _clean(self) -> None:
         """Let go of a connection whose session a handler has changed: the next one must not find that."""

@@ -10,8 +10,12 @@ from sqlalchemy import Connection, Engine, create_engine
 
 from receiver.database import KEEPALIVE, libpq_url, session
 
-# A backend whose client is gone ends its query and lets go of its locks, which the next attempt may need.
-_NOTICED = "-c client_connection_check_interval=500"
+# A backend whose client is gone ends its query and lets go of its locks, which the next attempt may need; whose
+# machine is gone, within a minute or so. A handler may do other things for as long as any may take.
+_SETTINGS = (
+    "-c client_connection_check_interval=500 -c idle_in_transaction_session_timeout=2h"
+    " -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
+)
 
 
 def engine(url: str, *, name: str = "hookonce", **options: Any) -> Engine:  # noqa: ANN401  SQLAlchemy's own options
@@ -20,7 +24,7 @@ def engine(url: str, *, name: str = "hookonce", **options: Any) -> Engine:  # no
 
     def opened() -> psycopg.Connection:
         return psycopg.connect(
-            dsn, connect_timeout=5, application_name=name, **session(url, _NOTICED), **KEEPALIVE
+            dsn, connect_timeout=5, application_name=name, **session(url, _SETTINGS), **KEEPALIVE
         )
 
     return create_engine("postgresql+psycopg://", creator=opened, **options)

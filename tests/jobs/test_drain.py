@@ -13,6 +13,7 @@ import psycopg
 import pytest
 import redis
 from inbox import effect
+from psycopg.rows import dict_row
 from sqlalchemy import text
 
 from jobs import GiveUp, RetryLater
@@ -244,6 +245,7 @@ def test_handler_can_not_end_the_transaction_it_is_given(desk, forbidden):
     [
         *("COMMIT", "  commit", "ROLLBACK", "end;", "BEGIN", "abort", "start transaction"),
         *("/* so */ COMMIT", "-- so\nCOMMIT", ";COMMIT", "SELECT 1; COMMIT", "SELECT 1;\nrollback work ;"),
+        "SELECT 1; COMMIT AND CHAIN",
     ],
 )
 def test_handler_can_not_end_its_transaction_by_sql(desk, statement):
@@ -541,6 +543,133 @@ def test_handler_that_ended_its_transaction_gets_no_further_attempt(desk):
     desk.work()
 
     assert desk.runs() == [("a", "meddler", "dead", 1)]
+
+
+def test_handler_that_ended_its_transaction_and_failed_gets_no_further_attempt(desk):
+    def meddler(event, tx):
+        effect(event, tx)
+        tx.connection.driver_connection.execute("COMMIT")
+        raise RuntimeError("after all")
+
+    desk.on(meddler)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.runs() == [("a", "meddler", "dead", 1)]
+
+
+@pytest.mark.parametrize("block", [lambda driver: driver, lambda driver: driver.transaction()])
+def test_handler_commits_nothing_by_a_block_of_the_driver(desk, block):
+    def meddler(event, tx):
+        driver = tx.connection.driver_connection
+        with block(driver):
+            driver.execute("INSERT INTO effects VALUES (%s)", [event.event_id])
+        raise RuntimeError("after all")
+
+    desk.on(meddler)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.effects() == []
+    assert desk.runs() == [("a", "meddler", "dead", 3)]
+
+
+def test_handler_that_leaves_a_copy_open_does_not_hang_its_worker(desk):
+    def leaver(_, tx):
+        copies.append(tx.connection.driver_connection.cursor().copy("COPY effects FROM STDIN"))
+        copies[-1].__enter__()
+
+    copies = []
+    desk.on(leaver, attempts=1)
+    desk.on(effect)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert [row[2] for row in desk.runs()] == ["done", "dead"]
+    for copy in copies:
+        with contextlib.suppress(psycopg.Error):
+            copy.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SET LOCAL search_path TO shop",
+        "SET search_path TO shop",
+        "SELECT set_config('search_path', 'shop', true)",
+        "SET LOCAL ROLE pg_monitor",
+    ],
+)
+def test_run_ends_in_the_ledger_wherever_its_handler_has_gone(desk, statement):
+    desk.connection.execute("CREATE SCHEMA shop; CREATE TABLE shop.events (LIKE events)")
+
+    def mover(event, tx):
+        effect(event, tx)
+        tx.exec_driver_sql(statement)
+
+    desk.on(mover)
+    desk.deliver("a", "b")
+
+    desk.work()
+
+    assert desk.effects() == ["a", "b"]
+    assert desk.runs() == [("a", "mover", "done", 1), ("b", "mover", "done", 1)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tx: tx.execution_options(stream_results=True),
+        lambda tx: tx.execution_options(schema_translate_map={None: "shop"}),
+        lambda tx: setattr(tx.connection.driver_connection, "row_factory", dict_row),
+    ],
+    ids=["stream_results", "schema_translate_map", "row_factory"],
+)
+def test_handler_leaves_nothing_of_its_options_to_the_next(desk, change):
+    def changer(event, tx):
+        effect(event, tx)
+        if event.event_id == "a":
+            change(tx)
+
+    desk.on(changer)
+    desk.deliver("a", "b")
+
+    desk.work()
+    desk.deliver("c")
+    desk.work()
+
+    assert [row[2:] for row in desk.runs()] == [("done", 1)] * 3
+
+
+def test_handler_may_do_other_things_longer_than_the_server_lets_transactions_idle(desk):
+    (database_name,) = desk.rows("SELECT current_database()")[0]
+    desk.connection.execute(f'ALTER DATABASE "{database_name}" SET idle_in_transaction_session_timeout = 50')
+
+    def slow(event, tx):
+        effect(event, tx)
+        time.sleep(0.2)
+
+    desk.on(slow)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.runs() == [("a", "slow", "done", 1)]
+
+
+def test_failure_of_a_cut_connection_is_written_at_once(desk):
+    def cutter(_, tx):
+        tx.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    desk.on(cutter, attempts=1)
+    desk.deliver("a")
+
+    desk.work()
+
+    assert desk.runs() == [("a", "cutter", "dead", 1)]
 
 
 def test_child_that_a_handler_forks_can_not_end_its_run(desk):

@@ -34,29 +34,13 @@ def marks_done_in_a_second_transaction():
 
 
 def commits_what_a_failed_attempt_wrote():
-    def keep(self, run, handler, following):
-        def function(event, tx):
-            try:
-                return handler.function(event, tx)
-            except Exception:
-                engines.raw(tx).commit()
-                raise
+    def keep(self):
+        if self._connection is not None:
+            engines.raw(self._connection).commit()
+        right(self)
 
-        return right(self, run, Wrapped(handler, function), following)
-
-    right = execution.Executor._attempt
-    execution.Executor._attempt = keep
-
-
-class Wrapped:
-    """A handler with another function."""
-
-    def __init__(self, handler, function):
-        self._handler = handler
-        self.function = function
-
-    def __getattr__(self, name):
-        return getattr(self._handler, name)
+    right = execution.Executor._reset
+    execution.Executor._reset = keep
 
 
 OURS = "AND token = %(token)s AND status = 'running'"
