@@ -9,8 +9,12 @@ import json
 from datetime import UTC, datetime
 from uuid import uuid4
 
+import psycopg
+
 from receiver.ledger.alerts import Alert
-from receiver.ledger.store import NewEvent
+from receiver.ledger.store import NewEvent, store
+from receiver.protection import sealed
+from receiver.sealing import Keyring
 from receiver.settings_alerts import SOURCE
 
 
@@ -30,6 +34,12 @@ def told(alert: Alert) -> NewEvent:
             "ended_at": alert.ended_at and alert.ended_at.astimezone(UTC).isoformat(),
         },
     )
+
+
+def send_test(connection: psycopg.Connection, keyring: Keyring) -> int:
+    """Store a test event for a worker to send, due now; give its ledger id. Raises `KeyMissing`."""
+    event = sealed(test_event(datetime.now(UTC)), keyring)
+    return store(connection, [event])[event.key].id
 
 
 def test_event(now: datetime) -> NewEvent:

@@ -1,1 +1,1 @@
-"""The admin API under `/api/v1`: what the command line can do, for programs."""
+"""The admin API under `/api/v1`: what an operator does on the command line, for programs."""

@@ -6,10 +6,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from receiver.alert_events import send_test
 from receiver.api.fields import Identifier, Page, Paged, Shown
 from receiver.api.operations import Call, operation
+from receiver.api.problem import Problem
 from receiver.ledger import alerts, audit
 from receiver.ledger.tokens import Scope
+from receiver.sealing import KeyMissing
 
 
 class Change(Shown):
@@ -48,6 +51,12 @@ class AlertPage(Page[Alert]):
     """Alerts, newest first."""
 
 
+class AlertSent(Shown):
+    """The event that a worker sends; `/events/{event}` says what came of it."""
+
+    event: Identifier
+
+
 @operation("GET", "/audit", scope=Scope.READ)
 def list_audit(call: Call, query: Paged) -> ChangePage:
     """List what people and programs did, newest first."""
@@ -68,4 +77,19 @@ def list_alerts(call: Call, query: AlertsQuery) -> AlertPage:
     )
 
 
-OPERATIONS = (list_audit, list_alerts)
+@operation("POST", "/alerts/test", scope=Scope.ADMIN, status=201)
+def send_test_alert(call: Call) -> AlertSent:
+    """Have a worker send a test alert to every URL in `[alerts] urls`, as it would send a real one."""
+    settings = call.settings
+    if not settings.alerts.are_sent:
+        raise Problem(409, "[alerts] has no urls, so nobody hears of an alert; name some", code="no_urls")
+    try:
+        number = send_test(call.connection, settings.keyring)
+    except KeyMissing as error:
+        raise Problem(503, str(error), code="key_missing") from None
+    call.rings = True
+    call.headers["Location"] = f"/api/v1/events/{number}"
+    return AlertSent(event=number)
+
+
+OPERATIONS = (list_audit, list_alerts, send_test_alert)

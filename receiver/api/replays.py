@@ -139,6 +139,13 @@ def stop_bulk_replay(call: Call, path: BulkPath) -> BulkReplay:
     return BulkReplay.of(call, _bulk(call, path.bulk))
 
 
+@operation("POST", "/bulk-replays/{bulk}/continue", scope=Scope.REPLAY)
+def continue_bulk_replay(call: Call, path: BulkPath) -> BulkReplay:
+    """Go on with a bulk replay that was stopped. One that is running or complete is left as it is."""
+    desk_bulk.go_on(call.connection, path.bulk, call.who)
+    return BulkReplay.of(call, _bulk(call, path.bulk))
+
+
 def _replayed(call: Call, ids: list[int], status: str | None) -> Replayed:
     outcomes = list(desk_replay.replay(call.connection, ids, call.who, status=status))
     call.rings = any(outcome.fate in GOOD for outcome in outcomes)
@@ -164,4 +171,12 @@ def _bulk(call: Call, number: int) -> Bulk:
     return bulk
 
 
-OPERATIONS = (replay, release, start_bulk_replay, list_bulk_replays, get_bulk_replay, stop_bulk_replay)
+OPERATIONS = (
+    replay,
+    release,
+    start_bulk_replay,
+    list_bulk_replays,
+    get_bulk_replay,
+    stop_bulk_replay,
+    continue_bulk_replay,
+)

@@ -1,15 +1,11 @@
 """`hookonce alerts`: what is wrong, and whether anybody would hear of it."""
 
-from datetime import UTC, datetime
-
 import click
 
 from receiver import alert_events
 from receiver.cli.servers import configured, ledger, ring
 from receiver.cli.tables import print_json, show
 from receiver.ledger import alerts as kept
-from receiver.ledger.store import store
-from receiver.protection import sealed
 from receiver.settings import ConfigError
 
 
@@ -42,9 +38,8 @@ def send_test() -> None:
     settings = configured()
     if not settings.alerts.are_sent:
         raise ConfigError(["[alerts] has no urls, so nobody hears of an alert; name where to POST them"])
-    event = sealed(alert_events.test_event(datetime.now(UTC)), settings.keyring)
     with ledger(settings) as connection:
-        number = store(connection, [event])[event.key].id
+        number = alert_events.send_test(connection, settings.keyring)
     ring(settings)
     click.echo(f"a worker sends it as event {number}; `hookonce events show {number}` says what came of it")
 

@@ -1,11 +1,14 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 import redis
 from make import new_event
 
+from receiver.app import create_app
 from receiver.handoff import Bell
 from receiver.ledger import handed, notes, store
+from receiver.settings_alerts import Alerts
 
 
 def follow(desk, path):
@@ -135,6 +138,31 @@ def test_bulk_replay_is_a_resource_that_can_be_stopped(desk):
     assert (made.status_code, made.json["matched"], made.json["filter"]["status"]) == (201, 2, "ignored")
     assert (running["state"], running["replayed"], stopped["state"]) == ("running", 0, "stopped")
     assert [row["id"] for row in follow(desk, "/bulk-replays?limit=1")] == [made.json["id"]]
+
+
+def test_bulk_replay_that_was_stopped_goes_on_and_one_that_is_over_does_not(desk):
+    desk.deliver("evt_1", status="ignored")
+    path = f"/bulk-replays/{desk.ask('POST', '/bulk-replays', {'filter': {'status': 'ignored'}}).json['id']}"
+    desk.ask("POST", f"{path}/stop")
+
+    going = desk.ask("POST", f"{path}/continue", scope="replay").json["state"]
+    desk.connection.execute("UPDATE bulk_replays SET last_event = until_event, ended_at = now()")
+
+    assert (going, desk.ask("POST", f"{path}/continue").json["state"]) == ("running", "complete")
+
+
+def test_alert_can_be_tried_where_somebody_is_told(desk):
+    refused = desk.ask("POST", "/alerts/test")
+    alerted = replace(desk.settings, alerts=Alerts(are_sent=True))
+    with_urls = create_app(alerted)
+
+    token = {"Authorization": f"Bearer {desk.tokens['admin']}"}
+    sent = with_urls.test_client().post("/api/v1/alerts/test", headers=token)
+    with_urls.extensions["hookonce"].close()
+
+    assert (refused.status_code, refused.json["code"]) == (409, "no_urls")
+    assert (sent.status_code, sent.headers["Location"]) == (201, f"/api/v1/events/{sent.json['event']}")
+    assert desk.rows("SELECT type, due_at IS NOT NULL FROM events") == [("alert.test", True)]
 
 
 def test_rejected_and_conflicts_are_listed_page_by_page(desk):
