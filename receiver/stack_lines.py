@@ -1,4 +1,4 @@
-"""What a person sees of the children's logs: a line per delivery and per run, and whatever went wrong.
+"""What a person sees of the children's logs: a line per delivery, run and ignored event, and whatever went wrong.
 
 The children log JSON objects; anything else they write (a handler's `print`, a message before logging is set
 up) is shown as it is. Names and ids come from senders, so nothing that a terminal would obey gets through.
@@ -48,6 +48,12 @@ def _run(record: Mapping[str, Any]) -> str:
     return _columns(record, record.get("status"), f"{what}  ({tail})")
 
 
+def _ignored(record: Mapping[str, Any]) -> str:
+    return _columns(
+        record, "ignored", f"{record.get('type')}  no handler takes it (event {record.get('event')})"
+    )
+
+
 def _alert(record: Mapping[str, Any]) -> str:
     what = f"{record.get('kind')} {record.get('status')}: {record.get('detail')}"
     return f"{record.get('subject') or '(inbox)':<12}  {'alert':<9}  {what}"
@@ -71,4 +77,11 @@ def _harmless(text: str) -> str:
     )
 
 
-_SHAPES = {"delivery": _delivery, "rejected": _rejected, "conflict": _conflict, "run": _run, "alert": _alert}
+_SHAPES = {
+    "delivery": _delivery,
+    "rejected": _rejected,
+    "conflict": _conflict,
+    "run": _run,
+    "ignored": _ignored,
+    "alert": _alert,
+}

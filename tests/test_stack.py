@@ -292,6 +292,10 @@ def test_secret_of_every_kind_can_be_made_up(tmp_path, provider):
             "a             conflict   event 7 came again with another body",
         ),
         (
+            {"message": "ignored", "source": "a", "type": "b.c", "event": 7, "level": "INFO"},
+            "a             ignored    b.c  no handler takes it (event 7)",
+        ),
+        (
             {
                 "message": "alert",
                 "kind": "dead_runs",

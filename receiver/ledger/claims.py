@@ -4,6 +4,7 @@ What to lease is `receiver.ledger.triage`'s to say; here it is read, locked and 
 `receiver.ledger.runs`: events by id (or skipped, if another holds them), then runs.
 """
 
+import logging
 import uuid
 from collections.abc import Sequence
 from datetime import timedelta
@@ -16,6 +17,8 @@ from receiver.failpoints import reach
 from receiver.ledger import runs
 from receiver.ledger.runs import ClaimedRun
 from receiver.ledger.triage import ClaimedEvent, ExistingRun, Planner, Triage
+
+log = logging.getLogger(__name__)
 
 UNKNOWN_HANDLER_PAUSE = timedelta(seconds=30)
 LEASE_RAN_OUT = "the worker stopped, or took longer than its lease"
@@ -116,6 +119,7 @@ def claim(  # noqa: PLR0913  all but two by keyword
         triage = Triage(events, planner, *_existing(connection, events))
         _write(connection, triage, token, budget)
         reach("run.leased")
+    _report(triage)
     leased = [
         ClaimedRun(
             todo.event,
@@ -176,6 +180,16 @@ def _write(connection: psycopg.Connection, triage: Triage, token: uuid.UUID, bud
     if triage.ignored:
         connection.execute(_IGNORE, [triage.ignored])
     connection.execute(runs.DERIVE, {"events": [event.id for event in triage.events]}, prepare=True)
+
+
+def _report(triage: Triage) -> None:
+    """Log what was ignored, as its runs are where it has some."""
+    if triage.ignored and log.isEnabledFor(logging.INFO):
+        ignored = frozenset(triage.ignored)
+        for event in triage.events:
+            if event.id in ignored:
+                said = {"event": event.id, "source": event.source, "type": event.type}
+                log.info("ignored", extra=said)
 
 
 def _existing(
