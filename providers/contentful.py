@@ -23,6 +23,7 @@ _LIST, _KEY = "x-contentful-signed-headers", "x-contentful-idempotency-key"
 _scheme = Hmac(header="x-contentful-signature")
 _stamp = Timestamp(header="x-contentful-timestamp", unit="ms", tolerance=timedelta(seconds=30))
 _SIGNED: Final = {_LIST, _stamp.header}
+METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET")
 TOLERANCE = _stamp.tolerance
 RETRY_HORIZON = timedelta(days=1)
 SETUP = "https://app.contentful.com/deeplink?link=webhooks"

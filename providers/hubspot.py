@@ -44,6 +44,7 @@ _batch = many_events(
 )
 sample = _batch.sample
 RETRY_HORIZON = timedelta(days=1)
+METHODS = ("POST", "GET")
 SIGNS_URL = True
 SETUP = "https://developers.hubspot.com/docs/api-reference/webhooks-webhooks-v3/guide"
 

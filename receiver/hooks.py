@@ -146,7 +146,7 @@ def _takes_path_secret(source: Source) -> bool:
 
 def _delivery(source: Source, environ: dict[str, Any], limit: int, share: Share) -> Delivery:
     method = environ["REQUEST_METHOD"]
-    if method != "POST" and not (method in _PROBES and source.provider.handshake):
+    if method not in source.provider.methods and not (method in _PROBES and source.provider.handshake):
         raise Rejected(Reason.BAD_METHOD, f"{method} is not how webhooks are delivered")
     query = environ.get("QUERY_STRING")
     path = f"{PREFIX}{source.name}?{query}" if query else PREFIX + source.name
@@ -206,9 +206,10 @@ def _refuse(source: Source | None, error: Rejected, *, close: bool = False) -> A
         name = source.name if source else None
         log.info("rejected", extra={"delivery": new_id(), "source": name, "reason": error.reason})
     status = _STATUS[error.reason]
-    if source is not None:
-        status = source.provider.statuses.get(error.reason, status)
-    return problem(status, error.reason, close=close)
+    if source is None:
+        return problem(status, error.reason, close=close)
+    status = source.provider.statuses.get(error.reason, status)
+    return problem(status, error.reason, allow=", ".join(source.provider.methods), close=close)
 
 
 def _reply(reply: Reply) -> Answer:

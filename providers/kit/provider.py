@@ -30,6 +30,7 @@ NAMES: Final = {
     "fetches": "FETCHES",
     "needs_secret": "NEEDS_SECRET",
     "unauthenticated": "UNAUTHENTICATED",
+    "methods": "METHODS",
     "setup_url": "SETUP",
     "check_secret": "CHECK",
 }
@@ -56,6 +57,7 @@ class Provider:
     fetches: patterns of the whole URLs that may be fetched for it (`providers.kit.fetched`)
     needs_secret: nothing is verified without a secret; False if options of the source say enough
     unauthenticated: the sender proves nothing, so only a secret in the URL's path tells it from others
+    methods: with which HTTP methods it delivers events; probes come by others besides
     setup_url: the sender's page about its webhooks; summary: one line on what is signed
     check_secret: raises ValueError with what a right secret looks like
     sample: makes a body with a given event id and type, for test deliveries
@@ -86,6 +88,7 @@ class Provider:
     fetches: tuple[str, ...] = ()
     needs_secret: bool = True
     unauthenticated: bool = False
+    methods: tuple[str, ...] = ("POST",)
     setup_url: str | None = None
     summary: str = ""
     check_secret: Callable[[str], None] | None = None

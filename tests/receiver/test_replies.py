@@ -72,6 +72,16 @@ def test_delivery_without_what_proves_it_gets_the_status_of_its_reason(receiver,
     assert answer.status_code == case.provider.statuses.get(reason, OURS.get(reason, 401))
 
 
+def test_workflow_of_hubspot_may_come_by_get(receiver):
+    case = next(case for case in CAPTURED if str(case) == "hubspot/v2-get-docs")
+
+    answer = take(receiver, case)
+
+    assert (answer.status_code, answer.json["status"]) == (200, "accepted")
+    refused = take(receiver, case, replace(case.delivery, method="PUT"))
+    assert (refused.status_code, refused.headers["allow"]) == (405, "POST, GET")
+
+
 def test_ping_of_github_is_an_event_like_any_other(receiver):
     case = next(case for case in CAPTURED if str(case).startswith("github/") and case.is_genuine)
     headers = {**case.delivery.headers, "x-github-event": "ping", "x-github-delivery": "the-ping"}
