@@ -3,8 +3,8 @@
 Numbers events are signed with HMAC-SHA1 of the body, in hex, in `X-Sinch-Signature`. The secret is that of
 the webhook (or of the Numbers callback), as text. Voice and Verification sign with the application's key and
 are not taken. The id is that of the message or event; a delivery report repeats the message's id, so its
-status is part of it. Sinch does not say whether an event that is sent again is signed anew, so a day old is
-not stale.
+status is part of it. The type is the trigger, or what the callback holds. Sinch does not say whether an event that
+is sent again is signed anew, so a day old is not stale.
 
 https://developers.sinch.com/docs/conversation/callbacks/#validating-callbacks
 """
@@ -13,7 +13,19 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from providers import Delivery
-from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, joined, one_event, signer
+from providers.kit import (
+    Hmac,
+    Pick,
+    Timestamp,
+    View,
+    body_digest,
+    field,
+    first,
+    fixed,
+    joined,
+    one_event,
+    signer,
+)
 
 _HEADER = "x-sinch-webhook-signature"
 scheme = Hmac(
@@ -26,6 +38,14 @@ _numbers = Hmac(header="x-sinch-signature", hash="sha1")
 CHECK, TOLERANCE = scheme.check_secret, scheme.tolerance
 sign = signer(scheme.sign, event_id=f"{_HEADER}-nonce")
 _report = "$.message_delivery_report"
+
+
+def _part(view: View) -> object:
+    """What the callback holds besides its envelope, which is texts: `message`, `message_delivery_report`."""
+    held = view.data.items() if isinstance(view.data, dict) else ()
+    return next((name for name, value in held if isinstance(value, dict)), None)
+
+
 events = one_event(
     id=first(
         joined(field(f"{_report}.message_id"), field(f"{_report}.status")),
@@ -34,7 +54,13 @@ events = one_event(
         field("$.eventId"),
         body_digest(),
     ),
-    type=first(field("$.trigger"), field("$.eventType"), field("$.type"), fixed("callback")),
+    type=first(
+        field("$.trigger"),
+        field("$.eventType"),
+        field("$.type"),
+        Pick(_part, "the part's name"),
+        fixed("callback"),
+    ),
     account=first(field("$.project_id"), field("$.projectId"), field("$.app_id")),
     occurred_at=first(field("$.event_time"), field("$.accepted_time"), field("$.timestamp")),
 )

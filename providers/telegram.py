@@ -10,7 +10,7 @@ https://core.telegram.org/bots/api#setwebhook
 import re
 from datetime import timedelta
 
-from providers.kit import Pick, Token, View, field, first, one_event, signer
+from providers.kit import Pick, Token, View, field, one_event, signer
 
 scheme = Token(header="x-telegram-bot-api-secret-token")
 verify, sign = scheme.verify, signer(scheme.sign)
@@ -23,10 +23,15 @@ def _part(view: View) -> object:
     return next((name for name in names if name != "update_id"), None)
 
 
+def _date(view: View) -> object:
+    part = view.data.get(_part(view)) if isinstance(view.data, dict) else None
+    return part.get("date") if isinstance(part, dict) else None
+
+
 events = one_event(
     id=field("$.update_id"),
     type=Pick(_part, "the update's part", plant=lambda data, kind: {**data, kind: {}}),
-    occurred_at=first(field("$.message.date"), field("$.edited_message.date"), field("$.channel_post.date")),
+    occurred_at=Pick(_date, "the date of the update's part"),
 )
 ID_IS_SIGNED = False
 BODY_IS_UNSIGNED = True

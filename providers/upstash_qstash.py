@@ -8,10 +8,8 @@ https://upstash.com/docs/qstash/howto/signature
 """
 
 from datetime import timedelta
-from typing import Any
 
-from providers import Delivery, Rejected
-from providers.kit import any_body, fixed, header, one_event, signer
+from providers.kit import any_body_or_none, fixed, header, one_event, signer
 from providers.kit.jwt import Jwt
 
 scheme = Jwt(
@@ -26,14 +24,7 @@ verify, CHECK, TOLERANCE = scheme.verify, scheme.check_secret, scheme.tolerance
 sign = signer(scheme.sign, event_id="upstash-message-id")
 
 
-def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever was published
-    try:
-        return any_body(delivery)
-    except Rejected:
-        return None
-
-
-events = one_event(id=header("upstash-message-id"), type=fixed("message"), read=_read)
+events = one_event(id=header("upstash-message-id"), type=fixed("message"), read=any_body_or_none)
 ID_IS_SIGNED = False
 SIGNS_URL = True
 SETUP = "https://console.upstash.com/qstash"

@@ -1,8 +1,8 @@
 """Wix sends a token (JWT, RS256) as the whole body; what happened is JSON in JSON in it.
 
-The secret is the app's public key, in PEM. The claim `data` is text with `eventType`, `instanceId` and
-another text `data`, both of which are read here. The id is the innermost `id`; events that have none are
-known by their content. Wix waits 1.25 s and tries 12 times in two days.
+The secret is the app's public key, in PEM or (as Wix's SDK takes it, too) that in base64. The claim `data` is
+text with `eventType`, `instanceId` and another text `data`, both of which are read here. The id is the innermost
+`id`; events that have none are known by their content. Wix waits 1.25 s and tries 12 times in two days.
 
 https://dev.wix.com/docs/build-apps/develop-your-app/api-integrations/events-and-webhooks/about-webhooks
 """

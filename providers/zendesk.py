@@ -1,8 +1,9 @@
 """Zendesk signs `<time><body>` with HMAC-SHA256, in base64; the time is ISO 8601, in a header of its own.
 
 The id is `X-Zendesk-Webhook-Invocation-Id`, the same on every retry and not signed, else `$.id`. Event
-subscriptions name their type, `zen:event-type:user.created`; what triggers and automations send is any body,
-JSON, XML or a form, and of type `unknown`. Zendesk retries at once after 409 and five times after a timeout.
+subscriptions name their type, `zen:event-type:user.created`; what triggers and automations send is any body, JSON
+(broken at times by what was filled in), XML or a form, and of type `unknown`. Zendesk retries at once after 409 and
+five times after a timeout.
 
 https://developer.zendesk.com/documentation/webhooks/verifying/
 """
@@ -12,7 +13,7 @@ from datetime import timedelta
 from providers.kit import (
     Hmac,
     Timestamp,
-    any_body,
+    any_body_or_none,
     body_digest,
     field,
     first,
@@ -35,7 +36,7 @@ events = one_event(
     type=first(field("$.type"), fixed("unknown")),
     account=first(header("x-zendesk-account-id"), field("$.account_id")),
     occurred_at=first(field("$.time"), header("x-zendesk-webhook-signature-timestamp")),
-    read=any_body,
+    read=any_body_or_none,
 )
 ID_IS_SIGNED = False
 RETRY_HORIZON = timedelta(days=1)

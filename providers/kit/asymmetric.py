@@ -1,7 +1,7 @@
 """Public keys and what they verify: RSA (PKCS#1 v1.5), ECDSA on P-256, Ed25519; the key's kind is fixed by the scheme.
 
 A key is text in one of these forms: PEM (a public key, a certificate, or a private key, of which only the
-public half verifies), DER in base64, the 32 bytes of an Ed25519 key in hex or base64, or a JSON Web Key. PEM
+public half verifies), PEM or DER in base64, the 32 bytes of an Ed25519 key in hex or base64, or a JSON Web Key. PEM
 on one line, as environment variables have it, is taken too. With a private key we can sign test deliveries.
 """
 
@@ -193,4 +193,4 @@ def _raw(text: str) -> Any:  # noqa: ANN401
 
 def _der(text: str) -> Any:  # noqa: ANN401
     der = b64decode("".join(text.split()), validate=True)
-    return serialization.load_der_public_key(der)
+    return _pem(der.decode("ascii")) if der.startswith(b"-----") else serialization.load_der_public_key(der)

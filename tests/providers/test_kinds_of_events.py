@@ -95,6 +95,7 @@ def test_microsoft_graph_id_does_not_depend_on_the_state_that_is_the_secret():
         ("monday", {"payload": {"blockKind": "action"}, "runtimeMetadata": {"actionUuid": "u"}}, "action"),
         ("telnyx", b"CallSid=v3%3A1&CallStatus=completed&AccountSid=A", "completed"),
         ("openai", {"id": "evt_1", "data": {}}, "unknown"),
+        ("sinch", {"app_id": "a", "event_time": "t", "message_delivery_report": {}}, "message_delivery_report"),
         ("vercel", [{"message": "a"}], "unknown"),
         ("slack", {"token": "x", "event": {}}, "unknown"),
     ],
@@ -200,6 +201,18 @@ def test_notion_token_may_come_signed_with_itself(signed, taken):
     reply = load("notion").handshake(Delivery("POST", "", made, body), [])
 
     assert (reply is not None) == taken
+
+
+def test_zendesk_template_that_makes_no_json_is_an_event():
+    [event] = events_of("zendesk", b'{"comment": "say "hi""}', **{"x-zendesk-webhook-invocation-id": "i"})
+
+    assert (event.id, event.type, event.data) == ("i", "unknown", None)
+
+
+def test_telegram_time_is_that_of_whatever_was_updated():
+    [event] = events_of("telegram", {"update_id": 1, "edited_channel_post": {"date": int(STAMP)}})
+
+    assert event.occurred_at == NOW
 
 
 def test_lark_time_with_a_fraction_is_read():

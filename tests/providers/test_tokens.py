@@ -43,6 +43,7 @@ FORMS = [
     ("rsa-sha256", RSA, pem(RSA).replace("\n", " ")),
     ("rsa-sha256", RSA, "".join(pem(RSA).splitlines()[1:-1])),
     ("rsa-sha256", RSA, pem(RSA, private=True)),
+    ("rsa-sha256", RSA, b64encode(pem(RSA).encode()).decode()),
     ("ecdsa-sha256", EC, pem(EC)),
     ("ecdsa-sha1", EC, "".join(pem(EC).splitlines()[1:-1])),
     ("ed25519", ED, pem(ED)),
