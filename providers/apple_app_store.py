@@ -19,7 +19,7 @@ from providers.kit import Said, Timestamp, field, first, joined, json_body, made
 from providers.kit.certificates import Root, chain_of, expect_chain, key_in
 from providers.kit.fetched import owner_of, owners_of
 from providers.kit.in_body import said_in, sign
-from providers.kit.jwt import Token, expect_authentic, make, read
+from providers.kit.jws import Token, expect_authentic, make, read
 
 _APPLE: Final = Root("63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179")
 _MARKS: Final = ("1.2.840.113635.100.6.11.1", "1.2.840.113635.100.6.2.1")

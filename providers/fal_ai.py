@@ -16,7 +16,7 @@ from providers import Delivery, KeyNeeded, Reason, Rejected
 from providers.kit import Said, Timestamp, field, first, fixed, header, made_id, one_event
 from providers.kit.asymmetric import public_keys, signature_in, signature_of, verifies
 from providers.kit.fetched import Documents, fetched, owner_of, owners_of
-from providers.kit.jwt import keys_in
+from providers.kit.jws import keys_in
 from providers.kit.reading import header_of, octets
 
 _NAMES: Final = tuple(f"x-fal-webhook-{name}" for name in ("request-id", "user-id", "timestamp"))

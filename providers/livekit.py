@@ -16,7 +16,8 @@ from typing import Unpack
 from providers import Delivery, Reason, Rejected
 from providers.kit import Said, body_digest, field, first, fixed, one_event, signer
 from providers.kit.composite import parts_of
-from providers.kit.jwt import Jwt, claim, make
+from providers.kit.jws import make
+from providers.kit.jwt import Jwt, claim
 
 _scheme = Jwt(body_hash=("sha256", "base64"), needs=("exp",), leeway=timedelta(minutes=1))
 _PARTS = ("api_key", "api_secret")

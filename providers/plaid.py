@@ -21,7 +21,8 @@ from providers.kit import body_digest, field, first, joined, one_event, signer
 from providers.kit.asymmetric import PublicKey
 from providers.kit.composite import parts_or_none
 from providers.kit.fetched import Documents, fetched
-from providers.kit.jwt import Jwt, keys_in
+from providers.kit.jws import keys_in
+from providers.kit.jwt import Jwt
 from providers.kit.options import Options
 
 scheme = Jwt(

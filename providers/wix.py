@@ -14,7 +14,8 @@ from typing import Any, Unpack
 
 from providers import Delivery, Reason, Rejected
 from providers.kit import Said, digest, field, first, fixed, in_body, one_event, parse_json
-from providers.kit.jwt import Jwt, make
+from providers.kit.jws import make
+from providers.kit.jwt import Jwt
 
 scheme = Jwt(header="", algorithms=("RS256",), needs=("exp",), leeway=timedelta(seconds=10))
 verify, sign, CHECK, TOLERANCE = scheme.verify, in_body.sign, scheme.check_secret, scheme.tolerance

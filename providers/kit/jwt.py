@@ -1,133 +1,29 @@
-"""Signed JSON Web Tokens (JWS, compact form), as far as senders of webhooks use them.
+"""JSON Web Tokens in a delivery: whose they are, which delivery they speak of, and when.
 
-The algorithm is the declaration's, never the token's choice: `none`, an HMAC made with a public key, and
-anything else undeclared is refused. Keys that a token brings along (`jwk`, `jku`, `x5u`, `x5c`) are not looked
-at, and critical extensions (`crit`) are refused. Segments must be spelled as base64url spells them.
+What a signed token is, and who signed it, is `providers.kit.jws`'s.
 
     Jwt(header="x-webhook-signature", issuers=("netlify",), body_hash=("sha256", "hex"))
 """
 
 import hmac
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Any, Final, Literal, NamedTuple, Unpack
-
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+from typing import Any, Final, Literal, Unpack
 
 from providers import Delivery, Reason, Rejected
-from providers.kit import asymmetric
-from providers.kit.asymmetric import PublicKey
+from providers.kit import jws
 from providers.kit.encoding import Encoding, speller
 from providers.kit.fields import Pick, View
-from providers.kit.keys import Codec, key_of
-from providers.kit.reading import header_of, parse_json, text_of
+from providers.kit.jws import Alg, Key, Token
+from providers.kit.keys import Codec
+from providers.kit.reading import header_of, text_of
 from providers.kit.signing import Said, made_id
 
-Alg = Literal["HS256", "HS384", "HS512", "RS256", "ES256", "EdDSA"]
-Key = bytes | PublicKey
-"""The bytes of a shared secret, or a public key; each fits its own algorithms only."""
-
-_HMACS: Final = {"HS256": "sha256", "HS384": "sha384", "HS512": "sha512"}
-_PUBLIC: Final[dict[str, asymmetric.Algorithm]] = {
-    "RS256": "rsa-sha256",
-    "ES256": "ecdsa-sha256",
-    "EdDSA": "ed25519",
-}
-_ES256: Final = 64
-_LONGEST: Final = 65_536
 _BEARER: Final = "bearer "
-
-
-class Token(NamedTuple):
-    """A token that was read and not yet verified."""
-
-    header: dict[str, Any]
-    claims: dict[str, Any]
-    signed: bytes
-    signature: bytes
-
-
-def read(text: str, where: str, fault: Reason = Reason.BAD_HEADER) -> Token:
-    """Take a token apart. Raises: Rejected(`fault`), naming `where` it stood."""
-    segments = text.split(".", 3) if len(text) <= _LONGEST else []
-    raw = [asymmetric.decode(segment, "base64url") if "=" not in segment else None for segment in segments]
-    if len(raw) != 3 or not all(raw):  # noqa: PLR2004  header, claims, signature
-        raise Rejected(fault, f"{where} holds no signed token")
-    try:
-        header, claims = (parse_json((part or b"").decode()) for part in raw[:2])
-    except (Rejected, UnicodeDecodeError):
-        raise Rejected(fault, f"{where} holds a token that is not JSON") from None
-    if not isinstance(header, dict) or not isinstance(claims, dict) or "crit" in header:
-        raise Rejected(fault, f"{where} holds a token of an unknown kind")
-    return Token(header, claims, f"{segments[0]}.{segments[1]}".encode(), raw[2] or b"")
-
-
-def expect_authentic(token: Token, keys: Sequence[Key], algorithms: Sequence[Alg]) -> None:
-    """Accept `token` if one of `keys` signed it by one of `algorithms`. Raises: Rejected(bad_signature)."""
-    algorithm = next((name for name in algorithms if name == token.header.get("alg")), None)
-    if algorithm is None:
-        raise Rejected(Reason.BAD_SIGNATURE, f"the token is not signed by {' or '.join(algorithms)}")
-    if not any(_made(token, key, algorithm) for key in keys):
-        raise Rejected(Reason.BAD_SIGNATURE, "no key of this source signed the token")
-
-
-def _made(token: Token, key: Key, algorithm: Alg) -> bool:
-    if algorithm in _HMACS:
-        right = isinstance(key, bytes) and hmac.digest(key, token.signed, _HMACS[algorithm])
-        return bool(right) and hmac.compare_digest(right or b"", token.signature)
-    signature = token.signature
-    if algorithm == "ES256":
-        if len(signature) != _ES256:
-            return False
-        r, s = int.from_bytes(signature[:32]), int.from_bytes(signature[32:])
-        signature = encode_dss_signature(r, s)
-    return not isinstance(key, bytes) and asymmetric.verifies(
-        key, _PUBLIC[algorithm], signature, token.signed
-    )
-
-
-def make(
-    claims: Mapping[str, object], secret: bytes | str, algorithm: Alg, header: Mapping[str, object] = {}
-) -> str:
-    """A token, signed with a secret's bytes or the text of a private key. Raises: ValueError."""
-    segments = [_segment({"alg": algorithm, "typ": "JWT", **header}), _segment(claims)]
-    signed = ".".join(segments).encode()
-    if isinstance(secret, bytes):
-        signature = hmac.digest(secret, signed, _HMACS[algorithm])
-    else:
-        signature = asymmetric.signature_of(secret, _PUBLIC[algorithm], signed)
-    if algorithm == "ES256":
-        signature = b"".join(number.to_bytes(32) for number in decode_dss_signature(signature))
-    return ".".join([*segments, _b64url(signature)])
-
-
-def _segment(data: Mapping[str, object]) -> str:
-    return _b64url(json.dumps(data, separators=(",", ":")).encode())
-
-
-def _b64url(raw: bytes) -> str:
-    return speller("base64url", len(raw)).spell(raw)
-
-
-def keys_in(document: bytes, kid: object) -> list[PublicKey]:
-    """The public keys of a fetched JWK set (or of one JWK, bare or under `key`): those with this key id.
-
-    A token without a key id may be signed by any of them. Keys that have ended (Plaid's `expired_at`) are not given.
-    """
-    try:
-        data = parse_json(document.decode())
-    except (Rejected, UnicodeDecodeError):
-        return []
-    listed = data.get("keys", [data.get("key", data)]) if isinstance(data, dict) else None
-    found = [key for key in listed if isinstance(key, dict)] if isinstance(listed, list) else []
-    current = [key for key in found if not key.get("expired_at")]
-    chosen = [key for key in current if kid is None or key.get("kid") == kid]
-    return [key for key in map(asymmetric.jwk, chosen) if key is not None]  # type: ignore[misc]
 
 
 def claim(name: str, header: str = "authorization") -> Pick:
@@ -196,10 +92,10 @@ class Jwt:
     def token(self, delivery: Delivery) -> Token:
         """The token of `delivery`, not verified. Raises: Rejected(missing_header, bad_header, bad_body)."""
         if not self.header:
-            return read(text_of(delivery.body), "the body", Reason.BAD_BODY)
+            return jws.read(text_of(delivery.body), "the body", Reason.BAD_BODY)
         name, value = header_of(delivery.headers, (self.header,))
         start = len(_BEARER) if value[: len(_BEARER)].lower() == _BEARER else 0
-        return read(value[start:].strip(" "), f"header {name}")
+        return jws.read(value[start:].strip(" "), f"header {name}")
 
     def check(self, delivery: Delivery, keys: Sequence[Key], now: datetime) -> dict[str, Any]:
         """The claims of the token, which one of `keys` signed, which is of this delivery and of this time.
@@ -207,7 +103,7 @@ class Jwt:
         Raises: Rejected.
         """
         token = self.token(delivery)
-        expect_authentic(token, keys, self.algorithms)
+        jws.expect_authentic(token, keys, self.algorithms)
         claims = token.claims
         if self.issuers and claims.get("iss") not in self.issuers:
             raise Rejected(Reason.BAD_SIGNATURE, "the token's issuer is another")
@@ -220,8 +116,8 @@ class Jwt:
     def sign(self, body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
         """The token's header. Raises: ValueError for a secret that can't sign."""
         claims = self.claims(body, now, **said)
-        key = key_of(secret, self.secret) if self.algorithms[0] in _HMACS else secret
-        return {self.header: make(claims, key, self.algorithms[0])}
+        key = jws.signing_key(secret, self.secret, self.algorithms[0])
+        return {self.header: jws.make(claims, key, self.algorithms[0])}
 
     def claims(self, body: bytes, now: datetime, **said: Unpack[Said]) -> dict[str, Any]:
         """What the sender would say of `body` at `now`."""
@@ -239,8 +135,7 @@ class Jwt:
         return claims
 
     def _key(self, secret: str) -> Key:
-        name = self.algorithms[0]
-        return key_of(secret, self.secret) if name in _HMACS else asymmetric.public_key(secret, _PUBLIC[name])
+        return jws.verifying_key(secret, self.secret, self.algorithms[0])
 
     def _check_body(self, claims: Mapping[str, Any], body: bytes) -> None:
         if self.body_hash is None:

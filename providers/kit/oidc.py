@@ -8,7 +8,8 @@ from typing import Any, Final, Unpack
 from providers import Delivery, KeyNeeded, Reason, Rejected
 from providers.kit.asymmetric import PublicKey, public_keys
 from providers.kit.fetched import Documents, Owner, fetched, owner_of, owners_of
-from providers.kit.jwt import Jwt, keys_in, make
+from providers.kit.jws import keys_in, make
+from providers.kit.jwt import Jwt
 from providers.kit.signing import Said
 
 _SECRET: Final = ("service_account", "jwks")

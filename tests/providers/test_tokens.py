@@ -12,7 +12,8 @@ from providers import Delivery, KeyNeeded, Reason, Rejected
 from providers.kit.asymmetric import public_key, signature_of, verifies
 from providers.kit.composite import parts_of
 from providers.kit.fetched import owner_of
-from providers.kit.jwt import Jwt, keys_in, make
+from providers.kit.jws import keys_in, make
+from providers.kit.jwt import Jwt
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RSA = rsa.generate_private_key(65537, 2048)
