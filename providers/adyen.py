@@ -1,10 +1,9 @@
 """Adyen signs eight fields of each payment notification, or the whole body of others; HMAC-SHA256, in base64.
 
-Of a payment the signature is in the item, over fields joined by colons without escaping (as in Adyen's SDKs):
-amount, references and outcome are covered, the rest is not. Platform and management webhooks have
-`HmacSignature` over the body. The secret is the HMAC key, in hex. Payments are told by event code and PSP
-reference; a platform's resource by its id when created, later with type and time; a token by `eventId`.
-Choose JSON for payments: forms and SOAP are not read. The answer is `[accepted]`.
+Of a payment (choose JSON) the signature is in the item, over fields joined by colons without escaping, as in Adyen's
+SDKs: amount, references and outcome are covered, the rest is not. Platform and management webhooks have `HmacSignature`
+over the body. The secret is the HMAC key, in hex. Payments are told by event code and PSP reference; a platform's
+resource by its id when created, later with type and time; a token by `eventId`. The answer is `[accepted]`.
 
 https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures/
 """

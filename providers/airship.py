@@ -1,6 +1,7 @@
 """Airship signs `<X-UA-TIMESTAMP>:<body>` with HMAC-SHA256, in hex.
 
-The id is `$.id`; what has none is known by its fingerprint.
+The id is `$.id`; what has none is known by its fingerprint. What Airship sends for open channels is not
+taken: it is compressed, and a URL below ours is asked for a confirmation code.
 
 https://docs.airship.com/
 """
