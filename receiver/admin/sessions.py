@@ -1,4 +1,4 @@
-"""Who is signed in, without a store: the cookie says it, signed with a key made of the admin token.
+"""Who is signed in: the cookie says it, signed with a key made of the admin token; the ledger says who signed out.
 
 So every process knows every session, and a new token ends them all. The key is stretched (scrypt): who gets
 hold of a cookie learns nothing that would help to guess the token.

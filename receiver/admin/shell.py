@@ -32,6 +32,7 @@ from receiver.admin.attempts import Attempts
 from receiver.admin.sessions import Session, Sessions
 from receiver.database import LedgerUnavailable
 from receiver.intake import Intake
+from receiver.ledger import audit
 from receiver.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -59,6 +60,10 @@ _OPEN = frozenset({"admin.static", "admin.sign_in", "admin.enter"})
 admin = Blueprint("admin", __name__, url_prefix="/admin", template_folder="templates", static_folder="static")
 
 
+class SignedOut(Exception):  # noqa: N818  what was found
+    """The session of this request was ended by whoever began it."""
+
+
 @dataclass(frozen=True)
 class Desk:
     """What the pages of one process work with."""
@@ -73,12 +78,14 @@ class Desk:
     def ledger(self) -> Iterator[psycopg.Connection]:
         """Connect to the ledger, in autocommit mode, for as long as the block lasts; some at once, no more.
 
-        Raises `LedgerUnavailable`.
+        Raises `LedgerUnavailable`, and `SignedOut` for a cookie that somebody has kept.
         """
         if not self.room.acquire(timeout=PATIENCE.total_seconds()):
             raise LedgerUnavailable("too many pages are being looked at; try again")
         try:
             with database.connect(self.settings.database_url, statement=STATEMENT) as connection:
+                if "session" in g and audit.has_ended(connection, current().id):
+                    raise SignedOut
                 yield connection
         finally:
             self.room.release()
@@ -125,7 +132,8 @@ def _guard() -> Response | None:
     return None
 
 
-def _to_sign_in() -> Response:
+@admin.errorhandler(SignedOut)
+def _to_sign_in(_error: SignedOut | None = None) -> Response:
     back = request.full_path.rstrip("?") if request.method == "GET" and not is_fragment() else ""
     where = "/admin/sign-in" + (f"?{urlencode({'next': back})}" if back not in {"", "/admin/"} else "")
     if is_fragment():

@@ -51,8 +51,9 @@ def enter() -> Response:
 
 @admin.post("/sign-out")
 def leave() -> Response:
-    """Take the cookie back."""
+    """Take the cookie back, and copies of it."""
     with desk().ledger() as connection:
+        audit.end_session(connection, current().id)
         audit.note(connection, who(), "sign-out", "dashboard", {"session": current().id[:6]})
     answer = make_response(redirect(_PATH, 303))
     answer.delete_cookie(COOKIE, path="/admin", httponly=True, samesite="Strict")

@@ -137,6 +137,17 @@ def test_sign_out_needs_the_form_token_and_ends_the_session(inbox, browser):
     assert [action for _, action, _ in inbox.audit()] == ["sign-in", "sign-out"]
 
 
+def test_copy_of_a_cookie_is_worthless_after_sign_out(inbox, browser):
+    browser.get("/admin/")
+    kept = browser.client.get_cookie("hookonce_admin", path="/admin").value
+    browser.post("/admin/sign-out")
+
+    thief = inbox.browser()
+    thief.client.set_cookie("hookonce_admin", kept, path="/admin")
+
+    assert thief.get("/admin/events").location.startswith("/admin/sign-in")
+
+
 def test_form_token_of_another_session_is_refused(inbox, browser):
     other = inbox.browser()
     other.sign_in()
