@@ -28,15 +28,19 @@ scheme = Hmac(
 )
 MAX_BODY = 25 << 20  # Mailgun's own limit for a mail with its attachments
 CHECK, TOLERANCE = scheme.check_secret, scheme.tolerance
-_PARSED: Final = 1 << 20  # it is parsed before it is known to be genuine
+_JSON: Final = 1 << 20  # it is parsed before it is known to be genuine
+_FORM: Final = 5 << 20  # a mail of some length is in it twice, as HTML and stripped
 _PARENT: Final = "parent-signature"
 
 
 def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever was sent
     if is_multipart(delivery.body):
         return parts_in(delivery.body)
-    if len(delivery.body) > _PARSED:
-        raise Rejected(Reason.TOO_LARGE, "the body is larger than what is read of JSON and forms")
+    most = _JSON if delivery.body.lstrip()[:1] == b"{" else _FORM
+    if len(delivery.body) > most:
+        raise Rejected(
+            Reason.TOO_LARGE, f"the body has {len(delivery.body)} bytes, {most} are read of its kind"
+        )
     return any_body(delivery)
 
 

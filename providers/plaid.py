@@ -64,6 +64,17 @@ def _asked(host: str, kid: object, credentials: tuple[str, ...], keys: Documents
     return found
 
 
+def _check(secret: str) -> None:
+    """Raises: ValueError unless it is Plaid's credentials or a key."""
+    try:
+        if not parts_or_none(secret, *_PARTS):
+            scheme.check_secret(secret)
+    except ValueError:
+        raise ValueError(
+            "the secret is not usable; expected 'client_id:secret', or the key (a JWK, or PEM)"
+        ) from None
+
+
 def configure(options: Mapping[str, Any]) -> object:
     """Make the provider for an `environment`. Raises: ValueError listing every mistake."""
     given = Options(options, "plaid")
@@ -73,7 +84,7 @@ def configure(options: Mapping[str, Any]) -> object:
         verify=partial(_verify, host),
         sign=signer(scheme.sign),
         events=events,
-        CHECK=lambda secret: None if parts_or_none(secret, *_PARTS) else scheme.check_secret(secret),
+        CHECK=_check,
         TOLERANCE=scheme.tolerance,
         RETRY_HORIZON=timedelta(days=1),
         FETCHES=FETCHES,
