@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from urllib.parse import unquote_plus
+from urllib.parse import unquote, unquote_plus
 
 from receiver.sources import Source
 
@@ -35,14 +35,20 @@ def masked_url(url: str, source: Source) -> str:
     """Mask parameters that hold a secret of the source, however it is spelled."""
     path, mark, query = url.partition("?")
     if mark:
-        parts = [
-            f"{part.partition('=')[0]}={_MASK}"
-            if any(s in unquote_plus(part) for s in source.secrets)
-            else part
-            for part in query.split("&")
-        ]
-        url = path + mark + "&".join(parts)
+        url = path + mark + "&".join(_masked_parameter(part, source) for part in query.split("&"))
     return url
+
+
+def _masked_parameter(part: str, source: Source) -> str:
+    if not _holds_secret(part, source):
+        return part
+    name = part.partition("=")[0]
+    return _MASK if _holds_secret(name, source) else f"{name}={_MASK}"
+
+
+def _holds_secret(text: str, source: Source) -> bool:
+    spellings = (unquote(text), unquote_plus(text))
+    return any(secret in spelled for secret in source.secrets for spelled in spellings)
 
 
 @lru_cache(maxsize=512)
