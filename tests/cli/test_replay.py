@@ -48,6 +48,14 @@ def test_replay_gives_a_dead_event_a_new_cycle_once_however_often_it_is_asked(
     assert audited() == [("replay", subject, "replayed"), ("replay", subject, "already queued")]
 
 
+def test_replay_gives_a_run_that_waits_after_failures_its_attempts_back(hookonce, stored, state):
+    number = stored("evt_1", status="waiting", runs=[("a", "waiting", 3)])
+
+    hookonce("replay", number)
+
+    assert state(number) == (("waiting", True), [("a", "waiting", 0, 2)])
+
+
 def test_replay_leaves_a_running_run_alone_and_says_so(hookonce, stored, state):
     number = stored("evt_1", status="running", runs=[("a", "running", 1), ("b", "dead", 10)])
 

@@ -371,6 +371,27 @@ def test_stale_worker_can_not_finish_what_another_has_taken(desk):
     assert desk.runs() == [("a", "overtaken", "running", 1)]
 
 
+def test_drain_calls_for_help_when_more_is_due_than_a_batch(desk, redis_url, monkeypatch):
+    monkeypatch.setattr(drains, "BATCH", 1)
+    desk.on(effect)
+    desk.deliver("a", "b")
+
+    desk.work()
+
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.llen("rq:queue:hookonce") == 1
+
+
+def test_worker_runs_at_once_what_others_had_ignored(desk):
+    desk.deliver("a")
+    desk.work()
+    desk.on(effect)
+
+    desk.drains[0].wake_ignored()
+
+    assert desk.effects() == ["a"]
+
+
 def test_drain_over_its_budget_lets_go_and_rings(desk, redis_url, monkeypatch):
     monkeypatch.setattr(drains, "BUDGET", timedelta(seconds=0.05))
 

@@ -1,5 +1,6 @@
 """Secrets that senders hand out: the first one is kept and trusted, another one only when the operator says so."""
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -15,6 +16,8 @@ from receiver import handed as module
 from receiver.database import LedgerUnavailable
 from receiver.handed import HandedOut
 from receiver.ledger import handed
+from receiver.sealing import Keyring
+from receiver.settings_quarantine import Quarantine
 
 FIRST, SECOND = "b537207f20cbfa02357cf448134da559", "00000000000000000000000000000000"
 BODY = b'{"events": [{"action": "added", "resource": {"gid": "%d", "resource_type": "task"}, "user": {"gid": "1"}}]}'
@@ -84,6 +87,17 @@ def test_refused_secret_is_noted_and_shown_nowhere(asana, caplog, name):
     warnings = [record.message for record in caplog.records if record.levelno == logging.WARNING]
     assert ["handed out" in warning for warning in warnings] == [True, True]
     assert not {FIRST, SECOND} & {word for record in caplog.records for word in str(vars(record)).split("'")}
+
+
+def test_refused_secret_is_not_even_quarantined(database_url, redis_url):
+    keyring = Keyring([bytes(32)])
+    with contextlib.closing(Receiver(database_url, redis_url, keyring=keyring)) as receiver:
+        receiver.add("asana", load("asana"), quarantine=Quarantine())
+        for each in (probe(FIRST), delivery(SECOND), probe(SECOND)):
+            receiver.send("asana", each)
+
+    assert receiver.query("SELECT count(*) FROM rejected") == [(2,)]
+    assert receiver.query("SELECT count(*) FROM quarantine") == [(1,)]
 
 
 def test_configured_secret_goes_before_one_that_was_handed_out(asana):

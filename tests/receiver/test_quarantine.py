@@ -330,6 +330,17 @@ def test_ward_is_bounded_in_a_flood_and_never_fails_the_answer():
     assert ward._bytes["a"] < 4.2e6  # noqa: SLF001
 
 
+def test_ward_is_bounded_in_a_flood_at_many_sources():
+    ward = Ward(KEYRING)
+
+    for name in "abcdef":
+        source = Source(name, STRIPE, (RIGHT,), quarantine=Quarantine())
+        for _ in range(3):
+            ward.note(source, "bad_signature", Delivery("POST", "/", {}, b"x" * 1_300_000))
+
+    assert sum(ward._bytes.values()) < 16.8e6  # noqa: SLF001
+
+
 def test_ward_keeps_what_waits_until_the_ledger_is_back(desk):
     ward = Ward(KEYRING)
     source = Source("a", STRIPE, (RIGHT,), quarantine=Quarantine())

@@ -40,6 +40,13 @@ def take(receiver, case, delivery=None, *secrets):
     return receiver.send(name, delivery or case.delivery)
 
 
+def test_body_may_be_no_larger_than_its_sender_ever_sends(receiver):
+    case = GENUINE["braintree"]
+    large = replace(case.delivery, body=bytes(case.provider.max_body + 1))
+
+    assert take(receiver, case, large).status_code == 413
+
+
 def test_every_fixed_reply_is_in_the_table():
     assert {name for name in FIXED if name not in WANTED} == set()
     assert {name for name in PICKY if name not in STATUSES} == set()
