@@ -2,9 +2,10 @@
 
 import json
 import logging
+import threading
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
@@ -19,6 +20,8 @@ from receiver.settings import Settings
 
 log = logging.getLogger(__name__)
 
+Made = TypeVar("Made")
+
 
 def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Flask:
     """Make the WSGI application; it opens connections with the first delivery, so after any fork."""
@@ -27,10 +30,12 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> F
     intake = app.extensions["hookonce"] = tracing.traced(Intake, "receiver.otel.TracedIntake", settings)(
         settings, clock
     )
+    readiness = _Shared(lambda: health.readiness(settings))
+    figures = _Shared(lambda: metrics.page(settings, intake))
     pages: dict[str, Callable[[], Response]] = {
         "livez": lambda: _json(200, {"status": "ok"}),
-        "readyz": lambda: _json(*health.readiness(settings)),
-        "metrics": lambda: Response(*metrics.page(settings, intake)),
+        "readyz": lambda: _json(*readiness()),
+        "metrics": lambda: Response(*figures()),
     }
     for name, page in pages.items():
         app.add_url_rule(f"/{name}", name, page, provide_automatic_options=False)
@@ -39,6 +44,24 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> F
     app.register_error_handler(Exception, _trouble)
     app.wsgi_app = Hooks(settings, intake, app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way
     return app
+
+
+class _Shared(Generic[Made]):
+    """Makes one answer at a time, for all who ask meanwhile: strangers may ask, and each answer takes a connection."""
+
+    def __init__(self, make: Callable[[], Made]) -> None:
+        self._make = make
+        self._turn = threading.Lock()
+        self._number = 0
+        self._made: Made
+
+    def __call__(self) -> Made:
+        number = self._number
+        with self._turn:
+            if number == self._number:
+                self._made = self._make()
+                self._number += 1
+            return self._made
 
 
 def _trouble(error: Exception) -> Response:

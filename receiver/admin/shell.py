@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from io import BytesIO
 from threading import BoundedSemaphore
 from typing import Any
 from urllib.parse import urlencode
@@ -27,9 +28,11 @@ from flask import (
 )
 from werkzeug.exceptions import HTTPException
 
+from providers import Reason, Rejected
 from receiver import database
 from receiver.admin.attempts import Attempts
 from receiver.admin.sessions import Session, Sessions
+from receiver.body import SMALL, Room, Share, read_body
 from receiver.database import LedgerUnavailable
 from receiver.intake import Intake
 from receiver.ledger import audit
@@ -44,7 +47,7 @@ CONNECTIONS = 8
 PATIENCE = timedelta(seconds=2)
 """How long a page waits for its turn."""
 STATEMENT = timedelta(seconds=5)
-LONGEST_FORM = 64 * 1024
+LONGEST_FORM = SMALL
 FORM_TOKEN = "form_token"  # noqa: S105  a field's name
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
@@ -119,17 +122,29 @@ def is_fragment() -> bool:
 
 @admin.before_request
 def _guard() -> Response | None:
-    request.max_content_length = LONGEST_FORM
+    if request.endpoint not in _OPEN:
+        g.session = desk().sessions.read(request.cookies.get(COOKIE, ""))
+        if g.session is None:
+            return _to_sign_in()
+    if request.method == "POST":
+        _read_form()
     if request.endpoint in _OPEN:
         return None
-    g.session = desk().sessions.read(request.cookies.get(COOKIE, ""))
-    if g.session is None:
-        return _to_sign_in()
     if request.method == "POST" and not desk().sessions.is_form_token(
         g.session, request.form.get(FORM_TOKEN, "")
     ):
         abort(403, "This form is of another session. Load the page again, then repeat what you did.")
     return None
+
+
+def _read_form() -> None:
+    """Read a form as deliveries are read: whoever lets it drip in does not hold the connection for long."""
+    try:
+        with Share(Room(0)) as share:
+            body = read_body(request.environ, LONGEST_FORM, share)
+    except Rejected as error:
+        abort(413 if error.reason is Reason.TOO_LARGE else 400, error.detail)
+    request.environ.update({"wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body))})
 
 
 @admin.errorhandler(SignedOut)

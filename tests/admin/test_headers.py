@@ -1,3 +1,6 @@
+from datetime import timedelta
+
+import gevent
 import pytest
 
 from receiver.database import LedgerUnavailable
@@ -57,3 +60,18 @@ def test_form_that_is_too_long_is_refused(browser):
     browser.get("/admin/")
 
     assert browser.post("/admin/sign-out", more="x" * 100_000).status_code == 413
+
+
+def test_form_that_drips_in_is_refused(inbox, monkeypatch):
+    class Drip:
+        def read(self, _size):
+            gevent.sleep(0.02)
+            return b"x"
+
+    monkeypatch.setattr("receiver.body.PATIENCE", timedelta(seconds=0.1))
+    client = inbox.browser().client
+
+    dripping = {"wsgi.input": Drip(), "CONTENT_LENGTH": "60000"}
+    answer = client.post("/admin/sign-in", environ_overrides=dripping)
+
+    assert answer.status_code == 400

@@ -3,6 +3,7 @@ import hmac
 import json
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -254,6 +255,24 @@ def test_app_masks_credentials_in_what_it_keeps(client, query):
 )
 def test_app_answers_operators(client, path, status):
     assert client.get(path).status_code == status
+
+
+def test_app_looks_once_at_a_time_however_many_ask(client, monkeypatch):
+    under_way, most = [], []
+
+    def look(_settings):
+        under_way.append(1)
+        most.append(len(under_way))
+        time.sleep(0.01)
+        under_way.pop()
+        return 200, {}
+
+    monkeypatch.setattr("receiver.app.health.readiness", look)
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: client.application.test_client().get("/readyz"), range(8)))
+
+    assert [answer.status_code for answer in answers] == [200] * 8
+    assert set(most) == {1}
 
 
 def test_app_tells_prometheus_what_it_holds(client):
