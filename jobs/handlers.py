@@ -163,6 +163,9 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     after the last failure the run is dead. `backoff` is (first pause, longest pause), `timeout` the time one
     attempt may take (an hour at most); numbers are seconds. Raises `HandlerError` for values that make no sense.
     """
+    if not isinstance(place, str) or not isinstance(pattern, str):
+        called = getattr(place, "__qualname__", repr(place))
+        raise HandlerError(f'@on at {called}: expected a source and a type, as in @on("stripe", "invoice.*")')
 
     def register(function: Function) -> Function:
         first, longest = (_span(value) for value in backoff)

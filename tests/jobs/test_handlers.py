@@ -106,6 +106,12 @@ def test_on_refuses_values_that_make_no_sense(registry, options):
     assert not len(registry)
 
 
+@pytest.mark.parametrize("use", [lambda: on(asynchronous), lambda: on("stripe", asynchronous)])
+def test_on_refuses_what_is_no_source_and_type(use):
+    with pytest.raises(HandlerError, match="expected a source and a type"):
+        use()
+
+
 async def asynchronous(_event, _tx):
     return None
 
