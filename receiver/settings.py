@@ -208,8 +208,15 @@ def _explain(error: ValidationError) -> Iterator[str]:
             model = _TABLES.get(parents[-1] if parents else "", _File)
             yield f"[{where}] has no setting '{key}'{did_you_mean(key, model.model_fields, 'it has')}"
         else:
-            yield f"[{where}] {key}: {finding['msg'].lower()}"
+            yield f"[{where}] {key}: {_EXPECTED.get(finding['type'], finding['msg'].lower())}"
 
+
+_EXPECTED = {
+    "dict_type": "expected a table, as [sources.stripe] is one",
+    "model_type": "expected a table, as [sources.stripe] is one",
+    "list_type": 'expected a list: ["…"]',
+}
+"""What to say instead of pydantic's words, by its type of error."""
 
 _TABLES: Mapping[str, type[BaseModel]] = {
     "receiver": _ReceiverTable,

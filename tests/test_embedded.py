@@ -271,6 +271,14 @@ def test_failed_start_shows_the_end_of_the_log(start, spoilt):
         start(spoilt)
 
 
+def test_servers_say_which_directory_can_not_be_made(tmp_path):
+    (tmp_path / "file").touch()
+    expected = "file/data can't be made: Not a directory; .*HOOKONCE_DATA"
+
+    with pytest.raises(EmbeddedError, match=expected), servers(tmp_path / "file" / "data"):
+        pass
+
+
 def test_cluster_of_another_version_is_refused(start, spoilt):
     (spoilt / "postgres" / "data" / "PG_VERSION").write_text("13\n")
 

@@ -1,6 +1,7 @@
 """`hookonce capture`: the next delivery as a `.http` file, ready to be a test case of a new provider."""
 
 import errno
+import os
 import re
 import sys
 import time
@@ -68,6 +69,8 @@ def capture(  # noqa: PLR0913, PLR0917  its options
         raise click.UsageError("several deliveries go into a folder; name it: --output deliveries/")
     if output and not is_folder and output.exists():
         raise click.ClickException(f"{output} exists; remove it, or choose another name")
+    if output:
+        _require_place(output if is_folder else output.parent)
     masker = Masker(_secrets(source), keep)
     with _arriving(source, bind, port) as (where, requests):
         click.echo(f"waiting for {count} {where}; Ctrl-C stops", err=True)
@@ -91,6 +94,13 @@ def _arriving(source: str, bind: str, port: int) -> Iterator[tuple[str, Arriving
             yield f"that the receiver at port {port} stores or refuses for source {source!r}", watch
         else:
             yield f"at http://{_shown(bind)}:{at}/hooks/{source}", requests
+
+
+def _require_place(folder: Path) -> None:
+    """Raise ClickException now, not when a delivery is there, if nothing can be written into the folder."""
+    there = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise click.ClickException(f"nothing can be written into {there}; choose another --output")
 
 
 def _is_served(source: str) -> bool:

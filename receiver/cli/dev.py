@@ -9,6 +9,7 @@ from receiver.admin.sessions import Sessions
 from receiver.cli import local
 from receiver.stack import Stack, stack
 from receiver.stack_lines import readable
+from receiver.stack_secrets import STATE
 
 _NO_HANDLERS = """\
 no handlers yet, so every event ends as `ignored`. Write one, in handlers.py here:
@@ -54,9 +55,8 @@ def _introduce(running: Stack) -> None:
         secret = f"secret {source.secrets[0]}" if is_ours else "secret as configured"
         click.echo(f"{source.name:<12}  {running.hook(source.name)}\n{'':<12}  {secret}")
     link = Sessions(running.settings.admin_token).link()
-    click.echo(
-        f"\ndashboard     {running.url}/admin/sign-in#link={link}\n{'':<12}  (once; later, with the admin token)"
-    )
+    click.echo(f"\ndashboard     {running.url}/admin/sign-in#link={link}")
+    click.echo(f"{'':<12}  (once; later, with the admin_token in {running.settings.data / STATE})")
     handlers = ", ".join(running.settings.handlers)
     click.echo(f"\nhandlers: {handlers}\n" if handlers else f"\n{_NO_HANDLERS}")
 

@@ -49,6 +49,15 @@ def exits() -> Iterator[None]:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        where = click.format_filename(error.filename)
+        click.echo(
+            f"hookonce: {where}: {error.strerror}; name another place, or see to who may write there",
+            err=True,
+        )
+        sys.exit(Exit.FAILURE)
     except Exception as error:
         code = next((_BY_NAME[k.__name__] for k in type(error).__mro__ if k.__name__ in _BY_NAME), None)
         if code is None:
@@ -61,4 +70,5 @@ def _one_line(error: Exception) -> str:
     mistakes = getattr(error, "mistakes", None)
     if mistakes:
         return "the configuration has mistakes:\n" + "\n".join(f"  - {mistake}" for mistake in mistakes)
-    return str(error).strip().split("\n")[0]
+    cause = getattr(error, "orig", None)  # what SQLAlchemy wraps
+    return f"PostgreSQL does not answer: {_one_line(cause)}" if cause else str(error).strip().split("\n")[0]

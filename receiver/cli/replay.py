@@ -109,7 +109,7 @@ def _begun(
     kinds = desk_bulk.counts(connection, wanted)
     matching = sum(count for _, _, count in kinds)
     chosen_ = min(matching, options["limit"] or matching)
-    text = f"{matching} event{'' if matching == 1 else 's'} match"
+    text = f"{matching} {'event matches' if matching == 1 else 'events match'}"
     if chosen_ < matching:
         text += f", the oldest {chosen_} of them are chosen"
     if options["dry_run"]:

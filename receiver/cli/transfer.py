@@ -18,6 +18,7 @@ from receiver.ledger import desk_transfer
 from receiver.ledger.desk_transfer import Kept, Taken
 from receiver.ledger.store import Key, NewEvent
 from receiver.protection import imported
+from receiver.sealing import NotOpened
 from receiver.sources import SOURCE_NAME
 
 BATCH = 100
@@ -123,6 +124,8 @@ def import_(file: IO[bytes], *, run: bool) -> None:
 
 def _document(event: Kept, *, runs: bool) -> dict[str, Any]:
     body = event.body
+    if body is not None and isinstance(body.content, NotOpened):
+        raise type(body.content)(f"event {event.row['id']} can't be exported: {body.content}")
     said = {
         **event.row,
         "fingerprint": event.fingerprint.hex(),

@@ -27,9 +27,15 @@ LOG_TAIL = 12  # lines shown when a start fails
 
 
 def prepare(directory: Path) -> Path:
-    """Make the data directory if need be and return its absolute path."""
+    """Make the data directory if need be and return its absolute path. Raises `EmbeddedError` if that can't be."""
     directory = directory.resolve()
-    directory.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
+    try:
+        directory.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise EmbeddedError(
+            f"the data directory {directory} can't be made: {error.strerror}; work in a directory "
+            "where you may write, or name another in HOOKONCE_DATA"
+        ) from None
     return directory
 
 

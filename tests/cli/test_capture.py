@@ -144,6 +144,7 @@ def test_capture_shows_a_person_where_to_send(hookonce):
         (["../acme"], 2, "can't be a file's name"),
         (["acme", "--count", "2"], 2, "--output deliveries/"),
         (["acme", "--output", "hookonce.toml"], 1, "hookonce.toml exists"),
+        (["acme", "--output", "hookonce.toml/acme.http"], 1, "choose another --output"),
     ],
 )
 @pytest.mark.usefixtures("place")

@@ -33,3 +33,14 @@ def test_command_says_what_is_wrong_with_the_database(hookonce, monkeypatch, com
     assert (failed.code, failed.lines) == (code, [])
     assert failed.err.startswith("hookonce: ")
     assert "s3cret" not in failed.err
+
+
+def test_command_that_can_not_write_says_where_and_what_to_do(hookonce, place):
+    (place / "in_the_way").touch()
+
+    failed = hookonce("man", "--dir", "in_the_way/man")
+
+    assert failed.code == 1
+    assert failed.err == (
+        "hookonce: in_the_way/man: Not a directory; name another place, or see to who may write there\n"
+    )

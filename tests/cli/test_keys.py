@@ -92,6 +92,15 @@ def test_event_is_shown_and_its_raw_body_refused_without_the_key(configured, an_
     assert "add that key to encryption_keys" in raw.err
 
 
+def test_export_names_the_event_that_no_configured_key_opens(configured, an_old_row, hookonce):  # noqa: ARG001
+    configured("env:NEW")
+
+    exported = hookonce("events", "export")
+
+    assert exported.code == 78
+    assert f"event 1 can't be exported: it is sealed with key {key_id(OLD)}" in exported.err
+
+
 @pytest.mark.parametrize(
     ("references", "level", "said"),
     [

@@ -89,6 +89,11 @@ def test_settings_lets_the_environment_win(written):
     [
         ("[receivers]", "did you mean 'receiver'?"),
         ("[receiver]\nhandler = []", "[receiver] has no setting 'handler'; did you mean 'handlers'?"),
+        (
+            '[sources]\nprovider = "stripe"',
+            "[sources] provider: expected a table, as [sources.stripe] is one",
+        ),
+        ('[sources.a]\nsecrets = "env:S"', "[sources.a] secrets: expected a list"),
         ('[sources.a]\nprovider = "strip"', "no provider is called 'strip'; did you mean 'stripe'?"),
         ('[sources.a]\nprovider = "stripe"\nsecret = []', "has no setting 'secret'; did you mean 'secrets'?"),
         ('[sources.a]\nprovider = "stripe"\nsecrets = ["env:S"]', "has no signing secret; set S"),
