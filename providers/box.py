@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from providers import Delivery, Reason, Rejected
-from providers.kit import Hmac, Timestamp, field, first, header, one_event, signer, text_of
+from providers.kit import Hmac, Timestamp, field, first, fixed, header, one_event, signer, text_of
 
 scheme = Hmac(
     header=("box-signature-primary", "box-signature-secondary"),
@@ -30,7 +30,7 @@ CHECK, TOLERANCE = scheme.check_secret, scheme.tolerance
 sign = signer(scheme.sign, event_id="box-delivery-id")
 events = one_event(
     id=first(field("$.id"), header("box-delivery-id")),
-    type=field("$.trigger"),
+    type=first(field("$.trigger"), fixed("unknown")),
     account=first(field("$.webhook.id"), field("$.created_by.id")),
     occurred_at=field("$.created_at"),
 )

@@ -64,6 +64,7 @@ def configure(options: Mapping[str, Any]) -> object:
         events=events,
         CHECK=scheme.check_secret,
         TOLERANCE=scheme.tolerance,
+        METHODS=("POST", "PUT"),
         RETRY_HORIZON=timedelta(hours=1),
         SETUP="https://grafana.com/docs/grafana/latest/alerting/",
     )

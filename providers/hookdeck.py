@@ -1,9 +1,9 @@
 """Hookdeck forwards others' webhooks and signs the body with HMAC-SHA256, in base64.
 
-While the project's secret is rotated a second signature is in `x-hookdeck-signature-2`; either will do. The id
-is `x-hookdeck-eventid`, the same on every retry and not signed. The body is the first sender's, of any kind, and
-so is the type if there is one (`$.type`, `$.event`); the account is the name of Hookdeck's source. Whether the
-first sender was verified is Hookdeck's business: set its source up to do so.
+While the project's secret is rotated a second signature is in `x-hookdeck-signature-2`; either will do. The
+id is `x-hookdeck-eventid`, the same on every retry and not signed. The body is the first sender's, of any
+kind, as is the method, and so is the type if there is one (`$.type`, `$.event`); the account is the name of
+Hookdeck's source. Whether the first sender was verified is Hookdeck's business: set its source up to do so.
 
 https://hookdeck.com/docs/authentication#hookdeck-webhook-signature-verification
 """
@@ -21,6 +21,7 @@ events = one_event(
     account=header("x-hookdeck-source-name"),
     read=any_body_or_none,
 )
+METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET")
 ID_IS_SIGNED = False
 RETRY_HORIZON = timedelta(days=7)
 SETUP = "https://dashboard.hookdeck.com/settings/project/secrets"

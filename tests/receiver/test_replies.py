@@ -89,6 +89,14 @@ def test_workflow_of_hubspot_may_come_by_get(receiver):
     assert (refused.status_code, refused.headers["allow"]) == (405, "POST, GET")
 
 
+def test_hookdeck_passes_on_the_method_of_the_first_sender(receiver):
+    case = next(case for case in CAPTURED if str(case) == "hookdeck/binary")
+
+    answer = take(receiver, case, replace(case.delivery, method="PUT"))
+
+    assert (answer.status_code, answer.json["status"]) == (200, "accepted")
+
+
 def test_ping_of_github_is_an_event_like_any_other(receiver):
     case = next(case for case in CAPTURED if str(case).startswith("github/") and case.is_genuine)
     headers = {**case.delivery.headers, "x-github-event": "ping", "x-github-delivery": "the-ping"}
