@@ -13,6 +13,7 @@ from receiver.vocabulary import REFUSALS
 
 PAGE = 50
 UNKNOWN = ("It was refused.", "The detail says why.")
+LARGEST_ID = (1 << 63) - 1
 NAMELESS = "(unknown)"
 """Stands for URLs that no source has."""
 
@@ -25,7 +26,7 @@ def rejected() -> str:
         request.args.get("reason", "").replace("\0", "") or None,
     )
     source = "" if said == NAMELESS else said or None
-    before = request.args.get("before", 0, int) or None
+    before = min(request.args.get("before", 0, int), LARGEST_ID) or None
     with desk().ledger() as connection:
         counts = figures.rejections(connection)
         held = quarantine.holdings(connection)
@@ -56,8 +57,9 @@ def rejected() -> str:
 @admin.get("/rejected/<int:number>")
 def refusal(number: int) -> str:
     """Show one refused delivery, as far as it was kept."""
+    before = min(number + 1, LARGEST_ID)
     with desk().ledger() as connection:
-        rows = list(lookups.rejected(connection, desk().settings.keyring, before=number + 1, limit=1))
+        rows = list(lookups.rejected(connection, desk().settings.keyring, before=before, limit=1))
     if not rows or rows[0]["id"] != number:
         abort(404, "This delivery is not kept any more; of refused ones only the newest are.")
     return render_template(

@@ -69,3 +69,10 @@ def test_refused_delivery_is_escaped(inbox, browser, path):
     assert "<script>alert" not in page
     assert "<img" not in page
     assert "\u202e" not in page
+
+
+@pytest.mark.parametrize(
+    ("query", "status"), [(f"?before={'9' * 30}", 200), ("?before=-1", 200), (f"/{'9' * 30}", 404)]
+)
+def test_number_beyond_all_ids_is_no_failure_of_the_ledger(browser, query, status):
+    assert browser.get(f"/admin/rejected{query}").status_code == status
