@@ -39,6 +39,9 @@ CREATE TABLE IF NOT EXISTS effects (event bigint PRIMARY KEY, at timestamptz NOT
 """
 _EMPTY = "TRUNCATE events, bodies, runs, failures, conflicts, rejected, rejections, event_counts, effects"
 
+_UNCOMPILED = "PYTHONDONTWRITEBYTECODE"
+"""Would make every program compile what users have compiled once."""
+
 
 class Site:
     """One database, one logical Redis database, and what runs on them."""
@@ -47,7 +50,8 @@ class Site:
         self.database_url = database_url
         self.redis_url = redis_url
         self._log = log
-        self._environ = os.environ | {
+        environ = {name: value for name, value in os.environ.items() if name != _UNCOMPILED}
+        self._environ = environ | {
             "DATABASE_URL": database_url,
             "REDIS_URL": redis_url,
             "HOOKONCE_SECRET__GITHUB": SECRET,

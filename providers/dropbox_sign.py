@@ -69,7 +69,10 @@ def _message(event: dict[str, Any]) -> bytes:
 def deliver(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> Delivery:
     """What Dropbox Sign would send: `body`, a form or its JSON, with a signature in it."""
     data = _read(Delivery("POST", "", {}, body))
-    event = {"event_time": str(int(now.timestamp())), "event_type": "callback_test", **data.get("event", {})}
+    given = data.get("event", {}) if isinstance(data, dict) else None
+    if not isinstance(given, dict):
+        raise ValueError("the body is no object whose event, if it has one, is an object")  # noqa: TRY004  for the operator
+    event = {"event_time": str(int(now.timestamp())), "event_type": "callback_test", **given}
     event["event_hash"] = scheme.signature(_message(event), secret)
     kind, form = multipart("json", json.dumps({**data, "event": event}).encode())
     return Delivery("POST", said.get("url", ""), {"content-type": kind}, form)

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from providers import Delivery
 from providers.kit.registry import load
 from receiver.cli.errors import NotFound
 from receiver.settings import Settings
@@ -41,6 +43,14 @@ def base_url(settings: Settings) -> str:
     """Say where the receiver listens: PORT, else where `hookonce dev` runs, else port 8000, on this machine."""
     port = os.environ.get("PORT") or dev(settings.data).port or PORT
     return f"http://127.0.0.1:{port}"
+
+
+def addressed(url: str, delivery: Delivery) -> str:
+    """Give the URL that a delivery goes to: with the secret behind it, where a sender proves itself by that."""
+    parts, secret = urlsplit(url), f"/{delivery.path_secret}"
+    if not delivery.path_secret or parts.path.endswith(secret):
+        return url
+    return parts._replace(path=parts.path + secret).geturl()
 
 
 def sources(settings: Settings) -> dict[str, Source]:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -65,7 +66,7 @@ def _made(settings: Settings, provider: str, references: Sequence[str]) -> Sourc
     source = reader.read(settings.provider_places, _URL)
     if mistakes or source is None:
         raise ConfigError([mistake.replace(f"source '{_NAME}'", provider) for mistake in mistakes])
-    return source
+    return replace(source, name=source.provider.name, public_url="")
 
 
 _URL = "https://hookonce.invalid"

@@ -1,16 +1,17 @@
-"""`hookonce sign`: the headers that a sender would send with a body, or a ready curl."""
+"""`hookonce sign`: what a sender would send with a body, or a ready curl."""
 
 import shlex
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import IO
 
 import click
 
-from providers import Delivery
+from providers import Delivery, Rejected
 from providers.kit import Said
 from receiver.cli import completing, local, proofs
 from receiver.cli.servers import configured
-from receiver.cli.tables import clean, print_json
+from receiver.cli.tables import clean, document_body, print_json
 from receiver.cli.times import SINCE
 
 
@@ -38,7 +39,8 @@ def sign(  # noqa: PLR0913, PLR0917  its options
 ) -> None:
     """Sign a body as a sender would: with a source's first secret, or a provider's given as --secret env:NAME.
 
-    Prints the headers; BODYFILE may be - for stdin. What it prints is a valid signature: treat it as such.
+    Prints the headers and, where the sender signs in it, the body; BODYFILE may be - for stdin. What it prints is a
+    valid signature: treat it as such.
     """
     if len(names) != (1 if source else 2):
         raise click.UsageError("expected PROVIDER BODYFILE, or --source NAME BODYFILE")
@@ -47,17 +49,21 @@ def sign(  # noqa: PLR0913, PLR0917  its options
     if not signer.secrets:
         where = "set one for the source" if source else "name it with --secret env:NAME"
         raise click.ClickException(f"there is no secret to sign with; {where}")
-    target = url or f"{local.base_url(settings)}/hooks/{signer.name if source else names[0]}"
+    target = url or f"{local.base_url(settings)}/hooks/{signer.name}"
     said: Said = {"url": target, "method": "POST"}
     if event_id is not None:
         said["event_id"] = event_id
     if kind is not None:
         said["type"] = kind
+    body = _body(names[-1])
     try:
-        made = signer.provider.delivery(_body(names[-1]), signer.secrets[0], at or datetime.now(UTC), **said)
+        made = signer.provider.delivery(body, signer.secrets[0], at or datetime.now(UTC), **said)
     except ValueError as error:
         raise click.ClickException(f"nothing to sign with: {error}") from None
-    _print(made, names[-1], curl=curl, as_json=as_json)
+    except Rejected as refused:
+        raise click.ClickException(f"this body can't be signed: {refused.detail}") from None
+    made = replace(made, url=local.addressed(made.url, made))
+    _print(made, None if made.body != body else names[-1], curl=curl, as_json=as_json)
 
 
 def _body(name: str) -> bytes:
@@ -69,13 +75,19 @@ def _body(name: str) -> bytes:
         raise click.ClickException(f"{name} can't be read: {error.strerror}") from None
 
 
-def _print(made: Delivery, name: str, *, curl: bool, as_json: bool) -> None:
+def _print(made: Delivery, name: str | None, *, curl: bool, as_json: bool) -> None:
+    """Print what is sent; the body only if it is no longer that of the file `name`, which is None then."""
     if as_json:
-        print_json({"method": made.method, "url": made.url, "headers": dict(made.headers)})
+        document = {"method": made.method, "url": made.url, "headers": dict(made.headers)}
+        print_json(document if name else document | document_body("body", made.body))
         return
+    text = "" if name else made.body.decode(errors="backslashreplace")
     if curl:
         headers = [part for key, value in made.headers.items() for part in ("-H", f"{key}: {value}")]
-        click.echo(shlex.join(["curl", "-X", made.method, *headers, "--data-binary", f"@{name}", made.url]))
+        data = ["--data-binary", f"@{name}"] if name else ["--data-raw", text]
+        click.echo(shlex.join(["curl", "-X", made.method, *headers, *data, made.url]))
         return
     for key, value in made.headers.items():
         click.echo(f"{clean(key)}: {clean(value)}")
+    if not name:
+        click.echo(f"\n{clean(text, lines=True)}")

@@ -89,17 +89,17 @@ def list_providers(*, as_json: bool) -> None:
 
 
 def _slots(source: Source, known: _Known | None) -> list[dict[str, Any]]:
-    """Say for each secret of a source, and for each place that had one, how often it verified a delivery."""
-    if known is None:
-        return [
-            {"slot": slot, "count": None, "last_used": None} for slot in range(1, len(source.secrets) + 1)
-        ]
-    used = known.used.get(source.name, {})
+    """Say for each secret of a source, and for each place that had one, how often it verified a delivery.
+
+    None where that is not known: without the database, and of a secret that is the only one.
+    """
+    used = {} if known is None else known.used.get(source.name, {})
     slots = sorted({*range(1, len(source.secrets) + 1), *used})
-    nothing = (0, None)
+    uncounted = (None if known is None or len(slots) == 1 else 0, None)
     return [
-        {"slot": slot, "count": used.get(slot, nothing)[0], "last_used": used.get(slot, nothing)[1]}
+        {"slot": slot, "count": count, "last_used": last}
         for slot in slots
+        for count, last in (used.get(slot, uncounted),)
     ]
 
 

@@ -4,6 +4,7 @@ Most of what is listed was written by a sender, who may have put terminal escape
 markup into it. Whatever is not printable is shown escaped, and nothing is ever read as markup.
 """
 
+import importlib
 import json
 import sys
 from base64 import b64encode
@@ -12,20 +13,16 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 import click
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+
+_DRAWING = "receiver.cli.drawing"
+"""Imported for a terminal: everywhere else a listing starts sooner without rich."""
 
 
 def show(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table on a terminal, and aligned columns, never cut, anywhere else."""
     cells = [[cell(value) for value in row] for row in rows]
     if sys.stdout.isatty():
-        table = Table(*columns, box=SIMPLE_HEAD, pad_edge=False)
-        for row in cells:
-            table.add_row(*(Text(text, overflow="fold") for text in row))
-        Console().print(table)
+        importlib.import_module(_DRAWING).draw(columns, cells)
         return
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     for row in ([name.upper() for name in columns], *cells):

@@ -187,7 +187,7 @@ def _answer(session: requests.Session, parcel: Parcel, delivery: Delivery) -> An
     target = urlsplit(parcel.target)._replace(query=urlsplit(delivery.url).query)  # it may hold the signature
     try:
         response = session.post(
-            target.geturl(),
+            local.addressed(target.geturl(), delivery),
             data=delivery.body,
             headers={"user-agent": "hookonce-trigger", **delivery.headers},
             timeout=TIMEOUT.total_seconds(),

@@ -38,6 +38,32 @@ def test_verify_accepts_what_sign_signed_for_a_provider(hookonce, written, monke
     assert hookonce("verify", "request.http", "--provider", provider, *secret).code == 1
 
 
+@pytest.mark.parametrize("provider", ["docker_hub", "twilio", "hubspot", "mailgun"])
+def test_verify_accepts_a_signature_in_url_or_body(hookonce, place, monkeypatch, provider):
+    monkeypatch.setenv("SECRET", "not_a_real_secret_at_all")
+    secret = ("--secret", "env:SECRET")
+    (place / "body.json").write_bytes(BODY)
+
+    signed = hookonce("sign", provider, *secret, "--json", "body.json").documents[0]
+    head = [f"POST {signed['url'].removeprefix('http://127.0.0.1:8000')} HTTP/1.1", "host: 127.0.0.1:8000"]
+    head += [f"{name}: {value}" for name, value in signed["headers"].items()]
+    request = "\r\n".join([*head, "", signed.get("body", BODY.decode())])
+    (place / "request.http").write_bytes(request.encode())
+
+    verified = hookonce("verify", "request.http", "--provider", provider, *secret)
+    assert (verified.code, verified.err) == (0, "genuine under secret 1, 1 event\n")
+
+
+def test_sign_says_why_a_body_can_not_be_signed(hookonce, place, monkeypatch):
+    monkeypatch.setenv("SECRET", "not_a_real_secret_at_all")
+    (place / "body.json").write_bytes(b'{"event": 1}')
+
+    signed = hookonce("sign", "dropbox_sign", "--secret", "env:SECRET", "body.json")
+
+    assert signed.code == 1
+    assert "nothing to sign with: the body is no object whose event" in signed.err
+
+
 def test_explain_names_the_cause_and_no_secret(hookonce, written):
     explained = hookonce("explain", written("--source", "stripe", body=BODY + b"\n"), "--source", "stripe")
 
