@@ -88,14 +88,16 @@ def fixed(text: str) -> Pick:
 
 
 def first(*picks: Pick) -> Pick:
-    """The first of `picks` that has something; an empty text is nothing."""
+    """The first of `picks` that has a text or a number; an empty text is nothing."""
 
     def get(view: View) -> object:
+        odd: object = None
         for pick in picks:
             value = pick.get(view)
-            if value is not None and value != "":
+            if isinstance(value, (str, int, float)) and not isinstance(value, bool) and value != "":
                 return value
-        return None
+            odd = value if odd is None else odd
+        return odd
 
     return Pick(
         get, " or ".join(pick.where for pick in picks), picks[0].absent, picks[0].junk, picks[0].plant

@@ -97,13 +97,14 @@ def test_body_is_read_where_json_allows_it(body, event_id):
         (query("q"), "1"),
         (first(field("$.none"), header("x-id")), "h"),
         (first(field("$.none"), fixed("f")), "f"),
+        (first(field("$.list"), field("$.empty"), fixed("f")), "f"),
         (field("$.list[1].a"), "deep"),
         (field("$['odd.key']"), "odd"),
     ],
 )
 def test_pick_finds_its_place(pick, found):
     read = one_event(id=pick, type=fixed("t"))
-    body = {"list": [0, {"a": "deep"}], "odd.key": "odd"}
+    body = {"list": [0, {"a": "deep"}], "odd.key": "odd", "empty": ""}
 
     assert read(delivered(body, "https://h/p?q=1", **{"x-id": "h"}))[0].id == found
 
