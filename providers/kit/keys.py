@@ -14,7 +14,7 @@ from providers import Reason, Rejected
 Codec = Literal["raw", "hex", "base64", "whsec"]
 CODECS: Final[tuple[Codec, ...]] = ("raw", "hex", "base64", "whsec")
 _LOOKS: Final = {
-    "raw": "any text that is not blank",
+    "raw": "any text that is not blank or a bare prefix",
     "hex": "an even number of hex digits",
     "base64": "base64 text",
     "whsec": "'whsec_' followed by base64 text",
@@ -27,7 +27,7 @@ def key_of(secret: str, codec: Codec) -> bytes:
     Raises: ValueError with what a right secret looks like, never with the secret.
     """
     try:
-        key = _decode(secret, codec) if secret.strip() else b""
+        key = _decode(secret, codec) if secret.strip().removeprefix("whsec_") else b""
     except (ValueError, binascii.Error):
         key = b""
     if not key:
