@@ -1,7 +1,8 @@
-"""Spans of time as people write them: `90s`, `15m`, `2h`, `7d`, `4w`."""
+"""Times as people write them: spans (`90s`, `15m`, `2h`, `7d`, `4w`), and moments relative to now."""
 
 import re
-from datetime import timedelta
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 _FORM = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)
 _UNITS = {
@@ -11,6 +12,11 @@ _UNITS = {
     "d": timedelta(days=1),
     "w": timedelta(weeks=1),
 }
+_DAYS_AGO = {"today": 0, "yesterday": 1}
+_EXPECTED = (
+    "expected a span (90s, 15m, 2h, 7d), 'today', 'yesterday', or an ISO date or time "
+    "(2026-01-31, 2026-01-31T14:00Z)"
+)
 
 
 def span(text: object) -> timedelta:
@@ -19,6 +25,23 @@ def span(text: object) -> timedelta:
     if parts is None:
         raise ValueError("expected a number with its unit: 90s, 15m, 2h, 7d or 4w")
     return int(parts[1]) * _UNITS[parts[2]]
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """Read a point in time, relative to `now` (aware, in the zone of the reader); gives aware UTC.
+
+    Raises: ValueError saying what was expected.
+    """
+    text = text.strip()
+    if text.lower() in _DAYS_AGO:
+        day = now - timedelta(days=_DAYS_AGO[text.lower()])
+        return day.replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
+    with suppress(ValueError, OverflowError):
+        return (now - span(text)).astimezone(UTC)
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r} is no time; {_EXPECTED}") from None
 
 
 def said(length: timedelta) -> str:

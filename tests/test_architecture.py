@@ -122,9 +122,13 @@ def test_lower_layer_does_not_import_an_upper_one(lower, upper):
             assert not [i for i, _ in imports(path) if is_under(i, upper)]
 
 
-@pytest.mark.parametrize(
-    "place", ["receiver.handoff:FUNCTION", *sorted({"jobs.cli:worker", "jobs.cli:sweep"})]
-)
+def test_nothing_imports_the_command_line_but_itself():
+    outside = [path for path in MODULES if not is_under(name_of(path), "receiver.cli")]
+
+    assert [p for p in outside if any(is_under(name, "receiver.cli") for name, _ in imports(p))] == []
+
+
+@pytest.mark.parametrize("place", ["receiver.handoff:FUNCTION", "jobs.cli:worker", "jobs.cli:sweep"])
 def test_dotted_name_resolves(place):
     code = (
         "import sys, importlib\n"

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from receiver.cli.times import moment
 from receiver.ledger.desk import Filter
+from receiver.spans import moment
 from receiver.vocabulary import EVENT_STATUSES
 
 STATUSES = tuple(EVENT_STATUSES)

@@ -61,6 +61,17 @@ def test_tokens_revoke_ends_a_token_and_suggests_the_nearest(hookonce, ledger):
     assert tokens.find(ledger, token) is None
 
 
+def test_tokens_revoke_forgets_what_the_token_was_answered(hookonce, ledger):
+    hookonce("tokens", "create", "ci", "--scope", "read")
+    ledger.execute(
+        "INSERT INTO idempotency (token, key, fingerprint) SELECT id::text, 'k', '' FROM api_tokens"
+    )
+
+    hookonce("tokens", "revoke", "ci")
+
+    assert ledger.execute("SELECT FROM idempotency").rowcount == 0
+
+
 def test_tokens_are_audited_without_the_token(hookonce, ledger):
     hookonce("tokens", "create", "ci", "--scope", "read")
     hookonce("tokens", "revoke", "ci")

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from receiver.cli.times import moment
+from receiver.spans import moment
 
 NOW = datetime(2026, 3, 1, 1, 30, tzinfo=timezone(timedelta(hours=2)))
 
