@@ -82,8 +82,9 @@ def _rejections(connection: psycopg.Connection, sources: Collection[str]) -> Ite
     secrets = CounterMetricFamily(
         "hookonce_secret_used", "Deliveries by the secret that verified them", labels=["source", "slot"]
     )
-    for source, slot, count, _ in figures.secrets(connection):
-        secrets.add_metric([source, str(slot)], count)
+    for source, slots in figures.secrets(connection).items():
+        for slot, (count, _) in slots.items():
+            secrets.add_metric([source, str(slot)], count)
     yield secrets
 
 

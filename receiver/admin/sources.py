@@ -47,9 +47,7 @@ def _rows(connection: psycopg.Connection, now: datetime) -> list[Row]:
     refused: dict[str, int] = defaultdict(int)
     for name, _, count in figures.rejections(connection):
         refused[name] += count
-    used: dict[str, dict[int, tuple[int, datetime]]] = defaultdict(dict)
-    for name, slot, count, at in figures.secrets(connection):
-        used[name][slot] = (count, at)
+    used = figures.secrets(connection)
     paused = desk_pause.paused(connection)
     given = {one.source for one in handed.all_kept(connection)}
     return [
@@ -61,7 +59,7 @@ def _rows(connection: psycopg.Connection, now: datetime) -> list[Row]:
             rejected=sum(table.counts("rejected", name)),
             rejected_ever=refused[name],
             chart=chart("accepted", table.counts("accepted", name), begins, now),
-            slots=_slots(source, used[name]),
+            slots=_slots(source, used.get(name, {})),
             is_handed=name in given,
             is_paused=("source", name) in paused,
         )

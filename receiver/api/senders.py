@@ -140,9 +140,7 @@ def _shown(call: Call, sources: list[Source]) -> list[SourceShown]:
     paused = {name for kind, name in desk_pause.paused(connection) if kind == "source"}
     last_seen = seen.last_seen(connection)
     kept = {one.source for one in handed.all_kept(connection)}
-    used: dict[str, dict[int, tuple[int, datetime]]] = {}
-    for name, slot, count, last in figures.secrets(connection):
-        used.setdefault(name, {})[slot] = (count, last)
+    used = figures.secrets(connection)
     return [
         SourceShown(
             name=source.name,

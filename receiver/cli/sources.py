@@ -116,13 +116,10 @@ def _spoken(slots: list[dict[str, Any]]) -> str:
 def _known(settings: Settings) -> _Known | None:
     try:
         with ledger(settings) as connection:
-            used: dict[str, dict[int, tuple[int, datetime]]] = {}
-            for source, slot, count, last in figures.secrets(connection):
-                used.setdefault(source, {})[slot] = (count, last)
             return _Known(
                 paused={name for kind, name in desk_pause.paused(connection) if kind == "source"},
                 handed={one.source for one in handed.all_kept(connection)},
-                used=used,
+                used=figures.secrets(connection),
             )
     except (psycopg.Error, LedgerUnavailable, SchemaBehind, ConfigError):
         return None

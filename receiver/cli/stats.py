@@ -63,7 +63,8 @@ def _ledger(connection: psycopg.Connection) -> dict[str, Any]:
         ],
         "secrets": [
             {"source": source, "slot": slot, "count": n, "last_used": last}
-            for source, slot, n, last in figures.secrets(connection)
+            for source, slots in figures.secrets(connection).items()
+            for slot, (n, last) in slots.items()
         ],
         "alerts": [alert._asdict() for alert in alerts.open_alerts(connection)],
         "paused": [{"kind": kind, "name": name} for kind, name in desk_pause.paused(connection)],

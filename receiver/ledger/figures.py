@@ -59,9 +59,12 @@ def rejections(connection: psycopg.Connection) -> list[tuple[str, str, int]]:
     return connection.execute(_REJECTIONS).fetchall()
 
 
-def secrets(connection: psycopg.Connection) -> list[tuple[str, int, int, datetime]]:
+def secrets(connection: psycopg.Connection) -> dict[str, dict[int, tuple[int, datetime]]]:
     """Count deliveries by source and by the slot (from 1) of the secret that verified them, and say when last."""
-    return connection.execute(_SECRETS).fetchall()
+    used: dict[str, dict[int, tuple[int, datetime]]] = {}
+    for source, slot, count, last in connection.execute(_SECRETS):
+        used.setdefault(source, {})[slot] = (count, last)
+    return used
 
 
 def oldest_due(connection: psycopg.Connection) -> float:
