@@ -47,7 +47,9 @@ def figures_of(connection: psycopg.Connection, sources: Collection[str]) -> Iter
 
 def _backlog(connection: psycopg.Connection) -> Iterator[Metric]:
     oldest = figures.oldest_due(connection)
-    yield _gauge("hookonce_oldest_due_seconds", "Age of the oldest due event", [], [([], oldest)])
+    yield _gauge(
+        "hookonce_oldest_due_seconds", "Age of the oldest due event of no paused source", [], [([], oldest)]
+    )
     due = seen.due(connection)
     yield _gauge("hookonce_due", f"Events due now, {seen.MOST_DUE} at most", [], [([], due)])
 

@@ -62,8 +62,10 @@ def look_again(connection):
 
 
 def saw(connection, source, ago):
+    """Note a delivery as it is counted: under the minute that it came in."""
     connection.execute(
-        "INSERT INTO activity VALUES (0, 'epoch', %(s)s, 'last', extract(epoch FROM now() - %(ago)s)) "
+        "INSERT INTO activity VALUES "
+        "(0, 'epoch', %(s)s, 'last', extract(epoch FROM date_trunc('minute', now() - %(ago)s))) "
         "ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = excluded.count",
         {"s": source, "ago": ago},
     )
@@ -161,7 +163,6 @@ def test_watch_misses_a_source_until_it_delivers_again(watch, connection):
     assert is_open(connection) == [("source_silent", "stripe")]
 
     saw(connection, "stripe", timedelta(0))
-    connection.execute("UPDATE alerts SET since = now() - interval '1 minute'")
     look_again(connection)
     watch.look(connection)
 
