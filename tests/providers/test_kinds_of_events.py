@@ -208,6 +208,10 @@ def test_zendesk_template_that_makes_no_json_is_an_event():
     assert (event.id, event.type, event.data) == ("i", "unknown", None)
 
 
+def test_zendesk_may_send_by_put():
+    assert "PUT" in load("zendesk").methods
+
+
 def test_telegram_time_is_that_of_whatever_was_updated():
     [event] = events_of("telegram", {"update_id": 1, "edited_channel_post": {"date": int(STAMP)}})
 
