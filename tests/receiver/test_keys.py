@@ -348,3 +348,15 @@ def test_provider_without_keys_is_called_as_it_is(keys):
     place = SimpleNamespace(provider=SimpleNamespace(takes_keys=False))
 
     assert keys.call(place, lambda *given: json.dumps(given), 1, 2) == "[1, 2]"
+
+
+def test_credentials_of_the_machine_are_sent_to_nobody(keys, web, tmp_path, monkeypatch):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine keys.example.com login ann password of-the-machine")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    web.get(URL, body=b"a key")
+
+    fetch(keys, source())
+
+    assert "Authorization" not in web.calls[0].request.headers

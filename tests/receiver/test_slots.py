@@ -4,6 +4,7 @@ import pytest
 
 from providers import Delivery, Reason, Rejected
 from providers.kit.registry import load
+from receiver.keys import KeyUnavailable
 from receiver.slots import verifying_slot
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -81,3 +82,11 @@ def test_receiver_counts_the_slot_and_metrics_show_it(receiver):
 
     assert counted == [(1, 1), (2, 2)]
     assert 'hookonce_secret_used_total{slot="2",source="stripe"} 2.0' in page
+
+
+def test_secret_whose_key_can_not_be_fetched_keeps_no_other_from_verifying():
+    def verify(secrets):
+        if secrets[0] == "away":
+            raise KeyUnavailable("no answer")
+
+    assert verifying_slot(verify, ("away", "here")) == 2
