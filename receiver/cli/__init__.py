@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -62,6 +63,15 @@ class LazyGroup(click.Group):
         if not isinstance(command, click.Command):
             raise TypeError(f"{COMMANDS[cmd_name][0]} is not a command")
         return command
+
+    def resolve_command(  # noqa: D102
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        close = [] if name in COMMANDS else get_close_matches(name, COMMANDS, n=1)
+        if close:
+            ctx.fail(f"no command is called '{name}'; did you mean '{close[0]}'?")
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:  # noqa: D102
         names = [

@@ -19,7 +19,7 @@ def alerts() -> None:
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(1), help="With --all.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def list_alerts(limit: int, *, is_all: bool, as_json: bool) -> None:
-    """List open alerts, the longest first; with --all every one, the newest first."""
+    """List open alerts, the longest first. With --all every one, the newest first."""
     with ledger(configured()) as connection:
         found = kept.all_alerts(connection, limit) if is_all else kept.open_alerts(connection)
     if as_json:
@@ -34,7 +34,7 @@ def list_alerts(limit: int, *, is_all: bool, as_json: bool) -> None:
 
 @alerts.command("test")
 def send_test() -> None:
-    """Send a test alert to every URL in [alerts] urls, as a worker would send a real one."""
+    """Send a test alert to every URL in [alerts] urls. It goes the way of a real one."""
     settings = configured()
     if not settings.alerts.are_sent:
         raise ConfigError(["[alerts] has no urls, so nobody hears of an alert; name where to POST them"])

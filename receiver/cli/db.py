@@ -21,7 +21,7 @@ def db() -> None:
 
 @db.command()
 def upgrade() -> None:
-    """Run the missing migrations and make the coming days' partitions (safe to run from many machines)."""
+    """Run the missing migrations and make the coming partitions. Safe to run from many machines."""
     click.echo(f"the schema is at {migrate.upgrade(database_url())}", err=True)
 
 

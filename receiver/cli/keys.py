@@ -38,7 +38,7 @@ def generate() -> None:
 @keys.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def list_keys(*, as_json: bool) -> None:
-    """List keys by id, and how many rows need each; looks at every row, so it takes a while."""
+    """List keys by id, and how many rows need each. It looks at every row, which takes a while."""
     settings = configured()
     with ledger(settings) as connection:
         used = reseal.used(connection)
@@ -60,7 +60,7 @@ def list_keys(*, as_json: bool) -> None:
 @keys.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def rotate(*, as_json: bool) -> None:
-    """Seal anew, with the first key, what is under an older one or in the clear.
+    """Seal with the first key what is under another or in the clear.
 
     Safe beside traffic, and to stop and run again. First give every receiver, worker and command the new key, and
     put it first. Exit 3 if rows are left under keys that are not configured.

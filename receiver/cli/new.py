@@ -38,9 +38,10 @@ def new() -> None:
     "--secret", default="", help="What that delivery was signed with: tells how. Roll it afterwards."
 )
 def provider(name: str, places: str, source: Path | None, secret: str) -> None:
-    """Write a provider called NAME for a plain HMAC sender, with its test, and register it in hookonce.toml.
+    """Write a provider called NAME, with its test.
 
-    Run `python -m pytest tests/providers/NAME`, then change the module until captured deliveries pass too.
+    It is for a plain HMAC sender, and is registered in hookonce.toml. Run `python -m pytest
+    tests/providers/NAME`, then change the module until captured deliveries pass too.
     """
     slug = name.lower().replace("-", "_")
     if not _NAME.fullmatch(slug) or keyword.iskeyword(slug):

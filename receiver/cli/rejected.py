@@ -62,7 +62,7 @@ def conflicts() -> None:
 def list_conflicts(
     source: str | None, since: datetime | None, until: datetime | None, limit: int, *, as_json: bool
 ) -> None:
-    """List the other bodies, newest first; the ledger's row keeps the body that came first."""
+    """List the other bodies, newest first. The ledger's row keeps the body that came first."""
     with ledger(configured()) as connection:
         rows = list(desk.conflicts(connection, source, since, limit, until=until))
     if as_json:

@@ -19,10 +19,10 @@ def secrets() -> None:
 @click.option("--show", "is_shown", is_flag=True, help="Print the secrets themselves.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def list_secrets(*, is_shown: bool, as_json: bool) -> None:
-    """List handed-out secrets; one is `in use` where the source has no configured secret.
+    """List handed-out secrets.
 
-    To go on with one for good, put it into the configuration: in use or not, it was the first to come, and anyone
-    who knows the URL could have sent it.
+    One is `in use` where the source has no configured secret. To go on with one for good, put it into the
+    configuration: in use or not, it was the first to come, and anyone who knows the URL could have sent it.
     """
     settings = configured()
     known = local.sources(settings)
@@ -51,7 +51,7 @@ def list_secrets(*, is_shown: bool, as_json: bool) -> None:
 @secrets.command()
 @click.argument("source")
 def forget(source: str) -> None:
-    """Forget the secret that SOURCE was handed, so that its sender may hand out another. Audited."""
+    """Forget the secret that SOURCE was handed. Its sender may then hand out another. Audited."""
     with ledger(configured()) as connection:
         if not handed.forget(connection, source, operator()):
             names = [one.source for one in handed.all_kept(connection)]

@@ -39,9 +39,10 @@ def sources() -> None:
 @sources.command("list")
 @_JSON
 def list_sources(*, as_json: bool) -> None:
-    """List sources with their URLs, and how often each secret, in the configuration's order, verified a delivery.
+    """List sources with their URLs, and how often each secret was used.
 
-    What the ledger knows is left open while the database is away.
+    Secrets are numbered in the configuration's order, and used by verifying a delivery. What the ledger knows
+    is left open while the database is away.
     """
     settings = configured()
     known = _known(settings)
@@ -79,7 +80,7 @@ def providers() -> None:
 @providers.command("list")
 @_JSON
 def list_providers(*, as_json: bool) -> None:
-    """List providers with a line on each; those of [receiver] providers and installed ones are among them."""
+    """List providers with a line on each. Those of [receiver] providers and installed ones are among them."""
     listed = registry.listing(configured().provider_places)
     if as_json:
         for one in listed:

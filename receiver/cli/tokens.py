@@ -43,7 +43,7 @@ def tokens() -> None:
 )
 @click.option("--expires", type=_Lasts(), help="Good for so long: 12h, 90d. Without, until it is revoked.")
 def create(name: str, scopes: tuple[str, ...], expires: timedelta | None) -> None:
-    """Make a token and print it, alone, on stdout; it can't be shown again. NAME is who acts, in the audit."""
+    """Make a token and print it, alone, on stdout. It can't be shown again. NAME is who acts, in the audit."""
     with ledger(configured()) as connection:
         try:
             token = kept.create(connection, name, {Scope(scope) for scope in scopes}, expires, operator())

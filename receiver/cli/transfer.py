@@ -83,9 +83,10 @@ _LONGEST_ID = 255
     "--output", type=click.File("w", encoding="ascii", lazy=True), default="-", help="A file; default stdout."
 )
 def export(*, runs: bool, output: IO[str], **options: Any) -> None:  # noqa: ANN401  options
-    """Write events as JSON, one per line, oldest first: headers, and body as text or, if it is none, base64.
+    """Write events as JSON, one per line, oldest first.
 
-    Credentials in headers were never stored. Bodies that are sealed at rest are written open.
+    With headers, and the body as text or, if it is none, base64. Credentials in headers were never stored.
+    Bodies that are sealed at rest are written open.
     """
     settings = configured()
     with ledger(settings) as connection:
@@ -99,10 +100,10 @@ def export(*, runs: bool, output: IO[str], **options: Any) -> None:  # noqa: ANN
     "--run/--no-run", default=False, help="Run them now; default: hold them, for `replay --status held`."
 )
 def import_(file: IO[bytes], *, run: bool) -> None:
-    """Take in events that `hookonce events export` wrote; FILE may be - for stdin.
+    """Take in events that `hookonce events export` wrote.
 
-    What the ledger has already, by source and event id, is a duplicate, so the same file may be taken in again.
-    Exit 3 if lines could not be taken in, each with its reason on stderr.
+    FILE may be - for stdin. What the ledger has already, by source and event id, is a duplicate, so the same
+    file may be taken in again. Exit 3 if lines could not be taken in, each with its reason on stderr.
     """
     settings = configured()
     taken, refused = Taken(), 0

@@ -16,9 +16,10 @@ def window() -> None:
 
 @window.command()
 def forget() -> None:
-    """Forget every event id in Redis: after a restore of the database, whose ledger may hold less than before.
+    """Forget every event id in Redis.
 
-    Loses nothing: until the window has learnt them anew, duplicates are found by the ledger.
+    For after a restore of the database, whose ledger may hold less than before. Loses nothing: until the window
+    has learnt them anew, duplicates are found by the ledger.
     """
     settings = configured()
     require_servers(settings, postgresql=False)

@@ -12,6 +12,14 @@ def test_command_explains_itself(hookonce, name):
 
     assert explained.code == 0
     assert f" {name} " in explained.lines[0]
+    assert not any(line.endswith("...") for line in explained.lines[1:])
+
+
+def test_command_line_suggests_the_command_that_is_nearest(hookonce):
+    ran = hookonce("event", "list")
+
+    assert ran.code == 2
+    assert "no command is called 'event'; did you mean 'events'?" in ran.err
 
 
 def test_table_on_a_terminal_reads_no_markup_and_prints_no_escape(monkeypatch, capsys):
