@@ -20,6 +20,8 @@ KINDS = ("invoice.sent", "invoice.sent", "invoice.sent", "invoice.paid")
 SLOW_SHARE, SLOW = 0.04, (0.05, 0.15)
 """How many handlers take how many seconds, so that there is always somebody to be killed at work."""
 LATER_COPIES = (1, 1, 1, 1, 2)
+AT_HAND, AT_HAND_EVERY = 0.3, 0.2
+"""Somebody is at work even while a storm brings nothing new: for so many seconds, every so many."""
 ONE_IN = 3
 """Seconds in which at least one kill must hit a process that holds work."""
 
@@ -78,6 +80,12 @@ class Outcome:
         yield f"doubled        {self.doubled}"
 
 
+class Impatient(Stack):
+    """A stack that lets nobody wait long who was killed."""
+
+    program = "tests.soak.impatient"
+
+
 def soak(size, seed, disk):
     """Run one soak on servers of its own; give its outcome."""
     directory = Path(tempfile.mkdtemp(prefix="hookonce-soak-", dir=disk))
@@ -90,7 +98,7 @@ def soak(size, seed, disk):
         cleaning.callback(valkey.stop)
         migrate.upgrade(postgres.url)
         place = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="soak-")))
-        stack = Stack(place, postgres.url, valkey.url, web=size.web, workers=size.workers).make_effects()
+        stack = Impatient(place, postgres.url, valkey.url, web=size.web, workers=size.workers).make_effects()
         cleaning.enter_context(running(stack))
         stack.run("second sweep", "sweep")
         stack.insist(stack.event())
@@ -103,7 +111,8 @@ def _rage(stack, size, seed):
     killer, storm = Killer(stack, random.Random(seed + 1)), Storm(stack.path)  # noqa: S311  same
     killer.start()
     try:
-        _blow(stack, storm, size, chance)
+        with stack.load(senders=1, breath=AT_HAND_EVERY, slow=AT_HAND):
+            _blow(stack, storm, size, chance)
     finally:
         killer.stop()
         storm.close()

@@ -43,6 +43,8 @@ class Answered(NamedTuple):
 class Stack:
     """A receiver of `web` processes and `workers` RQ workers with their sweep, on given servers."""
 
+    program = "receiver.cli"
+
     def __init__(self, directory, database_url, redis_url, *, web=2, workers=2, handlers=HANDLERS):
         self.directory = Path(directory)
         self.database_url = database_url
@@ -81,7 +83,7 @@ class Stack:
         """Run a command of hookonce in the background, its output in `<name>.log`."""
         with (self.directory / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", "receiver.cli", *arguments],
+                [sys.executable, "-m", self.program, *arguments],
                 cwd=self.directory,
                 env=self.environ | environ,
                 stdin=subprocess.DEVNULL,
@@ -161,8 +163,11 @@ class Stack:
         return delivery
 
     @contextmanager
-    def load(self, senders=3, **story):
-        """Senders that send one new event after the other, each twice, until it is taken; joined at the end."""
+    def load(self, senders=3, breath=BREATH, **story):
+        """Senders that send one new event after the other, each twice, until it is taken; joined at the end.
+
+        Each breathes so many seconds between two events.
+        """
         enough = threading.Event()
         failures = []
 
@@ -172,7 +177,7 @@ class Stack:
                     message = self.event(**story)
                     self.insist(message)
                     self.insist(message.again())
-                    enough.wait(BREATH)
+                    enough.wait(breath)
             except AssertionError as failure:
                 failures.append(failure)
 
