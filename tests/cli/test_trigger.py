@@ -61,6 +61,15 @@ def test_trigger_makes_two_github_events_that_are_no_repeats(hookonce, ledger):
 
 
 @pytest.mark.usefixtures("receiver")
+def test_trigger_tells_the_answer_when_the_provider_has_a_bug(hookonce, monkeypatch):
+    monkeypatch.setattr("providers.stripe.events", lambda delivery: [delivery.nothing])
+
+    sent = hookonce("trigger", "stripe", "invoice.paid", "--event-id", "evt_1")
+
+    assert (sent.code, sent.lines) == (0, ["200 accepted evt_1 invoice.paid"])
+
+
+@pytest.mark.usefixtures("receiver")
 def test_trigger_sets_values_in_the_body(hookonce, ledger):
     hookonce("trigger", "stripe", "invoice.paid", "--set", "data.object.amount_paid=7", "--set", "note=a b")
 
