@@ -1,6 +1,7 @@
 """The command line. Each command lives in a module of its own and is imported when called, not before."""
 
 import importlib
+import os
 import sys
 from difflib import get_close_matches
 from typing import Any
@@ -95,5 +96,6 @@ def cli() -> None:
 def main() -> Any:  # noqa: ANN401  never returns
     """Run the command line; known errors become one line on stderr and a documented exit code."""
     with exits():
-        cli.main(prog_name="hookonce", standalone_mode=False)
+        color = False if os.environ.get("NO_COLOR") else None
+        cli.main(prog_name="hookonce", standalone_mode=False, color=color)
     sys.exit(Exit.OK)

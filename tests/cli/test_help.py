@@ -32,3 +32,15 @@ def test_table_on_a_terminal_reads_no_markup_and_prints_no_escape(monkeypatch, c
     assert "[red]a[/red] \\x1b]0;x\\x07" in out
     assert "\x1b]0" not in out
     assert out.count("q") == 100  # folded, not cut
+
+
+@pytest.mark.parametrize(("said", "is_colored"), [("1", False), ("", True)])
+@pytest.mark.usefixtures("place")
+def test_no_color_holds_for_lines_on_a_terminal(hookonce, monkeypatch, said, is_colored):
+    monkeypatch.setattr("click.utils.should_strip_ansi", lambda _stream, color: color is False)
+    monkeypatch.setenv("NO_COLOR", said)
+
+    ran = hookonce("doctor")
+
+    assert (b"\x1b[31mfail" in ran.out) is is_colored
+    assert b"fail" in ran.out
