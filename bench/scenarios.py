@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bench import cross_check, limits, memory, peaks, work
+from bench import batches, cross_check, limits, memory, peaks, work
 from bench.lab import Lab
 
 
@@ -26,6 +26,7 @@ SCENARIOS = (
     Scenario("fair", "an instant handler beside a slow one", work.fairness, 18, 0),
     Scenario("redis", "new events with Redis killed", peaks.redis_down, 40, 5),
     Scenario("sealed", "new events, bodies encrypted and not", peaks.sealed, 30, 0),
+    Scenario("batches", "ten thousand events in one delivery", batches.batches, 30, 0),
     Scenario("limits", "PostgreSQL and Redis without us", limits.limits, 20, 4),
     Scenario("wrk", "wrk beside our own load generator", cross_check.cross_check, 35, 0),
     Scenario("receivers", "new events by 1, 2, 4 gunicorn workers", peaks.scale_receivers, 35, 0),

@@ -38,6 +38,8 @@ TARGETS = (
     Figure("receiver_growth_mb", "its growth over the last half", "MB", 2, 0, is_better_low=True),
     Figure("worker_growth_mb", "its growth over the last half", "MB", 2, 0, is_better_low=True),
     Figure("fair_p99_ms", "instant handler beside a slow one, p99", "ms", 2000, 2000, is_better_low=True),
+    Figure("batch_ms", "10,000 events in one delivery, answer", "ms", 1000, 1000, is_better_low=True),
+    Figure("batch_mb", "memory that it takes", "MB", 100, 100, is_better_low=True),
 )
 GROWTH = (
     Figure("growth_ingest", "ingest at 5 million rows ÷ at none", "", 0.85, 0.95),

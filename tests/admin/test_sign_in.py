@@ -104,7 +104,9 @@ def test_link_signs_in_once(inbox):
     assert answers == [303, 403]
 
 
-@pytest.mark.parametrize("link", ["made up", Sessions("another token, long").link()])
+@pytest.mark.parametrize(
+    "link", ["made up", Sessions("another token, long").link()], ids=["made up", "another token's"]
+)
 def test_link_that_is_not_ours_is_refused(inbox, link):
     assert inbox.browser().sign_in(token=TOKEN, link=link).status_code == 403
 

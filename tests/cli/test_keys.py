@@ -110,6 +110,7 @@ def test_export_names_the_event_that_no_configured_key_opens(configured, an_old_
         (["env:OLD"], "ok", "everything is sealed"),
         (["env:ABSENT", "env:OLD"], "warn", "the first of encryption_keys is not set here"),
     ],
+    ids=["only the new key", "no key", "both keys", "only the old key", "a key that is not here"],
 )
 def test_doctor_says_whether_everything_opens(configured, an_old_row, hookonce, references, level, said):  # noqa: ARG001
     configured(*references)
