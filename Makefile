@@ -34,7 +34,7 @@ dev: $(INSTALLED)
 	@$(VENV)/bin/hookonce dev $(if $(PORT),--port $(PORT))
 
 test: $(INSTALLED)
-	@$(PY) -m pytest -q $(ARGS)
+	@$(PY) -m pytest -q --numprocesses=auto --maxprocesses=4 --dist=worksteal $(ARGS)
 
 lint: $(INSTALLED)
 	@$(PY) -m ruff check .

@@ -45,7 +45,9 @@ def _send(server: Server, count: int) -> float:
         }
         for number in range(count)
     ]
-    body = json.dumps({"events": events, "lastEventSequence": count, "firstEventSequence": 1, "entropy": "S0"})
+    body = json.dumps(
+        {"events": events, "lastEventSequence": count, "firstEventSequence": 1, "entropy": "S0"}
+    )
     signature = base64.b64encode(hmac.digest(SECRET.encode(), body.encode(), hashlib.sha256)).decode()
     headers = {"Content-Type": "application/json", "X-Xero-Signature": signature}
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)

@@ -1,6 +1,7 @@
 """Real servers for the tests: one PostgreSQL and one Valkey per run, an own database of each per test."""
 
 import contextlib
+import fcntl
 import itertools
 import os
 import select
@@ -25,6 +26,27 @@ ENOUGH = 1024**3  # bytes: 46 MB a server, 9 MB a database
 settings.register_profile("bounded", max_examples=100, deadline=None, derandomize=True, database=None)
 settings.register_profile("fuzz", max_examples=5000, deadline=None, print_blob=True)
 settings.load_profile("bounded")  # `--hypothesis-profile=fuzz` goes on for long, elsewhere each time
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    with turn(is_alone=item.get_closest_marker("alone") is not None):
+        return (yield)
+
+
+@contextlib.contextmanager
+def turn(*, is_alone):
+    """Wait until a test may run: beside those of other processes, or when none of them runs and none begins."""
+    gate, floor = (os.open(path, os.O_RDONLY) for path in (__file__, Path(__file__).parent))
+    try:
+        fcntl.flock(gate, fcntl.LOCK_EX)  # whoever waits for the floor lets nobody pass
+        fcntl.flock(floor, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH)
+        fcntl.flock(gate, fcntl.LOCK_UN)
+        yield
+    finally:
+        fcntl.flock(floor, fcntl.LOCK_UN)  # a child that was forked still has it open
+        os.close(floor)
+        os.close(gate)
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,8 @@ from receiver.embedded import Postgres, Valkey
 from tests.http.conftest import serving
 from tests.http.wire import request
 
+pytestmark = pytest.mark.alone
+
 AT_ONCE = 1
 LEDGER_DEADLINE = 2.5
 """Seconds; some senders give three."""

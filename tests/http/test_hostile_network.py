@@ -18,6 +18,8 @@ import pytest
 from tests.http.conftest import serving
 from tests.http.wire import connect, converse, exchange, request
 
+pytestmark = pytest.mark.alone
+
 HEAD = b"POST /hooks/stripe HTTP/1.1\r\nHost: test\r\nStripe-Signature: t=1,v1=" + b"0" * 64 + b"\r\n"
 PROMPT = 1
 """Seconds an honest sender waits at most."""

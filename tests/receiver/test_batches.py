@@ -97,6 +97,7 @@ def test_batch_that_comes_again_adds_only_what_is_missing(receiver, deliver):
     assert receiver.query(counted, deliver.source) == [(11, 11)]
 
 
+@pytest.mark.alone
 def test_ten_thousand_events_are_one_transaction_and_little_memory(database_url, redis_url):
     child = subprocess.run(
         [sys.executable, "-c", BIG, database_url, redis_url, KEY, str(MANY)],

@@ -17,6 +17,8 @@ from datetime import timedelta
 import tests.stories.support.hurried
 from jobs import drain
 from jobs.handlers import registry
+
+pytestmark = pytest.mark.alone
 drain.WAKE_INTERVAL = timedelta(seconds=0.5)
 registry._handlers[:] = [handler for handler in registry if handler.name in {names}]
 """

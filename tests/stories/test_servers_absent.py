@@ -12,6 +12,8 @@ from tests.stories.support.plans import SECRET
 from tests.stories.support.sending import stripe
 from tests.stories.support.stack import Stack, running, until
 
+pytestmark = pytest.mark.alone
+
 __all__ = ["desk"]
 
 MOST = 60

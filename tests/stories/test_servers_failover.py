@@ -21,6 +21,8 @@ from receiver.spawn import Account
 from tests.stories.support.proxy import Proxy
 from tests.stories.support.stack import Stack, running, until
 
+pytestmark = pytest.mark.alone
+
 SOON = 1
 """Seconds after the promotion within which the sender comes again."""
 

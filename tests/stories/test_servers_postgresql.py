@@ -14,6 +14,8 @@ from receiver import migrate
 from receiver.embedded import Postgres
 from tests.stories.support.stack import Stack, running, until
 
+pytestmark = pytest.mark.alone
+
 DEADLINE = 2.5
 """Seconds in which a sender hears 503; some give three."""
 OUTAGE = 3

@@ -13,6 +13,8 @@ import redis
 from receiver.embedded import Valkey
 from tests.stories.support.stack import Stack, p99, running, until
 
+pytestmark = pytest.mark.alone
+
 LOOKS = 4  # the machine may be busy with something else
 HUNG_P99 = 0.3
 """Seconds in which a sender has its answer while Redis hangs, once the breaker has opened."""
