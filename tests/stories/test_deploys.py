@@ -10,6 +10,8 @@ import pytest
 from tests.stories.support.sending import depot
 from tests.stories.support.stack import Stack, running, until
 
+pytestmark = pytest.mark.alone
+
 ENDED = 20
 """Seconds in which a process has ended that was asked to."""
 KNOWING = """
@@ -17,8 +19,6 @@ from datetime import timedelta
 import tests.stories.support.hurried
 from jobs import drain
 from jobs.handlers import registry
-
-pytestmark = pytest.mark.alone
 drain.WAKE_INTERVAL = timedelta(seconds=0.5)
 registry._handlers[:] = [handler for handler in registry if handler.name in {names}]
 """
