@@ -7,9 +7,8 @@ header (required), prefix, hash (sha256, sha1, sha512), encoding (hex, base64, b
 hex, base64, whsec) say what the signature looks like; key and separator that it is one of a list
 (`t=1,v1=abc` has key = "v1"). signed is the template: {body}, {timestamp}, {url}, {method}, {header:name}.
 timestamp names its header, or is a table { header or key, unit (s, ms, iso), tolerance in seconds }. id and
-type (required), account
-and occurred_at are places: "$.path", "header:Name", "query:name", "fixed:text"; id may also be "fingerprint",
-of the body without the paths in volatile.
+type (required), account and occurred_at are places: "$.path", "header:Name", "query:name", "fixed:text"; id may
+also be "fingerprint", of the body without the paths in volatile.
 
 https://datatracker.ietf.org/doc/html/rfc2104
 """
@@ -18,18 +17,15 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from providers.kit import Hmac, one_event, signer
-from providers.kit.declared import id_place, place, place_or_none, timestamp, volatile
-from providers.kit.encoding import ENCODINGS
-from providers.kit.hmacs import HASHES
-from providers.kit.keys import CODECS
+from providers.kit import one_event, signer
+from providers.kit.declared import hmac_scheme, id_place, place, place_or_none, volatile
 from providers.kit.options import Options
 
 
 def configure(options: Mapping[str, Any]) -> object:
     """Make the provider with a source's options. Raises: ValueError listing every mistake."""
     given = Options(options, "hmac")
-    scheme = _scheme(given)
+    scheme = hmac_scheme(given)
     left_out = volatile(given, "volatile")
     events = one_event(
         id=id_place(given, "id", left_out),
@@ -48,28 +44,6 @@ def configure(options: Mapping[str, Any]) -> object:
         ID_IS_SIGNED=_is_signed(options["id"], str(scheme.signed)),
         SIGNS_URL="{url}" in str(scheme.signed),
     )
-
-
-def _scheme(given: Options) -> Hmac:
-    """The scheme; where the options can't be right, any, and the mistakes are kept in `given`."""
-    declared: dict[str, Any] = {
-        "header": given.text("header"),
-        "hash": given.choice("hash", HASHES),
-        "encoding": given.choice("encoding", ENCODINGS),
-        "prefix": given.text("prefix", ""),
-        "key": given.text("key", ""),
-        "separator": given.text("separator", ""),
-        "signed": given.text("signed", "{body}"),
-        "timestamp": timestamp(given, "timestamp"),
-        "secret": given.choice("secret", CODECS),
-    }
-    if "{body}" not in declared["signed"]:
-        given.mistakes.append("signed leaves out the body; expected a template with {body}")
-    try:
-        return Hmac(**declared)
-    except ValueError as error:
-        given.mistakes.append(str(error))
-        return Hmac(header="")
 
 
 def _header(place: str) -> str:

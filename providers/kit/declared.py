@@ -1,20 +1,45 @@
-"""Options of a source that say what a module would declare: places, the signed time, volatile paths.
+"""Options of a source that say what a module would declare: the scheme, the signed time, places, volatile paths.
 
-Each function takes one option from `Options`, which keeps the mistakes.
+Each function takes its options from `Options`, which keeps the mistakes.
 """
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from providers.kit import paths
+from providers.kit.encoding import ENCODINGS
 from providers.kit.fields import Pick, body_digest, field, fixed, header, query
+from providers.kit.hmacs import HASHES, Hmac
+from providers.kit.keys import CODECS
 from providers.kit.options import Options
 from providers.kit.times import UNITS, Timestamp
 
 _PLACES: Final[dict[str, Callable[[str], Pick]]] = {"header": header, "query": query, "fixed": fixed}
 _EXPECTED: Final = "expected '$.path', 'header:Name', 'query:name' or 'fixed:text'"
 _NOWHERE: Final = fixed("")
+
+
+def hmac_scheme(given: Options) -> Hmac:
+    """The scheme that the options tell; what it is after a mistake is of no use, `given.done()` raises."""
+    declared: dict[str, Any] = {
+        "header": given.text("header"),
+        "hash": given.choice("hash", HASHES),
+        "encoding": given.choice("encoding", ENCODINGS),
+        "prefix": given.text("prefix", ""),
+        "key": given.text("key", ""),
+        "separator": given.text("separator", ""),
+        "signed": given.text("signed", "{body}"),
+        "timestamp": timestamp(given, "timestamp"),
+        "secret": given.choice("secret", CODECS),
+    }
+    if "{body}" not in declared["signed"]:
+        given.mistakes.append("signed leaves out the body; expected a template with {body}")
+    try:
+        return Hmac(**declared)
+    except ValueError as error:
+        given.mistakes.append(str(error))
+        return Hmac(header="")
 
 
 def place(given: Options, name: str) -> Pick:
