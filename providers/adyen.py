@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
-from providers import Delivery, Event, Reply
+from providers import Delivery, Reply
 from providers.kit import Hmac, Said, json_body, paths, signer
-from providers.kit.events import many_events, one_event
+from providers.kit.events import either, many_events, one_event
 from providers.kit.fields import body_digest, digest, field, first, fixed, joined, only_if
 
 scheme = Hmac(header="hmacsignature", encoding="base64", secret="hex")  # noqa: S106  a codec's name
@@ -48,7 +48,7 @@ _others = one_event(
     account=first(field("$.data.balancePlatform"), field("$.data.merchantId"), field("$.data.companyId")),
     occurred_at=_time,
 )
-sample = _others.sample
+events = either(_others, _payments, when=lambda delivery: bool(paths.every(json_body(delivery), _STEPS)))
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
@@ -58,11 +58,6 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
         scheme.expect(paths.find(item, ("additionalData", "hmacSignature")), _message(item), secrets)
     if not items:
         scheme.verify(delivery, secrets, now)
-
-
-def events(delivery: Delivery) -> list[Event]:
-    """The events of a verified `delivery`. Raises: Rejected(bad_body)."""
-    return _payments(delivery) if paths.every(json_body(delivery), _STEPS) else _others(delivery)
 
 
 def deliver(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> Delivery:

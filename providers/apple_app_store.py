@@ -8,32 +8,29 @@ on every attempt; the type is `notificationType.subtype`. Apple tries for six da
 https://developer.apple.com/documentation/appstoreservernotifications/responsebodyv2
 """
 
-import json
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Unpack
 
 from providers import Delivery, Reason, Rejected
-from providers.kit import Said, Timestamp, field, first, joined, json_body, made_id, one_event
-from providers.kit.certificates import Root, chain_of, expect_chain, key_in
+from providers.kit import Said, Timestamp, field, first, in_body, joined, json_body, made_id, one_event, paths
+from providers.kit.certificates import Root, chain_of, expect_chain, key_in, x5c_of
 from providers.kit.fetched import owner_of, owners_of
-from providers.kit.in_body import said_in, sign
+from providers.kit.in_body import as_json, said_in
 from providers.kit.jws import Token, expect_authentic, make, read
 
 _APPLE: Final = Root("63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179")
 _MARKS: Final = ("1.2.840.113635.100.6.11.1", "1.2.840.113635.100.6.2.1")
 _PLACES: Final = ("data", "summary", "externalPurchaseToken", "appData")
 _TIME: Final = Timestamp(key="signedDate", unit="ms", tolerance=timedelta(days=7))
-_CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
 TOLERANCE, RETRY_HORIZON, SIGNED_IN_PARTS = _TIME.tolerance, timedelta(days=7), True
+sign = in_body.sign
 SETUP = "https://appstoreconnect.apple.com"
 
 
 def _token(delivery: Delivery) -> Token:
-    data = json_body(delivery)
-    text = data.get("signedPayload") if isinstance(data, dict) else None
+    text = paths.find(json_body(delivery), ("signedPayload",))
     return read(str(text), "$.signedPayload", Reason.BAD_BODY)
 
 
@@ -55,7 +52,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     if not ours:
         raise Rejected(Reason.BAD_SIGNATURE, "the notification is for none of the apps of this source")
     seconds = _TIME.parse(str(token.claims.get("signedDate")))
-    roots = [Root.of(_CERTIFICATE.findall(owner.key)[-1]) if owner.key else _APPLE for owner in ours]
+    roots = [Root.of(owner.key) if owner.key else _APPLE for owner in ours]
     chain = chain_of(token.header.get("x5c"))
     expect_chain(chain, roots, _MARKS, datetime.fromtimestamp(seconds, UTC))
     expect_authentic(token, [key_in(chain[0], "ecdsa-sha256")], ("ES256",))
@@ -65,7 +62,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
     """Raises: ValueError unless it is a bundle id, alone or with a certificate."""
     owner = owner_of(secret, "bundle_id")
-    if "." not in owner.name or (owner.key and not _CERTIFICATE.search(owner.key)):
+    if "." not in owner.name or (owner.key and not x5c_of(owner.key)):
         raise ValueError(
             "the secret is not usable; expected the app's bundle id, or 'bundle:PEM' with a root"
         )
@@ -77,6 +74,5 @@ def deliver(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> De
     claims: dict[str, Any] = {"notificationType": "TEST", "notificationUUID": made_id(body)}
     claims |= given if isinstance(given, dict) and "notificationUUID" in given else {}
     claims |= {"data": {"bundleId": owner.name}, "signedDate": int(now.timestamp() * 1000)}
-    chain = ["".join(pem.split("-----")[2].split()) for pem in _CERTIFICATE.findall(owner.key)]
-    made = json.dumps({"signedPayload": make(claims, owner.key, "ES256", {"x5c": chain})}).encode()
-    return Delivery("POST", said.get("url", ""), sign(body, secret, now), made)
+    token = make(claims, owner.key, "ES256", {"x5c": x5c_of(owner.key)})
+    return as_json({"signedPayload": token}, **said)

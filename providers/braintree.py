@@ -14,15 +14,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from hashlib import sha1
 from typing import Unpack
-from urllib.parse import urlencode
 
 from providers import Delivery, Reason, Rejected, Reply
-from providers.kit import FORM, Hmac, Said, digest, field, form_body, one_event
+from providers.kit import Hmac, Said, digest, field, form_body, form_field, headers_of, one_event
 from providers.kit.composite import all_parts_of, checker
-from providers.kit.markup import xml_in_base64
+from providers.kit.in_body import as_form
+from providers.kit.markup import xml_in_form, xml_sample
 from providers.kit.probing import asked
-from providers.kit.reading import form_field
-from providers.kit.signing import headers_of
 
 scheme = Hmac(header="bt_signature", hash="sha1", separator="&", secret="hex")  # noqa: S106  a codec's name
 MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
@@ -55,19 +53,14 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  
     scheme.expect(given, payload.encode(), [key for _, key in keys])
 
 
-_told = ("kind", "timestamp", "source-merchant-id")
 events = one_event(
     id=digest(field("$.xml")),
     type=field("$.kind"),
     account=field("$.source-merchant-id"),
     occurred_at=field("$.timestamp"),
-    read=lambda delivery: xml_in_base64(form_field(delivery, "bt_payload"), *_told),
+    read=xml_in_form("bt_payload", "kind", "timestamp", "source-merchant-id"),
 )
-
-
-def sample(event_id: str, kind: str) -> bytes:
-    """A notification about `event_id`, before it is encoded."""
-    return f"<notification><kind>{kind}</kind><subject><id>{event_id}</id></subject></notification>".encode()
+sample = xml_sample("<notification><kind>{type}</kind><subject><id>{id}</id></subject></notification>")
 
 
 def deliver(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> Delivery:  # noqa: ARG001
@@ -75,16 +68,13 @@ def deliver(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> De
     CHECK(secret)
     sent = form_body(Delivery("POST", "", {}, body)) if body.startswith(b"bt_") else {}
     payload = sent.get("bt_payload") or encodebytes(body).decode()
-    fields = {"bt_signature": _signed(payload, secret), "bt_payload": payload}
-    return Delivery("POST", said.get("url", ""), {"content-type": FORM}, urlencode(fields).encode())
+    return as_form({"bt_signature": _signed(payload, secret), "bt_payload": payload}, **said)
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Sign a challenge; None for anything else."""
-    challenge = asked(delivery, "bt_challenge")
-    if challenge is None or _CHALLENGE.fullmatch(challenge) is None:
-        return None
-    return Reply(body=_signed(challenge, *secrets).encode())
+    challenge = asked(delivery, "bt_challenge", _CHALLENGE)
+    return Reply(body=_signed(challenge, *secrets).encode()) if challenge else None
 
 
 sign = headers_of(deliver)

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from providers import Delivery, Event, Reply
+from providers import Delivery, Reply
 from providers.kit import (
     Token,
     any_body_or_none,
+    either,
     field,
     first,
     header,
@@ -34,8 +35,6 @@ _structured = many_events(
     account=field("$.source"),
     occurred_at=field("$.time"),
 )
-
-
 _binary = one_event(
     id=joined(header("ce-source"), header("ce-id")),
     type=header("ce-type"),
@@ -43,7 +42,7 @@ _binary = one_event(
     occurred_at=first(header("ce-time")),
     read=any_body_or_none,
 )
-sample = _structured.sample
+events = either(_structured, _binary, when=lambda delivery: "ce-id" in delivery.headers)
 ID_IS_SIGNED = False
 BODY_IS_UNSIGNED = True
 SETUP = "https://cloudevents.io"
@@ -55,11 +54,6 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` if it brings one of `secrets`. Raises: Rejected."""
     in_query = "authorization" not in delivery.headers and "access_token=" in delivery.url
     (_query if in_query else _header).verify(delivery, secrets, now)
-
-
-def events(delivery: Delivery) -> list[Event]:
-    """The event, or those of a batch. Raises: Rejected(bad_body, missing_header)."""
-    return _binary(delivery) if "ce-id" in delivery.headers else _structured(delivery)
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001

@@ -11,10 +11,11 @@ https://www.dropbox.com/developers/reference/webhooks
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Event, Reply
+from providers import Delivery, Reply
 from providers.kit import (
     Hmac,
     body_digest,
+    either,
     field,
     fixed,
     joined,
@@ -35,16 +36,14 @@ _accounts = many_events(
     account=field("$"),
 )
 _whole = one_event(id=body_digest(), type=fixed("list_folder"))
-sample = _accounts.sample
+events = either(
+    _accounts,
+    _whole,
+    when=lambda delivery: not isinstance(paths.find(json_body(delivery), ("list_folder", "accounts")), list),
+)
 ID_PERIOD = timedelta(minutes=1)
 RETRY_HORIZON = timedelta(hours=1)
 SETUP = "https://www.dropbox.com/developers/apps"
-
-
-def events(delivery: Delivery) -> list[Event]:
-    """An event for each account; for a team all in one. Raises: Rejected(bad_body)."""
-    accounts = paths.find(json_body(delivery), ("list_folder", "accounts"))
-    return _accounts(delivery) if isinstance(accounts, list) else _whole(delivery)
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001

@@ -13,10 +13,9 @@ from datetime import datetime, timedelta
 from typing import Any, Unpack
 
 from providers import Delivery, Reply
-from providers.kit import Hmac, Said, field, first, joined, json_body, one_event, parse_json
+from providers.kit import Hmac, Said, field, first, headers_of, joined, one_event, paths
 from providers.kit.multipart import multipart, part_of
-from providers.kit.reading import form_field
-from providers.kit.signing import headers_of
+from providers.kit.reading import form_field, json_body, parse_json
 
 scheme = Hmac(header="event_hash")
 MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
@@ -55,8 +54,7 @@ events = one_event(
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
     """Accept `delivery` if the signature in its body fits the time and type there. Raises: Rejected."""
-    data = _read(delivery)
-    event = data.get("event") if isinstance(data, dict) else None
+    event = paths.find(_read(delivery), ("event",))
     event = event if isinstance(event, dict) else {}
     scheme.expect(event.get("event_hash"), _message(event), secrets)
 

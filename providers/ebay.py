@@ -22,7 +22,7 @@ from providers.kit.in_body import said_in
 from providers.kit.probing import asked, json_reply
 from providers.kit.reading import header_of
 
-_ALGORITHM: Final = "ecdsa-sha1"
+_ECDSA: Final = "ecdsa-sha1"
 _CODE: Final = re.compile(r"[A-Za-z0-9-]{1,200}")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{32,80}")
 events = one_event(
@@ -39,14 +39,13 @@ SETUP = "https://developer.ebay.com/my/push"
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
     """Accept `delivery` if one of the keys signed it. Raises: Rejected."""
     owners = [owner for owner in owners_of(secrets, "kid") if owner.key]
-    asymmetric.public_keys([owner.key for owner in owners], _ALGORITHM)
+    asymmetric.public_keys([owner.key for owner in owners], _ECDSA)
     said = _header(*header_of(delivery.headers, ("x-ebay-signature",)))
     if (said.get("alg"), said.get("digest")) != ("ecdsa", "SHA1"):
         raise Rejected(Reason.BAD_SIGNATURE, "the signature is of another kind")
     fitting = [owner.key for owner in owners if owner.name in {"", str(said.get("kid"))}]
     signature = asymmetric.signature_in("x-ebay-signature", str(said.get("signature")), "base64")
-    keys = asymmetric.public_keys(fitting, _ALGORITHM) if fitting else []
-    asymmetric.expect_signature(keys, _ALGORITHM, signature, delivery.body)
+    asymmetric.expect_signature(asymmetric.usable_keys(fitting, _ECDSA), _ECDSA, signature, delivery.body)
 
 
 def _header(name: str, value: str) -> dict[str, Any]:
@@ -58,9 +57,9 @@ def _header(name: str, value: str) -> dict[str, Any]:
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer a challenge with what only the verification token makes; None for anything else."""
-    code = asked(delivery, "challenge_code")
+    code = asked(delivery, "challenge_code", _CODE)
     token = next((secret for secret in secrets if _TOKEN.fullmatch(secret)), None)
-    if code is None or token is None or _CODE.fullmatch(code) is None:
+    if code is None or token is None:
         return None
     made = sha256((code + token + delivery.url.partition("?")[0]).encode()).hexdigest()
     return json_reply({"challengeResponse": made})
@@ -69,15 +68,13 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
 def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
     """Raises: ValueError unless it is a verification token or a key."""
     if _TOKEN.fullmatch(secret) is None:
-        asymmetric.public_key(owner_of(secret, "kid").key, _ALGORITHM)
+        asymmetric.public_key(owner_of(secret, "kid").key, _ECDSA)
 
 
 def sign(body: bytes, secret: str, now: datetime, **_: Unpack[Said]) -> dict[str, str]:  # noqa: ARG001
     """What eBay would send. Raises: ValueError unless `secret` is a private key, `PEM` or `kid:PEM`."""
     owner = owner_of(secret, "kid")
-    signature = b64encode(asymmetric.signature_of(owner.key, _ALGORITHM, body)).decode()
+    signature = b64encode(asymmetric.signature_of(owner.key, _ECDSA, body)).decode()
     said = {"alg": "ecdsa", "kid": owner.name, "signature": signature, "digest": "SHA1"}
-    return {
-        "content-type": "application/json",
-        "x-ebay-signature": b64encode(json.dumps(said).encode()).decode(),
-    }
+    header = b64encode(json.dumps(said).encode()).decode()
+    return {"content-type": "application/json", "x-ebay-signature": header}

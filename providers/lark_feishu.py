@@ -16,7 +16,7 @@ from functools import partial
 from providers import Delivery, Rejected, Reply
 from providers.kit import Timestamp, body_digest, field, first, fixed, json_body, one_event, signer
 from providers.kit.digests import Digest
-from providers.kit.probing import json_reply
+from providers.kit.probing import same_challenge
 from providers.kit.sealed import open_json
 
 _NONCE = "x-lark-request-nonce"
@@ -48,10 +48,4 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
         return None
     if not isinstance(probe, dict) or probe.get("type") != "url_verification":
         return None
-    challenge = probe.get("challenge")
-    if not isinstance(challenge, str) or len(challenge) > _LONGEST:
-        return None
-    return json_reply({"challenge": challenge})
-
-
-_LONGEST = 1000
+    return same_challenge(probe.get("challenge"))

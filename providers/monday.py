@@ -14,7 +14,7 @@ from datetime import timedelta
 from providers import Delivery, Rejected, Reply
 from providers.kit import body_digest, field, first, fixed, json_body, one_event, signer
 from providers.kit.jwt import Jwt, claim
-from providers.kit.probing import json_reply
+from providers.kit.probing import same_challenge
 
 scheme = Jwt(url=("aud", "plain"), needs=("exp",))
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
@@ -29,7 +29,6 @@ BODY_IS_UNSIGNED = True
 RETRY_HORIZON = timedelta(hours=1)
 SIGNS_URL = True
 SETUP = "https://support.monday.com/hc/en-us/articles/360003540679-Webhook-Integration"
-_LONGEST = 1000
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
@@ -41,6 +40,4 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
     except Rejected:
         return None
     challenge = probe.get("challenge") if isinstance(probe, dict) and len(probe) == 1 else None
-    if not isinstance(challenge, str) or len(challenge) > _LONGEST:
-        return None
-    return json_reply({"challenge": challenge})
+    return same_challenge(challenge)

@@ -3,19 +3,17 @@
 Events are JSON with the id in `$.event_id`; the type is that of the inner event. Buttons, dialogs and slash
 commands are forms, signed alike, and come once: their id is `trigger_id`; the type of a command is the
 command itself. What has neither id is known by its fingerprint. The URL is probed with a signed
-`url_verification`,
-whose challenge is sent back as it came: only Slack gets an answer, and the answer signs nothing. Slack waits
-3 s and retries 3 times within 6 minutes.
+`url_verification`, whose challenge is sent back as it came: only Slack gets an answer, and the answer signs
+nothing. Slack waits 3 s and retries 3 times within 6 minutes.
 
 https://docs.slack.dev/authentication/verifying-requests-from-slack
 """
 
-import json
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from providers import Delivery, Rejected, Reply
+from providers import Delivery, Reply
 from providers.kit import (
     Hmac,
     Timestamp,
@@ -29,6 +27,7 @@ from providers.kit import (
     parse_json,
     signer,
 )
+from providers.kit.probing import said_by_sender, same_challenge
 
 scheme = Hmac(
     header="x-slack-signature",
@@ -59,25 +58,12 @@ events = one_event(
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
-    """Answer a probe that Slack signed; None for anything else, forged probes included.
-
-    There is no clock here, so a captured probe is answered again; that tells nothing new.
-    """
+    """Answer a probe that Slack signed; None for anything else, forged probes included."""
     if b"url_verification" not in delivery.body and b"ssl_check" not in delivery.body:
         return None
-    try:
-        scheme.authentic(delivery, secrets)
-        probe = _read(delivery)
-    except Rejected:
-        return None
+    probe = said_by_sender(scheme.authentic, delivery, secrets, _read)
     if not isinstance(probe, dict):
         return None
     if probe.get("type") == "url_verification":
-        return _echo(probe.get("challenge"))
+        return same_challenge(probe.get("challenge"))
     return Reply() if probe.get("ssl_check") == "1" else None
-
-
-def _echo(challenge: object) -> Reply | None:
-    if not isinstance(challenge, str):
-        return None
-    return Reply(body=json.dumps({"challenge": challenge}).encode(), content_type="application/json")

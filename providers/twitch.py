@@ -11,10 +11,10 @@ https://dev.twitch.tv/docs/eventsub/handling-webhook-events/
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Event, Rejected, Reply
-from providers.kit import Hmac, Pick, Timestamp, View, field, first, header, many_events, one_event, signer
-from providers.kit.probing import echo
-from providers.kit.reading import json_body
+from providers import Delivery, Reply
+from providers.kit import Hmac, Pick, Timestamp, View, field, first, header, paths, signer
+from providers.kit.events import either, many_events, one_event
+from providers.kit.probing import echo, said_by_sender
 
 _KIND = "twitch-eventsub-message-type"
 _TYPE = "twitch-eventsub-subscription-type"
@@ -35,6 +35,10 @@ def _other(view: View) -> object:
     return None if kind == "notification" else kind
 
 
+def _is_batch(delivery: Delivery) -> bool:
+    return delivery.headers.get(_TYPE) == "drop.entitlement.grant" and b'"events"' in delivery.body
+
+
 _type = first(Pick(_other, "the message's type"), header(_TYPE), field("$.subscription.type"))
 _time = header("twitch-eventsub-message-timestamp")
 _one = one_event(
@@ -46,25 +50,14 @@ _one = one_event(
 _many = many_events(
     items="$.events", id=field("$.id"), type=_type, account=field("$.data.organization_id"), occurred_at=_time
 )
-sample = _one.sample
+events = either(_one, _many, when=_is_batch)
 RETRY_HORIZON = timedelta(days=1)
 SETUP = "https://dev.twitch.tv/console"
-
-
-def events(delivery: Delivery) -> list[Event]:
-    """The events of a verified `delivery`. Raises: Rejected."""
-    batch = delivery.headers.get(_TYPE) == "drop.entitlement.grant" and b'"events"' in delivery.body
-    return (_many if batch else _one)(delivery)
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer a challenge that Twitch signed; None for anything else."""
     if delivery.headers.get(_KIND) != "webhook_callback_verification":
         return None
-    try:
-        scheme.authentic(delivery, secrets)
-        data = json_body(delivery)
-    except Rejected:
-        return None
-    challenge = data.get("challenge") if isinstance(data, dict) else None
+    challenge = paths.find(said_by_sender(scheme.authentic, delivery, secrets), ("challenge",))
     return echo(challenge) if isinstance(challenge, str) else None

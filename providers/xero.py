@@ -11,8 +11,9 @@ https://developer.xero.com/documentation/guides/webhooks/overview/
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Reason, Rejected, Reply
-from providers.kit import Hmac, data_digest, field, first, fixed, joined, json_body, many_events, signer
+from providers import Delivery, Reason, Reply
+from providers.kit import Hmac, data_digest, field, first, fixed, joined, many_events, signer
+from providers.kit.probing import said_by_sender
 
 scheme = Hmac(header="x-xero-signature", encoding="base64")
 verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
@@ -39,10 +40,6 @@ SETUP = "https://developer.xero.com/app/manage"
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer an empty batch that Xero signed (`events` may be null); None for anything else."""
-    try:
-        scheme.authentic(delivery, secrets)
-        data = json_body(delivery)
-    except Rejected:
-        return None
+    data = said_by_sender(scheme.authentic, delivery, secrets)
     empty = isinstance(data, dict) and "events" in data and not data["events"]
     return ACCEPTED if empty else None

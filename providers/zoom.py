@@ -11,9 +11,9 @@ https://developers.zoom.us/docs/api/webhooks/
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Rejected, Reply
-from providers.kit import Hmac, Timestamp, digest, field, first, fixed, json_body, one_event, signer
-from providers.kit.probing import json_reply, proof
+from providers import Delivery, Reply
+from providers.kit import Hmac, Timestamp, digest, field, first, fixed, one_event, signer
+from providers.kit.probing import json_reply, proof, said_by_sender
 
 scheme = Hmac(
     header="x-zm-signature",
@@ -37,11 +37,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     if b"endpoint.url_validation" not in delivery.body:
         return None
     for secret in secrets:
-        try:
-            scheme.authentic(delivery, [secret])
-            data = json_body(delivery)
-        except Rejected:
-            continue
+        data = said_by_sender(scheme.authentic, delivery, [secret])
         if isinstance(data, dict) and data.get("event") == "endpoint.url_validation":
             return _answer(data.get("payload"), secret)
     return None

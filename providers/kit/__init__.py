@@ -5,7 +5,7 @@ say where the events are; `header`, `field`, `query`, `first`, `digest` … say 
 `docs/adding-a-provider.md` shows it.
 """
 
-from providers.kit.events import many_events, one_event, split_events
+from providers.kit.events import either, many_events, one_event, split_events
 from providers.kit.fields import (
     Pick,
     View,
@@ -28,6 +28,7 @@ from providers.kit.reading import (
     any_body,
     any_body_or_none,
     form_body,
+    form_field,
     is_form,
     json_body,
     json_in_form,
@@ -35,7 +36,7 @@ from providers.kit.reading import (
     parse_json,
     text_of,
 )
-from providers.kit.signing import FORM, Said, Sign, made_id, signer
+from providers.kit.signing import FORM, Said, Sign, headers_of, made_id, signer
 from providers.kit.standard import StandardWebhooks
 from providers.kit.times import Timestamp, instant
 from providers.kit.token import Token
@@ -56,12 +57,15 @@ __all__ = [
     "cut",
     "data_digest",
     "digest",
+    "either",
     "field",
     "fingerprint",
     "first",
     "fixed",
     "form_body",
+    "form_field",
     "header",
+    "headers_of",
     "instant",
     "is_form",
     "joined",

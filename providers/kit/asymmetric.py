@@ -64,12 +64,18 @@ def public_key(text: str, algorithm: Algorithm) -> PublicKey:
     return usable
 
 
-def public_keys(texts: Sequence[str], algorithm: Algorithm) -> list[PublicKey]:
-    """The keys of all usable texts, in order. Raises: Rejected(no_secret) when none is left."""
+def usable_keys(texts: Sequence[str], algorithm: Algorithm) -> list[PublicKey]:
+    """The keys of all usable texts, in order."""
     keys = []
     for text in texts:
         with suppress(ValueError):
             keys.append(public_key(text, algorithm))
+    return keys
+
+
+def public_keys(texts: Sequence[str], algorithm: Algorithm) -> list[PublicKey]:
+    """Like `usable_keys`. Raises: Rejected(no_secret) when there is none."""
+    keys = usable_keys(texts, algorithm)
     if not keys:
         raise Rejected(Reason.NO_SECRET, f"no usable public key; expected {_LOOKS[key_kind(algorithm)]}")
     return keys

@@ -1,5 +1,6 @@
 """Certificates that senders sign with: the key in one, and a chain of them up to a root that we know."""
 
+import re
 from base64 import b64decode
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,6 +16,7 @@ from providers.kit.asymmetric import Algorithm, PublicKey, public_key
 
 _CHAIN: Final = 3
 _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
+_BLOCK: Final = re.compile("-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
 
 
 def key_of_certificate(pem: bytes, algorithm: Algorithm, at: datetime, common_name: str = "") -> PublicKey:
@@ -48,8 +50,14 @@ class Root(NamedTuple):
 
     @classmethod
     def of(cls, pem: str) -> "Root":
-        """The root in a PEM certificate. Raises: ValueError."""
-        return cls(x509.load_pem_x509_certificate(pem.encode()).fingerprint(SHA256()).hex())
+        """The root in PEM, the last certificate of a chain. Raises: ValueError, IndexError for none."""
+        der = b64decode(x5c_of(pem)[-1], validate=True)
+        return cls(x509.load_der_x509_certificate(der).fingerprint(SHA256()).hex())
+
+
+def x5c_of(pem: str) -> list[str]:
+    """The certificates among PEM blocks, spelled as in a token's `x5c`."""
+    return ["".join(block.split()) for block in _BLOCK.findall(pem)]
 
 
 def chain_of(given: object) -> list[x509.Certificate]:

@@ -8,7 +8,7 @@ What they make is called like a function, and has `sample` besides.
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -113,6 +113,24 @@ class split_events(one_event):  # noqa: N801
         except RecursionError:
             raise Rejected(Reason.BAD_BODY, "the body is nested too deeply") from None
         return found
+
+
+@dataclass(eq=False)
+class either:  # noqa: N801  reads as a declaration
+    """Events of a sender with two kinds of deliveries: `other` where `when` holds, else `usual`, as samples are."""
+
+    usual: one_event
+    other: one_event
+    _: KW_ONLY
+    when: Callable[[Delivery], bool]
+
+    def __call__(self, delivery: Delivery) -> list[Event]:
+        """The events of a verified `delivery`. Raises: Rejected(bad_body, bad_header, missing_header)."""
+        return (self.other if self.when(delivery) else self.usual)(delivery)
+
+    def sample(self, event_id: str, kind: str) -> bytes:
+        """A body of the usual kind with this id and type."""
+        return self.usual.sample(event_id, kind)
 
 
 def _elements(value: object, raw: str) -> list[tuple[Any, str]]:

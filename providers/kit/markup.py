@@ -1,9 +1,12 @@
 """XML, read without what makes it dangerous: a document that declares anything (entities, a DTD) is refused."""
 
 from base64 import b64decode
+from collections.abc import Callable
+from html import escape
 from xml.etree import ElementTree as ET
 
-from providers import Reason, Rejected
+from providers import Delivery, Reason, Rejected
+from providers.kit.reading import form_field
 
 Element = ET.Element
 
@@ -30,6 +33,16 @@ def xml_in_base64(text: str, *paths: str) -> dict[str, str | None]:
         return xml_with(b64decode(text.replace("\n", ""), validate=True), *paths)
     except ValueError:
         raise Rejected(Reason.BAD_BODY, "the XML is not in base64") from None
+
+
+def xml_in_form(name: str, *paths: str) -> Callable[[Delivery], dict[str, str | None]]:
+    """Make a reader of forms whose field `name` holds XML in base64: `xml_with` of it, and Rejected(bad_body)."""
+    return lambda delivery: xml_in_base64(form_field(delivery, name), *paths)
+
+
+def xml_sample(template: str) -> Callable[[str, str], bytes]:
+    """A maker of samples: `template` with the event's id and type, escaped, at `{id}` and `{type}`."""
+    return lambda event_id, kind: template.format(id=escape(event_id), type=escape(kind)).encode()
 
 
 def text_at(root: Element, path: str) -> str | None:

@@ -9,27 +9,47 @@ such a word is an event, and that what is signed for a delivery is no such word.
 import hmac
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from providers import Delivery, Reply
+from providers import Delivery, Rejected, Reply
 from providers.kit.encoding import Encoding, speller
 from providers.kit.keys import keys_of
+from providers.kit.reading import json_body
 
 _PLAIN: Final = re.compile(r"[\x20-\x7e]{1,2000}")
 _WORD: Final = re.compile(r"[A-Za-z0-9+/=_-]{1,200}")
 _NO_SNIFFING: Final = {"X-Content-Type-Options": "nosniff"}
 _PARAMETERS: Final = 100
+_LONGEST: Final = 1000
 
 
-def asked(delivery: Delivery, name: str) -> str | None:
-    """The parameter `name` of a GET request's query, None if there is none or this is no GET."""
+def asked(delivery: Delivery, name: str, form: re.Pattern[str] | None = None) -> str | None:
+    """The parameter `name` of a GET request's query; None if there is none, not of this `form`, or no GET."""
     if delivery.method != "GET":
         return None
     try:
-        return dict(parse_qsl(urlsplit(delivery.url).query, max_num_fields=_PARAMETERS)).get(name)
+        text = dict(parse_qsl(urlsplit(delivery.url).query, max_num_fields=_PARAMETERS)).get(name)
     except ValueError:
+        return None
+    return text if text is None or form is None or form.fullmatch(text) else None
+
+
+def said_by_sender(
+    authentic: Callable[[Delivery, Sequence[str]], object],
+    delivery: Delivery,
+    secrets: Sequence[str],
+    read: Callable[[Delivery], Any] = json_body,
+) -> Any:  # noqa: ANN401  whatever the body holds
+    """What the body of a probe says, None unless it is `authentic` and can be read.
+
+    There is no clock here, so a captured probe is answered again; that tells nothing new.
+    """
+    try:
+        authentic(delivery, secrets)
+        return read(delivery)
+    except Rejected:
         return None
 
 
@@ -48,6 +68,12 @@ def echo(text: str | None) -> Reply | None:
 def json_reply(document: Mapping[str, str]) -> Reply:
     """A JSON object as the answer."""
     return Reply(body=json.dumps(document).encode(), content_type="application/json", headers=_NO_SNIFFING)
+
+
+def same_challenge(challenge: object) -> Reply | None:
+    """The text `challenge` as it came, in JSON under that name; None for what can't be one."""
+    fits = isinstance(challenge, str) and len(challenge) <= _LONGEST
+    return json_reply({"challenge": str(challenge)}) if fits else None
 
 
 def proof(text: object, secrets: Sequence[str], encoding: Encoding) -> str | None:

@@ -7,7 +7,7 @@ from inspect import cleandoc, signature
 from typing import Any, Final, Unpack
 
 from providers import Delivery, Event, Reason, Reply
-from providers.kit.events import one_event
+from providers.kit.events import either, one_event
 from providers.kit.signing import Said, Sign
 
 NEEDED: Final = ("verify", "events", "sign")
@@ -117,7 +117,7 @@ def provider(name: str, source: object, origin: str, doc: str | None = None) -> 
         for key, there in NAMES.items()
         if getattr(source, there, None) is not None
     }
-    if isinstance(events, one_event):
+    if isinstance(events, one_event | either):
         said.setdefault("sample", events.sample)
     return Provider(
         name=name,
