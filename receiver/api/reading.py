@@ -1,6 +1,7 @@
 """Reads a request strictly: what is unknown, repeated, too long or too deep is refused, never passed over."""
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -109,12 +110,21 @@ def _document(environ: Environ, body: bytes) -> object:
     if kind != "application/json":
         raise Problem(415, "expected a body of Content-Type application/json")
     try:
-        document = parse_json(text_of(body))
+        text = text_of(body)
+        parse_json(text)
     except Rejected as error:
         raise Problem(400, error.detail) from None
+    document = json.loads(text, object_pairs_hook=_members)
     if _is_deep(document):
         raise Problem(400, f"the body is nested deeper than {DEEPEST} levels")
     return document
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise Problem(400, "the body holds an object with one name twice")
+    return found
 
 
 def _is_deep(document: object) -> bool:

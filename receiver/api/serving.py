@@ -4,7 +4,7 @@ import json
 import logging
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,8 +26,11 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 8
 """Requests, so connections to PostgreSQL, per process; further ones wait."""
+STRANGERS = 2
+"""Of these, requests whose token has not yet proved good here: made-up ones can't use up everybody's turns."""
 TURN = timedelta(seconds=5)
 LOCK = timedelta(seconds=2)
+_UNKNOWN = "the token is unknown, was revoked, or has expired"
 IN_PROGRESS = Result(
     202, {"Content-Type": "application/json", "Retry-After": "2"}, b'{"status": "in_progress"}'
 )
@@ -39,31 +42,26 @@ class Server:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._turns = threading.BoundedSemaphore(AT_ONCE)
+        self._strangers = threading.BoundedSemaphore(STRANGERS)
+        self._proven: set[bytes] = set()
 
     def serve(self, operation: Operation, environ: reading.Environ, path: Mapping[str, str]) -> Result:
         """Give the answer to a request. Raises `Problem`."""
-        presented = reading.bearer(environ)
+        presented = tokens.digest(reading.bearer(environ))
+        if presented is None:
+            raise unauthorized(_UNKNOWN, "invalid_token")
         body = reading.body_of(environ)
-        with self._turn(), self._ledger(operation) as connection:
-            call = Call(self._settings, connection, _authorized(connection, presented, operation))
-            found = reading.inputs(operation, environ, path, body)
-            key = reading.key_of(environ) if operation.method == "POST" else None
-            if key is None:
-                answer = _answer(operation, call, operation.function(call, **found))
-            else:
-                answer = _once(operation, call, found, key, reading.fingerprint(environ, body))
+        with ExitStack() as doubt:
+            if presented not in self._proven:
+                doubt.enter_context(_turn(self._strangers))
+            with _turn(self._turns), self._ledger(operation) as connection:
+                token = self._authorized(connection, presented, operation)
+                doubt.close()
+                call = Call(self._settings, connection, token)
+                answer = _answered(operation, call, environ, path, body)
         if call.rings:
             workers.ring(self._settings.redis_url)
         return answer
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        if not self._turns.acquire(timeout=TURN.total_seconds()):
-            raise Problem(503, "too many requests are under way; come back later", code="overloaded")
-        try:
-            yield
-        finally:
-            self._turns.release()
 
     @contextmanager
     def _ledger(self, operation: Operation) -> Iterator[psycopg.Connection]:
@@ -81,19 +79,40 @@ class Server:
             log.warning("the API could not use the ledger: %s", type(error).__name__)
             raise Problem(503, "PostgreSQL does not answer, or not in time") from None
 
+    def _authorized(self, connection: psycopg.Connection, presented: bytes, operation: Operation) -> Token:
+        token = tokens.find(connection, presented)
+        if token is None:
+            self._proven.discard(presented)
+            raise unauthorized(_UNKNOWN, "invalid_token")
+        self._proven.add(presented)
+        if operation.scope and not token.allows(operation.scope):
+            challenge = f'Bearer realm="hookonce", error="insufficient_scope", scope="{operation.scope}"'
+            raise Problem(
+                403,
+                f"the token '{token.name}' lacks the scope {operation.scope}",
+                headers={"WWW-Authenticate": challenge},
+            )
+        return token
 
-def _authorized(connection: psycopg.Connection, presented: str, operation: Operation) -> Token:
-    token = tokens.find(connection, presented)
-    if token is None:
-        raise unauthorized("the token is unknown, was revoked, or has expired", "invalid_token")
-    if operation.scope and not token.allows(operation.scope):
-        challenge = f'Bearer realm="hookonce", error="insufficient_scope", scope="{operation.scope}"'
-        raise Problem(
-            403,
-            f"the token '{token.name}' lacks the scope {operation.scope}",
-            headers={"WWW-Authenticate": challenge},
-        )
-    return token
+
+@contextmanager
+def _turn(turns: threading.BoundedSemaphore) -> Iterator[None]:
+    if not turns.acquire(timeout=TURN.total_seconds()):
+        raise Problem(503, "too many requests are under way; come back later", code="overloaded")
+    try:
+        yield
+    finally:
+        turns.release()
+
+
+def _answered(
+    operation: Operation, call: Call, environ: reading.Environ, path: Mapping[str, str], body: bytes
+) -> Result:
+    found = reading.inputs(operation, environ, path, body)
+    key = reading.key_of(environ) if operation.method == "POST" else None
+    if key is None:
+        return _answer(operation, call, operation.function(call, **found))
+    return _once(operation, call, found, key, reading.fingerprint(environ, body))
 
 
 def _once(

@@ -78,11 +78,13 @@ def create(
     return token
 
 
-def find(connection: psycopg.Connection, token: str) -> Token | None:
-    """Give what the ledger knows of a token that was presented; None unless it is one and has not expired."""
-    if not _TOKEN.fullmatch(token):
-        return None
-    digest = _hash(token)
+def digest(presented: str) -> bytes | None:
+    """Give the SHA-256 that a token is found by; None for what can be no token."""
+    return _hash(presented) if _TOKEN.fullmatch(presented) else None
+
+
+def find(connection: psycopg.Connection, digest: bytes) -> Token | None:
+    """Give what the ledger knows of a token that was presented; None unless it knows it and it has not expired."""
     with connection.cursor(row_factory=class_row(_Found)) as cursor:
         found = cursor.execute(_FIND, [digest]).fetchone()
     if found is None or found.is_expired or not hmac.compare_digest(found.hash, digest):

@@ -6,6 +6,7 @@ import pytest
 
 from receiver.api import serving
 from receiver.app import create_app
+from receiver.ledger import tokens
 
 JSON = {"Content-Type": "application/json"}
 
@@ -58,6 +59,7 @@ def test_request_is_refused_as_problem_details(calm, method, path, status, code)
         (b'{"events": [NaN]}', JSON, 400),
         (b'{"events": [1]}' + b" " * 65536, JSON, 413),
         (b"[" * 30 + b"]" * 30, JSON, 400),
+        (b'{"events": [1], "events": [2]}', JSON, 400),
         (b"[" * 60_000, JSON, 400),
         (b"[]", JSON, 422),
         (b"{}", JSON, 422),
@@ -135,6 +137,34 @@ def test_api_asks_to_come_back_while_all_its_turns_are_taken(desk, monkeypatch):
     answer = desk.ask("GET", "/events")
 
     assert (answer.status_code, answer.json["code"]) == (503, "overloaded")
+
+
+def test_token_that_proved_good_waits_behind_no_unknown_one(desk, monkeypatch):
+    monkeypatch.setattr(serving, "TURN", timedelta(0))
+    monkeypatch.setattr(serving, "STRANGERS", 1)
+    desk.app = create_app(desk.settings)
+    proven = desk.ask("GET", "/token").status_code
+    find, meanwhile = tokens.find, []
+
+    def lingering(connection, digest):
+        if len(meanwhile) == 0:
+            meanwhile.append(None)
+            meanwhile[:] = [desk.ask("GET", "/token", scope=scope).status_code for scope in ("admin", "read")]
+        return find(connection, digest)
+
+    monkeypatch.setattr(tokens, "find", lingering)
+    desk.ask("GET", "/token", scope=None, headers={"Authorization": "Bearer hko_" + "a" * 43})
+
+    assert (proven, meanwhile) == (200, [200, 503])
+
+
+def test_malformed_token_costs_no_connection(desk, monkeypatch):
+    monkeypatch.setattr(serving, "AT_ONCE", 0)
+    desk.app = create_app(desk.settings)
+
+    answer = desk.ask("GET", "/events", scope=None, headers={"Authorization": "Bearer hko_short"})
+
+    assert answer.status_code == 401
 
 
 def test_body_that_is_sealed_with_a_missing_key_is_told_to_be(desk):
