@@ -1,5 +1,6 @@
 """`hookonce events`: what came, and what became of it."""
 
+import importlib
 import json
 from contextlib import suppress
 from dataclasses import asdict
@@ -12,7 +13,6 @@ from receiver.cli.errors import NotFound
 from receiver.cli.filters import AS_JSON, LIMIT, choosing, chosen
 from receiver.cli.servers import configured, ledger
 from receiver.cli.tables import cell, clean, document_body, print_json, show
-from receiver.cli.transfer import export, import_
 from receiver.ledger import desk, desk_find
 from receiver.ledger.desk import Detail, EventRow
 
@@ -20,13 +20,26 @@ _SHOWN = 4000
 """Characters of a body that a person is shown; `--raw` gives all of it."""
 
 
-@click.group()
+_MOVING = {"export": "export", "import": "import_"}
+"""Commands of `receiver.cli.transfer`, imported when called: a listing starts sooner without what they need."""
+
+
+class _Events(click.Group):
+    """Knows the commands that move events by name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *_MOVING])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _MOVING:
+            return super().get_command(ctx, cmd_name)
+        command = getattr(importlib.import_module("receiver.cli.transfer"), _MOVING[cmd_name])
+        return command if isinstance(command, click.Command) else None
+
+
+@click.group(cls=_Events)
 def events() -> None:
     """List the events in the ledger, or show one in full."""
-
-
-events.add_command(export)
-events.add_command(import_)
 
 
 @events.command("list")
