@@ -3,9 +3,8 @@
 JSON has them in `$.signature`, inbound routes and old webhooks in form fields. Whoever has seen one delivery can
 put its signature on any body. The key is the HTTP webhook signing key, one for the US and one for the EU; of a
 subaccount's events `parent-signature` is made with the main account's key, and either will do. The id is
-`$.event-data.id`. Mailgun retries for eight hours and may send the old signature, hence the tolerance; it stops at
-once when it is told 406, and so a forged delivery is. Routes send multipart where there are attachments: their
-text fields are read, the files stay in the raw body.
+`$.event-data.id`. Mailgun retries for eight hours and may send the old signature, hence the tolerance; told 406,
+as of forged deliveries, it stops at once. Routes send attachments as multipart: only its text fields are read.
 
 https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks
 """
@@ -16,13 +15,16 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Unpack
 
 from providers import Delivery, Reason, Rejected
-from providers.kit import Hmac, Said, Timestamp, any_body, digest, field, first, fixed, made_id, one_event
-from providers.kit.fields import only_if
+from providers.kit import FORGED, Hmac, Said, Timestamp, headers_of, made_id, one_event, paths
+from providers.kit.fields import digest, field, first, fixed, only_if
+from providers.kit.in_body import as_json
 from providers.kit.keys import keys_of
 from providers.kit.multipart import is_multipart, parts_in
+from providers.kit.reading import any_body, no_longer_than
 
 scheme = Hmac(
-    header="signature",
+    header=("signature", "parent-signature"),
+    every=True,
     signed="{timestamp}{header:token}",
     timestamp=Timestamp(header="timestamp", tolerance=timedelta(hours=9)),
 )
@@ -30,18 +32,13 @@ MAX_BODY = 25 << 20  # Mailgun's own limit for a mail with its attachments
 CHECK, TOLERANCE = scheme.check_secret, scheme.tolerance
 _JSON: Final = 1 << 20  # it is parsed before it is known to be genuine
 _FORM: Final = 5 << 20  # a mail of some length is in it twice, as HTML and stripped
-_PARENT: Final = "parent-signature"
 
 
 def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever was sent
     if is_multipart(delivery.body):
         return parts_in(delivery.body)
     most = _JSON if delivery.body.lstrip()[:1] == b"{" else _FORM
-    if len(delivery.body) > most:
-        raise Rejected(
-            Reason.TOO_LARGE, f"the body has {len(delivery.body)} bytes, {most} are read of its kind"
-        )
-    return any_body(delivery)
+    return any_body(no_longer_than(most, delivery))
 
 
 _message = field("$.Message-Id")
@@ -55,8 +52,7 @@ events = one_event(
 )
 ID_IS_SIGNED = False
 BODY_IS_UNSIGNED = True
-_FORGED = (Reason.BAD_SIGNATURE, Reason.STALE, Reason.MISSING_HEADER, Reason.BAD_HEADER, Reason.BAD_BODY)
-STATUSES = dict.fromkeys(_FORGED, 406)
+STATUSES = dict.fromkeys(FORGED, 406)
 VOLATILE = ("$.signature",)
 RETRY_HORIZON = timedelta(days=1)
 SETUP = "https://app.mailgun.com/mg/sending/webhooks"
@@ -65,34 +61,20 @@ SETUP = "https://app.mailgun.com/mg/sending/webhooks"
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` if the signature in its body fits the time and token there. Raises: Rejected."""
     keys_of(secrets, "raw")
-    said = _signature(delivery)
-    try:
-        scheme.verify(Delivery("POST", "", said, b""), secrets, now)
-    except Rejected as error:
-        if _PARENT not in said or error.reason is not Reason.BAD_SIGNATURE:
-            raise
-        scheme.verify(Delivery("POST", "", {**said, "signature": said[_PARENT]}, b""), secrets, now)
-
-
-def _signature(delivery: Delivery) -> dict[str, str]:
     data = _read(delivery)
-    block: Any = data.get("signature") if isinstance(data, dict) else None
-    if isinstance(block, str):  # a form: they are fields like any other
-        block = data
+    found = paths.find(data, ("signature",))
+    block = data if isinstance(found, str) else found  # in a form they are fields like any other
     if not isinstance(block, dict):
         raise Rejected(Reason.MISSING_HEADER, "the body has no signature")
-    found = {name: block.get(name) for name in ("timestamp", "token", "signature", _PARENT)}
-    return {name: str(value) for name, value in found.items() if isinstance(value, (str, int))}
-
-
-def sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:  # noqa: ARG001
-    """The three values of a signature; they belong into the body, where `deliver` puts them."""
-    token = made_id(body)
-    return {"token": token, **scheme.sign(b"", secret, now, headers={"token": token})}
+    said = {name: str(value) for name, value in block.items() if isinstance(value, (str, int))}
+    scheme.verify(Delivery("POST", "", said, b""), secrets, now)
 
 
 def deliver(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> Delivery:
     """What Mailgun would send: `body`, if it is a JSON object, with a signature in it."""
     data = json.loads(body) if body.lstrip()[:1] == b"{" else {}
-    signed = json.dumps({**data, "signature": sign(body, secret, now)}, separators=(",", ":")).encode()
-    return Delivery("POST", said.get("url", ""), {"content-type": "application/json"}, signed)
+    token = {"token": made_id(body)}
+    return as_json({**data, "signature": token | scheme.sign(b"", secret, now, headers=token)}, **said)
+
+
+sign = headers_of(deliver)

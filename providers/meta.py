@@ -11,26 +11,13 @@ hours, WhatsApp's for a week; twice that has to be remembered.
 https://developers.facebook.com/docs/graph-api/webhooks/getting-started
 """
 
-import hmac
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from providers import Delivery, Reply
-from providers.kit import (
-    Hmac,
-    Pick,
-    View,
-    body_digest,
-    cut,
-    digest,
-    field,
-    first,
-    fixed,
-    joined,
-    signer,
-    split_events,
-)
-from providers.kit.probing import asked, echo
+from providers.kit import Hmac, cut, signer, split_events
+from providers.kit.fields import Pick, View, body_digest, digest, field, first, fixed, joined
+from providers.kit.probing import subscribed
 
 scheme = Hmac(header="x-hub-signature-256", prefix="sha256=")
 sign, CHECK = signer(scheme.sign), scheme.check_secret
@@ -42,14 +29,14 @@ _NESTED = ("entry", None, ("changes", *_ITEMS), None, "value", ("messages", "sta
 _entry = "$.entry[0]"
 _change = f"{_entry}.changes[0]"
 _status = f"{_change}.value.statuses[0]"
+_timed = (f"{_change}.value.messages[0]", _status, *(f"{_entry}.{items}[0]" for items in _ITEMS))
+_times = (*(f"{place}.timestamp" for place in _timed), f"{_entry}.time", "$.time")
 
 
 def _kind(view: View) -> object:
-    for items in _ITEMS:
-        item = field(f"{_entry}.{items}[0]").get(view)
-        if isinstance(item, dict):
-            return next((name for name in item if name not in {"sender", "recipient", "timestamp"}), None)
-    return None
+    held = [field(f"{_entry}.{items}[0]").get(view) for items in _ITEMS]
+    item = next((item for item in held if isinstance(item, dict)), {})
+    return next((name for name in item if name not in {"sender", "recipient", "timestamp"}), None)
 
 
 def _mid(view: View) -> object:
@@ -78,13 +65,7 @@ events = split_events(
         fixed("unknown"),
     ),
     account=first(field(f"{_entry}.id"), field("$.target_id")),
-    occurred_at=first(
-        field(f"{_change}.value.messages[0].timestamp"),
-        field(f"{_status}.timestamp"),
-        *(field(f"{_entry}.{items}[0].timestamp") for items in _ITEMS),
-        field(f"{_entry}.time"),
-        field("$.time"),
-    ),
+    occurred_at=first(*map(field, _times)),
 )
 
 
@@ -95,10 +76,4 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer a probe that knows the verify token, refuse one that does not; None for anything else."""
-    challenge, token = asked(delivery, "hub.challenge"), asked(delivery, "hub.verify_token")
-    if challenge is None or asked(delivery, "hub.mode") != "subscribe":
-        return None
-    given = (token or "").encode("utf-8", "surrogatepass")
-    tokens = [secret.removeprefix(_TOKEN).encode("utf-8", "surrogateescape") for secret in secrets]
-    known = [hmac.compare_digest(given, right) for right in tokens if right.strip()]
-    return (echo(challenge) if any(known) else None) or Reply(status=403)
+    return subscribed(delivery, [secret.removeprefix(_TOKEN) for secret in secrets])

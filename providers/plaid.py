@@ -16,12 +16,12 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
-from providers import Delivery, KeyNeeded
+from providers import Delivery
 from providers.kit import body_digest, field, first, joined, one_event, signer
 from providers.kit.asymmetric import PublicKey
-from providers.kit.composite import parts_or_none
-from providers.kit.fetched import Documents, fetched
-from providers.kit.jws import keys_in
+from providers.kit.composite import checker, checker_of_either, parts_or_none
+from providers.kit.fetched import Documents
+from providers.kit.jws import fetched_keys
 from providers.kit.jwt import Jwt
 from providers.kit.options import Options
 
@@ -33,6 +33,9 @@ scheme = Jwt(
     max_age=timedelta(minutes=5),
 )
 _PARTS: Final = ("client_id", "secret")
+_check = checker_of_either(
+    "'client_id:secret', or the key (a JWK, or PEM)", checker(*_PARTS), scheme.check_secret
+)
 FETCHES: Final = (r"https://(?:production|sandbox)\.plaid\.com/webhook_verification_key/get#[\w-]{1,64}",)
 _kind = (field("$.webhook_type"), field("$.webhook_code"))
 events = one_event(
@@ -56,23 +59,8 @@ def _verify(
 
 def _asked(host: str, kid: object, credentials: tuple[str, ...], keys: Documents) -> list[PublicKey]:
     """The key that the token names, from Plaid's API. Raises: Rejected, KeyNeeded."""
-    url = f"https://{host}/webhook_verification_key/get#{kid}"
     post = json.dumps({"client_id": credentials[0], "secret": credentials[1], "key_id": kid}).encode()
-    found = keys_in(fetched(url, keys, FETCHES, post), kid)
-    if not found:
-        raise KeyNeeded(url, post)
-    return found
-
-
-def _check(secret: str) -> None:
-    """Raises: ValueError unless it is Plaid's credentials or a key."""
-    try:
-        if not parts_or_none(secret, *_PARTS):
-            scheme.check_secret(secret)
-    except ValueError:
-        raise ValueError(
-            "the secret is not usable; expected 'client_id:secret', or the key (a JWK, or PEM)"
-        ) from None
+    return fetched_keys(f"https://{host}/webhook_verification_key/get#{kid}", keys, FETCHES, kid, post)
 
 
 def configure(options: Mapping[str, Any]) -> object:

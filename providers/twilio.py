@@ -14,15 +14,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
-from hmac import compare_digest
 from typing import Final, Unpack
 
-from providers import Delivery, Event, Reason, Rejected, Reply
-from providers.kit import FORM, Hmac, Said, form_body, json_body
-from providers.kit.events import many_events, one_event
+from providers import Delivery, Reply
+from providers.kit import FORM, Hmac, Said, form_body, headers_of, json_body
+from providers.kit.events import either, many_events, one_event
 from providers.kit.fields import body_digest, field, first, fixed, header, joined, only_if
-from providers.kit.signing import headers_of
-from providers.kit.urls import parameter, verify_at_any_port, with_parameter
+from providers.kit.urls import expect_hash, parameter, verify_at_any_port, with_parameter
 
 _old = Hmac(header="x-twilio-signature", hash="sha1", encoding="base64", signed="{url}{params}")
 _new = Hmac(header="x-twilio-signature", encoding="base64", signed="{url}{params}")
@@ -57,33 +55,25 @@ _one = one_event(
     read=lambda delivery: json_body(delivery) if delivery.body[:1] == b"{" else form_body(delivery),
 )
 _many = many_events(items="$", id=field("$.id"), type=field("$.type"), occurred_at=field("$.time"))
-sample = _one.sample
-
-
-def events(delivery: Delivery) -> list[Event]:
-    """The events of a verified `delivery`. Raises: Rejected."""
-    return (_many if delivery.body[:1] == b"[" else _one)(delivery)
+events = either(_one, _many, when=lambda delivery: delivery.body[:1] == b"[")
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` if it is signed with one of `secrets` under its URL. Raises: Rejected."""
     named = _SETTINGS.fullmatch(delivery.headers.get("x-twilio-webhooks-signature-settings", ""))
     scheme = _new if named and named[1].upper() == "HMAC_SHA256" else _old
-    given = parameter(delivery.url, _HASH)
-    signed = delivery if given is None else replace(delivery, body=b"")
+    is_hashed = parameter(delivery.url, _HASH) is not None
+    signed = replace(delivery, body=b"") if is_hashed else delivery
     verify_at_any_port(scheme.verify, signed, secrets, now)
-    right = sha256(delivery.body).hexdigest().encode()
-    if given is not None and not compare_digest(right, given.encode("utf-8", "surrogatepass")):
-        raise Rejected(Reason.BAD_SIGNATURE, "the body is not the one whose hash is in the URL")
+    expect_hash(delivery, _HASH)
 
 
 def deliver(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> Delivery:
     """What Twilio would send: a form, or JSON with its hash in the URL."""
-    url = said.get("url", "")
-    if body[:1] not in {b"{", b"["}:
-        return Delivery("POST", url, {"content-type": FORM} | _old.sign(body, secret, now, url=url), body)
-    url = with_parameter(url, _HASH, sha256(body).hexdigest())
-    headers = {"content-type": "application/json"} | _old.sign(b"", secret, now, url=url)
+    kind, params, url = FORM, body, said.get("url", "")
+    if body[:1] in {b"{", b"["}:
+        kind, params, url = "application/json", b"", with_parameter(url, _HASH, sha256(body).hexdigest())
+    headers = {"content-type": kind} | _old.sign(params, secret, now, url=url)
     return Delivery("POST", url, headers, body)
 
 

@@ -11,8 +11,8 @@ https://developer.xero.com/documentation/guides/webhooks/overview/
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Reason, Reply
-from providers.kit import Hmac, data_digest, field, first, fixed, joined, many_events, signer
+from providers import Delivery, Reply
+from providers.kit import FORGED, Hmac, data_digest, field, first, fixed, joined, many_events, signer
 from providers.kit.probing import said_by_sender
 
 scheme = Hmac(header="x-xero-signature", encoding="base64")
@@ -31,9 +31,7 @@ events = many_events(
     occurred_at=field("$.eventDateUtc"),
 )
 ACCEPTED = Reply()
-STATUSES = dict.fromkeys(
-    (Reason.BAD_SIGNATURE, Reason.MISSING_HEADER, Reason.BAD_HEADER, Reason.BAD_BODY), 401
-)
+STATUSES = dict.fromkeys(FORGED, 401)
 RETRY_HORIZON = timedelta(days=1)
 SETUP = "https://developer.xero.com/app/manage"
 

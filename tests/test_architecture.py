@@ -187,6 +187,12 @@ def test_importing_a_provider_does_not_import_another():
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
+def test_no_adapter_has_more_than_80_lines():
+    adapters = [path for path in (ROOT / "providers").glob("*.py") if path.stem != "__init__"]
+
+    assert not [path.stem for path in adapters if len(path.read_text().splitlines()) > 80]
+
+
 def test_architecture_page_names_every_module():
     _, picture, _ = (ROOT / "docs/architecture.md").read_text().split("```")
     words = set(re.findall(r"\w+", picture))

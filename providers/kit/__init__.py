@@ -36,12 +36,13 @@ from providers.kit.reading import (
     parse_json,
     text_of,
 )
-from providers.kit.signing import FORM, Said, Sign, headers_of, made_id, signer
+from providers.kit.signing import FORGED, FORM, Said, Sign, headers_of, made_id, signer
 from providers.kit.standard import StandardWebhooks
 from providers.kit.times import Timestamp, instant
 from providers.kit.token import Token
 
 __all__ = [
+    "FORGED",
     "FORM",
     "Hmac",
     "Pick",

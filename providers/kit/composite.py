@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from providers import Delivery, Reason, Rejected
 from providers.kit.reading import header_of
@@ -30,6 +31,19 @@ def checker(*names: str) -> Callable[[str], None]:
 
     def check(secret: str) -> None:
         parts_of(secret, *names)
+
+    return check
+
+
+def checker_of_either(expected: str, *checks: Callable[[str], None]) -> Callable[[str], None]:
+    """A `CHECK` for secrets of several forms, each with its own check; `expected` says what a right one looks like."""
+
+    def check(secret: str) -> None:
+        for each in checks:
+            with suppress(ValueError):
+                return each(secret)
+        msg = f"the secret is not usable; expected {expected}"
+        raise ValueError(msg)
 
     return check
 

@@ -12,10 +12,11 @@ from typing import Any, Final, Literal, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
-from providers import Reason, Rejected
+from providers import KeyNeeded, Reason, Rejected
 from providers.kit import asymmetric
 from providers.kit.asymmetric import PublicKey
 from providers.kit.encoding import speller
+from providers.kit.fetched import Documents, fetched
 from providers.kit.keys import Codec, key_of
 from providers.kit.reading import parse_json
 
@@ -118,6 +119,19 @@ def keys_in(document: bytes, kid: object) -> list[PublicKey]:
     current = [key for key in found if not key.get("expired_at")]
     chosen = [key for key in current if kid is None or key.get("kid") == kid]
     return [key for key in map(asymmetric.jwk, chosen) if key is not None]  # type: ignore[misc]
+
+
+def fetched_keys(
+    url: str, documents: Documents, patterns: Sequence[str], kid: object, post: bytes | None = None
+) -> list[PublicKey]:
+    """The public keys with this id in the key set at `url`; never none.
+
+    Raises: KeyNeeded where the set is not there, or does not know the id; Rejected(bad_signature) for another URL.
+    """
+    found = keys_in(fetched(url, documents, patterns, post), kid)
+    if not found:
+        raise KeyNeeded(url, post)
+    return found
 
 
 def verifying_key(secret: str, codec: Codec, algorithm: Alg) -> Key:

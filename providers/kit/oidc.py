@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Unpack
 
-from providers import Delivery, KeyNeeded, Reason, Rejected
+from providers import Delivery, Reason, Rejected
 from providers.kit.asymmetric import PublicKey, public_keys
-from providers.kit.fetched import Documents, Owner, fetched, owner_of, owners_of
-from providers.kit.jws import keys_in, make
+from providers.kit.fetched import Documents, Owner, owner_of, owners_of
+from providers.kit.jws import fetched_keys, keys_in, make
 from providers.kit.jwt import Jwt
 from providers.kit.signing import Said
 
@@ -74,7 +74,4 @@ class Oidc:
             return keys_in(owner.key.encode(), kid)
         if owner.key:
             return public_keys([owner.key], "rsa-sha256")
-        found = keys_in(fetched(self.url, keys, self.patterns), kid)
-        if not found:
-            raise KeyNeeded(self.url)
-        return found
+        return fetched_keys(self.url, keys, self.patterns, kid)

@@ -53,6 +53,20 @@ def said_by_sender(
         return None
 
 
+def subscribed(delivery: Delivery, tokens: Sequence[str]) -> Reply | None:
+    """The answer of WebSub (`hub.mode=subscribe`): the challenge if one of `tokens` is named, 403 otherwise.
+
+    None for anything else.
+    """
+    challenge, token = asked(delivery, "hub.challenge"), asked(delivery, "hub.verify_token")
+    if challenge is None or asked(delivery, "hub.mode") != "subscribe":
+        return None
+    given = (token or "").encode("utf-8", "surrogatepass")
+    right = [text.encode("utf-8", "surrogateescape") for text in tokens if text.strip()]
+    known = [hmac.compare_digest(given, each) for each in right]
+    return (echo(challenge) if any(known) else None) or Reply(status=403)
+
+
 def answer_head(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
     """A handshake for senders that ask by HEAD whether there is anybody at the URL."""
     return Reply() if delivery.method == "HEAD" else None

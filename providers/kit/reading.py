@@ -67,6 +67,14 @@ def json_body(delivery: Delivery) -> Any:  # noqa: ANN401
     return parse_json(text_of(delivery.body))
 
 
+def no_longer_than(most: int, delivery: Delivery) -> Delivery:
+    """`delivery` as it is. Raises: Rejected(too_large) if its body has more bytes than `most`."""
+    size = len(delivery.body)
+    if size > most:
+        raise Rejected(Reason.TOO_LARGE, f"the body has {size} bytes, {most} are read of its kind")
+    return delivery
+
+
 def any_body(delivery: Delivery) -> Any:  # noqa: ANN401
     """A body of whatever kind was sent: JSON by its first character, a form by its type, text otherwise.
 

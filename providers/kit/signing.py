@@ -11,6 +11,14 @@ from providers import Delivery, Reason, Rejected
 
 SIGNATURES: Final = 16
 """As many signatures of one delivery as are looked at; senders send one, or one per secret in a rotation."""
+FORGED: Final = (
+    Reason.BAD_SIGNATURE,
+    Reason.STALE,
+    Reason.MISSING_HEADER,
+    Reason.BAD_HEADER,
+    Reason.BAD_BODY,
+)
+"""Why a forged delivery may be refused: for `STATUSES` of senders that want one answer to all of them."""
 
 
 class Said(TypedDict, total=False):

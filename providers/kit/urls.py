@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from hashlib import sha256
+from hmac import compare_digest
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -47,6 +49,16 @@ def parameter(url: str, name: str) -> str | None:
     except ValueError:
         return None
     return next((value for key, value in pairs if key == name), None)
+
+
+def expect_hash(delivery: Delivery, name: str) -> None:
+    """Accept `delivery` if its URL has the SHA-256 of its body, in hex, as `name`, or has none.
+
+    Raises: Rejected(bad_signature).
+    """
+    given, right = parameter(delivery.url, name), sha256(delivery.body).hexdigest().encode()
+    if given is not None and not compare_digest(right, given.encode("utf-8", "surrogatepass")):
+        raise Rejected(Reason.BAD_SIGNATURE, "the body is not the one whose hash is in the URL")
 
 
 def with_parameter(url: str, name: str, value: str) -> str:
