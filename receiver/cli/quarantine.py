@@ -48,6 +48,11 @@ def reverify(source: str, since: datetime | None, *, dry_run: bool, as_json: boo
     with ledger(settings) as connection:
         steps = deque(check_again(settings, connection, known, since, operator(), dry_run=dry_run), maxlen=1)
     done = steps[0] if steps else Reverified()
+    if known.quarantine is None and not done.looked_at:
+        click.echo(
+            f"source '{source}' keeps none of what it refuses; `quarantine = true` in its table would",
+            err=True,
+        )
     if as_json:
         print_json({**asdict(done), "looked_at": done.looked_at, "dry_run": dry_run})
     else:

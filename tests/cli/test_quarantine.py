@@ -67,3 +67,9 @@ def test_reverify_names_the_nearest_source(held, hookonce):  # noqa: ARG001
 
     assert done.code == 4
     assert "did you mean 'stripe'" in done.err
+
+
+def test_reverify_says_that_a_source_has_no_quarantine(inbox, rings, ledger, hookonce):  # noqa: ARG001
+    done = hookonce("reverify", "stripe")
+
+    assert "keeps none of what it refuses; `quarantine = true`" in done.err
