@@ -76,7 +76,7 @@ def read_body(environ: Mapping[str, Any], limit: int, share: Share) -> bytes:
         raise Rejected(Reason.TOO_LARGE, f"the body has {length} bytes, {limit} are allowed")
     if length is None and not environ.get("wsgi.input_terminated"):
         return b""
-    body = _read(environ["wsgi.input"], limit + 1, share)
+    body = _read(environ["wsgi.input"], limit + 1 if length is None else length, share)
     if len(body) > limit:
         raise Rejected(Reason.TOO_LARGE, f"the body has more than the {limit} bytes allowed")
     if length is not None and len(body) < length:
@@ -110,7 +110,7 @@ def _read(stream: Any, size: int, share: Share) -> bytes:  # noqa: ANN401  PEP 3
 
 def _read_pieces(stream: Any, size: int, share: Share) -> bytes:  # noqa: ANN401
     body = io.BytesIO()
-    while piece := stream.read(min(STEP, size - body.tell())):
+    while (left := size - body.tell()) and (piece := stream.read(min(STEP, left))):
         body.write(piece)
         share.grow_to(body.tell())
     return body.getvalue()
