@@ -69,14 +69,14 @@ class Detail:
 COLUMNS = """id, source, provider, event_id, type, account, status, due_at, received_at, occurred_at, deliveries,
 repeat_of"""
 
-# Events of a range of ids, newest first, for few or for likely matches: ids grow with time, so the primary key
-# gives the order.
+# Events of a range of ids, newest first, for few ids or where PostgreSQL knows how likely a match is: ids grow with
+# time, so the primary key gives the order, and the walk down it ends with the last row that is wanted.
 _NEAR = f"""
 SELECT {COLUMNS} FROM events WHERE {MATCHES} AND id >= %(low)s AND id < %(top)s ORDER BY id DESC LIMIT %(limit)s
 """  # noqa: S608  constants of this module
 
-# The same for unlikely matches: finds all of them first. Asked for the order of the primary key, PostgreSQL would
-# walk down it, row by row, however long nothing matches.
+# The same where it does not: finds all matches first. Asked for the order of the primary key, PostgreSQL would walk
+# down it, row by row, however long nothing matches.
 _FAR = _NEAR.replace("ORDER BY id DESC", "ORDER BY id + 0 DESC")
 
 _EVENT = f"SELECT {COLUMNS} FROM events WHERE id = %s"  # noqa: S608  a constant of this module
@@ -147,7 +147,8 @@ def events(
             rows = matching(_NEAR, near, top, limit)
             yield from rows
             if len(rows) < limit and near > low:
-                yield from matching(_FAR, low, near, limit - len(rows))
+                further = _NEAR if wanted.is_estimable else _FAR
+                yield from matching(further, low, near, limit - len(rows))
             return
         for end in range(top, low, -PAGE):
             yield from matching(_NEAR, max(end - PAGE, low), end, None)

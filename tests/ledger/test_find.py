@@ -90,13 +90,16 @@ def test_events_are_those_of_the_filter(connection, ids):
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 3, 9])
-def test_events_are_found_far_and_near_in_order(connection, monkeypatch, limit):
+@pytest.mark.parametrize(
+    "wanted", [Filter(type="rare"), Filter(type="rare", source="stripe")], ids=["one", "two"]
+)
+def test_events_are_found_far_and_near_in_order(connection, monkeypatch, limit, wanted):
     monkeypatch.setattr(desk, "NEAR", 2)
     monkeypatch.setattr(desk, "PAGE", 2)
     store(connection, [new_event(f"evt_{n}", type="rare" if n % 3 == 0 else "usual") for n in range(8)])
     connection.execute("DELETE FROM events WHERE event_id = 'evt_4'")
 
-    found = [row.event_id for row in desk.events(connection, Filter(type="rare"), limit)]
+    found = [row.event_id for row in desk.events(connection, wanted, limit)]
 
     assert found == ["evt_6", "evt_3", "evt_0"][: limit or None]
 
