@@ -196,7 +196,7 @@ def import_handlers(modules: Iterable[str]) -> Registry:
             importlib.import_module(module)
         except HandlerError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise HandlerError(
                 f"handler module '{module}' does not import: {type(error).__name__}: {error}; "
                 "mend it, or take it out of [receiver] handlers"

@@ -75,7 +75,7 @@ def _unknown(name: str, places: Sequence[str]) -> str:
 def _loaded(found: Found) -> object:
     try:
         return found.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         msg = f"provider '{found.name}' ({found.origin}) can't be imported: {type(error).__name__}: {error}"
         raise ValueError(msg) from error
 

@@ -73,11 +73,11 @@ SELECT {COLUMNS} FROM bulk_replays WHERE %(before)s::bigint IS NULL OR id < %(be
 ORDER BY id DESC LIMIT %(limit)s
 """  # noqa: S608  a constant
 
-_STOP = "UPDATE bulk_replays SET ended_at = coalesce(ended_at, now()) WHERE id = %s"
+_STOP = "UPDATE bulk_replays SET ended_at = now() WHERE id = %s AND ended_at IS NULL"
 
 _GO_ON = """
-UPDATE bulk_replays SET ended_at = NULL, driver = %s, driven_at = now(), rate = coalesce(%s, rate)
-WHERE id = %s AND last_event < until_event
+UPDATE bulk_replays SET ended_at = NULL, driver = %(driver)s, driven_at = now(), rate = coalesce(%(rate)s, rate)
+WHERE id = %(id)s AND last_event < until_event AND (ended_at IS NOT NULL OR %(driver)s::text IS NOT NULL)
 """
 
 
@@ -126,12 +126,11 @@ def listing(connection: psycopg.Connection, limit: int = 50, before: int | None 
 
 
 def stop(connection: psycopg.Connection, number: int, who: str) -> bool:
-    """End one where it is; tell whether there is such a one. Audited."""
+    """End one where it is; tell whether there is such a one. Audited, unless it had ended."""
     with connection.transaction():
-        is_there = connection.execute(_STOP, [number]).rowcount == 1
-        if is_there:
+        if connection.execute(_STOP, [number]).rowcount:
             audit.note(connection, who, "stop", f"bulk replay {number}")
-    return is_there
+    return get(connection, number) is not None
 
 
 def go_on(
@@ -142,12 +141,13 @@ def go_on(
     *,
     driver: str | None = None,
 ) -> bool:
-    """Take up one that was stopped, or drive one that another drove; tell whether there was anything left to do.
+    """Take up one that was stopped, or as its `driver` one that another drove; tell whether that was to be done.
 
     Audited.
     """
     with connection.transaction():
-        is_open = connection.execute(_GO_ON, [driver, rate, number]).rowcount == 1
+        wanted = {"driver": driver, "rate": rate, "id": number}
+        is_open = connection.execute(_GO_ON, wanted).rowcount == 1
         if is_open:
             audit.note(connection, who, "go on", f"bulk replay {number}")
     return is_open

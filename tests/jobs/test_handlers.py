@@ -152,10 +152,14 @@ def test_registry_refuses_a_source_spelled_with_the_other_dash():
         registry.require_places(["my-partner"], ["stripe"])
 
 
-def test_import_handlers_names_the_module_that_fails(tmp_path, monkeypatch):
-    (tmp_path / "broken_handlers.py").write_text("import nothing_of_the_kind")
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [("import nothing_of_the_kind", "ModuleNotFoundError"), ("raise SystemExit(0)", "SystemExit")],
+)
+def test_import_handlers_names_the_module_that_fails(tmp_path, monkeypatch, code, error):
+    (tmp_path / "broken_handlers.py").write_text(code)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path[:])
 
-    with pytest.raises(HandlerError, match="'broken_handlers' does not import: ModuleNotFoundError"):
+    with pytest.raises(HandlerError, match=f"'broken_handlers' does not import: {error}"):
         import_handlers(["broken_handlers"])

@@ -111,6 +111,21 @@ def test_bulk_is_audited_when_it_begins_stops_and_goes_on(connection, dead):
 
 
 @pytest.mark.usefixtures("dead")
+def test_bulk_that_runs_or_has_ended_is_left_as_it_is(connection):
+    driven = desk_bulk.start(connection, DEAD, "ann", driver="a test")
+    ended = desk_bulk.start(connection, Filter(status="held"), "ann")
+
+    assert not desk_bulk.go_on(connection, driven.id, "eve")
+    assert desk_bulk.stop(connection, ended.id, "bob")
+
+    assert desk_bulk.get(connection, ended.id) == ended
+    assert connection.execute("SELECT driver FROM bulk_replays WHERE ended_at IS NULL").fetchall() == [
+        ("a test",)
+    ]
+    assert {row[0] for row in connection.execute("SELECT who FROM audit")} == {"ann"}
+
+
+@pytest.mark.usefixtures("dead")
 def test_bulk_loses_and_repeats_nothing_when_its_driver_is_killed(connection, database_url):
     bulk = desk_bulk.start(connection, DEAD, "ops", driver="a test")
     script = (

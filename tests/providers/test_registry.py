@@ -199,6 +199,7 @@ def test_entry_point_adds_a_provider_but_replaces_none(monkeypatch):
             "import no_such_module_x\n",
             r"provider 'broken' \(.*broken\.py\) can't be imported: ModuleNotFoundError",
         ),
+        ("raise SystemExit(0)\n", "can't be imported: SystemExit"),
         ("def (\n", r"provider 'broken' \(.*broken\.py\) can't be imported: SyntaxError"),
         ("def configure(options): return object()\n", "lacks verify, events, sign"),
     ],
