@@ -37,6 +37,9 @@ LISTINGS = (
     "--type payout.failed",
     "--type ping",
     "--status dead",
+    "--status ignored",
+    "--type payout.*",
+    "--source shopify",
 )
 PAGES = (
     "/admin/",

@@ -16,8 +16,8 @@ from receiver.sealing import Keyring
 
 PAGE = 10_000
 """Rows of one page; of events, ids."""
-NEAR = 100_000
-"""The newest so many ids are looked at first."""
+STRETCHES = (100_000, 1_000_000)
+"""Of ids, the newest ones first, that are walked down; among those below, all that match are found and sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ class Detail:
 COLUMNS = """id, source, provider, event_id, type, account, status, due_at, received_at, occurred_at, deliveries,
 repeat_of"""
 
-# Events of a range of ids, newest first, for few ids or where PostgreSQL knows how likely a match is: ids grow with
-# time, so the primary key gives the order, and the walk down it ends with the last row that is wanted.
+# Events of a range of ids, newest first: ids grow with time, so the primary key gives the order, and the walk down it
+# ends with the last row that is wanted.
 _NEAR = f"""
 SELECT {COLUMNS} FROM events WHERE {MATCHES} AND id >= %(low)s AND id < %(top)s ORDER BY id DESC LIMIT %(limit)s
 """  # noqa: S608  constants of this module
 
-# The same where it does not: finds all matches first. Asked for the order of the primary key, PostgreSQL would walk
-# down it, row by row, however long nothing matches.
+# The same, all matches found first: asked for the order of the primary key, PostgreSQL would walk down it, row by row,
+# however long nothing matches.
 _FAR = _NEAR.replace("ORDER BY id DESC", "ORDER BY id + 0 DESC")
 
 _EVENT = f"SELECT {COLUMNS} FROM events WHERE id = %s"  # noqa: S608  a constant of this module
@@ -142,16 +142,17 @@ def events(
             page = wanted.parameters | {"low": low, "top": top, "limit": limit}
             return cursor.execute(query.encode(), page, prepare=False).fetchall()
 
-        if limit:
-            near = max(top - NEAR, low)
-            rows = matching(_NEAR, near, top, limit)
-            yield from rows
-            if len(rows) < limit and near > low:
-                further = _NEAR if wanted.is_estimable else _FAR
-                yield from matching(further, low, near, limit - len(rows))
+        if not limit:
+            for end in range(top, low, -PAGE):
+                yield from matching(_NEAR, max(end - PAGE, low), end, None)
             return
-        for end in range(top, low, -PAGE):
-            yield from matching(_NEAR, max(end - PAGE, low), end, None)
+        for query, stretch in [*((_NEAR, ids) for ids in STRETCHES), (_FAR, top)]:
+            if top <= low or not limit:
+                return
+            end, top = top, max(top - stretch, low)
+            rows = matching(query, top, end, limit)
+            limit -= len(rows)
+            yield from rows
 
 
 def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Detail | None:

@@ -47,16 +47,6 @@ class Filter:
             "error_like": None if self.error is None else _like(self.error),
         }
 
-    @property
-    def is_estimable(self) -> bool:
-        """Tell whether PostgreSQL's statistics say about how many match: of several conditions it knows too little.
-
-        It takes `source = 'stripe'` and `type = 'push'` for independent, and expects many where there are none.
-        """
-        others = (self.account, self.event_id, self.handler, self.error)
-        said = sum(each is not None for each in (self.source, self.provider, self.type, self.status))
-        return said <= 1 and not any(others)
-
 
 _DUE = frozenset({"received", "running", "waiting"})
 """Statuses of events that have a due time, for which there is an index."""

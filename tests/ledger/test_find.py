@@ -94,7 +94,7 @@ def test_events_are_those_of_the_filter(connection, ids):
     "wanted", [Filter(type="rare"), Filter(type="rare", source="stripe")], ids=["one", "two"]
 )
 def test_events_are_found_far_and_near_in_order(connection, monkeypatch, limit, wanted):
-    monkeypatch.setattr(desk, "NEAR", 2)
+    monkeypatch.setattr(desk, "STRETCHES", (2, 3))
     monkeypatch.setattr(desk, "PAGE", 2)
     store(connection, [new_event(f"evt_{n}", type="rare" if n % 3 == 0 else "usual") for n in range(8)])
     connection.execute("DELETE FROM events WHERE event_id = 'evt_4'")
