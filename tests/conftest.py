@@ -6,6 +6,7 @@ import itertools
 import os
 import select
 import shutil
+import signal
 import tempfile
 import uuid
 from pathlib import Path
@@ -26,6 +27,11 @@ ENOUGH = 1024**3  # bytes: 46 MB a server, 9 MB a database
 settings.register_profile("bounded", max_examples=100, deadline=None, derandomize=True, database=None)
 settings.register_profile("fuzz", max_examples=5000, deadline=None, print_blob=True)
 settings.load_profile("bounded")  # `--hypothesis-profile=fuzz` goes on for long, elsewhere each time
+
+
+def pytest_configure():
+    """Let what the tests start be interrupted, also when a shell began the run in the background."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
