@@ -49,7 +49,7 @@ def day_of_deliveries(lab, name):
     paid, twin = stripe(f"evt_{name}_paid"), stripe(f"evt_{name}_twin", "invoice.sent")
     lab.insist(paid)
     lab.insist(paid.again())
-    lab.until(lambda: "tally.written" in lab.fuse.met, "the count")  # or it would be reached now here, now there
+    lab.until(lambda: "tally.written" in lab.fuse.met, "the count")  # now and not anywhere
     lab.insist(paid.tampered())
     lab.deliver(paid.forged())
     lab.insist(depot(*(f"parcel_{name}_{n}" for n in range(3))))
