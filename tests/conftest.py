@@ -30,8 +30,9 @@ settings.load_profile("bounded")  # `--hypothesis-profile=fuzz` goes on for long
 
 
 def pytest_configure():
-    """Let what the tests start be interrupted, also when a shell began the run in the background."""
+    """Hear the signals that a shell ignores in the background, and nohup everywhere; so does what is started."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(wrapper=True)
