@@ -104,6 +104,8 @@ class WebWorker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
     def load_wsgi(self) -> None:  # noqa: D102
         super().load_wsgi()
         self.wsgi = _closing(self.wsgi)
+        # gunicorn looks settings up some forty times a request, each time through two methods: 18 µs of 60
+        self.cfg.__dict__.update({name: setting.get() for name, setting in self.cfg.settings.items()})
 
     def handle(self, listener: Any, client: Any, addr: Any) -> None:  # noqa: ANN401, D102
         if self.cfg.is_ssl:  # gunicorn looks at the socket's own class
