@@ -1,9 +1,10 @@
 """Brevo (Sendinblue) brings a bearer token if its webhook has one, and signs nothing.
 
 A webhook without a token can be given a URL that ends with the secret, or one with `user:password@` before the
-host: then that is the secret. There is no id (`$.id` is the webhook's): event, message, address and time are. A
-webhook with `batched` brings up to 500 events as an array. What is about an SMS has its state in `msg_status`.
-Brevo tries for a day or two.
+host: then that is the secret. There is no id (`$.id` is the webhook's): event, message, address and time are, and
+of a click the link, since whoever scans a mail opens all of its links within a second. A webhook with `batched`
+brings up to 500 events as an array. What is about an SMS has its state in `msg_status`. Brevo tries for a day or
+two.
 
 https://developers.brevo.com/docs/how-to-use-webhooks
 """
@@ -20,9 +21,11 @@ sign, CHECK = signer(scheme.sign), scheme.check_secret
 _at = first(field("$.ts_event"), field("$.ts_epoch"), field("$.ts"), field("$.date_event"))
 _message = first(field("$['message-id']"), field("$.camp_id"))
 _event = first(field("$.event"), field("$.msg_status"), field("$.eventName"))
+_link = first(field("$.link"), field("$.URL"))
+_known = (_event, _message, field("$.email"), _at)
 events = many_events(
     items="$",
-    id=first(joined(_event, _message, field("$.email"), _at), data_digest()),
+    id=first(joined(*_known, _link), joined(*_known), data_digest()),
     type=first(_event, fixed("unknown")),
     occurred_at=_at,
 )

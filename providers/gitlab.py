@@ -1,11 +1,11 @@
 """GitLab sends a shared token, or, with a signing token (GitLab 19), signs as Standard Webhooks does.
 
-Secrets that start with `whsec_` are signing tokens, all others are compared with `X-Gitlab-Token`. If a
-source has signing tokens, a signed delivery stands or falls by its signature. A token says nothing about the
-body, so this module counts as unsigned as a whole. The id is `webhook-id` (signed) or `Idempotency-Key`,
-which are equal and the same on resends. Older versions have neither, then it is `X-Gitlab-Webhook-UUID`;
-`X-Gitlab-Event-UUID` comes last, since hooks that fire each other share it. The type is the header's text,
-`Push Hook`.
+Secrets that start with `whsec_` are signing tokens, all others are compared with `X-Gitlab-Token`. If a source has
+signing tokens, a signed delivery stands or falls by its signature. A token says nothing about the body, so this
+module counts as unsigned as a whole. The id is `webhook-id` (signed) or `Idempotency-Key`, which are equal and the
+same on resends. Older versions have neither, then it is `X-Gitlab-Webhook-UUID`, then `X-Gitlab-Event-UUID`, which
+hooks that fire each other share; what has none is known by its fingerprint. The type is the header's text, `Push
+Hook`.
 
 https://docs.gitlab.com/user/project/integrations/webhooks/
 """
@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Unpack
 
 from providers import Delivery
-from providers.kit import Said, StandardWebhooks, Token, field, first, header, one_event, signer
+from providers.kit import Said, StandardWebhooks, Token, body_digest, field, first, header, one_event, signer
 
 ID_IS_SIGNED = False
 BODY_IS_UNSIGNED = True
@@ -27,7 +27,9 @@ _token = Token(header="x-gitlab-token")
 _SIGNING = "whsec_"
 
 events = one_event(
-    id=header("webhook-id", "idempotency-key", "x-gitlab-webhook-uuid", "x-gitlab-event-uuid"),
+    id=first(
+        header("webhook-id", "idempotency-key", "x-gitlab-webhook-uuid", "x-gitlab-event-uuid"), body_digest()
+    ),
     type=header("x-gitlab-event"),
     account=first(
         field("$.project.id"), field("$.project_id"), field("$.group_id"), header("x-gitlab-instance")

@@ -1,23 +1,24 @@
 """Okta's event hooks bring a header that was configured, and sign nothing; several events come in one delivery.
 
-The secret is the value of `Authorization`, as configured. Each event has a `uuid`, the same on every attempt.
-The URL is probed by a GET with `X-Okta-Verification-Challenge`, which is sent back as JSON. Okta waits 3 s
-and tries once more. Inline hooks want an answer of their own and are another thing.
+The secret is the value of `Authorization`, as configured; option `header` names another if that is the hook's
+"authentication field". Each event has a `uuid`, the same on every attempt. The URL is probed by a GET with
+`X-Okta-Verification-Challenge`, which is sent back as JSON. Okta waits 3 s and tries once more. Inline hooks want
+an answer of their own and are another thing.
 
 https://developer.okta.com/docs/concepts/event-hooks/
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final
 
 from providers import Delivery, Reply
 from providers.kit import Token, field, many_events, signer, whole
+from providers.kit.options import Options
 from providers.kit.probing import json_reply
 
-scheme = Token(header="authorization")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
 events = many_events(
     items="$.data.events",
     id=field("$.uuid"),
@@ -25,11 +26,26 @@ events = many_events(
     account=whole("$.source"),
     occurred_at=field("$.published"),
 )
-ID_IS_SIGNED = False
-BODY_IS_UNSIGNED = True
-RETRY_HORIZON = timedelta(hours=1)
-SETUP = "https://help.okta.com/okta_help.htm?id=ext-event-hooks"
 _PLAIN: Final = re.compile(r"[\x21-\x7e]{1,1000}")
+
+
+def configure(options: Mapping[str, Any]) -> object:
+    """Make the provider with a source's options. Raises: ValueError listing every mistake."""
+    given = Options(options, "okta")
+    header = given.text("header", "authorization")
+    given.done()
+    scheme = Token(header=header)
+    return SimpleNamespace(
+        verify=scheme.verify,
+        sign=signer(scheme.sign),
+        events=events,
+        handshake=handshake,
+        CHECK=scheme.check_secret,
+        ID_IS_SIGNED=False,
+        BODY_IS_UNSIGNED=True,
+        RETRY_HORIZON=timedelta(hours=1),
+        SETUP="https://help.okta.com/okta_help.htm?id=ext-event-hooks",
+    )
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001

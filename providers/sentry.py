@@ -1,10 +1,12 @@
 """Sentry's integrations sign the body with HMAC-SHA256, in hex; the key is the client secret.
 
-Requests of UI components are signed in `Sentry-App-Signature`. `Sentry-Hook-Timestamp` is not signed and not
-looked at. The id is `Request-ID`, not signed either; without it the body is known by its fingerprint. The type
-is the resource and the action, `issue.created`, the account the installation. Sentry's own examples sign the
-JSON written anew, which fails for anything but ASCII: it signs the raw body, which may be empty. It waits for a
-second, and switches off a webhook that fails often.
+Requests of UI components are signed in `Sentry-App-Signature`. `Sentry-Hook-Timestamp` is not signed and not looked
+at. The id is `Request-ID`, not signed either; without it the body is known by its fingerprint. Sentry makes a new
+one for each of its up to four attempts (`app_platform_event.py`), which so are repeats (`repeats = "hold"`); by the
+body alone an issue that is resolved twice would be one event. The type is the resource and the action,
+`issue.created`, the account the installation. Sentry's own examples sign the JSON written anew, which fails for
+anything but ASCII: it signs the raw body, which may be empty. It waits for a second, and switches off a webhook
+that fails often.
 
 https://docs.sentry.io/organization/integrations/integration-platform/webhooks/
 """

@@ -1,10 +1,9 @@
 """Travis CI signs the JSON in the form field `payload` with its RSA key (PKCS#1 v1.5, SHA-1), in base64.
 
 What is signed is the decoded text of the field, not the body. The secret is Travis's public key, the
-`config.notifications.webhook.public_key` of https://api.travis-ci.com/config; that of another host is
-another. There is no id and no time: a build's id with its state is the event, so one that is restarted and
-ends alike is not told from the first. The account is the repository's id; the header with its name is not
-signed.
+`config.notifications.webhook.public_key` of https://api.travis-ci.com/config; that of another host is another.
+There is no id: a build's id with its state and the time of that is the event, since a build that is restarted keeps
+its id. The account is the repository's id; the header with its name is not signed.
 
 https://docs.travis-ci.com/user/notifications/#verifying-webhook-requests
 """
@@ -27,12 +26,13 @@ def _payload(delivery: Delivery) -> bytes:
 
 scheme = Signed(header="signature", algorithm="rsa-sha1", signed=_payload)
 verify, sign, CHECK = scheme.verify, scheme.sign, scheme.check_secret
-_state = first(field("$.state"), field("$.status_message"))
+_build, _state = field("$.id"), first(field("$.state"), field("$.status_message"))
+_time = first(field("$.finished_at"), field("$.started_at"))
 events = one_event(
-    id=first(joined(field("$.id"), _state), field("$.id")),
+    id=first(joined(_build, _state, _time), joined(_build, _state), _build),
     type=first(field("$.state"), field("$.status_message"), field("$.type")),
     account=first(field("$.repository.id"), field("$.repository.name")),
-    occurred_at=first(field("$.finished_at"), field("$.started_at")),
+    occurred_at=_time,
     read=json_in_form("payload"),
 )
 SIGNED_IN_PARTS = True

@@ -4,6 +4,7 @@ import hmac
 import json
 from datetime import UTC, datetime
 from hashlib import sha256
+from urllib.parse import urlencode
 
 import pytest
 
@@ -43,6 +44,19 @@ def room(title):
     return {"id": "w", "resource": "rooms", "event": "updated", "data": {"id": "r", "title": title}}
 
 
+def moderated(status):
+    said = {"notification_type": "moderation", "asset_id": "a", "version": 1}
+    return {**said, "moderation_status": status}
+
+
+def built(finished):
+    return urlencode({"payload": json.dumps({"id": 1, "state": "passed", "finished_at": finished})}).encode()
+
+
+def clicked(link):
+    return {"event": "click", "message-id": "m", "email": "a@example.com", "ts_event": 1, "link": link}
+
+
 def reminder(due):
     return {"event": "charge.dispute.remind", "data": {"id": 5, "dueAt": due}}
 
@@ -59,6 +73,9 @@ def reminder(due):
         ("shippo", label("1"), label("2")),
         ("webex", room("a"), room("b")),
         ("paystack", reminder("1"), reminder("2")),
+        ("cloudinary", moderated("pending"), moderated("approved")),
+        ("travis_ci", built("2026-01-01T00:00:00Z"), built("2026-01-01T01:00:00Z")),
+        ("brevo", clicked("https://a"), clicked("https://b")),
         ("twilio", b"CallSid=CA1&CallStatus=in-progress&Digits=1", b"CallSid=CA1&CallStatus=in-progress&Digits=5"),
         ("twilio", b"CallSid=CA1&RecordingSid=RE1&RecordingStatus=in-progress",
          b"CallSid=CA1&RecordingSid=RE1&RecordingStatus=completed"),
@@ -77,6 +94,20 @@ def test_netlify_lock_is_another_event_than_the_deploy():
 
     assert ids[0] == "d:ready"
     assert len(set(ids)) == 3
+
+
+def test_woocommerce_events_of_one_second_are_told_apart_by_their_bodies():
+    second = {"x-wc-webhook-delivery-id": "0" * 32}
+
+    ids = {events_of("woocommerce", {"id": order}, **second)[0].id for order in (1, 2, 2)}
+
+    assert len(ids) == 2
+
+
+def test_gitlab_that_is_too_old_to_send_ids_is_taken():
+    [event] = events_of("gitlab", {"object_kind": "push"}, **{"x-gitlab-event": "Push Hook"})
+
+    assert event.id == events_of("gitlab", {"object_kind": "push"}, **{"x-gitlab-event": "Push Hook"})[0].id
 
 
 def test_microsoft_graph_id_does_not_depend_on_the_state_that_is_the_secret():
