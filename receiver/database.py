@@ -17,6 +17,7 @@ STATEMENT_TIMEOUT = timedelta(seconds=1.5)
 CONNECT_TIMEOUT = timedelta(seconds=2)  # libpq takes no less
 
 _POOLED = "pgbouncer=true"
+_OURS = r"-c timezone=UTC -c default_transaction_isolation=read\ committed"  # whatever the server's own defaults are
 _WHERE_AM_I = """
 SELECT system_identifier::text || '-' || (SELECT oid FROM pg_database WHERE datname = current_database())
        || '-' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
@@ -73,7 +74,7 @@ def session(url: str, ours: str = "") -> dict[str, Any]:
     if is_pooled(url):
         return {"prepare_threshold": None}
     theirs = psycopg.conninfo.conninfo_to_dict(libpq_url(url)).get("options") or ""
-    return {"options": f"{theirs} {ours} -c timezone=UTC".strip()}
+    return {"options": f"{theirs} {ours} {_OURS}".strip()}
 
 
 def where_am_i(connection: psycopg.Connection) -> str | None:

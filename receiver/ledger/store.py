@@ -17,6 +17,7 @@ from receiver.failpoints import reach
 from receiver.ledger import upkeep
 
 Key = tuple[str, str]
+Row = tuple[str, str, int, str]
 
 
 class Verdict(StrEnum):
@@ -130,17 +131,15 @@ def store(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> dict[Key
 
 
 def _insert(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> dict[Key, Stored]:
-    guarded = sorted({e.fingerprint.hex() + e.source for e in batch if e.hold_repeats and not e.id_is_signed})
     try:
-        if guarded:
-            rows = _insert_guarded(connection, batch, guarded)
-        else:
-            rows = connection.execute(_INSERT, _columns(batch), prepare=True).fetchall()
+        rows = _rows(connection, batch)
     except psycopg.errors.CheckViolation as error:
-        if "no partition" not in str(error):
+        if error.diag.constraint_name:
             raise
-        _make_partitions(connection)
-        return _insert(connection, batch)
+        _make_partitions(
+            connection
+        )  # no partition takes the row: in what language that is said is the server's
+        rows = _rows(connection, batch)
     fingerprints = {event.key: event.fingerprint for event in batch}
     return {
         (source, event_id): Stored(
@@ -150,9 +149,16 @@ def _insert(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> dict[K
     }
 
 
+def _rows(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> list[Row]:
+    guarded = sorted({e.fingerprint.hex() + e.source for e in batch if e.hold_repeats and not e.id_is_signed})
+    if guarded:
+        return _insert_guarded(connection, batch, guarded)
+    return connection.execute(_INSERT, _columns(batch), prepare=True).fetchall()
+
+
 def _insert_guarded(
     connection: psycopg.Connection, batch: Sequence[NewEvent], guarded: Iterable[str]
-) -> list[tuple[str, str, int, str]]:
+) -> list[Row]:
     """Insert while holding one lock per fingerprint: two equal bodies at once must not both look first."""
     with connection.transaction():
         for name in guarded:

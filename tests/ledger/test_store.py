@@ -101,6 +101,14 @@ def test_store_makes_a_missing_partition(connection):
     assert rows(connection, "SELECT count(*) FROM bodies") == [(1,)]
 
 
+def test_store_gives_up_on_a_day_whose_partition_was_taken_out(connection):
+    today = rows(connection, "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')")[0][0]
+    connection.execute(f"ALTER TABLE bodies DETACH PARTITION bodies_{today}")
+
+    with pytest.raises(psycopg.errors.CheckViolation):
+        verdicts(connection, new_event())
+
+
 def test_store_points_to_the_first_event_when_an_unsigned_id_changes(connection):
     first, second = new_event("a", id_is_signed=False), new_event("b", id_is_signed=False)
 
