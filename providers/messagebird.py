@@ -2,8 +2,9 @@
 
 It is in `MessageBird-Signature-JWT`, the hashes in `url_hash` and `payload_hash`; the key is the signing key
 of the account, not an API key. The URL is the one that was given to MessageBird, so `public_url` must be
-right. Without a body there is no `payload_hash`. The id is the message's with its status; the token's `jti`
-is another for each request. The older `MessageBird-Signature` and the newer Bird platform sign otherwise and
+right. Without a body there is no `payload_hash`: status reports of SMS come by GET, all of them in the query, one
+for each recipient. The id is the message's with its status (and recipient); the token's `jti` is another for each
+request. The older `MessageBird-Signature` and the newer Bird platform sign otherwise and
 are not taken.
 
 https://developers.messagebird.com/api/#verifying-http-requests
@@ -13,7 +14,7 @@ from datetime import timedelta
 
 from providers.kit import body_digest, field, first, fixed, joined, one_event, signer
 from providers.kit.jwt import Jwt
-from providers.kit.reading import any_body
+from providers.kit.reading import body_or_query
 
 scheme = Jwt(
     header="messagebird-signature-jwt",
@@ -26,19 +27,22 @@ scheme = Jwt(
     leeway=timedelta(seconds=1),
 )
 verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+_id, _status = field("$.id"), field("$.status")
 events = one_event(
     id=first(
-        joined(field("$.id"), field("$.status")),
+        joined(_id, field("$.recipient"), _status, field("$.statusDatetime")),
+        joined(_id, _status),
         joined(field("$.message.id"), field("$.message.status")),
         joined(field("$.message.id"), field("$.type")),
-        field("$.id"),
+        _id,
         body_digest(),
     ),
-    type=first(field("$.type"), field("$.status"), fixed("message")),
+    type=first(field("$.type"), _status, fixed("message")),
     occurred_at=first(
         field("$.message.updatedDatetime"), field("$.statusDatetime"), field("$.createdDatetime")
     ),
-    read=any_body,
+    read=body_or_query,
 )
+METHODS = ("POST", "GET")
 SIGNS_URL = True
 SETUP = "https://dashboard.messagebird.com/developers/settings"

@@ -1,9 +1,10 @@
 """Zendesk signs `<time><body>` with HMAC-SHA256, in base64; the time is ISO 8601, in a header of its own.
 
 The id is `X-Zendesk-Webhook-Invocation-Id`, the same on every retry and not signed, else `$.id`. Event
-subscriptions name their type, `zen:event-type:user.created`; what triggers and automations send, by POST, PUT or
-PATCH, is any body, JSON (broken at times by what was filled in), XML or a form, and of type `unknown`. Zendesk
-retries at once after 409 and five times after a timeout.
+subscriptions name their type, `zen:event-type:user.created`; what triggers and automations send, by any method,
+is any body, JSON (broken at times by what was filled in), XML or a form, and of type `unknown`. By GET and DELETE
+there is none: the URL is not signed, so nothing is read from it. Zendesk retries at once after 409 and five times
+after a timeout.
 
 https://developer.zendesk.com/documentation/webhooks/verifying/
 """
@@ -39,6 +40,6 @@ events = one_event(
     read=any_body_or_none,
 )
 ID_IS_SIGNED = False
-METHODS = ("POST", "PUT", "PATCH")
+METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET")
 RETRY_HORIZON = timedelta(days=1)
 SETUP = "https://developer.zendesk.com/documentation/webhooks/"
