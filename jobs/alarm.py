@@ -9,6 +9,7 @@ from types import FrameType, TracebackType
 from typing import Self
 
 GRACE = timedelta(seconds=5)
+_STDERR = 2  # the descriptor: what handlers put in the place of `sys.stderr` may have none
 _AGAIN = 1.0  # seconds: rings on, so that a handler that swallows the first is cut all the same
 
 
@@ -80,7 +81,7 @@ class Alarm:
         grace, left = GRACE.total_seconds(), self._ends_at - time.monotonic()
         if not limit + grace <= left <= limit + 2 * grace:
             self._ends_at = time.monotonic() + limit + 2 * grace
-            faulthandler.dump_traceback_later(limit + 2 * grace, exit=True)
+            faulthandler.dump_traceback_later(limit + 2 * grace, exit=True, file=_STDERR)
 
     def _ring(self, _signal: int, frame: FrameType | None) -> None:
         is_ours = frame is not None and frame.f_code in _TO_THE_END

@@ -17,12 +17,16 @@ def blame(error: BaseException) -> str:
 
     What an error says about itself is a handler's code too: it may raise.
     """
-    try:
-        said = f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001
-        said = type(error).__name__
     place = _place(error)
-    return said[:LONGEST] + (f" ({place})" if place else "")
+    return said(error) + (f" ({place})" if place else "")
+
+
+def said(error: BaseException) -> str:
+    """Give an error's type and what it says about itself, `ValueError: no such customer`."""
+    try:
+        return f"{type(error).__name__}: {error}"[:LONGEST]
+    except Exception:  # noqa: BLE001
+        return type(error).__name__
 
 
 def _place(error: BaseException) -> str | None:

@@ -15,9 +15,9 @@ from sqlalchemy.event import listen
 from sqlalchemy.exc import SQLAlchemyError
 
 from jobs.alarm import Alarm, TimeUp
-from jobs.blame import blame
+from jobs.blame import blame, said
 from jobs.guards import HOME, MOVED, STAINED, UNCHAINED, TransactionEnded, at_home, guarded, watch_sql
-from jobs.handlers import GiveUp, Handler, RetryLater
+from jobs.handlers import GiveUp, Handler, RetryLater, pause
 from jobs.received import BodyDropped, ReceivedEvent, received
 from providers.kit.provider import Provider
 from receiver import engines
@@ -64,7 +64,7 @@ class Executor:
             ending = _failure(run, handler, f"took longer than {handler.timeout.total_seconds():g} s")
         except (GiveUp, RetryLater, BodyDropped, NotOpened) as error:
             self._reset()
-            ending = _verdict(run, error)
+            ending = _verdict(run, handler, error)
         except TransactionEnded as error:
             self.discard()
             ending = Ending("dead", error=str(error))
@@ -177,13 +177,18 @@ class Executor:
         self._connection = None
 
 
-def _verdict(run: ClaimedRun, error: GiveUp | RetryLater | BodyDropped | NotOpened) -> Ending:
+def _verdict(
+    run: ClaimedRun, handler: Handler, error: GiveUp | RetryLater | BodyDropped | NotOpened
+) -> Ending:
     if isinstance(error, RetryLater):
-        return Ending("waiting", delay=error.delay, counted=False)
+        try:
+            return Ending("waiting", delay=pause(error.delay), counted=False)
+        except Exception as odd:  # noqa: BLE001  a class of the handler's own, which may say anything
+            return _failure(run, handler, blame(odd))
     if isinstance(error, KeyMissing):
         log.error("the body can't be read, the run waits: %s", error, extra={"event": run.event.id})
         return Ending("waiting", delay=claims.UNKNOWN_HANDLER_PAUSE, counted=False)
-    return Ending("dead", error=_text(f"{type(error).__name__}: {error}"))
+    return Ending("dead", error=_text(said(error)))
 
 
 def _failure(run: ClaimedRun, handler: Handler, error: str) -> Ending:

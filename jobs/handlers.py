@@ -38,9 +38,17 @@ class RetryLater(Exception):  # noqa: N818  what the handler asks for
     """Raised by a handler: not now; try again after `delay` (seconds or a timedelta). Not a failed attempt."""
 
     def __init__(self, delay: float | timedelta) -> None:
-        wanted = delay.total_seconds() if isinstance(delay, timedelta) else delay
-        self.delay = timedelta(seconds=min(max(wanted, 0), _LONGEST_DELAY))
+        self.delay = pause(delay)
         super().__init__(f"again in {self.delay.total_seconds():g} s")
+
+
+def pause(wanted: float | timedelta) -> timedelta:
+    """Give the pause that a handler asked for (seconds or a timedelta): none at least, a year at most.
+
+    Raises `TypeError` and `ValueError` for what is no time.
+    """
+    seconds = wanted.total_seconds() if isinstance(wanted, timedelta) else wanted
+    return timedelta(seconds=min(max(seconds, 0), _LONGEST_DELAY))
 
 
 class HandlerError(Exception):

@@ -1,3 +1,4 @@
+import io
 import signal
 import sys
 import time
@@ -49,6 +50,13 @@ def test_alarm_that_rings_while_it_is_put_back_is_put_back():
         left = signal.setitimer(signal.ITIMER_REAL, 0)
 
     assert (rung, left) == ([True], (0, 0))
+
+
+def test_alarm_needs_no_standard_error_that_is_a_file(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+
+    with pytest.raises(TimeUp), Alarm() as alarm, alarm.limit(timedelta(seconds=0.05)):
+        time.sleep(2)
 
 
 def test_alarm_rings_after_an_attempt_that_put_another_in_its_place():

@@ -211,6 +211,33 @@ def test_retry_later_may_ask_for_ages(desk):
     assert desk.runs() == [("a", "patient", "waiting", 0)]
 
 
+def test_verdict_that_says_nothing_sensible_ends_its_run_and_no_other(desk):
+    class Speechless(GiveUp):
+        def __str__(self):
+            raise ValueError
+
+    class Never(RetryLater):
+        def __init__(self):
+            pass  # and so without a delay
+
+    def hopeless(*_):
+        raise Speechless
+
+    def patient(*_):
+        raise Never
+
+    for handler in (hopeless, patient, effect):
+        desk.on(handler, attempts=1)
+    desk.deliver("a")
+
+    assert desk.work() == 3
+    assert desk.runs() == [
+        ("a", "effect", "done", 1),
+        ("a", "hopeless", "dead", 1),
+        ("a", "patient", "dead", 1),
+    ]
+
+
 def test_one_failing_handler_does_not_keep_another_from_running(desk):
     def broken(*_):
         raise RuntimeError("no")
