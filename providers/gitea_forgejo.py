@@ -3,7 +3,8 @@
 `X-Hub-Signature-256` (behind `sha256=`) says the same; SHA-1 is never looked at. Hooks may be set to a form:
 then what is signed is the JSON in its field `payload`, not the form (`services/webhook/deliver.go`). The id is
 the delivery's UUID, in a header that is not signed; delivering again by hand may make a new one. They also send
-GitHub's headers, so such a source must not be `github`. There are no automatic retries.
+GitHub's headers, so such a source must not be `github`. Hooks that are set to GET put the payload into the URL, which
+is too short for most, and are not taken. There are no automatic retries.
 
 https://docs.gitea.com/usage/webhooks
 """

@@ -3,7 +3,7 @@
 The id is the header `idempotency-key`, the same on every retry and not signed; without it the body is known by
 its fingerprint. The body is whatever the webhook's projection makes; the type is the operation and the
 document's type if that is projected, `update.post`. The signed time is not checked, as in Sanity's library:
-Sanity may send an old signature again, for half an hour.
+Sanity may send an old signature again, for half an hour. A webhook may be set to any HTTP method; the body is the same.
 
 https://www.sanity.io/docs/content-lake/webhook-best-practices
 """
@@ -29,5 +29,6 @@ events = one_event(
     occurred_at=first(header("sanity-transaction-time"), field("$._updatedAt")),
 )
 ID_IS_SIGNED = False
+METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET")
 RETRY_HORIZON = timedelta(hours=1)
 SETUP = "https://www.sanity.io/manage"

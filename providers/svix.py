@@ -3,7 +3,8 @@
 For senders that use Svix and have no module of their own. Svix's own header names come first, the unbranded
 `webhook-*` are taken too, as in its SDK. The id is the header `svix-id`, which stays the same for retries and
 for messages that are sent again by hand. What is in the body is up to the sender, so the type is looked for
-in the usual places and is `unknown` otherwise. Svix tries for a little more than a day.
+in the usual places and is `unknown` otherwise. A transformation at the endpoint may change body and method (PUT).
+Svix tries for a little more than a day.
 
 https://docs.svix.com/receiving/verifying-payloads/how
 """
@@ -21,5 +22,6 @@ events = one_event(
         field("$.timestamp"), field("$.created_at"), header("svix-timestamp", "webhook-timestamp")
     ),
 )
+METHODS = ("POST", "PUT")
 RETRY_HORIZON = timedelta(days=3)
 SETUP = "https://docs.svix.com/receiving/introduction"

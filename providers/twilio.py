@@ -1,10 +1,11 @@
 """Twilio signs its URL and the form's fields with HMAC-SHA1, in base64; of JSON only the URL, with the body's hash.
 
-The key is the Auth Token; where `X-Twilio-Webhooks-Signature-Settings` names HMAC_SHA256 it is a shared key. The
-URL is the public one, query included; with and without its port, as in Twilio's SDKs. Of JSON the URL has the
-hash, `bodySHA256=`. The id is `I-Twilio-Idempotency-Token`, which is not signed, or the message, call or recording
-with its status; what a call asks while it is in progress is known by its fingerprint. Event Streams are lists of
-events with ids of their own. The answer is TwiML that does nothing. Retries are off unless the URL asks for them.
+The key is the Auth Token; where `X-Twilio-Webhooks-Signature-Settings` names HMAC_SHA256 it is a shared key. The URL
+is the public one, query included (by GET it has the fields); with and without its port, as in Twilio's SDKs. Of JSON
+it has the hash, `bodySHA256=`. The id is `I-Twilio-Idempotency-Token`, which is not signed, or the message, call or
+recording with its status; what a call asks while it is in progress is known by its fingerprint. Event Streams are
+lists of events with ids of their own. The answer is TwiML that does nothing. Retries are off unless the URL asks for
+them.
 
 https://www.twilio.com/docs/usage/webhooks/webhooks-security
 """
@@ -20,16 +21,15 @@ from providers import Delivery, Reply
 from providers.kit import FORM, Hmac, Said, form_body, headers_of, json_body
 from providers.kit.events import either, many_events, one_event
 from providers.kit.fields import body_digest, field, first, fixed, header, joined, only_if
-from providers.kit.urls import expect_hash, parameter, verify_at_any_port, with_parameter
+from providers.kit.urls import expect_hash, parameter, query_as_form, verify_at_any_port, with_parameter
 
 _old = Hmac(header="x-twilio-signature", hash="sha1", encoding="base64", signed="{url}{params}")
 _new = Hmac(header="x-twilio-signature", encoding="base64", signed="{url}{params}")
 MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
 CHECK = _old.check_secret
 ACCEPTED = Reply(body=b"<Response/>", content_type="text/xml; charset=utf-8")
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(days=1)
-SIGNS_URL = True
+ID_IS_SIGNED, SIGNS_URL, METHODS = False, True, ("POST", "GET")
+RETRY_HORIZON, opened = timedelta(days=1), query_as_form
 SETUP = "https://console.twilio.com/"
 _HASH: Final = "bodySHA256"
 _SETTINGS: Final = re.compile(r"(?:.*,)?\s*algorithm\s*=\s*(\w+)\s*(?:,.*)?")

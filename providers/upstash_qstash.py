@@ -2,7 +2,8 @@
 
 There are always two keys, the current and the next one: configure both as secrets, and rolling needs nothing
 more. The hash is base64url, padded or not. The id is `Upstash-Message-Id`, the same on every attempt and not
-covered by the token. Bodies are whatever was published, so the event has no type of its own.
+covered by the token. Bodies are whatever was published, by whichever method (`Upstash-Method`), so the event has no
+type of its own.
 
 https://upstash.com/docs/qstash/howto/signature
 """
@@ -26,5 +27,6 @@ sign = signer(scheme.sign, event_id="upstash-message-id")
 
 events = one_event(id=header("upstash-message-id"), type=fixed("message"), read=any_body_or_none)
 ID_IS_SIGNED = False
+METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET")
 SIGNS_URL = True
 SETUP = "https://console.upstash.com/qstash"

@@ -42,6 +42,12 @@ def verify_at_any_port(
         verify(replace(delivery, url=others[0]), secrets, now)
 
 
+def query_as_form(delivery: Delivery, secrets: Sequence[str]) -> Delivery:  # noqa: ARG001
+    """`opened` for senders that may send by GET: the query, which has the fields, as the body."""
+    query = delivery.url.partition("?")[2].encode("utf-8", "surrogatepass")
+    return replace(delivery, body=query) if delivery.method == "GET" else delivery
+
+
 def parameter(url: str, name: str) -> str | None:
     """The first value of `name` in the query of `url`; None if there is none or the query can't be read."""
     try:
