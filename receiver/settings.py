@@ -8,7 +8,6 @@ source `stripe` without any file. Secrets are references (`env:NAME`, `env:NAME?
 
 import math
 import os
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,12 +16,20 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from receiver import addresses, embedded
+from receiver import addresses
 from receiver.encryption_keys import read_keyring
 from receiver.sealing import OFF, Keyring
 from receiver.settings_admin import AdminTable, admin_token
 from receiver.settings_alerts import Alerts, AlertsTable, read_alerts
 from receiver.settings_quarantine import Quarantine, misplaced
+from receiver.settings_servers import (
+    NO_POSTGRESQL,
+    data_directory,
+    find_servers,
+    path_of,
+    read_toml,
+)
+from receiver.settings_servers import ConfigError as ConfigError  # noqa: PLC0414  it is said of all settings
 from receiver.settings_tracing import TracingTable, is_traced
 from receiver.sources import SECRET_PREFIX, Source, SourceReader, SourceTable
 from receiver.spans import span
@@ -32,14 +39,6 @@ _LONGEST_RETRIES = timedelta(days=3)
 """Most senders retry for up to three days; an event forgotten before that would be handled again."""
 RETRY_MARGIN = timedelta(days=1)
 """How much longer than a source's sender retries its events are remembered."""
-
-
-class ConfigError(Exception):
-    """The configuration can't be used; `mistakes` lists everything that is wrong, one line each."""
-
-    def __init__(self, mistakes: list[str]) -> None:
-        super().__init__("\n".join(mistakes))
-        self.mistakes = mistakes
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,19 +139,18 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     token = admin_token(file.admin, environ, mistakes, need_secrets=need_secrets)
     alerts = read_alerts(file.alerts, environ, mistakes)
     tracing = is_traced(file.tracing, environ, mistakes)
-    data = data_directory(environ)
-    database_url, redis_url = _server_urls(table, environ, data)
-    mistakes.extend(addresses.mistakes(database_url, redis_url))
+    servers = find_servers(environ, table.database_url, table.redis_url)
+    mistakes.extend(addresses.mistakes(servers.database_url, servers.redis_url))
     if mistakes:
         raise ConfigError(mistakes)
     return Settings(
-        database_url=database_url,
-        redis_url=redis_url,
+        database_url=servers.database_url,
+        redis_url=servers.redis_url,
         sources=sources,
         handlers=_handlers(table, environ),
         provider_places=places,
         max_body=table.max_body,
-        data=data,
+        data=data_directory(environ),
         keep_events=table.keep_events,
         keep_bodies=table.keep_bodies,
         keep_rejected=table.keep_rejected,
@@ -165,16 +163,11 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     )
 
 
-def data_directory(environ: Mapping[str, str]) -> Path:
-    """Say where the embedded servers keep their files: HOOKONCE_DATA, or `.hookonce` here."""
-    return Path(environ.get("HOOKONCE_DATA") or ".hookonce")
-
-
 def require_servers(settings: Settings, *, postgresql: bool = True, redis: bool = True) -> None:
     """Raise `ConfigError` unless both servers, or the one that is needed, have an address."""
     mistakes = []
     if postgresql and not settings.database_url:
-        mistakes.append("no PostgreSQL to use; set DATABASE_URL, or start `hookonce dev` in this directory")
+        mistakes.append(NO_POSTGRESQL)
     if redis and not settings.redis_url:
         mistakes.append("no Redis to use; set REDIS_URL, or start `hookonce dev` in this directory")
     if mistakes:
@@ -182,20 +175,12 @@ def require_servers(settings: Settings, *, postgresql: bool = True, redis: bool 
 
 
 def _read_file(environ: Mapping[str, str], mistakes: list[str]) -> _File:
-    named = environ.get("HOOKONCE_CONFIG")
-    path = Path(named or "hookonce.toml")
-    if not named and not path.exists():
-        return _File()
     try:
-        return _File.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        mistakes.append(
-            f"{path} can't be read: {error.strerror}; mend HOOKONCE_CONFIG or the file's permissions"
-        )
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        mistakes.append(f"{path} is not valid TOML: {error}")
+        return _File.model_validate(read_toml(environ))
+    except ConfigError as error:
+        mistakes += error.mistakes
     except ValidationError as error:
-        mistakes.extend(f"{path}: {line}" for line in _explain(error))
+        mistakes.extend(f"{path_of(environ)}: {line}" for line in _explain(error))
     return _File()
 
 
@@ -249,16 +234,6 @@ def _with_zero_file_sources(
             table = merged.get(name, SourceTable())
             merged[name] = table.model_copy(update={"secrets": [f"env:{variable}"]})
     return merged
-
-
-def _server_urls(table: _ReceiverTable, environ: Mapping[str, str], data: Path) -> tuple[str, str]:
-    database_url = environ.get("DATABASE_URL") or table.database_url or ""
-    redis_url = environ.get("REDIS_URL") or table.redis_url or ""
-    if not database_url or not redis_url:
-        servers = embedded.running(data)
-        if servers is not None:
-            return database_url or servers.database_url, redis_url or servers.redis_url
-    return database_url, redis_url
 
 
 def _handlers(table: _ReceiverTable, environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ def alerts() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def list_alerts(limit: int, *, is_all: bool, as_json: bool) -> None:
     """List open alerts, the longest first. With --all every one, the newest first."""
-    with ledger(configured()) as connection:
+    with ledger() as connection:
         found = kept.all_alerts(connection, limit) if is_all else kept.open_alerts(connection)
     if as_json:
         for alert in found:

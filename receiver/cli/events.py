@@ -48,7 +48,7 @@ def events() -> None:
 @AS_JSON
 def list_(limit: int, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401  options
     """List events, newest first."""
-    with ledger(configured()) as connection:
+    with ledger() as connection:
         found = desk.events(connection, chosen(options), limit)
         if as_json:
             for event in found:

@@ -21,7 +21,7 @@ from receiver.quarantine import reverify as check_again
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def quarantine(*, as_json: bool) -> None:
     """Say what is in quarantine, by source and reason. `hookonce reverify` checks it again."""
-    with ledger(configured()) as connection:
+    with ledger() as connection:
         found = [asdict(one) for one in holdings(connection)]
     if as_json:
         for one in found:

@@ -63,7 +63,7 @@ def list_conflicts(
     source: str | None, since: datetime | None, until: datetime | None, limit: int, *, as_json: bool
 ) -> None:
     """List the other bodies, newest first. The ledger's row keeps the body that came first."""
-    with ledger(configured()) as connection:
+    with ledger() as connection:
         rows = list(desk.conflicts(connection, source, since, limit, until=until))
     if as_json:
         for row in rows:

@@ -52,7 +52,7 @@ def list_secrets(*, is_shown: bool, as_json: bool) -> None:
 @click.argument("source")
 def forget(source: str) -> None:
     """Forget the secret that SOURCE was handed. Its sender may then hand out another. Audited."""
-    with ledger(configured()) as connection:
+    with ledger() as connection:
         if not handed.forget(connection, source, operator()):
             names = [one.source for one in handed.all_kept(connection)]
             raise NotFound(f"no secret is kept for {source!r}{did_you_mean(source, names)}")

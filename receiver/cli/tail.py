@@ -8,7 +8,7 @@ import click
 import psycopg
 
 from receiver.cli.filters import AS_JSON, choosing, chosen
-from receiver.cli.servers import configured, ledger
+from receiver.cli.servers import ledger
 from receiver.cli.tables import cell, clean, print_json
 from receiver.database import LedgerUnavailable
 from receiver.ledger import desk
@@ -38,12 +38,12 @@ def tail(last: int, every: float, *, as_json: bool, **options: Any) -> None:  # 
 
     With --status only what takes on that status. Goes on by itself after the database was away.
     """
-    settings, wanted = configured(), chosen(options)
+    wanted = chosen(options)
     following: Tail | None = None
     try:
         while True:
             try:
-                with ledger(settings) as connection:
+                with ledger() as connection:
                     following = following or _begin(connection, wanted, last, as_json=as_json)
                     while True:
                         _print(following.look(connection), as_json=as_json)

@@ -6,7 +6,7 @@ from datetime import timedelta
 import click
 
 from receiver.cli.errors import NotFound
-from receiver.cli.servers import configured, ledger, operator
+from receiver.cli.servers import ledger, operator
 from receiver.cli.tables import clean, print_json, show
 from receiver.ledger import tokens as kept
 from receiver.ledger.tokens import Scope
@@ -44,7 +44,7 @@ def tokens() -> None:
 @click.option("--expires", type=_Lasts(), help="Good for so long: 12h, 90d. Without, until it is revoked.")
 def create(name: str, scopes: tuple[str, ...], expires: timedelta | None) -> None:
     """Make a token and print it, alone, on stdout. It can't be shown again. NAME is who acts, in the audit."""
-    with ledger(configured()) as connection:
+    with ledger() as connection:
         try:
             token = kept.create(connection, name, {Scope(scope) for scope in scopes}, expires, operator())
         except ValueError as error:
@@ -57,7 +57,7 @@ def create(name: str, scopes: tuple[str, ...], expires: timedelta | None) -> Non
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def list_tokens(*, as_json: bool) -> None:
     """List the tokens by name, expired ones too."""
-    with ledger(configured()) as connection:
+    with ledger() as connection:
         found = kept.listing(connection)
     if as_json:
         for token in found:
@@ -71,7 +71,7 @@ def list_tokens(*, as_json: bool) -> None:
 @click.argument("name")
 def revoke(name: str) -> None:
     """Make a token worthless, at once."""
-    with ledger(configured()) as connection:
+    with ledger() as connection:
         if not kept.revoke(connection, name, operator()):
             names = [token.name for token in kept.listing(connection)]
             raise NotFound(f"no token is called {name!r}{did_you_mean(name, names)}")
