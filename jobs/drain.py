@@ -49,7 +49,12 @@ class Drain:
     def __init__(self, settings: Settings, registry: Registry) -> None:
         self._registry = registry
         self._settings = settings
-        self._engine = engines.engine(settings.database_url, name="hookonce worker", pool_size=1)
+        self._engine = engines.engine(
+            settings.database_url,
+            name="hookonce worker",
+            pool_size=1,
+            hide_parameters=True,  # of a failed statement: they come from bodies, and errors are kept in the clear
+        )
         providers = {name: source.provider for name, source in settings.sources.items()}
         executor = tracing.traced(Executor, "jobs.traced.TracedExecutor", settings)
         self._executor = executor(self._engine, providers.get, settings.keyring)

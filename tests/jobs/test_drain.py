@@ -335,6 +335,20 @@ def test_handler_that_swallows_a_database_error_has_failed(desk):
     assert desk.runs() == [("a", "swallower", "dead", 1)]
 
 
+def test_error_of_a_statement_is_kept_without_its_parameters(desk):
+    def careless(_, tx):
+        tx.execute(text("INSERT INTO nowhere VALUES (:card)"), {"card": "4242-4242"})
+
+    desk.on(careless, attempts=1)
+    desk.deliver("a")
+
+    desk.work()
+
+    ((error,),) = desk.rows("SELECT error FROM failures")
+    assert "INSERT INTO nowhere" in error
+    assert "4242" not in error
+
+
 class Unspeakable(BaseException):
     def __str__(self):
         raise RuntimeError
