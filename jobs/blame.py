@@ -9,7 +9,9 @@ LONGEST = 1800
 """Characters of what an error says about itself."""
 
 _LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-_OURS = {str(Path(__file__).with_name(name)) for name in ("execution.py", "guards.py", "alarm.py")}
+_OURS = {
+    str(Path(__file__).with_name(name)) for name in ("execution.py", "guards.py", "alarm.py", "handlers.py")
+}
 
 
 def blame(error: BaseException) -> str:
@@ -24,7 +26,7 @@ def blame(error: BaseException) -> str:
 def said(error: BaseException) -> str:
     """Give an error's type and what it says about itself, `ValueError: no such customer`."""
     try:
-        return f"{type(error).__name__}: {error}"[:LONGEST]
+        return f"{type(error).__name__}: {error}".removesuffix(": ")[:LONGEST]
     except Exception:  # noqa: BLE001
         return type(error).__name__
 

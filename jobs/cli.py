@@ -11,6 +11,7 @@ from jobs.sweep import Sweep
 from receiver import health, logs
 from receiver.database import LedgerUnavailable
 from receiver.settings import Settings, load_settings, require_servers
+from receiver.settings_alerts import SOURCE as ALERTS
 from receiver.supervisor import Child, Supervisor
 
 
@@ -29,7 +30,12 @@ def worker(processes: int, *, alone: bool) -> None:
         process_drain()
         work(settings.redis_url)
         return
-    handlers_of(settings)
+    registry = handlers_of(settings)
+    if settings.handlers and all(handler.place == ALERTS for handler in registry):
+        modules = ", ".join(settings.handlers)
+        click.echo(
+            f"hookonce: nothing in {modules} is decorated with @on, so every event is ignored", err=True
+        )
     command = [sys.executable, "-m", "receiver.cli"]
     children = [Child(f"worker {n + 1}", [*command, "worker", "--alone"]) for n in range(processes)]
     sys.exit(Supervisor([*children, Child("sweep", [*command, "sweep"])]).run())

@@ -18,6 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from jobs.blame import blame
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 SLOW = timedelta(milliseconds=100)
@@ -25,7 +27,6 @@ SLOW = timedelta(milliseconds=100)
 DEFAULT_BACKOFF = (timedelta(seconds=5), timedelta(hours=1))
 LONGEST_TIMEOUT = timedelta(hours=1)
 """For one attempt; RQ's own limit (`receiver.handoff.JOB_TIMEOUT`) is beyond it and must never be reached."""
-
 
 _LONGEST_DELAY = 366 * 86400.0
 
@@ -47,6 +48,8 @@ def pause(wanted: float | timedelta) -> timedelta:
 
     Raises `TypeError` and `ValueError` for what is no time.
     """
+    if not isinstance(wanted, int | float | timedelta):
+        raise TypeError(f"{wanted!r} is no time; expected seconds or a timedelta")
     seconds = wanted.total_seconds() if isinstance(wanted, timedelta) else wanted
     return timedelta(seconds=min(max(seconds, 0), _LONGEST_DELAY))
 
@@ -176,9 +179,13 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
         raise HandlerError(f'@on at {called}: expected a source and a type, as in @on("stripe", "invoice.*")')
 
     def register(function: Function) -> Function:
-        first, longest = (_span(value) for value in backoff)
-        limit = _span(timeout)
         called = name or f"{function.__module__}.{function.__qualname__}"
+        try:
+            first, longest = (_span(value) for value in backoff)
+            limit = _span(timeout)
+        except (TypeError, ValueError, OverflowError):
+            wanted = "expected seconds or a timedelta, and two of them for backoff"
+            raise HandlerError(f"handler '{called}': {timeout=} or {backoff=} is wrong; {wanted}") from None
         is_in_time = timedelta(0) < limit <= LONGEST_TIMEOUT
         if attempts < 1 or first < timedelta(0) or longest < first or not is_in_time:
             raise HandlerError(
@@ -206,7 +213,7 @@ def import_handlers(modules: Iterable[str]) -> Registry:
             raise
         except (Exception, SystemExit) as error:
             raise HandlerError(
-                f"handler module '{module}' does not import: {type(error).__name__}: {error}; "
+                f"handler module '{module}' does not import: {' '.join(blame(error).split())}; "
                 "mend it, or take it out of [receiver] handlers"
             ) from error
     return registry

@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 
 from jobs import handlers
-from jobs.handlers import Handler, HandlerError, Registry, import_handlers, on
+from jobs.handlers import Handler, HandlerError, Registry, RetryLater, import_handlers, on
 
 
 @pytest.fixture
@@ -106,6 +106,19 @@ def test_on_refuses_values_that_make_no_sense(registry, options):
     assert not len(registry)
 
 
+@pytest.mark.parametrize("options", [{"timeout": "60s"}, {"backoff": ("5s", "1h")}, {"backoff": 5}])
+def test_on_says_what_a_span_is(registry, options):
+    with pytest.raises(HandlerError, match="expected seconds or a timedelta"):
+        on("stripe", "*", **options)(lambda *_: None)
+
+    assert not len(registry)
+
+
+def test_retry_later_says_what_a_delay_is():
+    with pytest.raises(TypeError, match="'5m' is no time; expected seconds or a timedelta"):
+        RetryLater("5m")
+
+
 @pytest.mark.parametrize("use", [lambda: on(asynchronous), lambda: on("stripe", asynchronous)])
 def test_on_refuses_what_is_no_source_and_type(use):
     with pytest.raises(HandlerError, match="expected a source and a type"):
@@ -154,7 +167,12 @@ def test_registry_refuses_a_source_spelled_with_the_other_dash():
 
 @pytest.mark.parametrize(
     ("code", "error"),
-    [("import nothing_of_the_kind", "ModuleNotFoundError"), ("raise SystemExit(0)", "SystemExit")],
+    [
+        ("import nothing_of_the_kind", r"ModuleNotFoundError: .+ \(broken_handlers.py:1\)"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
+        ("\n\nassert False", r"AssertionError \(broken_handlers.py:3\)"),
+        ("raise ValueError('two\\nlines')", r"ValueError: two lines \(broken_handlers.py:1\)"),
+    ],
 )
 def test_import_handlers_names_the_module_that_fails(tmp_path, monkeypatch, code, error):
     (tmp_path / "broken_handlers.py").write_text(code)
