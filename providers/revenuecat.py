@@ -1,17 +1,23 @@
-"""RevenueCat brings the authorization header that was configured, and signs nothing.
+"""RevenueCat brings the authorization header that was configured; on request it signs `<t>.<body>` besides.
 
-The id is `$.event.id`, the same on every attempt; RevenueCat tries five more times, within three hours. Its
-TEST is an event too.
+`X-RevenueCat-Webhook-Signature` is `t=…,v1=…`, HMAC-SHA256 in hex, the time made anew on each attempt. Either is
+enough: configure the header's value, the signing secret, or both. What is not signed says nothing about the body,
+so this module counts as unsigned as a whole. The id is `$.event.id`, the same on every attempt; RevenueCat tries
+five more times, within three hours. Its TEST is an event too.
 
-https://www.revenuecat.com/docs/integrations/webhooks
+https://www.revenuecat.com/docs/integrations/webhooks#webhook-signature-verification-hmac
 """
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
-from providers.kit import Token, body_digest, field, first, fixed, one_event, signer
+from providers import Delivery, Reason, Rejected
+from providers.kit import Hmac, Timestamp, Token, body_digest, field, first, fixed, one_event, signer
 
+_SIGNATURE = "x-revenuecat-webhook-signature"
 scheme = Token(header="authorization")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+_signed = Hmac(header=_SIGNATURE, key="v1", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
+sign, CHECK = signer(scheme.sign), scheme.check_secret
 events = one_event(
     id=first(field("$.event.id"), body_digest()),
     type=first(field("$.event.type"), fixed("unknown")),
@@ -22,3 +28,15 @@ ID_IS_SIGNED = False
 BODY_IS_UNSIGNED = True
 RETRY_HORIZON = timedelta(hours=6)
 SETUP = "https://app.revenuecat.com"
+
+
+def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
+    """Accept `delivery` by its signature or, where that can't be checked, by its header. Raises: Rejected."""
+    if _SIGNATURE in delivery.headers:
+        try:
+            return _signed.verify(delivery, secrets, now)
+        except Rejected as error:
+            if error.reason is not Reason.BAD_SIGNATURE or "authorization" not in delivery.headers:
+                raise
+    scheme.verify(delivery, secrets, now)
+    return None
