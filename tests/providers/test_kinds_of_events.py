@@ -72,6 +72,7 @@ def reminder(due):
          b"type=upemail&fired_at=2026-01-01+00:00:00&data[list_id]=l&data[new_email]=b"),
         ("shippo", label("1"), label("2")),
         ("webex", room("a"), room("b")),
+        ("bolt", {"id": "T", "type": "capture", "captures": [1]}, {"id": "T", "type": "capture", "captures": [2]}),
         ("paystack", reminder("1"), reminder("2")),
         ("cloudinary", moderated("pending"), moderated("approved")),
         ("travis_ci", built("2026-01-01T00:00:00Z"), built("2026-01-01T01:00:00Z")),
