@@ -1,20 +1,12 @@
 """A receiver in this process, with sources and a clock that tests choose."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 
-from providers.kit.conformance import cases
 from receiver import database
 from receiver.app import create_app
 from receiver.settings import Settings
 from receiver.sources import Source
 
-CAPTURED = [
-    case
-    for folder in sorted((Path(__file__).parent / "providers").iterdir())
-    if any(folder.glob("*.json"))
-    for case in cases(folder)
-]
 PUBLIC_URL = "https://hooks.example.com"
 
 

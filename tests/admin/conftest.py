@@ -1,5 +1,7 @@
 """The dashboard in this process, on real servers, and a browser that only knows links, forms and cookies."""
 
+import functools
+import hashlib
 import re
 from dataclasses import dataclass, field, replace
 
@@ -76,6 +78,14 @@ class Inbox:
 
     def audit(self):
         return self.rows("SELECT who, action, subject FROM audit ORDER BY id")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def stretched_once():
+    """The key that is made of the token takes as long as it should, but only once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hashlib, "scrypt", functools.cache(hashlib.scrypt))
+        yield
 
 
 @pytest.fixture

@@ -158,7 +158,10 @@ def test_worker_goes_on_after_a_malformed_job(desk, client, work, write):
     "write", [lambda c, k: c.set(k, "x"), lambda c, k: c.hset(k, "x", "y")], ids=["text", "hash"]
 )
 @pytest.mark.usefixtures("signals", "work")
-def test_events_are_handled_whatever_is_in_the_place_of_rqs_keys(desk, client, redis_url, key, write):
+def test_events_are_handled_whatever_is_in_the_place_of_rqs_keys(
+    desk, client, redis_url, monkeypatch, key, write
+):
+    monkeypatch.setattr(rq, "LISTEN", 0.05)
     write(client, key)
     desk.on(stop_this_process)
     desk.deliver("a")

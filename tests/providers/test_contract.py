@@ -1,12 +1,9 @@
 import socket
-from pathlib import Path
 
 import pytest
+from captured import CAPTURED
 
-from providers.kit.conformance import CHECKS, cases
-
-FOLDERS = [folder for folder in sorted(Path(__file__).parent.iterdir()) if folder.is_dir()]
-CASES = [case for folder in FOLDERS for case in cases(folder)]
+from providers.kit.conformance import CHECKS
 
 
 @pytest.fixture
@@ -20,6 +17,6 @@ def no_network(monkeypatch):
 
 @pytest.mark.usefixtures("no_network")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", CAPTURED, ids=str)
 def test_provider_keeps_the_contract_for_each_captured_delivery(case, check):
     check(case)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 import responses
-from in_process import CAPTURED, PUBLIC_URL
+from captured import CAPTURED
+from in_process import PUBLIC_URL
 
 from providers import Delivery
 from providers.kit.registry import load

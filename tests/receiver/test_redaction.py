@@ -3,7 +3,8 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from in_process import CAPTURED, PUBLIC_URL, Receiver
+from captured import CAPTURED
+from in_process import PUBLIC_URL, Receiver
 from make import new_event
 
 from providers.kit.paths import parse

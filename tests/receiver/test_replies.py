@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from in_process import CAPTURED
+from captured import CAPTURED
 
 from providers import Reason
 
