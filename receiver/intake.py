@@ -41,6 +41,8 @@ GATHERING = timedelta(milliseconds=2)
 """How long a batch may wait for requests that are already being worked on; never for one that may come."""
 MOST_EVENTS = 15_000
 """Events of one delivery: as many as the ledger takes in one statement in time."""
+MOST_COPIED = 64 * 1024 * 1024
+"""Characters of headers that one delivery may bring, since each of its events keeps them."""
 LONGEST_ID = 255
 LONGEST_LABEL = 255
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -163,6 +165,8 @@ class Intake:
         events = provider.events(opened)
         if len(events) > MOST_EVENTS:
             raise Rejected(Reason.TOO_LARGE, f"{len(events)} events in one delivery, {MOST_EVENTS} are taken")
+        if len(events) > 1 and len(events) * sum(map(len, delivery.headers.values())) > MOST_COPIED:
+            raise Rejected(Reason.TOO_LARGE, f"headers too long to be kept {len(events)} times")
         reach("delivery.parsed")
         return opened, events
 

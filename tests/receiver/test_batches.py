@@ -65,12 +65,16 @@ def deliver(receiver, request):
     name = f"s{hashlib.sha256(request.node.name.encode()).hexdigest()[:8]}"
     receiver.add(name, load("asana"), KEY)
 
-    def send(body):
-        headers = load("asana").sign(body, KEY, receiver.now)
+    def send(body, **more):
+        headers = load("asana").sign(body, KEY, receiver.now) | more
         return receiver.send(name, Delivery("POST", "", headers, body)).status_code
 
     send.source = name
     return send
+
+
+def test_a_batch_whose_headers_would_be_kept_too_often_is_refused(deliver):
+    assert deliver(batch(range(1100)), padding="x" * 64 * 1024) == 413
 
 
 def test_batch_keeps_one_bad_element_raw_and_stores_the_others(receiver, deliver):
