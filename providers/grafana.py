@@ -2,9 +2,9 @@
 
 Option `timestamp` names the contact point's timestamp header: then the time is signed, and must be sent. Option
 `header` is for a signature header of another name than Grafana's own. Both as in Grafana's source (alerting,
-`http/hmac.go`). There is no id: a notification is known by its group, its status and its alerts' fingerprints
-and times, so one that Grafana repeats unchanged is the same event. The type is the status, the account the
-organisation.
+`http/hmac.go`). There is no id: a notification is known by its group, its status and its alerts' fingerprints and
+times, so one that Grafana repeats unchanged is the same event. What a custom payload made may be any text; without
+group and alerts it is known by its fingerprint. The type is the status, the account the organisation.
 
 https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier/
 """
@@ -19,6 +19,7 @@ from providers.kit import (
     Pick,
     Timestamp,
     View,
+    any_body_or_none,
     body_digest,
     digest,
     field,
@@ -33,18 +34,24 @@ _HEADERS = ("x-grafana-alerting-signature", "x-grafana-alert-signature")
 _NAMES = ("fingerprint", "status", "startsAt", "endsAt")
 
 
-def _alerts(view: View) -> object:
-    alerts = field("$.alerts").get(view)
-    if not isinstance(alerts, list):
+def _group(view: View) -> object:
+    group, status, alerts = (field(path).get(view) for path in ("$.groupKey", "$.status", "$.alerts"))
+    if not group or not isinstance(alerts, list):
         return None
-    return [[alert.get(name) for name in _NAMES] for alert in alerts if isinstance(alert, dict)]
+    known = [
+        [alert.get(name) for name in _NAMES]
+        for alert in alerts
+        if isinstance(alert, dict) and alert.get("fingerprint") and alert.get("startsAt")
+    ]
+    return [group, status, known] if known and len(known) == len(alerts) else None
 
 
 events = one_event(
-    id=first(digest(field("$.groupKey"), field("$.status"), Pick(_alerts, "the alerts")), body_digest()),
+    id=first(digest(Pick(_group, "the group, its status and its alerts")), body_digest()),
     type=first(field("$.status"), fixed("unknown")),
     account=field("$.orgId"),
     occurred_at=field("$.alerts[0].startsAt"),
+    read=any_body_or_none,
 )
 
 

@@ -1,16 +1,16 @@
 """Kick signs `<message id>.<time>.<body>` with its RSA key (PKCS#1 v1.5, SHA-256), in base64.
 
 The secret is Kick's public key, the same for everyone: https://api.kick.com/public/v1/public-key. The id is
-`Kick-Event-Message-Id`, the same on every attempt and signed; the type is `Kick-Event-Type`, which is not.
-Kick does not say whether a message that is sent again gets a new time, so only what is older than its
-attempts could be is stale; the signed id makes it a duplicate until then.
+`Kick-Event-Message-Id`, the same on every attempt and signed; the type is `Kick-Event-Type`, which is not (claims
+of drops may come without, as `unknown`). Kick does not say whether a message that is sent again gets a new time, so
+only what is older than its attempts could be is stale; the signed id makes it a duplicate until then.
 
 https://docs.kick.com/events/webhook-security
 """
 
 from datetime import timedelta
 
-from providers.kit import Timestamp, field, first, header, one_event, signer
+from providers.kit import Timestamp, field, first, fixed, header, one_event, signer
 from providers.kit.signed import Signed
 
 scheme = Signed(
@@ -25,7 +25,7 @@ sign = signer(
 )
 events = one_event(
     id=header("kick-event-message-id"),
-    type=header("kick-event-type"),
+    type=first(header("kick-event-type"), fixed("unknown")),
     account=first(field("$.broadcaster.user_id"), header("kick-event-subscription-id")),
     occurred_at=header("kick-event-message-timestamp"),
 )

@@ -1,8 +1,9 @@
 """Polar follows Standard Webhooks: `<id>.<timestamp>.<body>` signed with HMAC-SHA256, in base64.
 
 The key is the secret's text as it is (`polar_whs_…`), not decoded: the trap that its SDKs hide by encoding it
-first. As in the SDK, a secret that can also be decoded (`whsec_…`) is tried that way too. The id is the header
-`webhook-id`, the account the organization.
+first. Secrets made since September 2026 (`whsec_…`) are decoded as the standard has it (`webhook/tasks.py` of
+polarsource/polar), so one that can be is tried both ways. The id is the header `webhook-id`, the account the
+organization.
 
 https://polar.sh/docs/integrate/webhooks/delivery
 """

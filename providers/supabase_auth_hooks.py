@@ -1,10 +1,10 @@
 """Supabase Auth hooks follow Standard Webhooks: `<id>.<timestamp>.<body>`, HMAC-SHA256 in base64.
 
 The secret is `v1,whsec_<base64>` as the dashboard shows it; several, with `|` between, are taken as they are
-configured at Supabase. Hooks wait 5 s for the answer and act on it: this module answers `{}`, which is right
-for `send-sms` and `send-email`. A hook whose answer decides (custom claims, password or MFA attempts) can't be
-served by an inbox. Most hooks do not name themselves: the type is told by what the body has. Database webhooks
-are another thing and not signed.
+configured at Supabase. Hooks wait 5 s for the answer and act on it: this module answers `{}`, which is right for
+`send-sms` and `send-email`. A hook whose answer decides (custom claims, password or MFA attempts) can't be served
+by an inbox. Older servers do not name the hook: the type is then told by what the body has (names as in
+`v0hooks.go`). Database webhooks are another thing and not signed.
 
 https://supabase.com/docs/guides/auth/auth-hooks
 """
@@ -19,9 +19,9 @@ from providers.kit.fields import Pick
 _MARKS: Final = {
     "sms": "send-sms",
     "email_data": "send-email",
-    "claims": "custom-access-token",
-    "factor_id": "mfa-verification-attempt",
-    "valid": "password-verification-attempt",
+    "claims": "customize-access-token",
+    "factor_id": "mfa-verification",
+    "valid": "password-verification",
 }
 """A key that only one kind of hook has, and that hook."""
 
@@ -40,6 +40,7 @@ verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.chec
 events = one_event(
     id=scheme.id,
     type=first(field("$.metadata.name"), Pick(_kind, "the body's keys"), fixed("auth-hook")),
+    occurred_at=field("$.metadata.time"),
 )
 ACCEPTED = Reply(body=b"{}", content_type="application/json")
 RETRY_HORIZON = timedelta(minutes=5)

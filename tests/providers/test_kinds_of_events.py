@@ -77,6 +77,8 @@ def reminder(due):
         ("cloudinary", moderated("pending"), moderated("approved")),
         ("travis_ci", built("2026-01-01T00:00:00Z"), built("2026-01-01T01:00:00Z")),
         ("brevo", clicked("https://a"), clicked("https://b")),
+        ("grafana", {"status": "firing", "text": "a"}, {"status": "firing", "text": "b"}),
+        ("grafana", b"disk full on a", b"disk full on b"),
         ("twilio", b"CallSid=CA1&CallStatus=in-progress&Digits=1", b"CallSid=CA1&CallStatus=in-progress&Digits=5"),
         ("twilio", b"CallSid=CA1&RecordingSid=RE1&RecordingStatus=in-progress",
          b"CallSid=CA1&RecordingSid=RE1&RecordingStatus=completed"),
@@ -129,12 +131,16 @@ def test_microsoft_graph_id_does_not_depend_on_the_state_that_is_the_secret():
         ("sinch", {"app_id": "a", "event_time": "t", "message_delivery_report": {}}, "message_delivery_report"),
         ("vercel", [{"message": "a"}], "unknown"),
         ("slack", {"token": "x", "event": {}}, "unknown"),
+        ("shopify", b"<?xml version='1.0'?><order/>", "orders/create"),
+        ("kick", {"claim_id": "c"}, "unknown"),
+        ("supabase_auth_hooks", {"user_id": "u", "claims": {}}, "customize-access-token"),
     ],
 )  # fmt: skip
 def test_kind_of_event_that_few_have_seen_is_taken(name, body, kind):
-    headers = {"webhook-id": "w", "content-type": FORM if isinstance(body, bytes) else "application/json"}
+    headers = {"content-type": FORM if isinstance(body, bytes) else "application/json"}
+    named = {"webhook-id": "w", "kick-event-message-id": "k", "x-shopify-topic": "orders/create"}
 
-    assert [event.type for event in events_of(name, body, **headers)] == [kind]
+    assert [event.type for event in events_of(name, body, **headers, **named)] == [kind]
 
 
 def test_id_that_is_an_empty_text_is_none():
