@@ -1,7 +1,7 @@
 """Affirm signs `<t>.<body>` with HMAC-SHA512, in hex, in a header like `t=1767225600,v0=…`.
 
 Events of a checkout are forms, those of a prequalification JSON. All events of one customer's visit share
-`webhook_session_id`, so the event and its time are part of the id. Affirm does not try again.
+`webhook_session_id`, so the event and its time are part of the id. Each attempt is signed anew.
 
 https://docs.affirm.com/developers/v1.1-developer-reference/docs/about-webhooks
 """

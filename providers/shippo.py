@@ -1,8 +1,8 @@
 """Shippo proves nothing by default; on request it signs `<t>.<body>` with HMAC-SHA256, in hex.
 
-A delivery with `Shippo-Auth-Signature` (`t=…,v1=…`) stands or falls by it, any other by a secret at the end
-of the URL: the same secret opens both. There is no id: event and object are, with the time of its change, for
-a tracker its number and status. `$.test` marks tests.
+A delivery with `Shippo-Auth-Signature` (`t=…,v1=…`) stands or falls by it, any other by a secret at the end of the
+URL, or in its query as Shippo has it (`?token=…`): the same secret opens all. There is no id: event and object are,
+with the time of its change, for a tracker its number and status. `$.test` marks tests.
 
 https://docs.goshippo.com/docs/tracking/webhooks/
 """
@@ -14,6 +14,7 @@ from providers import Delivery
 from providers.kit import (
     Hmac,
     Timestamp,
+    Token,
     body_digest,
     field,
     first,
@@ -26,6 +27,7 @@ from providers.kit import (
 
 _HEADER = "shippo-auth-signature"
 scheme = Hmac(header=_HEADER, key="v1", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
+_token = Token(query="token")
 sign, CHECK = signer(scheme.sign), scheme.check_secret
 _event = field("$.event")
 events = one_event(
@@ -46,6 +48,6 @@ SETUP = "https://portal.goshippo.com/api-config/webhooks"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
-    """Accept `delivery` by its signature, or else by its path. Raises: Rejected."""
-    is_signed = _HEADER in delivery.headers
-    (scheme.verify if is_signed else in_path.verify)(delivery, secrets, now)
+    """Accept `delivery` by its signature, or else by its URL. Raises: Rejected."""
+    by_url = _token if "token=" in delivery.url and not delivery.path_secret else in_path
+    (scheme if _HEADER in delivery.headers else by_url).verify(delivery, secrets, now)
