@@ -4,17 +4,16 @@ It is in `MessageBird-Signature-JWT`, the hashes in `url_hash` and `payload_hash
 of the account, not an API key. The URL is the one that was given to MessageBird, so `public_url` must be
 right. Without a body there is no `payload_hash`: status reports of SMS come by GET, all of them in the query, one
 for each recipient. The id is the message's with its status (and recipient); the token's `jti` is another for each
-request. The older `MessageBird-Signature` and the newer Bird platform sign otherwise and
-are not taken.
+request. The older `MessageBird-Signature` and the newer Bird platform sign otherwise and are not taken.
 
 https://developers.messagebird.com/api/#verifying-http-requests
 """
 
 from datetime import timedelta
 
-from providers.kit import body_digest, field, first, fixed, joined, one_event, signer
+from providers.kit import body_digest, field, first, fixed, form_body, joined, json_body, one_event, signer
 from providers.kit.jwt import Jwt
-from providers.kit.reading import body_or_query
+from providers.kit.urls import query_as_form
 
 scheme = Jwt(
     header="messagebird-signature-jwt",
@@ -41,8 +40,8 @@ events = one_event(
     occurred_at=first(
         field("$.message.updatedDatetime"), field("$.statusDatetime"), field("$.createdDatetime")
     ),
-    read=body_or_query,
+    read=lambda delivery: (json_body if delivery.body[:1] in (b"{", b"[") else form_body)(delivery),
 )
-METHODS = ("POST", "GET")
+METHODS, opened = ("POST", "GET"), query_as_form
 SIGNS_URL = True
 SETUP = "https://dashboard.messagebird.com/developers/settings"

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from providers import Delivery, Reason, Rejected
 
@@ -91,14 +91,6 @@ def any_body_or_none(delivery: Delivery) -> Any:  # noqa: ANN401
         return any_body(delivery)
     except Rejected:
         return None
-
-
-def body_or_query(delivery: Delivery) -> Any:  # noqa: ANN401
-    """Like `any_body`, of a request without a body the URL's query, a form: of senders that sign their URL.
-
-    Raises: Rejected(bad_body).
-    """
-    return any_body(delivery) if delivery.body else parse_form(urlsplit(delivery.url).query)
 
 
 def form_body(delivery: Delivery) -> dict[str, str]:
