@@ -37,7 +37,8 @@ def pytest_configure():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    with turn(is_alone=item.get_closest_marker("alone") is not None):
+    marker = item.get_closest_marker("alone")
+    with turn(is_alone=marker is not None and marker.args != (False,)):
         return (yield)
 
 

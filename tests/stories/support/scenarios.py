@@ -31,13 +31,19 @@ def cut_everywhere(lab, day):
     raise AssertionError(f"more than {MOST} failpoints in a day")
 
 
-def cut_at(lab, point, day):
-    """Tell a day cut where it first meets this failpoint; the checker has the last word."""
+def points_of(lab, day):
+    """Tell a day that nothing cuts; give the failpoints it goes through, as often as it does."""
     lab.fuse = Fuse(MOST, lab.directory / "failpoints")
     day(lab, "whole")
     lab.recover()
-    k = lab.fuse.met.index(point) + 1
+    met = lab.fuse.met
     lab.forget()
+    return met
+
+
+def cut_at(lab, point, day):
+    """Tell a day cut where it first meets this failpoint; the checker has the last word."""
+    k = points_of(lab, day).index(point) + 1
     lab.fuse = Fuse(k, lab.directory / "failpoints")
     day(lab, "cut")
     lab.recover()
