@@ -30,15 +30,19 @@ settings.load_profile("bounded")  # `--hypothesis-profile=fuzz` goes on for long
 
 
 def pytest_configure():
-    """Hear the signals that a shell ignores in the background, and nohup everywhere; so does what is started."""
+    """Hear the signals that a shell ignores in the background, and nohup everywhere; so does what is started.
+
+    And let that be compiled once, not at each of some hundred starts.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     marker = item.get_closest_marker("alone")
-    with turn(is_alone=marker is not None and marker.args != (False,)):
+    with turn(is_alone=marker is not None and marker.kwargs.get("really", True)):
         return (yield)
 
 

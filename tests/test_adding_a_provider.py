@@ -22,6 +22,7 @@ def blocks():
 def shell(tmp_path):
     """Run a block as printed, but for the port, in a directory of one's own."""
     environ, port = clean_environ(Path(sys.executable).parent), free_port()
+    environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # they would take most of the time
 
     def start(block):
         block = block.replace("hookonce capture close", f"hookonce capture close --port {port}")

@@ -140,7 +140,7 @@ def test_receiver_answers_promptly_beside_dripping_clients(server, start, drops)
         assert_prompt(server)
 
 
-@pytest.mark.alone(False)  # it only waits
+@pytest.mark.alone(really=False)  # it only waits
 def test_receiver_hangs_up_on_clients_that_stall_or_drip(server):
     with contextlib.ExitStack() as stack:
         opened = [stack.enter_context(clients(server, 20, data)) for _, data in STALLS.values()]
