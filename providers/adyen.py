@@ -22,6 +22,7 @@ scheme = Hmac(header="hmacsignature", encoding="base64", secret="hex")  # noqa: 
 CHECK, sign = scheme.check_secret, signer(scheme.sign)
 ACCEPTED = Reply(body=b"[accepted]")
 BODY_IS_UNSIGNED = True
+MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
 RETRY_HORIZON = timedelta(days=30)
 SETUP = "https://docs.adyen.com/development-resources/webhooks/"
 _ITEMS = "$.notificationItems[*].NotificationRequestItem"

@@ -40,6 +40,7 @@ events = one_event(
 )
 ACCEPTED = Reply(status=204)
 STATUSES = {Reason.MISSING_HEADER: 401, Reason.BAD_HEADER: 401}
+MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
 RETRY_HORIZON = timedelta(hours=1)
 SETUP = "https://discord.com/developers/applications"
 _PONG = Reply(body=b'{"type":1}', content_type="application/json")

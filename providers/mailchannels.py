@@ -32,6 +32,7 @@ events = many_events(
 )
 TOLERANCE = _TIME.tolerance
 FETCHES = (r"https://api\.mailchannels\.net/tx/v1/webhook/public-key\?id=[A-Za-z0-9_-]{1,100}",)
+MAX_BODY = 5 << 20  # it is parsed before it is known to be genuine
 SETUP = "https://console.mailchannels.net"
 
 

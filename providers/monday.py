@@ -26,6 +26,7 @@ events = one_event(
 )
 ID_IS_SIGNED = False
 BODY_IS_UNSIGNED = True
+MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
 RETRY_HORIZON = timedelta(hours=1)
 SIGNS_URL = True
 SETUP = "https://support.monday.com/hc/en-us/articles/360003540679-Webhook-Integration"

@@ -24,6 +24,7 @@ events = one_event(
     account=first(field("$.workspace_id"), field("$.subscription_id")),
     occurred_at=field("$.timestamp"),
 )
+MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
 RETRY_HORIZON = timedelta(days=1)
 SETUP = "https://www.notion.so/profile/integrations"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{8,200}")

@@ -36,6 +36,7 @@ events = one_event(
     read=json_in_form("payload"),
 )
 SIGNED_IN_PARTS = True
+MAX_BODY = 5 << 20  # it is parsed before it is known to be genuine
 SETUP = "https://docs.travis-ci.com/user/notifications/#configuring-webhook-notifications"
 
 
