@@ -8,7 +8,8 @@ hex, base64, whsec) say what the signature looks like; key and separator that it
 (`t=1,v1=abc` has key = "v1"). signed is the template: {body}, {timestamp}, {url}, {method}, {header:name}.
 timestamp names its header, or is a table { header or key, unit (s, ms, iso), tolerance in seconds }. id and
 type (required), account and occurred_at are places: "$.path", "header:Name", "query:name", "fixed:text"; id may
-also be "fingerprint", of the body without the paths in volatile.
+also be "fingerprint", of the body without the paths in volatile. Of a form "$.name" is a field; a body that is
+neither JSON nor a form is a text without places.
 
 https://datatracker.ietf.org/doc/html/rfc2104
 """
@@ -17,7 +18,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from providers.kit import one_event, signer
+from providers.kit import any_body, one_event, signer
 from providers.kit.declared import hmac_scheme, id_place, place, place_or_none, volatile
 from providers.kit.options import Options
 
@@ -32,6 +33,7 @@ def configure(options: Mapping[str, Any]) -> object:
         type=place(given, "type"),
         account=place_or_none(given, "account"),
         occurred_at=place_or_none(given, "occurred_at"),
+        read=any_body,
     )
     given.done()
     return SimpleNamespace(

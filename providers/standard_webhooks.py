@@ -1,10 +1,10 @@
 """Standard Webhooks: `<id>.<timestamp>.<body>` signed with HMAC-SHA256 (v1) or Ed25519 (v1a).
 
-For every sender that follows the specification and has no module of its own; Svix's header names are taken
-too. The id is the header `webhook-id` and is signed. The type is `$.type`, which the specification recommends
-and does not demand; without it the type is `unknown`. Option `secret = "raw"` on the source for senders that
-sign with the secret's text (`whsec_` included) and do not decode it; `tolerance` in seconds, 300 unless said
-otherwise.
+For every sender that follows the specification and has no module of its own; Svix's header names are taken too. The
+id is the header `webhook-id` and is signed. The type is `$.type`, which the specification recommends and does not
+demand; without it, or in a body that is no JSON, the type is `unknown`. Option `secret = "raw"` on the source for
+senders that sign with the secret's text (`whsec_` included) and do not decode it; `tolerance` in seconds, 300
+unless said otherwise.
 
 https://www.standardwebhooks.com
 """
@@ -14,7 +14,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from providers.kit import StandardWebhooks, field, first, fixed, header, one_event, signer
+from providers.kit import StandardWebhooks, any_body, field, first, fixed, header, one_event, signer
 from providers.kit.keys import CODECS
 from providers.kit.options import Options
 
@@ -32,7 +32,7 @@ def configure(options: Mapping[str, Any]) -> object:
     return SimpleNamespace(
         verify=scheme.verify,
         sign=signer(scheme.sign),
-        events=one_event(id=scheme.id, type=_type, occurred_at=_time),
+        events=one_event(id=scheme.id, type=_type, occurred_at=_time, read=any_body),
         CHECK=scheme.check_secret,
         TOLERANCE=scheme.tolerance,
         RETRY_HORIZON=timedelta(days=5),

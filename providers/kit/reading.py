@@ -80,7 +80,7 @@ def any_body(delivery: Delivery) -> Any:  # noqa: ANN401
 
     Raises: Rejected(bad_body).
     """
-    if delivery.body.lstrip()[:1] in (b"{", b"["):
+    if delivery.body.removeprefix(_BOM).lstrip()[:1] in (b"{", b"["):
         return json_body(delivery)
     return form_body(delivery) if is_form(delivery.headers) else text_of(delivery.body)
 

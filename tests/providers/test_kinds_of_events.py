@@ -113,6 +113,28 @@ def test_gitlab_that_is_too_old_to_send_ids_is_taken():
     assert event.id == events_of("gitlab", {"object_kind": "push"}, **{"x-gitlab-event": "Push Hook"})[0].id
 
 
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (b"number=7&kind=paid", ("7", "paid")),
+        (b'\xef\xbb\xbf{"number": 7, "kind": "paid"}', ("7", "paid")),
+        (b"<paid/>", ("fallback", "unknown")),
+    ],
+)
+def test_sender_without_a_module_may_send_json_forms_or_text(body, found):
+    places = (
+        {"id": "$.number", "type": "$.kind"}
+        if b"7" in body
+        else {"id": "header:X-Id", "type": "fixed:unknown"}
+    )
+    provider = load("hmac", options={"header": "x-signature", **places})
+    headers = {"x-id": "fallback", "content-type": FORM if b"&" in body else "application/octet-stream"}
+
+    [event] = provider.events(Delivery("POST", "https://h/x", headers, body))
+
+    assert (event.id, event.type) == found
+
+
 def test_microsoft_graph_id_does_not_depend_on_the_state_that_is_the_secret():
     kept = graph(changeType="updated", resource="r")
     rotated = {"value": [{**kept["value"][0], "clientState": "d"}]}
@@ -133,6 +155,7 @@ def test_microsoft_graph_id_does_not_depend_on_the_state_that_is_the_secret():
         ("slack", {"token": "x", "event": {}}, "unknown"),
         ("shopify", b"<?xml version='1.0'?><order/>", "orders/create"),
         ("kick", {"claim_id": "c"}, "unknown"),
+        ("standard_webhooks", b"<a/>", "unknown"),
         ("supabase_auth_hooks", {"user_id": "u", "claims": {}}, "customize-access-token"),
     ],
 )  # fmt: skip
