@@ -193,7 +193,8 @@ def _explain(error: ValidationError) -> Iterator[str]:
             model = _TABLES.get(parents[-1] if parents else "", _File)
             yield f"[{where}] has no setting '{key}'{did_you_mean(key, model.model_fields, 'it has')}"
         else:
-            yield f"[{where}] {key}: {_EXPECTED.get(finding['type'], finding['msg'].lower())}"
+            said = finding["msg"].lower().removeprefix("value error, ")
+            yield f"[{where}] {key}: {_EXPECTED.get(finding['type'], said)}"
 
 
 _EXPECTED = {

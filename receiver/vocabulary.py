@@ -111,7 +111,7 @@ EXITS: Final[Mapping[str, str]] = {
     "FAILURE": "it did not work; stderr says why",
     "USAGE": "the command line is wrong, or an id prefix has several matches",
     "PARTIAL": "part of it worked; the output says what did not",
-    "NOT_FOUND": "no such event, source, handler or file",
+    "NOT_FOUND": "no such event, source, handler or other name",
     "DATABASE_UNREACHABLE": "PostgreSQL does not answer (EX_UNAVAILABLE)",
     "BAD_CONFIGURATION": "the configuration has mistakes, or the schema is behind (EX_CONFIG)",
     "INTERRUPTED": "stopped by Ctrl-C, or by no for an answer",

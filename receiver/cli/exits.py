@@ -1,9 +1,11 @@
 """Exit codes, and how errors become them."""
 
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import IntEnum
+from errno import EDQUOT, EFBIG, EIO, ENOSPC
 
 import click
 
@@ -20,6 +22,8 @@ class Exit(IntEnum):
     BAD_CONFIGURATION = 78
     INTERRUPTED = 130
 
+
+_NO_ROOM = {EDQUOT, EFBIG, EIO, ENOSPC}
 
 _BY_NAME = {
     "ConfigError": Exit.BAD_CONFIGURATION,
@@ -50,25 +54,36 @@ def exits() -> Iterator[None]:
         error.show()
         sys.exit(error.exit_code)
     except OSError as error:
-        if error.filename is None:
+        if error.filename is not None:
+            where = click.format_filename(error.filename)
+            said = f"{where}: {error.strerror}; name another place, or see to who may write there"
+        elif error.errno in _NO_ROOM:
+            _write_no_more()
+            said = f"the output can't be written: {error.strerror}; make room, or write it elsewhere"
+        else:
             raise
-        where = click.format_filename(error.filename)
-        click.echo(
-            f"hookonce: {where}: {error.strerror}; name another place, or see to who may write there",
-            err=True,
-        )
+        click.echo(f"hookonce: {said}", err=True)
         sys.exit(Exit.FAILURE)
     except Exception as error:
         code = next((_BY_NAME[k.__name__] for k in type(error).__mro__ if k.__name__ in _BY_NAME), None)
         if code is None:
             raise
-        click.echo(f"hookonce: {_one_line(error)}", err=True)
+        click.echo(f"hookonce: {_told(error)}", err=True)
         sys.exit(code)
 
 
-def _one_line(error: Exception) -> str:
+def _write_no_more() -> None:
+    """Let what stdout still holds go nowhere: Python would try once more at its end, and say so."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _told(error: Exception) -> str:
     mistakes = getattr(error, "mistakes", None)
     if mistakes:
         return "the configuration has mistakes:\n" + "\n".join(f"  - {mistake}" for mistake in mistakes)
     cause = getattr(error, "orig", None)  # what SQLAlchemy wraps
-    return f"PostgreSQL does not answer: {_one_line(cause)}" if cause else str(error).strip().split("\n")[0]
+    if cause:
+        return f"PostgreSQL does not answer: {_told(cause)}"
+    said = str(error).strip()
+    return said if type(error).__name__ == "EmbeddedError" else said.split("\n")[0]  # with the end of a log

@@ -49,11 +49,12 @@ def provider(name: str, places: str, source: Path | None, secret: str) -> None:
             f"{name!r} can't be a module's name; expected a letter, then letters, digits or _"
         )
     settings = configured()
-    if slug in names(settings.provider_places):
+    folder = Path(places)
+    is_ours = (folder / f"{slug}.py").exists()  # then `_write` says what to remove
+    if not is_ours and slug in names(settings.provider_places):
         raise click.ClickException(
             f"a provider called {slug!r} is there already; see `hookonce providers list`"
         )
-    folder = Path(places)
     if source:
         written, told = new_captured.files(slug, folder, source, secret)
     else:

@@ -1,6 +1,7 @@
 """`hookonce trigger`: send what a sender would send, signed with the source's own secret."""
 
 import json
+import re
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -116,6 +117,8 @@ def _parcel(
             f"source {name!r} has no signing secret here; set one as for `hookonce serve`, or start `hookonce dev`"
         )
     target = url or local.base_url(settings)
+    if not re.match(r"https?://[^/]", target):
+        raise click.UsageError(f"--url: {target!r} is no URL; expected one like {local.base_url(settings)}")
     if urlsplit(target).path in {"", "/"}:
         target = f"{target.rstrip('/')}/hooks/{name}"
     provider = source.provider

@@ -1,4 +1,11 @@
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
+
+from receiver.cli.exits import exits
+from receiver.embedded import EmbeddedError
 
 
 @pytest.mark.usefixtures("place")
@@ -35,6 +42,23 @@ def test_command_says_what_is_wrong_with_the_database(hookonce, monkeypatch, com
     assert "s3cret" not in failed.err
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")
+def test_command_whose_output_has_no_room_says_so_and_nothing_else():
+    with Path("/dev/full").open("w") as full:
+        failed = subprocess.run(
+            [sys.executable, "-m", "receiver.cli", "exits"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert failed.returncode == 1
+    assert failed.stderr == (
+        "hookonce: the output can't be written: No space left on device; make room, or write it elsewhere\n"
+    )
+
+
 def test_command_that_can_not_write_says_where_and_what_to_do(hookonce, place):
     (place / "in_the_way").touch()
 
@@ -44,3 +68,10 @@ def test_command_that_can_not_write_says_where_and_what_to_do(hookonce, place):
     assert failed.err == (
         "hookonce: in_the_way/man: Not a directory; name another place, or see to who may write there\n"
     )
+
+
+def test_server_that_does_not_start_is_told_with_the_end_of_its_log(capsys):
+    with pytest.raises(SystemExit, match="1"), exits():
+        raise EmbeddedError("postgres failed; the end of its log:\n    no space left")
+
+    assert capsys.readouterr().err == "hookonce: postgres failed; the end of its log:\n    no space left\n"

@@ -1,4 +1,5 @@
 import base64
+import importlib
 import os
 import subprocess
 import sys
@@ -73,6 +74,17 @@ def test_new_provider_passes_its_own_tests_at_once(place, hookonce):
 def test_new_provider_refuses_a_name_that_is_taken_or_no_name(place, hookonce, name, code):
     assert hookonce("new", "provider", name).code == code
     assert not (place / "webhook_providers").exists()
+
+
+@pytest.mark.usefixtures("place")
+def test_new_provider_says_what_to_remove_to_write_it_anew(hookonce):
+    hookonce("new", "provider", "acme")
+    importlib.invalidate_caches()
+
+    again = hookonce("new", "provider", "acme")
+
+    assert again.code == 1
+    assert "webhook_providers/acme.py, tests/providers/acme/test_acme.py" in again.err
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,7 @@ def test_trigger_finds_port_and_secret_of_a_running_dev(receiver, hookonce, monk
         (["github", "--stale"], 1, "github signs no time"),
         (["stripe", "--set", "nonsense"], 2, "write path=value"),
         (["stripe", "--url", "http://127.0.0.1:1"], 1, "http://127.0.0.1:1/hooks/stripe does not answer"),
+        (["stripe", "--url", "127.0.0.1:8000/hooks/stripe"], 2, "expected one like http://127.0.0.1:8000"),
         ([], 2, "name a source"),
     ],
 )

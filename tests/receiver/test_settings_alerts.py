@@ -64,7 +64,7 @@ def test_alerts_may_lack_here_what_only_a_worker_needs(read):
         ('[alerts]\ndead_runs = "many"', "20/10m"),
         ('[alerts]\nsignature_failures = "3/8d"', "1m to 7d"),
         ('[alerts]\nredis = "soon"', "90s"),
-        ('[sources.stripe]\nsecrets = ["env:S"]\nexpect_every = "often"', "90s"),
+        ('[sources.stripe]\nsecrets = ["env:S"]\nexpect_every = "often"', "expect_every: expected a number"),
         ('[sources.hookonce]\nprovider = "stripe"\nsecrets = ["env:S"]', "kept for our own events"),
     ],
 )
