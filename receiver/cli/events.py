@@ -10,7 +10,7 @@ import click
 
 from receiver.cli import completing
 from receiver.cli.errors import NotFound
-from receiver.cli.filters import AS_JSON, LIMIT, choosing, chosen
+from receiver.cli.filters import AS_JSON, LIMIT, choosing, chosen, doubt
 from receiver.cli.servers import configured, ledger
 from receiver.cli.tables import cell, clean, document_body, print_json, show
 from receiver.ledger import desk, desk_find
@@ -56,6 +56,8 @@ def list_(limit: int, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401
             return
         rows = [(e.id, e.source, e.event_id, e.type, e.status, e.received_at, e.deliveries) for e in found]
     show(("id", "source", "event id", "type", "status", "received", "deliveries"), rows)
+    if not rows:
+        doubt(options["source"])
     if limit and len(rows) == limit:
         click.echo(f"the newest {limit}; --limit 0 gives all", err=True)
 

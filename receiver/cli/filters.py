@@ -1,15 +1,23 @@
 """The options that choose events: the same names and meanings for every command that takes many."""
 
+import importlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import click
 
 from receiver.cli.completing import PROVIDERS, SOURCES
+from receiver.cli.servers import configured
+from receiver.cli.tables import clean
 from receiver.cli.times import SINCE
 from receiver.ledger.desk import Filter
+from receiver.settings_servers import ConfigError
+from receiver.spelling import did_you_mean
 from receiver.vocabulary import EVENT_STATUSES
 
+_LOCAL, _ALERTS = "receiver.cli.local", "receiver.settings_alerts"
+"""Imported when nothing was found: listings start sooner without the whole configuration."""
 STATUSES = tuple(EVENT_STATUSES)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -54,3 +62,13 @@ def chosen(options: Mapping[str, Any]) -> Filter:
         since=options["since"],
         until=options["until"],
     )
+
+
+def doubt(source: str | None) -> None:
+    """Say on stderr if no source is called so, once nothing was found: the name may be misspelt."""
+    if source is None:
+        return
+    with suppress(ConfigError):
+        known = importlib.import_module(_LOCAL).sources(configured())
+        if source not in {*known, importlib.import_module(_ALERTS).SOURCE}:
+            click.echo(clean(f"no source is called {source!r}{did_you_mean(source, known)}"), err=True)

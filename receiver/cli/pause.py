@@ -59,6 +59,6 @@ def kind_of(connection: psycopg.Connection, settings: Settings, name: str, kind:
         what = "source" if kind else "source or handler"
         names = list(known_sources) + ([] if kind else known)
         raise NotFound(f"no {what} is called {name!r}{did_you_mean(name, names)}")
-    if not any(name.startswith(f"{module}.") for module in settings.handlers):
-        click.echo(f"no run of handler {clean(name)} is in the ledger; taken at your word", err=True)
+    hint = clean(did_you_mean(name, known)) if known else ""
+    click.echo(f"no run of handler {clean(name)} is in the ledger; taken at your word{hint}", err=True)
     return "handler"

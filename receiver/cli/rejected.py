@@ -5,7 +5,7 @@ from datetime import datetime
 import click
 
 from providers import Reason
-from receiver.cli.filters import AS_JSON, LIMIT, SINCE_OPTION, SOURCE, UNTIL_OPTION
+from receiver.cli.filters import AS_JSON, LIMIT, SINCE_OPTION, SOURCE, UNTIL_OPTION, doubt
 from receiver.cli.servers import configured, ledger
 from receiver.cli.tables import print_json, show
 from receiver.ledger import desk
@@ -46,6 +46,8 @@ def list_rejected(  # noqa: PLR0913  its options
         return
     columns = ("rejected_at", "source", "reason", "detail")
     show([name.replace("_", " ") for name in columns], [[row[name] for name in columns] for row in rows])
+    if not rows:
+        doubt(source)
 
 
 @click.group()

@@ -12,7 +12,7 @@ import psycopg
 from receiver.cli import completing
 from receiver.cli.errors import NotFound
 from receiver.cli.exits import Exit
-from receiver.cli.filters import choosing, chosen
+from receiver.cli.filters import choosing, chosen, doubt
 from receiver.cli.rates import Rate
 from receiver.cli.replay_bulk import DRIVER, Ride
 from receiver.cli.replay_outcomes import Told
@@ -108,6 +108,8 @@ def _begun(
     """Say what matches, ask, and begin; None where nothing is to be done."""
     kinds = desk_bulk.counts(connection, wanted)
     matching = sum(count for _, _, count in kinds)
+    if not matching:
+        doubt(wanted.source)
     chosen_ = min(matching, options["limit"] or matching)
     text = f"{matching} {'event matches' if matching == 1 else 'events match'}"
     if chosen_ < matching:

@@ -48,6 +48,14 @@ def test_events_lists_what_the_options_ask_for(hookonce, stored, ledger, options
     assert {event["event_id"] for event in listed.documents} == expected
 
 
+@pytest.mark.parametrize("command", [("events", "list"), ("rejected", "list"), ("replay", "--dry-run")])
+def test_nothing_of_a_misspelt_source_is_told_from_nothing(hookonce, stored, command):
+    stored("evt_1")
+
+    assert "did you mean 'stripe'?" in hookonce(*command, "--source", "strip").err
+    assert "no source" not in hookonce(*command, "--source", "github").err
+
+
 def test_events_lists_all_pages_when_the_limit_is_zero(hookonce, stored, monkeypatch):
     monkeypatch.setattr(desk, "PAGE", 2)
     numbers = [stored(f"evt_{n}") for n in range(5)]

@@ -26,6 +26,15 @@ def test_pause_tells_sources_from_handlers(hookonce, stored, paused, arguments, 
     assert paused() == [expected]
 
 
+def test_pause_doubts_a_handler_that_never_ran(hookonce, stored):
+    stored("evt_1", runs=[("app.credit", "done", 1)])
+
+    tried = hookonce("pause", "app.credt")
+
+    assert "no run of handler app.credt is in the ledger" in tried.err
+    assert "did you mean 'app.credit'?" in tried.err
+
+
 @pytest.mark.parametrize("arguments", [["strip"], ["credi"], ["app.credit", "--kind", "source"]])
 def test_pause_refuses_a_name_that_nobody_has(hookonce, stored, paused, arguments):
     stored("evt_1", runs=[("credit", "done", 1)])
