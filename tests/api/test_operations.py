@@ -159,7 +159,10 @@ def test_alert_can_be_tried_where_somebody_is_told(desk):
     token = {"Authorization": f"Bearer {desk.tokens['admin']}"}
     sent = with_urls.test_client().post("/api/v1/alerts/test", headers=token)
     with_urls.extensions["hookonce"].close()
+    with redis.Redis.from_url(desk.settings.redis_url) as client:
+        rings = Bell(client).waiting()
 
+    assert rings == 1
     assert (refused.status_code, refused.json["code"]) == (409, "no_urls")
     assert (sent.status_code, sent.headers["Location"]) == (201, f"/api/v1/events/{sent.json['event']}")
     assert desk.rows("SELECT type, due_at IS NOT NULL FROM events") == [("alert.test", True)]

@@ -143,19 +143,23 @@ def test_token_that_proved_good_waits_behind_no_unknown_one(desk, monkeypatch):
     monkeypatch.setattr(serving, "TURN", timedelta(0))
     monkeypatch.setattr(serving, "STRANGERS", 1)
     desk.app = create_app(desk.settings)
-    proven = desk.ask("GET", "/token").status_code
-    find, meanwhile = tokens.find, []
+    proven = [desk.ask("GET", "/token", scope=scope).status_code for scope in ("admin", "replay")]
+    desk.connection.execute("DELETE FROM api_tokens WHERE scopes = '{replay}'")
+    revoked = desk.ask("GET", "/token", scope="replay").status_code
+    find, meanwhile = tokens.find, {}
 
     def lingering(connection, digest):
-        if len(meanwhile) == 0:
-            meanwhile.append(None)
-            meanwhile[:] = [desk.ask("GET", "/token", scope=scope).status_code for scope in ("admin", "read")]
+        if not meanwhile:
+            meanwhile["unknown"] = None
+            for scope in ("admin", "read", "replay"):
+                meanwhile[scope] = desk.ask("GET", "/token", scope=scope).status_code
         return find(connection, digest)
 
     monkeypatch.setattr(tokens, "find", lingering)
     desk.ask("GET", "/token", scope=None, headers={"Authorization": "Bearer hko_" + "a" * 43})
 
-    assert (proven, meanwhile) == (200, [200, 503])
+    assert (proven, revoked) == ([200, 200], 401)
+    assert meanwhile == {"unknown": None, "admin": 200, "read": 503, "replay": 503}
 
 
 def test_malformed_token_costs_no_connection(desk, monkeypatch):

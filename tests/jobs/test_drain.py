@@ -734,6 +734,27 @@ def test_failure_of_a_cut_connection_is_written_at_once(desk):
     assert desk.runs() == [("a", "cutter", "dead", 1)]
 
 
+def test_attempt_that_is_interrupted_leaves_nothing_to_the_next_job(desk):
+    interrupted = []
+
+    def once(event, tx):
+        effect(event, tx)
+        if not interrupted:
+            interrupted.append(event)
+            raise KeyboardInterrupt
+
+    desk.on(once)
+    desk.deliver("a")
+
+    with pytest.raises(KeyboardInterrupt):
+        desk.work()
+    desk.deliver("b")
+    desk.work()
+
+    assert desk.effects() == ["b"]
+    assert ("b", "once", "done", 1) in desk.runs()
+
+
 def test_child_that_a_handler_forks_can_not_end_its_run(desk):
     def forker(event, tx):
         effect(event, tx)
