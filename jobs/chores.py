@@ -43,12 +43,12 @@ class Chores:
         )
 
     def turn(self, connection: psycopg.Connection) -> None:
-        """Do a little of each. Raises: psycopg.Error once the connection is lost."""
+        """Do a little of each. Raises: psycopg.Error once the connection is lost, or has led to a standby."""
         for trouble, chore in self._chores:
             try:
                 chore(connection)
             except psycopg.Error as error:
-                if connection.closed:
+                if connection.closed or isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
                     raise
                 log.warning("sweep: %s: %s", trouble, type(error).__name__)
 

@@ -19,6 +19,7 @@ from receiver.ledger import alerts
 from receiver.ledger.alerts import Alert
 from receiver.ledger.store import store
 from receiver.protection import sealed
+from receiver.redis_url import leave_replica
 from receiver.sealing import KeyMissing
 from receiver.settings import Settings
 
@@ -68,6 +69,7 @@ class Watch:
         try:
             self._client.set(PROBE, 1, ex=60)
         except redis.ResponseError as error:
+            leave_replica(self._client, error)
             self._away_since, self._refuses = None, str(error).split(" ", 1)[0] or "an error"
         except (redis.RedisError, OSError):
             self._away_since = self._away_since or time.monotonic()

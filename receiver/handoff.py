@@ -14,6 +14,8 @@ import redis
 from rq import Queue
 from rq.serializers import JSONSerializer
 
+from receiver.redis_url import leave_replica
+
 QUEUE = "hookonce"
 FUNCTION = "jobs.perform"
 MOST_IDS = 100
@@ -37,14 +39,18 @@ class Bell:
 
         Raises `redis.RedisError` or `OSError`.
         """
-        self._queue.enqueue_call(
-            FUNCTION,
-            args=[list(ids[:MOST_IDS])],
-            timeout=int(JOB_TIMEOUT.total_seconds()),
-            result_ttl=0,
-            failure_ttl=3600,
-            description=FUNCTION,
-        )
+        try:
+            self._queue.enqueue_call(
+                FUNCTION,
+                args=[list(ids[:MOST_IDS])],
+                timeout=int(JOB_TIMEOUT.total_seconds()),
+                result_ttl=0,
+                failure_ttl=3600,
+                description=FUNCTION,
+            )
+        except redis.ResponseError as error:
+            leave_replica(self._client, error)
+            raise
 
     def ring_if_quiet(self) -> bool:
         """Ring unless a ring waits already; tell whether it rang. Raises as `ring`.

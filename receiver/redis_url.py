@@ -39,3 +39,9 @@ def client(url: str, **options: Any) -> redis.Redis:  # noqa: ANN401  redis-py's
         **options,
     )
     return primary
+
+
+def leave_replica(client: redis.Redis, error: Exception) -> None:
+    """Hang up if `error` says that the server has become a replica: its name may lead to the new primary by now."""
+    if isinstance(error, redis.exceptions.ReadOnlyError):
+        client.connection_pool.disconnect(inuse_connections=False)

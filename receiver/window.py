@@ -114,6 +114,7 @@ class Window:
             answer = question()
         except (redis.RedisError, OSError) as error:
             self._breaker.failed()
+            redis_url.leave_replica(self._client, error)
             raise WindowUnavailable(f"Redis does not answer: {type(error).__name__}") from None
         self._breaker.succeeded()
         return answer

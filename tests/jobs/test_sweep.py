@@ -88,3 +88,14 @@ def test_sweep_goes_on_when_its_connection_was_cut(desk, sweep, rings):
     sweep.once()
 
     assert rings() == 1
+
+
+def test_sweep_looks_for_the_primary_when_it_has_met_a_standby(desk, sweep):
+    name = desk.connection.info.dbname
+    desk.connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    sweep.once()
+    desk.connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = off")
+
+    sweep.once()
+
+    assert desk.rows("SELECT evaluated_at > 'epoch' FROM watching") == [(True,)]
