@@ -2,13 +2,16 @@
 
 There is no `-256` in the header's name, though GitHub's SHA-1 header is called alike. The id is
 `X-Request-UUID` (Data Center: `X-Request-Id`), the type `X-Event-Key`; neither is signed. Two more attempts
-follow a failure and keep the id; `X-Attempt-Number` counts them. A hook without a secret sends no signature.
+follow a failure and keep the id; `X-Attempt-Number` counts them. A hook without a secret sends no signature, nor
+does "test connection" of Data Center (`diagnostics:ping`), which is answered and not stored.
 
 https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 
+from providers import Delivery, Reply
 from providers.kit import Hmac, field, first, header, one_event, signer
 
 scheme = Hmac(header="x-hub-signature", prefix="sha256=")
@@ -23,3 +26,9 @@ events = one_event(
 ID_IS_SIGNED = False
 RETRY_HORIZON = timedelta(days=1)
 SETUP = "https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/"
+
+
+def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
+    """Answer a test of the connection, which is not signed and tells nothing; None for anything else."""
+    unsigned = "x-hub-signature" not in delivery.headers
+    return Reply() if unsigned and delivery.headers.get("x-event-key") == "diagnostics:ping" else None

@@ -175,6 +175,18 @@ def test_woocommerce_answers_pings_only(body, headers, answered):
     assert (reply is not None) == answered
 
 
+@pytest.mark.parametrize(
+    ("kind", "signed", "answered"),
+    [("diagnostics:ping", False, True), ("diagnostics:ping", True, False), ("repo:push", False, False)],
+)
+def test_bitbucket_answers_unsigned_tests_of_the_connection_only(kind, signed, answered):
+    headers = {"x-event-key": kind, **({"x-hub-signature": "sha256=00"} if signed else {})}
+
+    reply = load("bitbucket_cloud").handshake(Delivery("POST", "", headers, b'{"test":true}'), [SECRET])
+
+    assert (reply is not None) == answered
+
+
 @pytest.mark.parametrize("events", [b"[]", b"null"])
 def test_xero_answers_an_empty_batch_that_is_signed(events):
     provider = load("xero")
