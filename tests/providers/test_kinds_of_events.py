@@ -152,6 +152,7 @@ def test_microsoft_graph_id_does_not_depend_on_the_state_that_is_the_secret():
         ("openai", {"id": "evt_1", "data": {}}, "unknown"),
         ("sinch", {"app_id": "a", "event_time": "t", "message_delivery_report": {}}, "message_delivery_report"),
         ("vercel", [{"message": "a"}], "unknown"),
+        ("vercel", b'{"message":"a"}\n{"message":"b"}', "unknown"),
         ("slack", {"token": "x", "event": {}}, "unknown"),
         ("shopify", b"<?xml version='1.0'?><order/>", "orders/create"),
         ("kick", {"claim_id": "c"}, "unknown"),

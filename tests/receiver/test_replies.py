@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from captured import CAPTURED
 
-from providers import Reason
+from providers import Delivery, Reason
 
 OURS = {Reason.MISSING_HEADER: 400, Reason.BAD_HEADER: 400, Reason.BAD_BODY: 400, Reason.NO_SECRET: 503}
 GENUINE = {str(case).partition("/")[0]: case for case in CAPTURED if case.is_genuine and not case.keys}
@@ -87,6 +87,20 @@ def test_workflow_of_hubspot_may_come_by_get(receiver):
     assert (answer.status_code, answer.json["status"]) == (200, "accepted")
     refused = take(receiver, case, replace(case.delivery, method="PUT"))
     assert (refused.status_code, refused.headers["allow"]) == (405, "POST, GET")
+
+
+def test_message_of_twilio_may_come_by_get_and_its_fields_are_kept(receiver):
+    case = GENUINE["twilio"]
+    url = "https://hooks.example.com/hooks/twilio?MessageSid=SM1&SmsStatus=received&Body=Gr%C3%BC%C3%9Fe+%26+more"
+    signed = case.provider.sign(b"", case.secret, case.now, url=url)
+
+    answer = take(receiver, case, Delivery("GET", url, signed, b""))
+
+    assert (answer.status_code, answer.text) == (200, "<Response/>")
+    [[stored]] = receiver.query(
+        "SELECT b.body FROM bodies b JOIN events e ON e.id = b.event WHERE event_id = 'SM1'"
+    )
+    assert stored.decode() == url.partition("?")[2]
 
 
 def test_hookdeck_passes_on_the_method_of_the_first_sender(receiver):
