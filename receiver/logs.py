@@ -23,6 +23,7 @@ def configure() -> None:
     known = logging.getLevelNamesMapping()
     logging.basicConfig(level=known.get(level, logging.WARNING), handlers=[handler], force=True)
     logging.getLogger("rq").setLevel(logging.WARNING)  # a dozen lines per job at INFO
+    logging.getLogger("urllib3").setLevel(logging.INFO)  # at DEBUG it logs URLs, which may hold secrets
 
 
 def formatter() -> logging.Formatter:

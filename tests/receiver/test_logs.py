@@ -8,6 +8,7 @@ from inbox import desk, effect
 
 from providers import Delivery
 from providers.kit.registry import load
+from receiver import logs
 from receiver.gunicorn_log import JsonLogger
 
 __all__ = ["desk"]
@@ -72,3 +73,18 @@ def test_log_has_what_gunicorn_says_as_json_too(capsys):
     line = json.loads(capsys.readouterr().err)
     assert (line["level"], line["message"]) == ("INFO", "Booting worker with pid: 7")
     gunicorn.error_log.handlers.clear()
+
+
+def test_log_of_others_tells_no_urls_however_much_is_asked_for(monkeypatch):
+    monkeypatch.setenv("HOOKONCE_LOG_LEVEL", "debug")
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(logging.getLogger(), "level", logging.WARNING)
+    config = Config()
+    config.set("loglevel", "debug")
+
+    logs.configure()
+    gunicorn = JsonLogger(config).error_log
+
+    assert not logging.getLogger("urllib3.connectionpool").isEnabledFor(logging.DEBUG)
+    assert not gunicorn.isEnabledFor(logging.DEBUG)
+    gunicorn.handlers.clear()
