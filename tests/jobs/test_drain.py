@@ -734,6 +734,20 @@ def test_failure_of_a_cut_connection_is_written_at_once(desk):
     assert desk.runs() == [("a", "cutter", "dead", 1)]
 
 
+def test_error_without_end_is_kept_in_part(desk):
+    def verbose(_event, _tx):
+        raise ValueError("x" * 1_000_000)
+
+    desk.on(verbose)
+    desk.deliver("a")
+
+    desk.work()
+
+    kept = desk.rows("SELECT error FROM failures")[0][0]
+    assert kept.startswith("ValueError: xxx")
+    assert len(kept) < 2_000
+
+
 def test_attempt_that_is_interrupted_leaves_nothing_to_the_next_job(desk):
     interrupted = []
 

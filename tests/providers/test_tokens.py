@@ -1,5 +1,5 @@
 import json
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
@@ -152,6 +152,17 @@ def test_token_signed_with_the_public_key_as_a_secret_is_refused():
     assert verdict(asymmetric, make({}, pem(RSA, private=True), "RS256"), [text]) is None
     assert verdict(asymmetric, forged, [text]) == Reason.BAD_SIGNATURE
     assert verdict(Jwt(algorithms=("RS256", "HS256")), forged, [text]) == Reason.BAD_SIGNATURE
+
+
+def test_signature_of_two_numbers_is_spelled_in_one_way_only():
+    scheme = Jwt(algorithms=("ES256",))
+    head, _, signature = make({"a": 1}, pem(EC, private=True), "ES256").rpartition(".")
+    numbers = urlsafe_b64decode(signature + "==")
+
+    longer = f"{head}.{b64url(numbers[:32] + bytes(1) + numbers[32:])}"
+
+    assert verdict(scheme, f"{head}.{b64url(numbers)}", [pem(EC)]) is None
+    assert verdict(scheme, longer, [pem(EC)]) == Reason.BAD_SIGNATURE
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256", "EdDSA"])
