@@ -96,6 +96,17 @@ def test_guessing_may_go_on_after_a_pause():
     assert attempts.wait("2001:db8::1") == timedelta(0)
 
 
+def test_address_not_seen_for_longest_is_forgotten_when_there_are_too_many(monkeypatch):
+    monkeypatch.setattr("receiver.admin.attempts.MOST_ADDRESSES", 2)
+    attempts = Attempts(lambda: 0.0)
+    first, second, third = (f"203.0.113.{n}" for n in range(3))
+
+    for address in [*[first, second] * AT_ONCE, first, third]:
+        attempts.failed(address)
+
+    assert [attempts.wait(each) > timedelta(0) for each in (first, second, third)] == [True, False, False]
+
+
 def test_link_signs_in_once(inbox):
     link = Sessions(TOKEN).link()
 

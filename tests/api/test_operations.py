@@ -223,11 +223,12 @@ def test_source_and_handler_are_paused_and_resumed(desk):
 def test_stats_count_what_is_there(desk):
     desk.deliver("evt_1")
     desk.deliver("evt_2", status="dead")
+    desk.deliver("evt_3", "evt_4", status="held")
 
     stats = desk.ask("GET", "/stats").json
 
-    assert (stats["dead"], stats["held"], stats["rings_waiting"]) == (1, 0, 0)
-    assert {row["status"]: row["count"] for row in stats["events"]} == {"dead": 1, "received": 1}
+    assert (stats["dead"], stats["held"], stats["rings_waiting"]) == (1, 2, 0)
+    assert {row["status"]: row["count"] for row in stats["events"]} == {"dead": 1, "held": 2, "received": 1}
 
 
 def test_prune_says_what_would_go_then_lets_it_go(desk):

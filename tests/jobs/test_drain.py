@@ -423,6 +423,18 @@ def test_drain_calls_for_help_when_more_is_due_than_a_batch(desk, redis_url, mon
         assert client.llen("rq:queue:hookonce") == 1
 
 
+def test_worker_says_which_event_no_handler_takes(desk, caplog):
+    desk.on(effect, pattern="invoice.*")
+    desk.deliver("a", type="invoice.paid")
+    (ignored,) = desk.deliver("b", type="charge.failed")
+
+    with caplog.at_level(logging.INFO):
+        desk.work()
+
+    said = [each for each in caplog.records if each.getMessage() == "ignored"]
+    assert [(each.event, each.source, each.type) for each in said] == [(ignored, "stripe", "charge.failed")]
+
+
 def test_worker_runs_at_once_what_others_had_ignored(desk):
     desk.deliver("a")
     desk.work()

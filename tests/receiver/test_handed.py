@@ -12,6 +12,7 @@ from in_process import Receiver
 
 from providers import Delivery
 from providers.kit.registry import load
+from receiver import database
 from receiver import handed as module
 from receiver.database import LedgerUnavailable
 from receiver.handed import HandedOut
@@ -121,6 +122,21 @@ def test_secret_is_not_accepted_while_the_ledger_is_away(redis_url):
     assert [answer.status_code for answer in answers] == [503, 503]
     assert all(answer.headers["Retry-After"] for answer in answers)
     assert "X-Hook-Secret" not in answers[0].headers
+
+
+def test_secret_is_looked_for_again_after_a_moment_only(asana):
+    now = 0.0
+    out = HandedOut(asana.database_url, lambda: now)
+    found = [out.armed(asana.sources["asana"]).secrets]
+    with database.connect(asana.database_url) as ledger:
+        handed.keep(ledger, "asana", FIRST)
+
+    found.append(out.armed(asana.sources["asana"]).secrets)
+    now += 2 * module.FRESH.total_seconds()
+    found.append(out.armed(asana.sources["asana"]).secrets)
+    out.close()
+
+    assert found == [(), (), (FIRST,)]
 
 
 def test_ledger_is_asked_only_for_sources_that_need_it(asana):
