@@ -4,10 +4,11 @@ import json
 import sys
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from datetime import UTC, datetime
+from typing import IO, Annotated, Any
 
 import click
-from pydantic import AwareDatetime, BaseModel, Field, ValidationError, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, ValidationError, model_validator
 
 from providers.kit.events import UNREADABLE
 from receiver.cli.exits import Exit
@@ -26,6 +27,13 @@ MOST_BYTES = 8 * 1024 * 1024
 """Bytes of bodies that one statement takes in."""
 
 
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:  # PostgreSQL would keep it, and Python never read it again
+        raise ValueError("expected a time from the years 1 to 9999 of UTC") from None
+
+
 class Line(BaseModel):
     """What an import needs of a line; the rest (id, status, runs …) tells what it was in the other ledger."""
 
@@ -37,7 +45,7 @@ class Line(BaseModel):
     fingerprint: str = Field(pattern="^[0-9a-f]{64}$")
     id_is_signed: bool
     is_element: bool = False
-    occurred_at: AwareDatetime | None = None
+    occurred_at: Annotated[AwareDatetime, AfterValidator(_in_utc)] | None = None
     url: str
     headers: dict[str, str]
     body: str | None = None

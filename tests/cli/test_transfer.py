@@ -81,6 +81,7 @@ def test_import_refuses_lines_that_are_no_events_and_takes_the_others(hookonce, 
         {**good, "fingerprint": "00"},
         {**good, "body": None, "body_b64": "!"},
         {**good, "headers": {"a": 1}},
+        {**good, "occurred_at": "9999-12-31T23:59:59-01:00"},
         [],
     ]
     lines = [json.dumps(line) for line in (good, *bad)]
@@ -90,9 +91,9 @@ def test_import_refuses_lines_that_are_no_events_and_takes_the_others(hookonce, 
     imported = hookonce("events", "import", "in")
 
     assert imported.code == 3
-    assert "1 new and held, 0 known, 0 known with another body, 8 refused" in imported.err
+    assert "1 new and held, 0 known, 0 known with another body, 9 refused" in imported.err
     assert [line.partition(":")[0] for line in imported.err.splitlines()[:-1]] == [
-        f"line {n}" for n in range(2, 10)
+        f"line {n}" for n in range(2, 11)
     ]
 
 
