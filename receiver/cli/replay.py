@@ -1,7 +1,7 @@
 """`hookonce replay`: run stored events again, or release held ones."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import click
 import psycopg
 
-from receiver.cli import completing
+from receiver.cli import completing, replay_named
 from receiver.cli.errors import NotFound
 from receiver.cli.exits import Exit
 from receiver.cli.filters import choosing, chosen, doubt
@@ -18,10 +18,9 @@ from receiver.cli.replay_bulk import DRIVER, Ride
 from receiver.cli.replay_outcomes import Told
 from receiver.cli.servers import configured, ledger, operator, ring
 from receiver.cli.tables import clean, print_json, show
-from receiver.ledger import desk_bulk, desk_find, desk_replay
+from receiver.ledger import desk_bulk
 from receiver.ledger.desk import Filter
 from receiver.ledger.desk_bulk import Bulk
-from receiver.ledger.desk_replay import GOOD
 from receiver.settings import Settings
 
 _KINDS = 8
@@ -33,7 +32,7 @@ _KINDS = 8
 @choosing
 @click.option("--limit", default=0, type=click.IntRange(0), help="The oldest so many; 0 = all.")
 @click.option("--rate", type=Rate(), help="No faster than this: 20/s, 600/m.")
-@click.option("--dry-run", is_flag=True, help="Only say how many match, and of what.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be replayed.")
 @click.option(
     "--continue", "number", type=int, metavar="NUMBER", help="Go on with a bulk replay that was stopped."
 )
@@ -58,17 +57,14 @@ def replay(  # options
     alone or died again, 4 if there is no such event.
     """
     wanted = chosen(options)
-    ways = [bool(references), wanted != Filter(), number is not None, listing]
-    if sum(ways) != 1 or (options["limit"] and not ways[1]):
-        raise click.UsageError(
-            "name events by ID, or choose them with --status, --source, --type, --since …; not both and not neither"
-        )
+    _require_sense(references, wanted, number, options, listing=listing)
     settings = configured()
     with ledger(settings) as connection:
         if listing:
             _list(connection, as_json=as_json)
         elif references:
-            _replay_named(settings, connection, references, as_json=as_json)
+            named = replay_named.preview if options["dry_run"] else replay_named.replay
+            named(settings, connection, references, as_json=as_json)
         else:
             bulk = (
                 _begun(connection, wanted, options, as_json=as_json)
@@ -79,27 +75,28 @@ def replay(  # options
                 _replay_all(settings, connection, bulk, as_json=as_json, wait=options["wait"])
 
 
-def _replay_named(
-    settings: Settings, connection: psycopg.Connection, references: Iterable[str], *, as_json: bool
+def _require_sense(
+    references: Sequence[str],
+    wanted: Filter,
+    number: int | None,
+    options: dict[str, Any],
+    *,
+    listing: bool,
 ) -> None:
-    found = {reference: desk_find.find(connection, reference) for reference in references}
-    ids = [each for each in found.values() if each is not None]
-    unknown = [reference for reference, each in found.items() if each is None]
-    told = Told(as_json=as_json)
-    outcomes = list(desk_replay.replay(connection, ids, operator()))
-    told.take(outcomes)
-    unknown += [str(each) for each in sorted(set(ids) - {outcome.id for outcome in outcomes})]
-    if told.is_any(GOOD):
-        ring(settings)
-    told.finish()
-    if unknown:
-        names = ", ".join(map(clean, unknown))
-        text = f"not in the ledger: {names}; expected ids, or how they begin, see `hookonce events list`"
-        if not outcomes:
-            raise NotFound(text)
-        click.echo(f"hookonce: {text}", err=True)
-    if unknown or not told.is_whole:
-        sys.exit(told.exit)
+    """Refuse options that contradict each other, or would do nothing."""
+    ways = [bool(references), wanted != Filter(), number is not None, listing]
+    if sum(ways) != 1 or (options["limit"] and not ways[1]):
+        raise click.UsageError(
+            "name events by ID, or choose them with --status, --source, --type, --since …; not both and not neither"
+        )
+    if references and (options["rate"] or options["wait"]):
+        raise click.UsageError(
+            "--rate and --wait are for events chosen by options, not by ID; leave them out"
+        )
+    if number is not None and options["dry_run"]:
+        raise click.UsageError(
+            "--continue replays; leave out --dry-run, `hookonce replay --list` shows what is left"
+        )
 
 
 def _begun(

@@ -154,6 +154,24 @@ def test_replay_says_of_what_and_replays_nothing_in_a_dry_run(hookonce, stored, 
     assert state(number)[0] == ("dead", None)
 
 
+def test_replay_of_a_named_event_replays_nothing_in_a_dry_run(hookonce, stored, state):
+    number = stored("evt_1", status="dead", runs=[("a", "dead", 10)])
+
+    tried, partly, none = (hookonce("replay", *ids, "--dry-run") for ids in [[number], [number, "x"], ["x"]])
+
+    assert "nothing was replayed" in tried.err
+    assert tried.lines[1].split() == [str(number), "stripe", "evt_1", "invoice.paid", "dead"]
+    assert [tried.code, partly.code, none.code] == [0, 3, 4]
+    assert state(number) == (("dead", None), [("a", "dead", 10, 1)])
+
+
+@pytest.mark.parametrize(
+    "options", [["1", "--wait"], ["1", "--rate", "1/s"], ["--continue", "1", "--dry-run"]]
+)
+def test_replay_refuses_options_that_would_do_nothing(hookonce, options):
+    assert hookonce("replay", *options).code == 2
+
+
 def test_replay_keeps_to_the_rate(hookonce, stored, ledger):
     for n in range(4):
         stored(f"evt_{n}", status="dead", runs=[("a", "dead", 1)])
