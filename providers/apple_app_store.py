@@ -9,7 +9,7 @@ https://developer.apple.com/documentation/appstoreservernotifications/responsebo
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, Unpack
 
 from providers import Delivery, Reason, Rejected
@@ -51,12 +51,12 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     ours = [owner for owner in owners if [place.get("bundleId") for place in places] == [owner.name]]
     if not ours:
         raise Rejected(Reason.BAD_SIGNATURE, "the notification is for none of the apps of this source")
-    seconds = _TIME.parse(str(token.claims.get("signedDate")))
+    at = _TIME.moment(str(token.claims.get("signedDate")))
     roots = [Root.of(owner.key) if owner.key else _APPLE for owner in ours]
     chain = chain_of(token.header.get("x5c"))
-    expect_chain(chain, roots, _MARKS, datetime.fromtimestamp(seconds, UTC))
+    expect_chain(chain, roots, _MARKS, at)
     expect_authentic(token, [key_in(chain[0], "ecdsa-sha256")], ("ES256",))
-    _TIME.check(seconds, now)
+    _TIME.check(at.timestamp(), now)
 
 
 def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module

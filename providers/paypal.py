@@ -13,7 +13,7 @@ https://developer.paypal.com/api/rest/webhooks/rest/
 import zlib
 from base64 import b64encode
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final, Unpack
 
 from providers import Delivery, Reason, Rejected
@@ -47,7 +47,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime, keys: Docu
     owners = owners_of(secrets, *_SECRET)
     number, written, algorithm = (header_of(delivery.headers, (name,))[1] for name in _HEADERS)
     signature = signature_in(*header_of(delivery.headers, ("paypal-transmission-sig",)), "base64")
-    at = datetime.fromtimestamp(_TIME.parse(written), UTC)
+    at = _TIME.moment(written)
     url = delivery.headers.get("paypal-cert-url")
     for owner in owners if algorithm == _ALGORITHM else ():
         if owner.key:

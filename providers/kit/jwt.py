@@ -6,7 +6,6 @@ What a signed token is, and who signed it, is `providers.kit.jws`'s.
 """
 
 import hmac
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,6 +23,8 @@ from providers.kit.reading import header_of, text_of
 from providers.kit.signing import Said, made_id
 
 _BEARER: Final = "bearer "
+_FAR: Final = 1e12
+"""Seconds beyond every calendar; what a token says may be an integer that no float can hold."""
 
 
 def claim(name: str, header: str = "authorization") -> Pick:
@@ -163,7 +164,7 @@ class Jwt:
         for name, value in times.items():
             if value is None and name not in self.needs:
                 continue
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < _FAR:
                 raise Rejected(Reason.BAD_HEADER, f"the token's {name} is not a time")
         leeway = self.leeway.total_seconds()
         if times["exp"] is not None and now >= times["exp"] + leeway:

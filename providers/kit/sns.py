@@ -104,7 +104,7 @@ class Sns:
             if all(owner.key for owner in ours):
                 raise
             document = fetched(data.get("SigningCertURL"), keys, (self.certificates,))
-            at = datetime.fromtimestamp(_TIME.parse(values["Timestamp"]), UTC)
+            at = _TIME.moment(values["Timestamp"])
             key = key_of_certificate(document, algorithm, at)
             expect_signature([key], algorithm, signature, signed_text(values))
         return values

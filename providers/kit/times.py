@@ -57,6 +57,15 @@ class Timestamp:
             Reason.BAD_HEADER, f"the signed time in {self.header or self.key!r} is not in {self.unit}"
         )
 
+    def moment(self, text: str) -> datetime:
+        """The time `text`, aware UTC, of a certificate to be checked as of then. Raises: Rejected(bad_header)."""
+        try:
+            return datetime.fromtimestamp(self.parse(text), UTC)
+        except (ValueError, OverflowError, OSError):
+            raise Rejected(
+                Reason.BAD_HEADER, f"the signed time in {self.header or self.key!r} is in no calendar"
+            ) from None
+
     def check(self, seconds: float, now: datetime) -> None:
         """Refuse a time further from `now` (aware) than the tolerance, in either direction.
 

@@ -104,6 +104,12 @@ def test_timestamp_in_iso_needs_a_date_time_and_offset(text):
         Timestamp(header="x", unit="iso").parse(text)
 
 
+@pytest.mark.parametrize(("unit", "text"), [("iso", "9999-12-31T23:59:59.999999Z"), ("ms", "9" * 16)])
+def test_moment_beyond_the_calendar_is_refused(unit, text):
+    with pytest.raises(Rejected):
+        Timestamp(header="x", unit=unit).moment(text)
+
+
 @pytest.mark.parametrize(
     ("away", "reason"), [(300, None), (301, Reason.STALE), (-300, None), (-301, Reason.STALE)]
 )

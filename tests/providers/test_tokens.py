@@ -122,6 +122,7 @@ def token(header=None, key=b"", algorithm="HS256", **changes):
         (token(exp=None), Reason.BAD_HEADER),
         (token(exp="1767225660"), Reason.BAD_HEADER),
         (token(exp=True), Reason.BAD_HEADER),
+        (token(exp=10**400), Reason.BAD_HEADER),
         (token(exp=int(NOW.timestamp())), Reason.STALE),
         (token(nbf=int(NOW.timestamp()) + 1), Reason.STALE),
         (token(iat=int(NOW.timestamp()) + 3600), Reason.STALE),
