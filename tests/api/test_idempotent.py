@@ -81,8 +81,10 @@ def test_request_of_a_dead_process_is_taken_over_after_a_minute(desk):
         "UPDATE idempotency SET started_at = now() - interval '61 s' RETURNING token, started_at"
     )
 
+    other = replay(desk, 99)
     answer = replay(desk, event)
 
+    assert (other.status_code, other.json["code"]) == (409, "key_reused")
     assert answer.json["outcomes"][0]["fate"] == "released"
     late = idempotency.Claim(token, "one", started_at)
     with pytest.raises(idempotency.TakenOver):

@@ -142,6 +142,15 @@ def test_claim_runs_nothing_that_is_paused(connection, stored, kind, name):
     assert claim(connection, "h").runs == []
 
 
+def test_claim_lets_the_runs_of_a_paused_handler_wait(connection, stored):
+    stored("a")
+    connection.execute("INSERT INTO pauses (kind, name) VALUES ('handler', 'h')")
+
+    claim(connection, "h", "other")
+
+    assert state(connection) == [("a", "running", "h", "waiting", 0), ("a", "running", "other", "running", 1)]
+
+
 def test_claim_runs_a_source_whose_name_a_paused_handler_has(connection, stored):
     stored("a")
     connection.execute("INSERT INTO pauses (kind, name) VALUES ('handler', 'stripe')")

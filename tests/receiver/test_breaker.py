@@ -26,6 +26,16 @@ def test_breaker_counts_only_failures_in_a_row():
     assert not breaker.is_open
 
 
+def test_breaker_closes_at_once_when_another_try_succeeds():
+    breaker = breaker_at([0.0])
+    breaker.failed()
+    breaker.failed()
+
+    breaker.succeeded()
+
+    assert not breaker.is_open
+
+
 def test_breaker_lets_one_try_through_after_the_pause():
     now = [0.0]
     breaker = breaker_at(now)
