@@ -58,7 +58,8 @@ def _dead(connection: psycopg.Connection, rate: Rate) -> Trouble:
     return {
         ("dead_runs", source): (
             f"{number} {'event' if number == 1 else 'events'} died within {said(rate.within)}; see why with "
-            f"`hookonce events list --status dead --source {source}`, then `hookonce replay`"
+            f"`hookonce events list --status dead --source {source}`, "
+            f"then `hookonce replay --status dead --source {source}`"
         )
         for source, number in seen.recent(connection, rate.within, ["dead"]).items()
         if number >= rate.number and source != SOURCE  # or an alert that can't be sent would make another

@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import Any, TypeVar
 
 import click
@@ -51,7 +52,8 @@ def choosing(command: _Command) -> _Command:
 
 
 def chosen(options: Mapping[str, Any]) -> Filter:
-    """Make the filter of what the options say."""
+    """Make the filter of what the options say. Raises `click.UsageError` for a span that ends before it begins."""
+    require_span(options["since"], options["until"])
     return Filter(
         source=options["source"],
         provider=options["provider"],
@@ -62,6 +64,14 @@ def chosen(options: Mapping[str, Any]) -> Filter:
         since=options["since"],
         until=options["until"],
     )
+
+
+def require_span(since: datetime | None, until: datetime | None) -> None:
+    """Raise `click.UsageError` where no time is between the two."""
+    if since and until and until <= since:
+        raise click.UsageError(
+            "--until must be later than --since: --since 2h --until 1h is the hour that ended an hour ago"
+        )
 
 
 def doubt(source: str | None) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime
 import click
 
 from providers import Reason
-from receiver.cli.filters import AS_JSON, LIMIT, SINCE_OPTION, SOURCE, UNTIL_OPTION, doubt
+from receiver.cli.filters import AS_JSON, LIMIT, SINCE_OPTION, SOURCE, UNTIL_OPTION, doubt, require_span
 from receiver.cli.servers import configured, ledger
 from receiver.cli.tables import print_json, show
 from receiver.ledger import desk
@@ -35,6 +35,7 @@ def list_rejected(  # noqa: PLR0913  its options
     as_json: bool,
 ) -> None:
     """List refused deliveries, newest first."""
+    require_span(since, until)
     settings = configured()
     with ledger(settings) as connection:
         wanted = {"source": source, "reason": reason, "since": since, "until": until}
@@ -65,6 +66,7 @@ def list_conflicts(
     source: str | None, since: datetime | None, until: datetime | None, limit: int, *, as_json: bool
 ) -> None:
     """List the other bodies, newest first. The ledger's row keeps the body that came first."""
+    require_span(since, until)
     with ledger() as connection:
         rows = list(desk.conflicts(connection, source, since, limit, until=until))
     if as_json:

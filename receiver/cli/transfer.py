@@ -172,7 +172,8 @@ def _event(number: int, raw: bytes) -> NewEvent | None:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
-        click.echo(f"line {number}: {f'{where}: ' if where else ''}{first['msg']}", err=True)
+        said = first["msg"].removeprefix("Value error, ")
+        click.echo(f"line {number}: {f'{where}: ' if where else ''}{said}", err=True)
     except ValueError:
         click.echo(f"line {number}: body_b64 is no base64", err=True)
     return None

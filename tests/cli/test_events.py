@@ -49,6 +49,14 @@ def test_events_lists_what_the_options_ask_for(hookonce, stored, ledger, options
 
 
 @pytest.mark.parametrize("command", [("events", "list"), ("rejected", "list"), ("replay", "--dry-run")])
+def test_span_that_ends_before_it_begins_is_refused(hookonce, command):
+    refused = hookonce(*command, "--since", "1h", "--until", "2h")
+
+    assert refused.code == 2
+    assert "--until must be later than --since" in refused.err
+
+
+@pytest.mark.parametrize("command", [("events", "list"), ("rejected", "list"), ("replay", "--dry-run")])
 def test_nothing_of_a_misspelt_source_is_told_from_nothing(hookonce, stored, command):
     stored("evt_1")
 
