@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 import pytest
+from captured import CAPTURED
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -239,3 +240,13 @@ def test_parts_of_a_secret_come_as_text_or_as_json():
     for wrong in ("", "k", "k:", ":s", '{"key": "k"}', "{", "[]"):
         with pytest.raises(ValueError, match="key:secret"):
             parts_of(wrong, "key", "secret")
+
+
+def test_apples_chain_with_its_key_verifies_what_it_signs():
+    case = next(each for each in CAPTURED if each.name == "apple_app_store/renewal-status")
+
+    made = case.provider.delivery(b"{}", case.signing, case.now)
+
+    case.provider.verify(made, [case.signing], case.now)
+    with pytest.raises(Rejected, match="root"):
+        case.provider.verify(made, [case.signing.partition(":")[0]], case.now)
