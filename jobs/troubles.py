@@ -87,10 +87,8 @@ def _silent(
         label = ("source_silent", name)
         silent_since = max(last.get(name, since), since)
         if label in known and silent_since < known[label].since - LAG:
-            yield (
-                label,
-                known[label].detail,
-            )  # only a delivery ends it: one that was not counted then, or came since
+            # Only a delivery ends it: one that was not counted then, or came since.
+            yield label, known[label].detail
         elif source.expect_every and now - silent_since > source.expect_every + LAG:
             told = (
                 "since it is watched" if silent_since == since else f"since {silent_since:%Y-%m-%d %H:%M} UTC"

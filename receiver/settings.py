@@ -123,18 +123,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     mistakes: list[str] = []
     file = _read_file(environ, mistakes)
     table = file.receiver
-    places = tuple(table.providers)
-    public_url = environ.get("HOOKONCE_PUBLIC_URL") or table.public_url
-    sources: dict[str, Source] = {}
-    for name, source_table in _with_zero_file_sources(file.sources, environ).items():
-        reader = SourceReader(name, source_table, environ, mistakes, need_secrets=need_secrets)
-        source = reader.read(places, source_table.public_url or public_url)
-        if source is not None:
-            sources[name] = source
-    mistakes.extend(_forgotten_too_early(sources.values(), table.keep_events))
-    for each in sources.values():
-        longest = table.keep_events - RETRY_MARGIN
-        mistakes += misplaced(each.name, each.quarantine, longest, is_sealed=bool(table.encryption_keys))
+    sources = _read_sources(file, environ, mistakes, need_secrets=need_secrets)
     keyring = read_keyring(table.encryption_keys, environ, mistakes, need_all=need_secrets)
     token = admin_token(file.admin, environ, mistakes, need_secrets=need_secrets)
     alerts = read_alerts(file.alerts, environ, mistakes)
@@ -148,7 +137,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         redis_url=servers.redis_url,
         sources=sources,
         handlers=_handlers(table, environ),
-        provider_places=places,
+        provider_places=tuple(table.providers),
         max_body=table.max_body,
         data=data_directory(environ),
         keep_events=table.keep_events,
@@ -161,6 +150,24 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         alerts=alerts,
         tracing=tracing,
     )
+
+
+def _read_sources(
+    file: _File, environ: Mapping[str, str], mistakes: list[str], *, need_secrets: bool
+) -> dict[str, Source]:
+    table = file.receiver
+    public_url = environ.get("HOOKONCE_PUBLIC_URL") or table.public_url
+    sources: dict[str, Source] = {}
+    for name, source_table in _with_zero_file_sources(file.sources, environ).items():
+        reader = SourceReader(name, source_table, environ, mistakes, need_secrets=need_secrets)
+        source = reader.read(tuple(table.providers), source_table.public_url or public_url)
+        if source is not None:
+            sources[name] = source
+    mistakes.extend(_forgotten_too_early(sources.values(), table.keep_events))
+    longest = table.keep_events - RETRY_MARGIN
+    for each in sources.values():
+        mistakes += misplaced(each.name, each.quarantine, longest, is_sealed=bool(table.encryption_keys))
+    return sources
 
 
 def require_servers(settings: Settings, *, postgresql: bool = True, redis: bool = True) -> None:
