@@ -1,6 +1,7 @@
 """What an operator looks up: events, one event in full, rejected deliveries, conflicts. Reads only."""
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -40,7 +41,10 @@ class EventRow:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One handler's run; `error` is that of the latest failed attempt, unless the run is done."""
+    """One handler's run; `error` is that of the latest failed attempt, unless the run is done.
+
+    A `result` nested deeper than most writers of JSON go is its text.
+    """
 
     handler: str
     status: str
@@ -53,6 +57,10 @@ class RunRow:
     result: Any
     error: str | None
 
+    def __post_init__(self) -> None:
+        if _is_deep(self.result):
+            object.__setattr__(self, "result", json.dumps(self.result))
+
 
 @dataclass(frozen=True, slots=True)
 class Detail:
@@ -64,6 +72,22 @@ class Detail:
     failures: list[dict[str, Any]]
     conflicts: list[dict[str, Any]]
     repeats: list[int]
+
+
+_DEEP = 100
+
+
+def _is_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(_DEEP):
+        inner = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [
+            each
+            for found in inner
+            if not isinstance(found, str) and isinstance(found, Iterable)
+            for each in found
+        ]
+    return bool(level)
 
 
 COLUMNS = """id, source, provider, event_id, type, account, status, due_at, received_at, occurred_at, deliveries,

@@ -8,6 +8,7 @@ from psycopg.pq import TransactionStatus
 
 from receiver import database
 from receiver.ledger import claims, runs
+from receiver.ledger.desk import RunRow
 from receiver.ledger.runs import Ending, LeaseLost
 from receiver.ledger.store import store
 
@@ -344,3 +345,12 @@ def test_claim_takes_a_slow_one_first_if_it_waits_longest_and_is_asked_to(connec
     first = claim(connection, "h", quick_first=False)
 
     assert ([run.event.event_id for run in first.runs], first.is_more) == (["slow"], True)
+
+
+@pytest.mark.parametrize(("depth", "shown"), [(50, list), (900, str)])
+def test_result_that_is_nested_too_deeply_to_be_written_again_is_shown_as_text(depth, shown):
+    result = {}
+    for _ in range(depth):
+        result = [result, "text"]
+
+    assert isinstance(RunRow("h", "done", 1, 1, None, None, None, None, result, None).result, shown)
