@@ -3,7 +3,12 @@ import pytest
 from receiver.failpoints import POINTS
 from tests.stories.support import scenarios
 
-DAYS = (scenarios.day_of_deliveries, scenarios.day_of_work, scenarios.day_in_a_hurry)
+DAYS = (
+    scenarios.day_of_deliveries,
+    scenarios.day_of_batches,
+    scenarios.day_of_work,
+    scenarios.day_in_a_hurry,
+)
 
 
 @pytest.mark.parametrize("day", DAYS, ids=lambda day: day.__name__)

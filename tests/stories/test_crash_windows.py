@@ -9,7 +9,7 @@ RECEIVING, WORKING = scenarios.day_of_deliveries, scenarios.day_of_work
 CUTS = {
     "after verify": ("delivery.verified", RECEIVING),
     "after the window claim": ("window.claimed", RECEIVING),
-    "inside the ledger transaction": ("ledger.inserted", RECEIVING),
+    "inside the ledger transaction": ("ledger.inserted", scenarios.day_of_batches),
     "after COMMIT before settle": ("ledger.committed", RECEIVING),
     "after settle before the bell": ("window.settled", RECEIVING),
     "after the bell": ("bell.rung", RECEIVING),

@@ -5,6 +5,7 @@ import json
 import os
 import select
 import signal
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -97,6 +98,7 @@ class Lab:
         self.fuse = None
         self.mistake = mistake
         self._receiver = None
+        self._turn = threading.Lock()
         self._children = []
         (self.directory / "hookonce.toml").write_text(CONFIGURATION)
         self.environ = {
@@ -127,9 +129,10 @@ class Lab:
 
     def receiver(self):
         """The receiver that runs, started (again) if none does."""
-        if self._receiver is None or self._receiver.has_ended:
-            self._receiver = self.start_receiver()
-        return self._receiver
+        with self._turn:  # copies that are sent at once may all find it dead
+            if self._receiver is None or self._receiver.has_ended:
+                self._receiver = self.start_receiver()
+            return self._receiver
 
     def start_receiver(self, **wishes):
         path = str(self.directory / f"r{next(_paths)}.sock")

@@ -51,17 +51,21 @@ def cut_at(lab, point, day):
 
 
 def day_of_deliveries(lab, name):
-    """A first copy, its retry, a twin at the same moment, a tampered and a forged one; batches; a repeat."""
+    """A first copy, its retry, a twin at the same moment, a tampered and a forged one."""
     paid, twin = stripe(f"evt_{name}_paid"), stripe(f"evt_{name}_twin", "invoice.sent")
     lab.insist(paid)
     lab.insist(paid.again())
     lab.until(lambda: "tally.written" in lab.fuse.met, "the count")  # now and not anywhere
     lab.insist(paid.tampered())
     lab.deliver(paid.forged())
+    lab.insist_at_once(twin, copies=2)
+
+
+def day_of_batches(lab, name):
+    """A batch, and a repeat: the same body under another id."""
     lab.insist(depot(*(f"parcel_{name}_{n}" for n in range(3))))
     lab.insist(github(f"push-{name}", ref=f"main-{name}"))
     lab.insist(github(f"push-{name}-again", ref=f"main-{name}"))
-    lab.insist_at_once(twin, copies=2)
 
 
 def day_of_work(lab, name):
