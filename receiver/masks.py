@@ -17,7 +17,8 @@ _CREDENTIAL = re.compile(
 
 def kept_headers(headers: Mapping[str, str], source: Source) -> dict[str, str]:
     """Copy headers for keeping, with credentials and anything that holds a secret of the source masked."""
-    kept = {name: _MASK if _is_credential(name) else value for name, value in headers.items()}
+    own = source.provider.credentials
+    kept = {name: _MASK if name in own or _is_credential(name) else value for name, value in headers.items()}
     for secret in source.secrets:
         if secret in "\n".join(kept.values()):
             kept = {name: _MASK if secret in value else value for name, value in kept.items()}

@@ -9,6 +9,7 @@ from typing import Any, Final, Unpack
 from providers import Delivery, Event, Reason, Reply
 from providers.kit.events import either, one_event
 from providers.kit.signing import Said, Sign
+from providers.kit.token import Token
 
 NEEDED: Final = ("verify", "events", "sign")
 NAMES: Final = {
@@ -18,6 +19,7 @@ NAMES: Final = {
     "opened": "opened",
     "id_is_signed": "ID_IS_SIGNED",
     "body_is_unsigned": "BODY_IS_UNSIGNED",
+    "credentials": "CREDENTIALS",
     "signed_in_parts": "SIGNED_IN_PARTS",
     "signs_url": "SIGNS_URL",
     "volatile": "VOLATILE",
@@ -43,6 +45,7 @@ class Provider:
 
     id_is_signed: the event id is covered by the signature, so a new id is a new event
     body_is_unsigned: only a token vouches for the delivery, the body could be anyone's
+    credentials: headers whose value is a secret, not a signature, in lower case; that of a `Token` is known
     signed_in_parts: not the body's bytes are signed but values in it; what is not, is not in the events' data
     signs_url: our URL is a part of what is signed, or of the answer to a probe, so the receiver has to know it
     volatile: JSON paths that differ between redeliveries and are left out of the fingerprint
@@ -75,6 +78,7 @@ class Provider:
     opened: Callable[[Delivery, Sequence[str]], Delivery] | None = None
     id_is_signed: bool = True
     body_is_unsigned: bool = False
+    credentials: tuple[str, ...] = ()
     signed_in_parts: bool = False
     signs_url: bool = False
     volatile: tuple[str, ...] = ()
@@ -119,6 +123,8 @@ def provider(name: str, source: object, origin: str, doc: str | None = None) -> 
     }
     if isinstance(events, one_event | either):
         said.setdefault("sample", events.sample)
+    if isinstance(scheme := getattr(verify, "__self__", None), Token):
+        said.setdefault("credentials", (scheme.header,))
     return Provider(
         name=name,
         verify=verify,
