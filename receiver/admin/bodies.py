@@ -64,9 +64,8 @@ def curl(url: str, headers: Mapping[str, str], body: bytes) -> str:
     if "\0" in text:
         send = " \\\n".join([*lines, "  --data-binary @-"])
         return f"base64 -d <<< {b64encode(body).decode()} | {send}"
-    return " \\\n".join(
-        [*lines, f"  --data-raw {shlex.quote(text)}"]
-    )  # unlike --data-binary, no @ is special
+    lines.append(f"  --data-raw {shlex.quote(text)}")  # unlike --data-binary, no @ is special
+    return " \\\n".join(lines)
 
 
 def _pretty(text: str) -> str | None:

@@ -162,9 +162,8 @@ class Postgres:
 
     def _launch(self) -> Process:
         data = self._home / "data"
-        (data / "postmaster.pid").unlink(
-            missing_ok=True
-        )  # we hold the lock: it is stale, its id maybe reused
+        # We hold the lock: what is there is stale, its id maybe reused.
+        (data / "postmaster.pid").unlink(missing_ok=True)
         where = {
             "unix_socket_directories": str(self._sockets),
             "listen_addresses": "127.0.0.1" if self._tcp_port else "",

@@ -134,11 +134,9 @@ def _insert(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> dict[K
     try:
         rows = _rows(connection, batch)
     except psycopg.errors.CheckViolation as error:
-        if error.diag.constraint_name:
+        if error.diag.constraint_name:  # else no partition takes the row; the text may be in any language
             raise
-        _make_partitions(
-            connection
-        )  # no partition takes the row: in what language that is said is the server's
+        _make_partitions(connection)
         rows = _rows(connection, batch)
     fingerprints = {event.key: event.fingerprint for event in batch}
     return {
