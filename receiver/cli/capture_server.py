@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Final
 
 from providers.kit.conformance.captured import Captured
@@ -20,6 +20,8 @@ MOST: Final = 25 * 1024 * 1024
 _PATIENCE: Final = timedelta(seconds=30)
 _LINE: Final = 1024  # bytes of a chunk's size line
 _ANSWER: Final = b'{"status": "captured"}\n'
+_TURN: Final = Lock()
+"""Held from an answer until its request is handed over, so that what is sent after that answer comes after it."""
 
 
 class TooLarge(Exception):  # noqa: N818  a verdict about a request
@@ -77,8 +79,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         headers = [(name, " ".join(value.split("\r\n"))) for name, value in self.headers.items()]
         headers = [each for each in headers if each[0].lower() != "transfer-encoding"]
-        self._answer(_ANSWER)
-        self.take(Captured(self.command, self.path, headers, body, datetime.now(UTC)))
+        with _TURN:
+            self._answer(_ANSWER)
+            self.take(Captured(self.command, self.path, headers, body, datetime.now(UTC)))
 
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = handle_one  # noqa: N815
 
