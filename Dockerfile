@@ -8,7 +8,8 @@ ENV PATH=/opt/hookonce/bin:$PATH
 WORKDIR /src
 COPY requirements-run.lock ./
 RUN pip install --require-hashes --requirement requirements-run.lock
-COPY pyproject.toml README.md LICENSE wsgi.py ./
+COPY pyproject.toml README.md LICENSE ./
+COPY hookonce ./hookonce
 COPY jobs ./jobs
 COPY providers ./providers
 COPY receiver ./receiver

@@ -13,7 +13,7 @@ UV := $(VENV)/lock/bin/uv pip compile --quiet --no-config --universal --python-v
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test dev lint format fuzz soak bench bench-growth docs docs-site lock clean
+.PHONY: help demo test dev lint format fuzz soak bench bench-peers bench-growth docs docs-site lock clean
 
 help:
 	@echo "make demo   the whole stack on signed samples, checked, and gone again"
@@ -22,7 +22,7 @@ help:
 	@echo "make lint   ruff and mypy        make format   what ruff can mend itself"
 	@echo "make bench  how fast it is (QUICK=1 for a look); make bench-growth, with five million events"
 	@echo "make fuzz   look for surprises, for longer than the tests do"
-	@echo "make soak   kill everything in turn for SOAK_SECONDS (60)"
+	@echo "make soak   kill everything in turn for SOAK_SECONDS (60), then take servers away"
 	@echo "make docs   write the pages that are made from the code; make docs-site builds the site in site/"
 	@echo "make lock   renew the lock files"
 	@echo "make clean  remove what make made"
@@ -54,12 +54,21 @@ soak: $(INSTALLED)
 bench: $(INSTALLED)
 	@$(PY) -m bench $(if $(QUICK),--quick) $(ARGS)
 
+bench-peers: .venv-peers/.installed $(INSTALLED)
+	@$(PY) -m bench --only peers $(ARGS)
+
+# What hookonce is compared with has an environment of its own: its packages and ours would not agree.
+.venv-peers/.installed: bench/peers/requirements.txt
+	@"$(PYTHON)" -m venv --clear .venv-peers
+	@.venv-peers/bin/python $(PIP) install --requirement bench/peers/requirements.txt
+	@touch $@
+
 bench-growth: $(INSTALLED)
 	@$(PY) -m bench growth $(ARGS)
 
 docs: $(INSTALLED)
-	@PYTHONPATH=. $(PY) tests/documented.py
-	@PYTHONPATH=.:tests $(PY) -m reference.write
+	@$(PY) -m tests.support.senders_page
+	@$(PY) -m tests.support.reference.write
 
 # Not in requirements.lock, since only this needs it: mkdocs-material, as requirements-ci.lock has it.
 docs-site: $(INSTALLED)

@@ -1,10 +1,5 @@
-"""The WSGI application: `gunicorn -c python:receiver.gunicorn_conf wsgi:application`, or `hookonce serve`."""
+"""The WSGI application: `gunicorn -c python:hookonce.receiver.web.gunicorn_conf wsgi:application`."""
 
-from receiver import logs
-from receiver.app import create_app
-from receiver.settings import load_settings, require_servers
+from hookonce.receiver.app import from_environment
 
-logs.configure()
-_settings = load_settings()
-require_servers(_settings)
-application = create_app(_settings)
+application = from_environment()

@@ -1,4 +1,4 @@
-"""What the documents' site needs of mkdocs beyond its settings; see mkdocs.yml beside this file."""  # noqa: INP001
+"""What the documents' site needs of mkdocs beyond its settings; see mkdocs.yml beside this file."""
 
 import re
 from pathlib import Path

@@ -8,10 +8,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from bench import report, stack
-from bench.growth import STAGES, chosen_stages, growth
-from bench.lab import BadAnswers, Lab
+from bench.load.sending import BadAnswers
+from bench.report import results
+from bench.run import Run
 from bench.scenarios import SCENARIOS, Scenario, chosen
+from bench.scenarios.growth import STAGES, chosen_stages, growth
+from bench.servers import stack
 
 LIMIT, QUICK_LIMIT, GROWTH_LIMIT = 600, 60, 1200  # seconds for everything
 _CLOSING = 8  # seconds of these for stopping the servers
@@ -32,52 +34,52 @@ def main() -> int:
     began = time.monotonic()
     signal.alarm(limit - _CLOSING)
     with stack.running(options.data) as servers:
-        lab = Lab(servers, options.quick, began + limit - _CLOSING)
-        about = report.about(servers, quick=options.quick)
+        run = Run(servers, options.quick, began + limit - _CLOSING)
+        about = results.about(servers, quick=options.quick)
         try:
-            failed = _grow(lab, options) if options.what == "growth" else _measure(lab, options)
+            failed = _grow(run, options) if options.what == "growth" else _measure(run, options)
         except _Overtime:
             print("\nout of time; what follows was measured until then", flush=True)
             failed = True
         signal.alarm(0)
-    found = report.result(lab.figures, about)
-    print(f"\n{report.table(found)}\n\n{time.monotonic() - began:.0f} s in all")
+    found = results.result(run.figures, about)
+    print(f"\n{results.table(found)}\n\n{time.monotonic() - began:.0f} s in all")
     if options.json:
-        report.save(found, options.json)
+        results.save(found, options.json)
     if options.publish:
-        report.publish(found, "growth" if options.what == "growth" else "latest")
+        results.publish(found, "growth" if options.what == "growth" else "latest")
     return int(failed)
 
 
-def _measure(lab: Lab, options: argparse.Namespace) -> bool:
+def _measure(run: Run, options: argparse.Namespace) -> bool:
+    """Give each scenario its share of the time that is left: in a slow hour all have fewer rounds, none has none."""
     failed = False
-    for scenario in chosen(options.only, quick=options.quick):
-        left = lab.until - time.monotonic()
-        needs = (scenario.quick_seconds if options.quick else scenario.seconds) / 3
-        if left < needs:
-            print(f"{scenario.name}: skipped, {left:.0f} s are left", flush=True)
-            continue
-        lab.rounds_until = time.monotonic() + needs * 4
-        failed = not _run(scenario, lab) or failed
+    scenarios = chosen(options.only, quick=options.quick)
+    needs = [each.quick_seconds if options.quick else each.seconds for each in scenarios]
+    for number, scenario in enumerate(scenarios):
+        now = time.monotonic()
+        share = (run.until - now) * needs[number] / max(sum(needs[number:]), 1)
+        run.rounds_until = now + min(share, needs[number] * 4 / 3)
+        failed = not _succeeds(scenario, run) or failed
     return failed
 
 
-def _run(scenario: Scenario, lab: Lab) -> bool:
+def _succeeds(scenario: Scenario, run: Run) -> bool:
     print(f"{scenario.name}: {scenario.what} …", flush=True)
     began = time.monotonic()
     try:
-        scenario.run(lab)
+        scenario.measure(run)
     except BadAnswers as error:
         print(f"{scenario.name}: FAILED, {error}", flush=True)
-        print("\n".join(stack.tail(lab.stack.directory)), file=sys.stderr)
+        print("\n".join(stack.tail(run.stack.directory)), file=sys.stderr)
         return False
     print(f"  {time.monotonic() - began:.0f} s", flush=True)
     return True
 
 
-def _grow(lab: Lab, options: argparse.Namespace) -> bool:
+def _grow(run: Run, options: argparse.Namespace) -> bool:
     try:
-        growth(lab, options.rows, chosen_stages(options.only))
+        growth(run, options.rows, chosen_stages(options.only))
     except BadAnswers as error:
         print(f"growth: FAILED, {error}", flush=True)
         return True

@@ -1,15 +1,15 @@
-"""What a handler module imports, and the one function that RQ jobs name.
+"""One event through its handlers: notified, claimed, attempted, done or tried again.
 
-from jobs import GiveUp, RetryLater, on
-
-@on("stripe", "invoice.paid")
-def credit(event, tx):
-    tx.execute(...)          # commits together with the run's `done`
-    return {"credited": True}
+- `event`: the event as a handler sees it
+- `handlers`, `handler_signature`: the registry behind `@on`, and what a handler asks for
+- `worker`, `rq_job`: the RQ worker, and the one job it takes
+- `drain`: claims due events and runs them, within a budget
+- `attempts`: one attempt of one run: transaction, time limit, outcome
+- `error_summary`, `traceback_text`: what is kept of an error
+- `failure_callbacks`: who else hears of it
+- `stopping`: whether this process was asked to stop
+- `maintenance`: the sweep and what it does besides
+- `alerts`: what is wrong, found and sent
+- `cli`: `hookonce worker` and `hookonce sweep`
+- `demo_handlers`: the handlers of `hookonce demo`
 """
-
-from jobs.drain import perform
-from jobs.handlers import GiveUp, RetryLater, on
-from jobs.received import ReceivedEvent
-
-__all__ = ["GiveUp", "ReceivedEvent", "RetryLater", "on", "perform"]

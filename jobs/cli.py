@@ -2,17 +2,22 @@
 
 import os
 import sys
+from contextlib import suppress
 
 import click
+import psycopg
 
-from jobs.drain import handlers_of, process_drain
-from jobs.rq import work
-from jobs.sweep import Sweep
-from receiver import health, logs
-from receiver.database import LedgerUnavailable
-from receiver.settings import Settings, load_settings, require_servers
-from receiver.settings_alerts import SOURCE as ALERTS
-from receiver.supervisor import Child, Supervisor
+from hookonce.jobs.drain import handlers_of, process_drain
+from hookonce.jobs.maintenance.sweep import Sweep
+from hookonce.jobs.worker import work
+from hookonce.receiver import logs
+from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
+from hookonce.receiver.config.server_urls import schema_of
+from hookonce.receiver.config.settings import Settings, load_settings, require_servers
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.monitoring import health, rights
+from hookonce.receiver.processes.supervisor import Child, Supervisor
 
 
 @click.command()
@@ -36,7 +41,8 @@ def worker(processes: int, *, alone: bool) -> None:
         click.echo(
             f"hookonce: nothing in {modules} is decorated with @on, so every event is ignored", err=True
         )
-    command = [sys.executable, "-m", "receiver.cli"]
+    _warn_of_rights(settings.database_url)
+    command = [sys.executable, "-m", "hookonce.receiver.cli"]
     children = [Child(f"worker {n + 1}", [*command, "worker", "--alone"]) for n in range(processes)]
     sys.exit(Supervisor([*children, Child("sweep", [*command, "sweep"])]).run())
 
@@ -44,17 +50,23 @@ def worker(processes: int, *, alone: bool) -> None:
 @click.command()
 @click.option("--once", is_flag=True, help="Sweep once and end.")
 def sweep(*, once: bool) -> None:
-    """Ring for due events that nobody was told about, every few seconds."""
+    """Notify workers of due events that nobody was told about, every few seconds."""
     settings = _ready(may_wait=not once)
     if once:
         due = Sweep(settings).once()
-        click.echo("something is due; rang" if due else "nothing is due", err=True)
+        click.echo("something is due; notified the workers" if due else "nothing is due", err=True)
     else:
         Sweep(settings).forever()
 
 
+def _warn_of_rights(url: str) -> None:
+    with suppress(LedgerUnavailable, psycopg.Error), connections.connect(url) as connection:
+        if warning := rights.search_path(connection, schema_of(url)):
+            click.echo(f"hookonce: {warning}", err=True)
+
+
 def _ready(*, may_wait: bool = True) -> Settings:
-    """Give the configuration once it and the schema are right; a database that is away may be waited for."""
+    """Return the configuration once it and the schema are right; a database that is away may be waited for."""
     logs.configure()
     settings = load_settings(need_secrets=False)
     require_servers(settings)

@@ -5,8 +5,8 @@ The row is written through `tx` before anything can go wrong, so rows of failed 
 
 from sqlalchemy import Connection, text
 
-from jobs.handlers import GiveUp, on
-from jobs.received import ReceivedEvent
+from hookonce.jobs.event import ReceivedEvent
+from hookonce.jobs.handlers import GiveUp, on
 
 SOON = (0.01, 0.02)
 """Seconds between attempts; a demo is short."""

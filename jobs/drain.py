@@ -1,46 +1,45 @@
-"""What a worker does when the bell rings: run the events that rang, then whatever else is due, within a budget.
+"""What a worker does when it is notified: run the events that were named, then whatever else is due, within a budget.
 
 The budget keeps one job from holding a worker for ever and lets others help: whoever stops on it, or finds
-more than one batch, rings again. What was claimed and cannot be started in time is let go of.
+more than one batch, notifies again. What was claimed and cannot be started in time is let go of.
 """
 
 import logging
-import threading
 import time
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import cache, partial
 
 import psycopg
-import redis
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, SQLAlchemyError
 
-from jobs import alert_delivery
-from jobs.execution import Executor
-from jobs.handlers import Registry, import_handlers
-from providers.kit.registry import names
-from receiver import database, engines, tracing
-from receiver.breaker import Breaker
-from receiver.failpoints import reach
-from receiver.handoff import Bell
-from receiver.ledger import announced, claims, runs
-from receiver.ledger.claims import Claim
-from receiver.ledger.runs import ClaimedRun
-from receiver.settings import Settings, load_settings, require_servers
-from receiver.settings_alerts import SOURCE as ALERTS
-from receiver.window import connect
+from hookonce.jobs.alerts import delivery
+from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.handlers import Registry, import_handlers
+from hookonce.jobs.stopping import stopping
+from hookonce.providers.kit.registry import names
+from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
+from hookonce.receiver.config.settings import Settings, load_settings, require_servers
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger import handlers
+from hookonce.receiver.ledger.database import connections, engines
+from hookonce.receiver.ledger.runs import claims, transitions
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.claims import Claim
+from hookonce.receiver.monitoring import tracing
+from hookonce.receiver.privacy.masking import mask_secrets
+from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
+from hookonce.receiver.redis.client import RedisUnavailable, connect
+from hookonce.receiver.redis.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 
-BATCH = 50
-BUDGET = timedelta(seconds=2)
-MOST_EVENTS = 1000
+CLAIM_BATCH = 50
+DRAIN_BUDGET = timedelta(seconds=2)
+MAX_EVENTS = 1000
 ROLLING_DEPLOY = timedelta(minutes=15)
 WAKE_INTERVAL = timedelta(seconds=30)
 """How often a worker looks for what others, without its handlers, have ignored."""
-
-stopping = threading.Event()
-"""Set when this process was asked to stop: the attempt under way is finished, the rest is let go of."""
 
 
 class Drain:
@@ -56,49 +55,52 @@ class Drain:
             hide_parameters=True,  # of a failed statement: they come from bodies, and errors are kept in the clear
         )
         providers = {name: source.provider for name, source in settings.sources.items()}
-        executor = tracing.traced(Executor, "jobs.traced.TracedExecutor", settings)
-        self._executor = executor(self._engine, providers.get, settings.keyring)
+        mask = mask_secrets(settings.secrets())
+        self._executor = executor_class(settings)(self._engine, providers.get, settings.keyring, mask)
         self._client = connect(settings.redis_url)
-        self._bell = Bell(self._client)
+        self._work_queue = WorkQueue(self._client)
         self._quick_first = False
         self._is_away = False
-        self._breaker = Breaker(limit=1)
+        self._breaker = CircuitBreaker(limit=1)
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
 
-    def work(self, ids: Sequence[int] = ()) -> int:
+    def run_due(self, ids: Sequence[int] = ()) -> int:
         """Run what is due, the events of `ids` first, until nothing is or the budget is used; count the attempts.
 
         Raises nothing when a server is away: what is due stays due, and the sweep brings it back.
         """
         if time.monotonic() > self._wake_at:
-            self.wake_ignored()
-        until = time.monotonic() + BUDGET.total_seconds()
+            self.requeue_ignored()
+        until = time.monotonic() + DRAIN_BUDGET.total_seconds()
         attempts = events = 0
         try:
             named: Sequence[int] | None = ids or None
             while not stopping.is_set():
                 claim = self._claim(named)
-                self._tell(is_away=None)
-                if claim.events == 0 and named is None:
+                self._log_availability(is_away=None)
+                if not (claim.events or claim.parked) and named is None:
                     return attempts
                 named = None
                 events += claim.events
                 if claim.is_more:
-                    self._ring()
+                    self._notify()
                 reach("run.claimed")
                 attempts += self._run(claim.runs, until)
-                if time.monotonic() > until or events >= MOST_EVENTS:
-                    self._ring()
+                if time.monotonic() > until or events >= MAX_EVENTS:
+                    self._notify()
                     return attempts
-        except (psycopg.Error, SQLAlchemyError, database.LedgerUnavailable) as error:
-            self._tell(is_away=type(error).__name__)
+        except (psycopg.DataError, DataError):  # no outage: it is there, and would say the same for ever
+            log.exception("what the ledger holds, or what it was given, does not fit")
+            self._executor.discard()
+        except (psycopg.Error, SQLAlchemyError, connections.LedgerUnavailable) as error:
+            self._log_availability(is_away=type(error).__name__)
             self._executor.discard()
         except BaseException:  # whatever a handler did to the connection, the next job must not meet it
             self._executor.discard()
             raise
         return attempts
 
-    def _tell(self, *, is_away: str | None) -> None:
+    def _log_availability(self, *, is_away: str | None) -> None:
         """Log that the ledger went away, or came back; not at every look."""
         if is_away and not self._is_away:
             log.warning("the ledger is away, looking for it again and again: %s", is_away)
@@ -112,24 +114,24 @@ class Drain:
         return claims.claim(
             self._executor.ledger,
             self._registry,
-            budget=BUDGET,
+            budget=DRAIN_BUDGET,
             ids=ids,
-            limit=BATCH,
+            limit=CLAIM_BATCH,
             quick_first=self._quick_first,
         )
 
-    def wake_ignored(self) -> None:
-        """Say which handlers are here; take up recent events that other workers, without them, have ignored."""
+    def requeue_ignored(self) -> None:
+        """Register the handlers that are here; take up recent events that other workers, without them, have ignored."""
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
         try:
-            announced.announce(self._executor.ledger, self._registry.rows())
-            woken = runs.wake_ignored(self._executor.ledger, self._registry, ROLLING_DEPLOY)
+            handlers.register_handlers(self._executor.ledger, self._registry.rows())
+            woken = transitions.requeue_ignored(self._executor.ledger, self._registry, ROLLING_DEPLOY)
         except (psycopg.Error, SQLAlchemyError) as error:
             log.warning("recent ignored events were not looked at: %s", type(error).__name__)
             self._executor.discard()
             return
         if woken:  # at once: a worker without these handlers would ignore them again
-            self.work(woken)
+            self.run_due(woken)
 
     def _run(self, claimed: Sequence[ClaimedRun], until: float) -> int:
         """Attempt the claimed runs in order, each starting the next; let go of what can't be started in time."""
@@ -139,13 +141,13 @@ class Drain:
             while is_started:
                 is_started = self._attempt(claimed, attempts, until)
                 attempts += 1
-        if runs.release(self._executor.ledger, claimed[attempts:]):
+        if transitions.release(self._executor.ledger, claimed[attempts:]):
             reach("run.released")
-            self._ring()
+            self._notify()
         return attempts
 
     def _attempt(self, claimed: Sequence[ClaimedRun], number: int, until: float) -> bool:
-        """Attempt one of the claimed runs; tell whether the next was started."""
+        """Attempt one of the claimed runs; return whether the next was started."""
         run = claimed[number]
         handler = self._registry.named(run.handler)
         if handler is None:  # cannot be: the claim asked the same registry
@@ -161,24 +163,33 @@ class Drain:
 
     def close(self) -> None:
         """Close every connection; for tests, a worker keeps them until it ends."""
-        self._executor.discard()
+        self._executor.close()
         self._engine.dispose()
         self._client.close()
 
-    def _ring(self) -> None:
-        """Call for help, or for ourselves later; a lost ring costs the sweep's interval."""
+    def _notify(self) -> None:
+        """Call for help, or for ourselves later; a lost notification costs the sweep's interval."""
         if self._breaker.is_open:
             return
         try:
-            if self._bell.ring_if_quiet():
+            if self._work_queue.notify_if_idle():
                 reach("drain.rung")
-        except (redis.RedisError, OSError) as error:
+        except RedisUnavailable as error:
             self._breaker.failed()
-            log.info("the bell can't be rung: %s", type(error).__name__)
+            log.info("workers can't be notified: %s", error)
+
+
+def executor_class(settings: Settings) -> type[Executor]:
+    """Return the class that makes attempts; the one that traces needs the extra `otel`."""
+    if settings.tracing:
+        from hookonce.jobs.attempts.traced import TracedExecutor
+
+        return TracedExecutor
+    return Executor
 
 
 def _startable(claimed: Sequence[ClaimedRun], number: int, until: float) -> ClaimedRun | None:
-    """Give the run of this number, unless there is none, or no time for it."""
+    """Return the run of this number, unless there is none, or no time for it."""
     is_time = not stopping.is_set() and time.monotonic() < until
     return claimed[number] if number < len(claimed) and is_time else None
 
@@ -201,21 +212,21 @@ def handlers_of(settings: Settings) -> Registry:
     """
     registry = import_handlers(settings.handlers)
     registry.require_places([*settings.sources, ALERTS], names(settings.provider_places))
-    alert_delivery.register(registry, settings.alerts)
+    delivery.register(registry, settings.alerts)
     return registry
 
 
 def perform(ids: Sequence[int]) -> int:
     """Do the RQ job in a worker that forks for each: what was traced is sent before the work-horse ends."""
     try:
-        return answer(ids)
+        return on_notification(ids)
     finally:
         process_drain().flush()
 
 
-def answer(ids: Sequence[int]) -> int:
-    """Answer the bell: run the events that rang and what else is due; give the number of attempts made."""
+def on_notification(ids: Sequence[int]) -> int:
+    """Run the events that a notification names and what else is due; return the number of attempts made."""
     reach("job.begun")
-    attempts = process_drain().work(ids)
+    attempts = process_drain().run_due(ids)
     reach("job.ended")
     return attempts

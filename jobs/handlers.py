@@ -1,12 +1,12 @@
 """The registry behind `@on`: which of the user's functions take which events, and how often they may fail.
 
-A handler returns (done; what it returned is stored with the run), raises `RetryLater` (again later, not counted)
-or `GiveUp` (dead), or raises anything else (a failed attempt). Its name is the identity of its runs: renaming
-a function makes new runs for new events and leaves old ones waiting; `name=` keeps them.
+A handler is `handler(event, tx)` or `handler(event, session)`, plain or `async def`. It returns (done; what it
+returned is stored with the run), raises `RetryLater` (again later, not counted) or `GiveUp` (dead), or raises anything
+else (a failed attempt). Its name is the identity of its runs: renaming a function makes new runs for new events and
+leaves old ones waiting; `name=` keeps them.
 """
 
 import importlib
-import inspect
 import random
 import re
 import sys
@@ -14,21 +14,25 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jobs.blame import blame
+from hookonce.jobs.error_summary import summarize
+from hookonce.jobs.event import ReceivedEvent
+from hookonce.jobs.handler_signature import Signature, signature_of
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[[ReceivedEvent, Any], object])
 
-SLOW = timedelta(milliseconds=100)
+SLOW_AFTER = timedelta(milliseconds=100)
 """A handler that takes longer is kept from holding up others: its events are claimed one at a time."""
 DEFAULT_BACKOFF = (timedelta(seconds=5), timedelta(hours=1))
-LONGEST_TIMEOUT = timedelta(hours=1)
-"""For one attempt; RQ's own limit (`receiver.handoff.JOB_TIMEOUT`) is beyond it and must never be reached."""
+MAX_TIMEOUT = timedelta(hours=1)
+"""For one attempt; RQ's own limit (`receiver.redis.work_queue.JOB_TIMEOUT`) is beyond it and must never be reached."""
 
-_LONGEST_DELAY = 366 * 86400.0
+ISOLATION_LEVELS = ("read committed", "repeatable read", "serializable")
+
+_MAX_DELAY_SECONDS = 366 * 86400.0
 
 
 class GiveUp(Exception):  # noqa: N818  what the handler does
@@ -44,14 +48,14 @@ class RetryLater(Exception):  # noqa: N818  what the handler asks for
 
 
 def pause(wanted: float | timedelta) -> timedelta:
-    """Give the pause that a handler asked for (seconds or a timedelta): none at least, a year at most.
+    """Return the pause that a handler asked for (seconds or a timedelta): none at least, a year at most.
 
-    Raises `TypeError` and `ValueError` for what is no time.
+    Raises `TypeError` and `ValueError` for what is not a time.
     """
     if not isinstance(wanted, int | float | timedelta):
-        raise TypeError(f"{wanted!r} is no time; expected seconds or a timedelta")
+        raise TypeError(f"{wanted!r} is not a time; expected seconds or a timedelta")
     seconds = wanted.total_seconds() if isinstance(wanted, timedelta) else wanted
-    return timedelta(seconds=min(max(seconds, 0), _LONGEST_DELAY))
+    return timedelta(seconds=min(max(seconds, 0), _MAX_DELAY_SECONDS))
 
 
 class HandlerError(Exception):
@@ -69,14 +73,20 @@ class Handler:
     attempts: int
     backoff: tuple[timedelta, timedelta]
     timeout: timedelta
+    isolation: str | None = None
+
+    @cached_property
+    def signature(self) -> Signature:
+        """How the function is called."""
+        return signature_of(self.function)
 
     @property
     def limits(self) -> tuple[object, ...]:
         """What a run is held to."""
-        return (self.attempts, self.backoff, self.timeout)
+        return (self.attempts, self.backoff, self.timeout, self.isolation)
 
     def takes(self, source: str, provider: str, type: str) -> bool:  # noqa: A002  the field's word
-        """Tell whether such an event is for this handler."""
+        """Return whether such an event is for this handler."""
         at_place = self.place == source or self.place.replace("-", "_") == provider.replace("-", "_")
         return at_place and _matcher(self.pattern).fullmatch(type) is not None
 
@@ -88,7 +98,7 @@ class Handler:
 
 
 class Registry:
-    """The handlers of one worker, in the order they were registered; a `receiver.ledger.triage.Planner`."""
+    """The handlers of one worker, in the order they were registered; a `receiver.ledger.runs.claim_plan.Planner`."""
 
     def __init__(self) -> None:
         self._handlers: list[Handler] = []
@@ -104,13 +114,13 @@ class Registry:
                 raise HandlerError(f"two handlers are called '{handler.name}'; give one of them name=")
             if other.name == handler.name and other.limits != handler.limits:
                 raise HandlerError(
-                    f"handler '{handler.name}' has different attempts, backoff or timeout in two places; "
+                    f"handler '{handler.name}' has different attempts, backoff, timeout or isolation in two places; "
                     "make them equal, or give one of them name="
                 )
         self._handlers.append(handler)
 
     def require_places(self, sources: Collection[str], providers: Collection[str]) -> None:
-        """Raise `HandlerError` naming every handler whose place is none of these sources and providers."""
+        """Raise `HandlerError` naming every handler whose place is not one of these sources and providers."""
         known = {provider.replace("-", "_") for provider in providers}
         wrong = [
             each
@@ -121,7 +131,7 @@ class Registry:
             raise HandlerError("; ".join(_misplaced(handler, [*sources, *providers]) for handler in wrong))
 
     def matching(self, source: str, provider: str, type: str) -> Sequence[Handler]:  # noqa: A002
-        """Give the handlers that take such an event, each once however many patterns it has."""
+        """Return the handlers that take such an event, each once however many patterns it has."""
         taking: dict[str, Handler] = {}
         for handler in self._handlers:
             if handler.takes(source, provider, type):
@@ -129,7 +139,7 @@ class Registry:
         return list(taking.values())
 
     def named(self, name: str) -> Handler | None:
-        """Give a handler by name, or None."""
+        """Return a handler by name, or None."""
         return next((handler for handler in self._handlers if handler.name == name), None)
 
     def note(self, name: str, took: timedelta) -> None:
@@ -138,14 +148,14 @@ class Registry:
         self._took[name] = (self._took.get(name, seconds) + seconds) / 2
 
     def is_slow(self, source: str, provider: str, type: str) -> bool:  # noqa: A002
-        """Tell whether a handler that takes such an event took more than `SLOW` lately."""
-        slow = SLOW.total_seconds()
+        """Return whether a handler that takes such an event took more than `SLOW_AFTER` lately."""
+        slow = SLOW_AFTER.total_seconds()
         return any(
             self._took.get(handler.name, 0) > slow for handler in self.matching(source, provider, type)
         )
 
     def rows(self) -> list[tuple[str, str, str, int, timedelta]]:
-        """Give what others may know of the handlers: name, place, pattern, attempts, timeout."""
+        """Return what others may know of the handlers: name, place, pattern, attempts, timeout."""
         return [(each.name, each.place, each.pattern, each.attempts, each.timeout) for each in self._handlers]
 
     def __iter__(self) -> Iterator[Handler]:
@@ -167,12 +177,18 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     attempts: int = 10,
     backoff: tuple[float | timedelta, float | timedelta] = DEFAULT_BACKOFF,
     timeout: float | timedelta = timedelta(seconds=30),
+    isolation: str | None = None,
 ) -> Callable[[Function], Function]:
-    """Have a function `handler(event, tx)` take events of a source (or a provider) whose type fits the pattern.
+    """Have a function take events of a source (or a provider) whose type fits the pattern.
+
+    It takes `(event, tx)`, tx a SQLAlchemy `Connection` in the run's transaction, or `(event, session)`, an ORM
+    `Session` in it; an `async def` gets an `AsyncConnection` or `AsyncSession`. Name or annotation tell which.
 
     `pattern` is an event type or has `*` for any run of characters ("invoice.*"). `attempts` counts the first;
     after the last failure the run is dead. `backoff` is (first pause, longest pause), `timeout` the time one
-    attempt may take (an hour at most); numbers are seconds. Raises `HandlerError` for values that make no sense.
+    attempt may take (an hour at most); numbers are seconds. `isolation` is the level of the handler's transaction
+    ("read committed", "repeatable read", "serializable"), the session's own if None; a conflict that PostgreSQL then
+    finds is a failed attempt like any. Raises `HandlerError` for values that make no sense.
     """
     if not isinstance(place, str) or not isinstance(pattern, str):
         called = getattr(place, "__qualname__", repr(place))
@@ -181,19 +197,24 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     def register(function: Function) -> Function:
         called = name or f"{function.__module__}.{function.__qualname__}"
         try:
-            first, longest = (_span(value) for value in backoff)
-            limit = _span(timeout)
+            first, longest = (_duration(value) for value in backoff)
+            limit = _duration(timeout)
         except (TypeError, ValueError, OverflowError):
             wanted = "expected seconds or a timedelta, and two of them for backoff"
             raise HandlerError(f"handler '{called}': {timeout=} or {backoff=} is wrong; {wanted}") from None
-        is_in_time = timedelta(0) < limit <= LONGEST_TIMEOUT
+        is_in_time = timedelta(0) < limit <= MAX_TIMEOUT
         if attempts < 1 or first < timedelta(0) or longest < first or not is_in_time:
             raise HandlerError(
                 f"handler '{called}': attempts from 1, 0 <= first pause <= longest pause, "
-                f"timeout above 0 and up to {LONGEST_TIMEOUT.total_seconds():g} s"
+                f"timeout above 0 and up to {MAX_TIMEOUT.total_seconds():g} s"
+            )
+        if isolation is not None and isolation not in ISOLATION_LEVELS:
+            raise HandlerError(
+                f"handler '{called}': {isolation=} is not an isolation level; expected one of "
+                + ", ".join(f"'{level}'" for level in ISOLATION_LEVELS)
             )
         _require_callable(called, function)
-        registry.add(Handler(called, place, pattern, function, attempts, (first, longest), limit))
+        registry.add(Handler(called, place, pattern, function, attempts, (first, longest), limit, isolation))
         return function
 
     return register
@@ -213,7 +234,7 @@ def import_handlers(modules: Iterable[str]) -> Registry:
             raise
         except (Exception, SystemExit) as error:
             raise HandlerError(
-                f"handler module '{module}' does not import: {' '.join(blame(error).split())}; "
+                f"handler module '{module}' does not import: {' '.join(summarize(error).split())}; "
                 "mend it, or take it out of [receiver] handlers"
             ) from error
     return registry
@@ -229,19 +250,17 @@ def _misplaced(handler: Handler, places: Collection[str]) -> str:
 
 def _require_callable(called: str, function: Callable[..., Any]) -> None:
     """Raise `HandlerError` for a function that can't be called as a handler."""
-    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
-        raise HandlerError(
-            f"handler '{called}' is async or a generator; make it a plain function of (event, tx)"
-        )
     try:
-        inspect.signature(function).bind(None, None)
+        signature_of(function)
     except TypeError:
-        raise HandlerError(f"handler '{called}' must take two arguments, (event, tx)") from None
-    except ValueError:  # written in C: it does not tell
-        return
+        raise HandlerError(
+            f"handler '{called}' must take two arguments, (event, tx) or (event, session)"
+        ) from None
+    except ValueError as error:
+        raise HandlerError(f"handler '{called}' {error}") from None
 
 
-def _span(value: float | timedelta) -> timedelta:
+def _duration(value: float | timedelta) -> timedelta:
     return value if isinstance(value, timedelta) else timedelta(seconds=value)
 
 

@@ -5,8 +5,11 @@ A provider is one module in this folder (or anywhere else, see `providers.kit.re
     verify(delivery, secrets, now) -> None      raise Rejected unless the delivery is authentic
     events(delivery) -> list[Event]             of a verified delivery; needs no clock and no secret
     sign(body, secret, now, ...) -> headers     what the sender would send
-    handshake(delivery, secrets) -> Reply | None    only if the sender probes the URL
-    configure(options) -> provider              only if a source can set options
+    sender = Sender(id_is_signed=…, retry_horizon=…, …)     what else is to be known, see `providers.kit.sender`
+
+and, named in `sender`, what few senders need: `handshake(delivery, secrets)` for those that probe the URL, `deliver`,
+`sample`, `decode`. Where a source can set options there is `configure(options)`, which returns all of it as a
+`Configured`.
 
 Providers are pure: bytes and headers in, values out; no I/O, no clock, no environment.
 Only `Rejected` (and `KeyNeeded`, see there) may leave one, whatever bytes arrive.
@@ -64,7 +67,8 @@ class Delivery:
     `headers` has lower-case names and latin-1 text values (duplicates joined with a comma, as WSGI does);
     `url` is the public URL the sender posted to, query string included; `body` is the raw bytes.
     `path_secret` is what followed the source's name in the path (and is left out of `url`): all that some
-    senders can prove who they are with.
+    senders can prove who they are with. `readings` is what was read of the body so far
+    (`providers.kit.reading.bodies.read_once`), so that nobody has to read it twice.
     """
 
     method: str
@@ -72,6 +76,7 @@ class Delivery:
     headers: Mapping[str, str]
     body: bytes
     path_secret: str = field(default="", repr=False)
+    readings: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,10 @@ class Event:
     """One thing that happened. `id` is the sender's, the same on every redelivery.
 
     `data` is the parsed payload, `account` the sender's tenant, `occurred_at` aware UTC;
-    `raw` is set for an element of a batch only: its own bytes.
+    `raw` is set for an element of a batch only: its own bytes. `former_ids`: a delivery that was stored under one of
+    these within the sender's retry horizon was this event too, because its id was made otherwise in an earlier
+    release, or is another for a retry that follows at once. `is_undated`: another event may have this id as well, so
+    the time of receipt counts too; None where that is so of all the sender's events, or of none (`Sender.id_period`).
     """
 
     id: str
@@ -88,6 +96,8 @@ class Event:
     account: str | None = None
     occurred_at: datetime | None = None
     raw: bytes | None = None
+    former_ids: tuple[str, ...] = ()
+    is_undated: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

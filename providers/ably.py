@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Unpack
 
-from providers import Delivery, Event
-from providers.kit import (
+from hookonce.providers import Delivery, Event
+from hookonce.providers.kit import (
     Hmac,
-    Said,
+    Sender,
+    SignOptions,
     any_body_or_none,
     body_digest,
+    checker,
     digest,
     field,
     first,
@@ -25,16 +27,14 @@ from providers.kit import (
     header,
     many_events,
     one_event,
+    parts_of,
+    secrets_for,
     signer,
+    told_apart_by,
 )
-from providers.kit.composite import checker, parts_of, secrets_for
 
 _PARTS = ("key name", "key secret")
 scheme = Hmac(header="x-ably-signature", encoding="base64")
-CHECK = checker(*_PARTS)
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://ably.com/accounts/any/apps/any/integrations"
 
 _account = first(field("$.appId"), header("x-ably-envelope-appid", "x-ably-key"))
 _one = one_event(
@@ -52,7 +52,6 @@ _batch = many_events(
     account=_account,
     occurred_at=field("$.timestamp"),
 )
-sample = _batch.sample
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
@@ -66,9 +65,25 @@ def events(delivery: Delivery) -> list[Event]:
     return _batch(delivery) if isinstance(body, dict) and "items" in body else _one(delivery)
 
 
-def _sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
     name, key = parts_of(secret, *_PARTS)
-    return {"x-ably-key": name} | scheme.sign(body, key, now, **said)
+    return {"x-ably-key": name} | scheme.sign(body, key, now, **options)
 
 
 sign = signer(_sign)
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=False,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by(
+        "$.items[*].data.messages[*].id",
+        "$.items[*].timestamp",
+        "$.messages[*].id",
+        "$.presence[*].id",
+        "header x-ably-message-id",
+    ),
+    check_secret=checker(*_PARTS),
+    sample=_batch.sample,
+    setup_url="https://ably.com/accounts/any/apps/any/integrations",
+)

@@ -8,16 +8,36 @@ https://developers.acuityscheduling.com/docs/webhooks
 
 from datetime import timedelta
 
-from providers.kit import FORM, Hmac, body_digest, field, first, fixed, form_body, joined, one_event, signer
+from hookonce.providers.kit import (
+    FORM,
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    form_body,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-acuity-signature", encoding="base64")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign, content=FORM), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign, content=FORM)
 events = one_event(
-    id=first(joined(field("$.action"), field("$.id")), body_digest()),
+    id=first(join(field("$.action"), field("$.id")), body_digest()),
     type=first(field("$.action"), fixed("unknown")),
     account=field("$.calendarID"),
     read=form_body,
 )
-ID_PERIOD = timedelta(minutes=1)
-RETRY_HORIZON = timedelta(days=2)
-SETUP = "https://secure.acuityscheduling.com/app.php?key=api"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=2),
+    identity=told_apart_by("receipt"),
+    id_period=timedelta(minutes=1),
+    check_secret=scheme.check_secret,
+    setup_url="https://secure.acuityscheduling.com/app.php?key=api",
+)

@@ -1,9 +1,10 @@
 """Adyen signs eight fields of each payment notification, or the whole body of others; HMAC-SHA256, in base64.
 
 Of a payment (choose JSON) the signature is in the item, over fields joined by colons without escaping, as in Adyen's
-SDKs: amount, references and outcome are covered, the rest is not. Platform and management webhooks have `HmacSignature`
-over the body. The secret is the HMAC key, in hex. Payments are told by event code and PSP reference; a platform's
-resource by its id when created, later with type and time; a token by `eventId`. The answer is `[accepted]`.
+SDKs: amount, references and outcome are covered, the rest is not. Platform and management webhooks have
+`HmacSignature` over the body. The secret is the HMAC key, in hex. Payments are told by event code, PSP reference and
+whether an authorisation failed; a platform's resource by its id when created, later with type and time; a token by
+`eventId`. The answer is `[accepted]`.
 
 https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures/
 """
@@ -13,64 +14,120 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
-from providers import Delivery, Reply
-from providers.kit import Hmac, Said, json_body, paths, signer
-from providers.kit.events import either, many_events, one_event
-from providers.kit.fields import body_digest, digest, field, first, fixed, joined, only_if
+from hookonce.providers import Delivery, Reason, Rejected, Reply
+from hookonce.providers.kit import (
+    MAX_EVENTS,
+    Hmac,
+    Sender,
+    SignOptions,
+    body_digest,
+    digest,
+    field,
+    first,
+    fixed,
+    join,
+    json_body,
+    json_paths,
+    many_events,
+    one_event,
+    one_of_two,
+    read_once,
+    signer,
+    told_apart_by,
+    when_matches,
+)
 
 scheme = Hmac(header="hmacsignature", encoding="base64", secret="hex")  # noqa: S106  a codec's name
-CHECK, sign = scheme.check_secret, signer(scheme.sign)
-ACCEPTED = Reply(body=b"[accepted]")
-BODY_IS_UNSIGNED = True
-MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
-RETRY_HORIZON = timedelta(days=30)
-SETUP = "https://docs.adyen.com/development-resources/webhooks/"
+sign = signer(scheme.sign)
 _ITEMS = "$.notificationItems[*].NotificationRequestItem"
-_STEPS = paths.parse(_ITEMS)
+_STEPS = json_paths.parse(_ITEMS)
 _PARTS = "pspReference originalReference merchantAccountCode merchantReference amount.value amount.currency"
-_SIGNED = [paths.parse(f"$.{part}") for part in f"{_PARTS} eventCode success".split()]
+_SIGNED = [json_paths.parse(f"$.{part}") for part in f"{_PARTS} eventCode success".split()]
+_TELLING = ("pspReference", "eventCode")
+_payment = join(field("$.eventCode"), field("$.pspReference"))
 _payments = many_events(
     items=_ITEMS,
-    id=first(joined(field("$.eventCode"), field("$.pspReference")), digest(field("$"))),
+    id=first(
+        when_matches(
+            join(field("$.eventCode"), field("$.success")),
+            "AUTHORISATION:false",
+            join(_payment, fixed("failed")),
+        ),
+        _payment,
+        digest(field("$")),
+    ),
+    former=(_payment,),
     type=field("$.eventCode"),
     account=field("$.merchantAccountCode"),
     occurred_at=field("$.eventDate"),
 )
-_id, _type, _time = field("$.data.id"), field("$.type"), first(field("$.timestamp"), field("$.createdAt"))
+_id = field("$.data.id")
+_type = field("$.type")
+_time = first(field("$.timestamp"), field("$.createdAt"))
 _others = one_event(
     id=first(
-        joined(_type, field("$.eventId")),
-        only_if(_type, r".*\.created", _id),
-        joined(_id, _type, _time),
-        joined(_id, _type),
+        join(_type, field("$.eventId")),
+        when_matches(_type, r".*\.created", _id),
+        join(_id, _type, _time),
+        join(_id, _type),
         body_digest(),
     ),
     type=first(_type, fixed("unknown")),
     account=first(field("$.data.balancePlatform"), field("$.data.merchantId"), field("$.data.companyId")),
     occurred_at=_time,
 )
-events = either(_others, _payments, when=lambda delivery: bool(paths.every(json_body(delivery), _STEPS)))
+
+
+def _items(delivery: Delivery) -> list[Any]:
+    """Return what is signed item by item, nothing for other bodies. Raises: Rejected(bad_body, too_large)."""
+    listed = json_paths.find(json_body(delivery), ("notificationItems",))
+    if isinstance(listed, list) and len(listed) > MAX_EVENTS:
+        raise Rejected(Reason.TOO_LARGE, f"{len(listed)} events in one delivery, {MAX_EVENTS} are taken")
+    return read_once(delivery, "items", lambda _: json_paths.every(json_body(delivery), _STEPS))
+
+
+events = one_of_two(_others, _payments, when=lambda delivery: bool(_items(delivery)))
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` by the signature over its body, or by those of all of its items. Raises: Rejected."""
-    items = [] if "hmacsignature" in delivery.headers else paths.every(json_body(delivery), _STEPS)
+    items = [] if "hmacsignature" in delivery.headers else _items(delivery)
     for item in items:
-        scheme.expect(paths.find(item, ("additionalData", "hmacSignature")), _message(item), secrets)
+        if any(":" in json_paths.find_text(item, name) for name in _TELLING):
+            raise Rejected(
+                Reason.BAD_BODY, "a colon in what tells payments apart would let fields be shifted"
+            )
+        scheme.expect(json_paths.find(item, ("additionalData", "hmacSignature")), _message(item), secrets)
     if not items:
         scheme.verify(delivery, secrets, now)
 
 
-def deliver(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> Delivery:
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
     """What Adyen would send: items of payments signed one by one, or any other body as a whole."""
     data = json.loads(body) if b"notificationItems" in body else {}
-    for item in paths.every(data, _STEPS):
+    for item in json_paths.every(data, _STEPS):
         item["additionalData"] = {"hmacSignature": scheme.signature(_message(item), secret)}
     headers = {"content-type": "application/json"} if data else sign(body, secret, now)
-    return Delivery("POST", said.get("url", ""), headers, json.dumps(data).encode() if data else body)
+    return Delivery("POST", options.get("url", ""), headers, json.dumps(data).encode() if data else body)
 
 
 def _message(item: Any) -> bytes:  # noqa: ANN401  whatever Adyen sent
-    values = (paths.find(item, steps) for steps in _SIGNED)
-    texts = (str(value) if isinstance(value, (str, int)) else "" for value in values)
+    texts = (json_paths.find_text(item, *steps) for steps in _SIGNED)
     return ":".join(texts).encode("utf-8", "surrogatepass")
+
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=True,
+    retry_horizon=timedelta(days=30),
+    identity=told_apart_by(
+        " + ".join(f"$.notificationItems[*].NotificationRequestItem.{name}" for name in _TELLING),
+        "$.type + $.eventId",
+        "$.data.id",
+    ),
+    accepted=Reply(body=b"[accepted]"),
+    max_body=1 << 20,  # it is parsed before it is known to be genuine
+    check_secret=scheme.check_secret,
+    deliver=deliver,
+    setup_url="https://docs.adyen.com/development-resources/webhooks/",
+)

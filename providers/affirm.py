@@ -8,17 +8,19 @@ https://docs.affirm.com/developers/v1.1-developer-reference/docs/about-webhooks
 
 from datetime import timedelta
 
-from providers.kit import (
+from hookonce.providers.kit import (
     Hmac,
+    Sender,
     Timestamp,
-    any_body,
     body_digest,
     field,
     first,
     fixed,
-    joined,
+    join,
+    json_or_form,
     one_event,
     signer,
+    told_apart_by,
 )
 
 scheme = Hmac(
@@ -28,13 +30,28 @@ scheme = Hmac(
     signed="{timestamp}.{body}",
     timestamp=Timestamp(key="t"),
 )
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
-_session, _event, _time = field("$.webhook_session_id"), field("$.event"), field("$.event_timestamp")
+verify = scheme.verify
+sign = signer(scheme.sign)
+_session = field("$.webhook_session_id")
+_event = field("$.event")
+_time = field("$.event_timestamp")
 events = one_event(
-    id=first(field("$.event_id"), joined(_session, _event, _time), joined(_session, _event), body_digest()),
+    id=first(field("$.event_id"), join(_session, _event, _time), join(_session, _event), body_digest()),
     type=first(_event, fixed("unknown")),
     occurred_at=_time,
-    read=any_body,
+    read=json_or_form,
 )
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://docs.affirm.com/developers/v1.1-developer-reference/docs/about-webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by(
+        "$.event_id",
+        "$.webhook_session_id + $.event + $.event_timestamp",
+        new_on_retry=("signed time",),
+        known_from="https://docs.affirm.com/developers/v1.1-developer-reference/docs/about-webhooks",
+    ),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://docs.affirm.com/developers/v1.1-developer-reference/docs/about-webhooks",
+)

@@ -7,14 +7,31 @@ https://www.aftership.com/docs/tracking/webhook/webhook-overview
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="aftership-hmac-sha256", encoding="base64")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$.event_id"), body_digest()),
     type=first(field("$.event"), fixed("unknown")),
     occurred_at=field("$.ts"),
 )
-RETRY_HORIZON = timedelta(days=4)
-SETUP = "https://admin.aftership.com/settings/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=4),
+    identity=told_apart_by("$.event_id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://admin.aftership.com/settings/webhooks",
+)

@@ -8,16 +8,35 @@ https://docs.airship.com/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    Timestamp,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(
     header="x-ua-signature", signed="{timestamp}:{body}", timestamp=Timestamp(header="x-ua-timestamp")
 )
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$.id"), body_digest()),
     type=first(field("$.type"), fixed("unknown")),
     occurred_at=field("$.occurred"),
 )
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://go.airship.com/"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$.id", "$.audience"),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://go.airship.com/",
+)

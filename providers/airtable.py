@@ -8,19 +8,37 @@ https://airtable.com/developers/web/api/webhooks-overview
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, joined, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(
     header="x-airtable-content-mac",
     prefix="hmac-sha256=",
     secret="base64",  # noqa: S106  a codec's name
 )
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
-    id=first(joined(field("$.webhook.id"), field("$.timestamp")), body_digest()),
+    id=first(join(field("$.webhook.id"), field("$.timestamp")), body_digest()),
     type=fixed("ping"),
     account=field("$.base.id"),
     occurred_at=field("$.timestamp"),
 )
-RETRY_HORIZON = timedelta(days=7)
-SETUP = "https://airtable.com/developers/web/api/create-a-webhook"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=7),
+    identity=told_apart_by("$.webhook.id + $.timestamp"),
+    check_secret=scheme.check_secret,
+    setup_url="https://airtable.com/developers/web/api/create-a-webhook",
+)

@@ -8,19 +8,38 @@ https://www.airwallex.com/docs/developer-tools/webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    Timestamp,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(
     header="x-signature",
     signed="{timestamp}{body}",
     timestamp=Timestamp(header="x-timestamp", unit="ms"),
 )
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$.id"), body_digest()),
     type=first(field("$.name"), fixed("unknown")),
     account=first(field("$.account_id"), field("$.accountId")),
     occurred_at=first(field("$.created_at"), field("$.createdAt")),
 )
-RETRY_HORIZON = timedelta(days=4)
-SETUP = "https://www.airwallex.com/app/developer/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=4),
+    identity=told_apart_by("$.id"),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://www.airwallex.com/app/developer/webhooks",
+)

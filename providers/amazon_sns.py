@@ -1,41 +1,64 @@
 """Amazon SNS signs values of the JSON body (RSA, SHA-1 or SHA-256) with a key whose certificate it links to.
 
-The certificate is fetched, from SNS itself only. Anybody's topic is signed with the same key, so the option
-`topics` (or a secret) lists the TopicArns that are ours; a delivery of another is refused. A
-SubscriptionConfirmation of such a topic is confirmed by fetching its `SubscribeURL`. A secret `arn:PEM`, or a
-PEM alone, is used instead of what would be fetched; without an ARN it takes any topic, so let it be the key
-of a server of your own. The id is `$.MessageId`, the type `$.Type`; only signed values are in the event's
-data. Raw message delivery has no signature. The time is that of publishing, and SNS tries for an hour at
-most.
+The certificate is fetched, from SNS itself only. Anybody's topic is signed with the same key, so the option `topics`
+(or a secret) lists the TopicArns that are ours; a delivery of another is refused. A SubscriptionConfirmation of such
+a topic is confirmed by fetching its `SubscribeURL`. A secret `arn:PEM`, or a PEM alone, is used instead of what would
+be fetched; without an ARN it takes any topic, so let it be the key of a server of your own. The id is `$.MessageId`,
+the type what a message of Amazon's services says that it is (`Bounce` of SES, `ObjectCreated:Put` of S3, an alarm's
+state), else `$.Type`; only signed values are in the event's data. Raw message delivery has no signature. The time is
+that of publishing, and SNS tries for an hour at most.
 
 https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html
 """
 
 from collections.abc import Mapping
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any, Final
 
-from providers.kit import field, one_event
-from providers.kit.fetched import owner_of
-from providers.kit.options import Options
-from providers.kit.sns import TOLERANCE, Sns, envelope
+from hookonce.providers import Rejected
+from hookonce.providers.kit import (
+    Configured,
+    EventView,
+    Extractor,
+    Sender,
+    field,
+    first,
+    one_event,
+    owner_of,
+    parse_json,
+    told_apart_by,
+)
+from hookonce.providers.kit.registry.options import Options
+from hookonce.providers.kit.schemes.sns import Sns, envelope
 
 _HOST: Final = r"https://sns\.[a-z]{2}(?:-[a-z]{2,12}){1,3}-[0-9]{1,2}\.amazonaws\.com(?:\.cn)?"
 _CERTIFICATES: Final = rf"{_HOST}/SimpleNotificationService-[A-Za-z0-9]{{1,64}}\.pem"
 _CONFIRMATIONS: Final = rf"{_HOST}/\?Action=ConfirmSubscription&[A-Za-z0-9&=:%._-]+"
 _TEST: Final = "https://sns.us-west-2.amazonaws.com/SimpleNotificationService-test.pem"
 
+_KINDS: Final = ("notificationType", "eventType", "detail-type", "Event", "NewStateValue")
+
+
+def _kind(view: EventView) -> object:
+    """What the message says that it is, if it is one of Amazon's own services': the text is signed."""
+    try:
+        said = parse_json(str(field("$.Message").get(view)))
+    except Rejected:
+        return None
+    places = (*(field(f"$['{name}']") for name in _KINDS), field("$.Records[0].eventName"))
+    return first(*places).get(view._replace(data=said))
+
+
 events = one_event(
     id=field("$.MessageId"),
-    type=field("$.Type"),
+    type=first(Extractor(_kind, "the message's kind"), field("$.Type")),
     account=field("$.TopicArn"),
     occurred_at=field("$.Timestamp"),
     read=envelope,
 )
 
 
-def configure(options: Mapping[str, Any]) -> object:
+def configure(options: Mapping[str, Any]) -> Configured:
     """Make the provider for a source's `topics`. Raises: ValueError listing every mistake."""
     given = Options(options, "amazon_sns")
     topics = given.take("topics", [])
@@ -45,20 +68,24 @@ def configure(options: Mapping[str, Any]) -> object:
         )
     given.done()
     scheme = Sns(tuple(topics), _CERTIFICATES, _CONFIRMATIONS, _TEST)
-    return SimpleNamespace(
+    return Configured(
         verify=scheme.verify,
-        handshake=scheme.handshake,
-        deliver=scheme.deliver,
         sign=lambda *_, **__: {},
         events=events,
-        CHECK=check,
-        SIGNED_IN_PARTS=True,
-        NEEDS_SECRET=not topics,
-        TOLERANCE=TOLERANCE,
-        RETRY_HORIZON=timedelta(hours=2),
-        FETCHES=(_CERTIFICATES, _CONFIRMATIONS),
-        SETUP="https://console.aws.amazon.com/sns/v3/home#/subscriptions",
-        MAX_BODY=1 << 20,  # it is parsed before it is known to be genuine
+        sender=Sender(
+            id_is_signed=True,
+            signed_in_parts=True,
+            retry_horizon=timedelta(hours=2),
+            identity=told_apart_by("$.MessageId"),
+            tolerance=scheme.tolerance,
+            max_body=1 << 20,  # it is parsed before it is known to be genuine
+            fetches=(_CERTIFICATES, _CONFIRMATIONS),
+            needs_secret=not topics,
+            check_secret=check,
+            handshake=scheme.handshake,
+            deliver=scheme.deliver,
+            setup_url="https://console.aws.amazon.com/sns/v3/home#/subscriptions",
+        ),
     )
 
 

@@ -8,15 +8,23 @@ https://platform.claude.com/docs/en/managed-agents/webhooks
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
+from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
 
 scheme = StandardWebhooks(vendors=("webhook",))
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=scheme.id,
     type=first(field("$.data.type"), field("$.type"), fixed("unknown")),
     account=first(field("$.data.workspace_id"), field("$.data.organization_id")),
     occurred_at=field("$.created_at"),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://platform.claude.com/docs/en/managed-agents/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=scheme.identity,
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://platform.claude.com/docs/en/managed-agents/webhooks",
+)

@@ -14,11 +14,22 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from providers import Delivery, Reply
-from providers.kit import Hmac, digest, field, first, joined, many_events, signer
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    digest,
+    field,
+    first,
+    join,
+    many_events,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-hook-signature")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = many_events(
     items="$.events",
     id=digest(
@@ -29,11 +40,9 @@ events = many_events(
         field("$.parent.gid"),
         field("$.change"),
     ),
-    type=first(joined(field("$.resource.resource_type"), field("$.action"), by="."), field("$.action")),
+    type=first(join(field("$.resource.resource_type"), field("$.action"), by="."), field("$.action")),
     occurred_at=field("$.created_at"),
 )
-RETRY_HORIZON = timedelta(days=2)
-SETUP = "https://developers.asana.com/reference/createwebhook"
 
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{16,128}")
 
@@ -44,3 +53,13 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     if delivery.method != "POST" or "x-hook-signature" in delivery.headers or not _SECRET.fullmatch(given):
         return None
     return Reply(headers={"X-Hook-Secret": given}, secret=None if given in secrets else given)
+
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=2),
+    identity=told_apart_by("$.events[*].created_at + $.events[*].resource.gid + $.events[*].action"),
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://developers.asana.com/reference/createwebhook",
+)

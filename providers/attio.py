@@ -9,10 +9,20 @@ https://docs.attio.com/rest-api/guides/webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, digest, field, header, many_events, signer, whole
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    digest,
+    field,
+    header,
+    many_events,
+    signer,
+    told_apart_by,
+    whole,
+)
 
 scheme = Hmac(header=("attio-signature", "x-attio-signature"))
-verify, CHECK = scheme.verify, scheme.check_secret
+verify = scheme.verify
 sign = signer(scheme.sign, event_id="idempotency-key")
 events = many_events(
     items="$.events",
@@ -20,6 +30,15 @@ events = many_events(
     type=field("$.event_type"),
     account=whole("$.webhook_id"),
 )
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(days=4)
-SETUP = "https://build.attio.com/"
+
+sender = Sender(
+    id_is_signed=False,
+    retry_horizon=timedelta(days=4),
+    identity=told_apart_by(
+        "header idempotency-key",
+        "body",
+        because="the older webhooks send no key; an event says what it is about and who did it",
+    ),
+    check_secret=scheme.check_secret,
+    setup_url="https://build.attio.com/",
+)

@@ -9,11 +9,21 @@ https://auth0.com/docs/customize/log-streams/custom-log-streams
 
 from dataclasses import replace
 
-from providers import Delivery, Event, Rejected
-from providers.kit import Token, field, first, json_body, many_events, signer
+from hookonce.providers import Delivery, Event, Rejected
+from hookonce.providers.kit import (
+    Sender,
+    Token,
+    field,
+    first,
+    json_body,
+    many_events,
+    signer,
+    told_apart_by,
+)
 
 scheme = Token(header="authorization")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 _entries = many_events(
     items="$",
     id=first(field("$.log_id"), field("$.data.log_id"), field("$._id")),
@@ -21,10 +31,6 @@ _entries = many_events(
     account=first(field("$.data.tenant_name"), field("$.data.client_id")),
     occurred_at=first(field("$.data.date"), field("$.date")),
 )
-sample = _entries.sample
-ID_IS_SIGNED = False
-BODY_IS_UNSIGNED = True
-SETUP = "https://manage.auth0.com/#/log-streams"
 
 
 def events(delivery: Delivery) -> list[Event]:
@@ -35,3 +41,14 @@ def events(delivery: Delivery) -> list[Event]:
         lines = [line for line in delivery.body.split(b"\n") if line.strip()]
         delivery = replace(delivery, body=b"[" + b",".join(lines) + b"]")
     return _entries(delivery)
+
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    retry_horizon=None,
+    identity=told_apart_by("$.log_id", "$[*].log_id"),
+    check_secret=scheme.check_secret,
+    sample=_entries.sample,
+    setup_url="https://manage.auth0.com/#/log-streams",
+)

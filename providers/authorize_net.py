@@ -10,8 +10,18 @@ https://developer.authorize.net/api/reference/features/webhooks.html
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from providers import Delivery, Reason, Rejected
-from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-anet-signature", hash="sha512", prefix="sha512=")
 _decoded = Hmac(
@@ -20,15 +30,13 @@ _decoded = Hmac(
     prefix="sha512=",
     secret="hex",  # noqa: S106  a codec's name
 )
-sign, CHECK = signer(scheme.sign), _decoded.check_secret
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$.notificationId"), body_digest()),
     type=first(field("$.eventType"), fixed("unknown")),
     account=field("$.webhookId"),
     occurred_at=field("$.eventDate"),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://account.authorize.net/"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
@@ -39,3 +47,13 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
         if error.reason is not Reason.BAD_SIGNATURE:
             raise
         _decoded.verify(delivery, secrets, now)
+
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=False,
+    retry_horizon=timedelta(days=3),
+    identity=told_apart_by("$.notificationId"),
+    check_secret=_decoded.check_secret,
+    setup_url="https://account.authorize.net/",
+)

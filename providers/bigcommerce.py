@@ -9,15 +9,23 @@ https://developer.bigcommerce.com/docs/integrations/webhooks
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
+from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
 
 scheme = StandardWebhooks(vendors=("webhook",), secret="raw")  # noqa: S106  a codec's name
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=scheme.id,
     type=first(field("$.scope"), fixed("unknown")),
     account=first(field("$.store_id"), field("$.producer")),
     occurred_at=field("$.created_at"),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://developer.bigcommerce.com/docs/integrations/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=scheme.identity,
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://developer.bigcommerce.com/docs/integrations/webhooks",
+)

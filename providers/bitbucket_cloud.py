@@ -11,11 +11,20 @@ https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Reply
-from providers.kit import Hmac, field, first, header, one_event, signer
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    field,
+    first,
+    header,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-hub-signature", prefix="sha256=")
-verify, CHECK = scheme.verify, scheme.check_secret
+verify = scheme.verify
 sign = signer(scheme.sign, event_id="x-request-uuid", type="x-event-key", default_type="repo:push")
 events = one_event(
     id=header("x-request-uuid", "x-request-id"),
@@ -23,12 +32,19 @@ events = one_event(
     account=first(field("$.repository.uuid"), field("$.repository.workspace.uuid"), field("$.repository.id")),
     occurred_at=field("$.date"),
 )
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/"
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
     """Answer a test of the connection, which is not signed and tells nothing; None for anything else."""
     unsigned = "x-hub-signature" not in delivery.headers
     return Reply() if unsigned and delivery.headers.get("x-event-key") == "diagnostics:ping" else None
+
+
+sender = Sender(
+    id_is_signed=False,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("header x-request-uuid", "header x-request-id"),
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/",
+)

@@ -9,16 +9,36 @@ https://help.bolt.com/developers/webhooks/hook-verification/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, joined, one_event, signer
-from providers.kit.fields import only_if
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+    when_matches,
+)
 
 scheme = Hmac(header=("x-bolt-hmac-sha256", "x-bolt-hmac-sha256-pending"), every=True, encoding="base64")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 _type = field("$.type")
 events = one_event(
-    id=first(only_if(_type, "capture", body_digest()), joined(field("$.id"), _type), body_digest()),
+    id=first(when_matches(_type, "capture", body_digest()), join(field("$.id"), _type), body_digest()),
     type=first(_type, fixed("unknown")),
     occurred_at=field("$.timestamp"),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://merchant.bolt.com/administration/api"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=told_apart_by(
+        "$.id + $.type", "body", because="what names no transaction in its first level is told whole"
+    ),
+    check_secret=scheme.check_secret,
+    setup_url="https://merchant.bolt.com/administration/api",
+)

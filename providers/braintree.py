@@ -15,19 +15,27 @@ from datetime import datetime, timedelta
 from hashlib import sha1
 from typing import Unpack
 
-from providers import Delivery, Reason, Rejected, Reply
-from providers.kit import Hmac, Said, digest, field, form_body, form_field, headers_of, one_event
-from providers.kit.composite import all_parts_of, checker
-from providers.kit.in_body import as_form
-from providers.kit.markup import xml_in_form, xml_sample
-from providers.kit.probing import asked
+from hookonce.providers import Delivery, Reason, Rejected, Reply
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    SignOptions,
+    all_parts_of,
+    as_form,
+    checker,
+    digest,
+    field,
+    form_body,
+    form_field,
+    headers_of,
+    one_event,
+    query_parameter,
+    told_apart_by,
+)
+from hookonce.providers.kit.reading.xml_body import xml_in_form, xml_sample
 
 scheme = Hmac(header="bt_signature", hash="sha1", separator="&", secret="hex")  # noqa: S106  a codec's name
-MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
-CHECK = checker("public_key", "private_key")
-SIGNED_IN_PARTS = True
-RETRY_HORIZON = timedelta(days=2)
-SETUP = "https://www.braintreegateway.com/login"
+_check_secret = checker("public_key", "private_key")
 _CHALLENGE = re.compile(r"[a-f0-9]{20,32}")
 
 
@@ -43,7 +51,8 @@ def _signed(text: str, *secrets: str) -> str:
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
     """Accept `delivery` if its payload is signed with one of `secrets`. Raises: Rejected."""
-    keys, payload = _keys(secrets), form_field(delivery, "bt_payload")
+    keys = _keys(secrets)
+    payload = form_field(delivery, "bt_payload")
     pairs = [pair.partition("|") for pair in form_field(delivery, "bt_signature").split("&")]
     given = "&".join(text for public, _, text in pairs if public in dict(keys))
     if not given:
@@ -60,21 +69,34 @@ events = one_event(
     occurred_at=field("$.timestamp"),
     read=xml_in_form("bt_payload", "kind", "timestamp", "source-merchant-id"),
 )
-sample = xml_sample("<notification><kind>{type}</kind><subject><id>{id}</id></subject></notification>")
 
 
-def deliver(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> Delivery:  # noqa: ARG001
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:  # noqa: ARG001
     """What Braintree would send with `body` as the notification, or with the payload of the form `body`."""
-    CHECK(secret)
+    _check_secret(secret)
     sent = form_body(Delivery("POST", "", {}, body)) if body.startswith(b"bt_") else {}
     payload = sent.get("bt_payload") or encodebytes(body).decode()
-    return as_form({"bt_signature": _signed(payload, secret), "bt_payload": payload}, **said)
+    return as_form({"bt_signature": _signed(payload, secret), "bt_payload": payload}, **options)
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Sign a challenge; None for anything else."""
-    challenge = asked(delivery, "bt_challenge", _CHALLENGE)
+    challenge = query_parameter(delivery, "bt_challenge", _CHALLENGE)
     return Reply(body=_signed(challenge, *secrets).encode()) if challenge else None
 
 
 sign = headers_of(deliver)
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=False,
+    signed_in_parts=True,
+    retry_horizon=timedelta(days=2),
+    identity=told_apart_by("xml timestamp", "xml id", "xml kind"),
+    max_body=1 << 20,  # it is parsed before it is known to be genuine
+    check_secret=_check_secret,
+    handshake=handshake,
+    deliver=deliver,
+    sample=xml_sample("<notification><kind>{type}</kind><subject><id>{id}</id></subject></notification>"),
+    setup_url="https://www.braintreegateway.com/login",
+)

@@ -2,23 +2,48 @@
 
 There is no id: it is made of the trigger, the booking's uid, and when the event was made. A template on the webhook
 can make any body of it, a form or plain text too (`sendPayload.ts`): what then has no such fields is known by its
-fingerprint. A test has the trigger `PING`.
+fingerprint and the minute of receipt. A test has the trigger `PING`.
 
 https://cal.com/docs/developing/guides/automation/webhooks
 """
 
 from datetime import timedelta
 
-from providers.kit import Hmac, any_body_or_none, body_digest, field, first, fixed, joined, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    any_body_or_none,
+    body_digest,
+    field,
+    first,
+    fixed,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+    when_matches,
+)
 
 scheme = Hmac(header="x-cal-signature-256")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
-    id=first(joined(field("$.triggerEvent"), field("$.payload.uid"), field("$.createdAt")), body_digest()),
+    id=first(
+        join(field("$.triggerEvent"), field("$.payload.uid"), field("$.createdAt")),
+        when_matches(field("$.createdAt"), ".+", body_digest()),
+    ),
+    undated=body_digest(),
     type=first(field("$.triggerEvent"), fixed("unknown")),
     account=first(field("$.payload.organizer.id"), field("$.payload.organizer.email")),
     occurred_at=field("$.createdAt"),
     read=any_body_or_none,
 )
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://app.cal.com/settings/developer/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$.triggerEvent + $.payload.uid + $.createdAt", "$.createdAt", "receipt"),
+    id_period=timedelta(minutes=1),
+    check_secret=scheme.check_secret,
+    setup_url="https://app.cal.com/settings/developer/webhooks",
+)

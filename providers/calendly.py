@@ -8,7 +8,19 @@ https://developer.calendly.com/api-docs/ZG9jOjM2MzE2MDM4-webhook-signatures
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, joined, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    Timestamp,
+    body_digest,
+    field,
+    first,
+    fixed,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(
     header="calendly-webhook-signature",
@@ -16,12 +28,20 @@ scheme = Hmac(
     signed="{timestamp}.{body}",
     timestamp=Timestamp(key="t", tolerance=timedelta(minutes=3)),
 )
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
-    id=first(joined(field("$.event"), field("$.payload.uri"), field("$.created_at")), body_digest()),
+    id=first(join(field("$.event"), field("$.payload.uri"), field("$.created_at")), body_digest()),
     type=first(field("$.event"), fixed("unknown")),
     account=field("$.created_by"),
     occurred_at=field("$.created_at"),
 )
-RETRY_HORIZON = timedelta(days=2)
-SETUP = "https://developer.calendly.com/api-docs/c1ddc06ce1f1b-create-webhook-subscription"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=2),
+    identity=told_apart_by("$.event + $.payload.uri + $.created_at"),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://developer.calendly.com/api-docs/c1ddc06ce1f1b-create-webhook-subscription",
+)

@@ -9,17 +9,34 @@ https://www.chargebee.com/docs/billing/2.0/site-configuration/webhook_settings
 
 from datetime import timedelta
 
-from providers.kit import Token, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Sender,
+    Token,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Token(basic=True)
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
-VOLATILE = ("$.webhook_status", "$.webhooks")
+verify = scheme.verify
+sign = signer(scheme.sign)
+_VOLATILE = ("$.webhook_status", "$.webhooks")
 events = one_event(
-    id=first(field("$.id"), body_digest(*VOLATILE)),
+    id=first(field("$.id"), body_digest(*_VOLATILE)),
     type=first(field("$.event_type"), fixed("unknown")),
     occurred_at=field("$.occurred_at"),
 )
-ID_IS_SIGNED = False
-BODY_IS_UNSIGNED = True
-RETRY_HORIZON = timedelta(days=4)
-SETUP = "https://app.chargebee.com/webhooks"
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    retry_horizon=timedelta(days=4),
+    identity=told_apart_by("$.id"),
+    volatile=_VOLATILE,
+    check_secret=scheme.check_secret,
+    setup_url="https://app.chargebee.com/webhooks",
+)

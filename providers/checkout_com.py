@@ -9,15 +9,32 @@ https://www.checkout.com/docs/developer-resources/webhooks/set-up-your-webhook-r
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="cko-signature")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$.id"), body_digest()),
     type=first(field("$.type"), fixed("unknown")),
     account=first(field("$.data.processing_channel_id"), field("$.data.entity_id")),
     occurred_at=first(field("$.created_on"), field("$.timestamp")),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://dashboard.checkout.com/developers/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=told_apart_by("$.id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://dashboard.checkout.com/developers/webhooks",
+)

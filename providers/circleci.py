@@ -8,10 +8,22 @@ https://circleci.com/docs/outbound-webhooks/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, any_body, body_digest, field, first, fixed, header, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    any_body,
+    body_digest,
+    field,
+    first,
+    fixed,
+    header,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="circleci-signature", key="v1")
-verify, CHECK = scheme.verify, scheme.check_secret
+verify = scheme.verify
 sign = signer(scheme.sign, type="circleci-event-type")
 events = one_event(
     id=first(field("$.id"), body_digest()),
@@ -20,5 +32,13 @@ events = one_event(
     occurred_at=field("$.happened_at"),
     read=any_body,
 )
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://circleci.com/docs/outbound-webhooks/"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by(
+        "$.id", "body", because="every event has an id; the bodies of the page on signatures are no events"
+    ),
+    check_secret=scheme.check_secret,
+    setup_url="https://circleci.com/docs/outbound-webhooks/",
+)

@@ -12,40 +12,40 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from providers import Delivery, Reply
-from providers.kit import (
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    Sender,
     Token,
     any_body_or_none,
-    either,
     field,
     first,
     header,
-    joined,
+    join,
     many_events,
     one_event,
+    one_of_two,
     signer,
+    told_apart_by,
 )
 
-_header, _query = Token(header="authorization", prefix="Bearer "), Token(query="access_token")
-sign, CHECK = signer(_header.sign), _header.check_secret
+_header = Token(header="authorization", prefix="Bearer ")
+_query = Token(query="access_token")
+sign = signer(_header.sign)
 _structured = many_events(
     items="$",
-    id=joined(field("$.source"), field("$.id")),
+    id=join(field("$.source"), field("$.id")),
     type=field("$.type"),
     account=field("$.source"),
     occurred_at=field("$.time"),
 )
 _binary = one_event(
-    id=joined(header("ce-source"), header("ce-id")),
+    id=join(header("ce-source"), header("ce-id")),
     type=header("ce-type"),
     account=header("ce-source"),
     occurred_at=first(header("ce-time")),
     read=any_body_or_none,
 )
-events = either(_structured, _binary, when=lambda delivery: "ce-id" in delivery.headers)
-ID_IS_SIGNED = False
-BODY_IS_UNSIGNED = True
-SETUP = "https://cloudevents.io"
+events = one_of_two(_structured, _binary, when=lambda delivery: "ce-id" in delivery.headers)
 _ORIGIN: Final = re.compile(r"[A-Za-z0-9.:/_-]{1,255}")
 _RATE: Final = re.compile(r"[0-9]{1,9}|\*")
 
@@ -64,3 +64,14 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
     rate = delivery.headers.get("webhook-request-rate", "")
     allowed = {"WebHook-Allowed-Rate": rate} if _RATE.fullmatch(rate) else {}
     return Reply(headers={"Allow": "POST", "WebHook-Allowed-Origin": origin, **allowed})
+
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    retry_horizon=None,
+    identity=told_apart_by("header ce-source + header ce-id", "$.source + $.id", "$[*].source + $[*].id"),
+    check_secret=_header.check_secret,
+    handshake=handshake,
+    setup_url="https://cloudevents.io",
+)

@@ -11,26 +11,49 @@ https://cloudinary.com/documentation/notification_signatures
 
 from datetime import timedelta
 
-from providers.kit import Timestamp, body_digest, field, first, fixed, joined, one_event, signer
-from providers.kit.digests import Digest
-from providers.kit.fields import only_if
+from hookonce.providers.kit import (
+    KeyedDigest,
+    Sender,
+    Timestamp,
+    body_digest,
+    field,
+    first,
+    fixed,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+    when_matches,
+)
 
-scheme = Digest(
+scheme = KeyedDigest(
     header="x-cld-signature",
     before="{body}{timestamp}",
     hashes=("sha1", "sha256"),
     timestamp=Timestamp(header="x-cld-timestamp", tolerance=timedelta(hours=2)),
 )
-verify, CHECK, TOLERANCE = scheme.verify, scheme.check_secret, scheme.timestamp.tolerance
+verify = scheme.verify
 sign = signer(scheme.sign)
 _what = field("$.notification_type")
 _asset = first(field("$.asset_id"), field("$.public_id"), field("$.batch_id"))
-_version, _batch = field("$.version"), field("$.batch_id")
-_stored = first(joined(_what, _asset, _version, _batch), joined(_what, _asset, _version))
+_version = field("$.version")
+_batch = field("$.batch_id")
+_stored = first(join(_what, _asset, _version, _batch), join(_what, _asset, _version))
 events = one_event(
-    id=first(only_if(_what, "upload|eager", _stored), body_digest()),
+    id=first(when_matches(_what, "upload|eager", _stored), body_digest()),
     type=first(_what, fixed("unknown")),
     occurred_at=first(field("$.timestamp"), field("$.created_at")),
 )
-RETRY_HORIZON = timedelta(hours=1)
-SETUP = "https://console.cloudinary.com/settings/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(hours=1),
+    identity=told_apart_by(
+        "$.notification_type + $.asset_id + $.version",
+        "body",
+        because="what else is told of an asset has a time, a request or a status",
+    ),
+    tolerance=scheme.timestamp.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://console.cloudinary.com/settings/webhooks",
+)

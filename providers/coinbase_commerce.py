@@ -8,15 +8,33 @@ https://docs.cdp.coinbase.com/commerce/docs/webhooks-security
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-cc-webhook-signature")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
-VOLATILE = ("$.id", "$.attempt_number", "$.scheduled_for")
+verify = scheme.verify
+sign = signer(scheme.sign)
+_VOLATILE = ("$.id", "$.attempt_number", "$.scheduled_for")
 events = one_event(
-    id=first(field("$.event.id"), body_digest(*VOLATILE)),
+    id=first(field("$.event.id"), body_digest(*_VOLATILE)),
     type=first(field("$.event.type"), fixed("unknown")),
     occurred_at=field("$.event.created_at"),
 )
-RETRY_HORIZON = timedelta(days=4)
-SETUP = "https://beta.commerce.coinbase.com/settings/notifications"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=4),
+    identity=told_apart_by("$.event.id"),
+    volatile=_VOLATILE,
+    check_secret=scheme.check_secret,
+    setup_url="https://beta.commerce.coinbase.com/settings/notifications",
+)

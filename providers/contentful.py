@@ -13,34 +13,50 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final, Unpack
 
-from providers import Delivery
-from providers.kit import Hmac, Said, Timestamp, View, any_body, one_event, signer
-from providers.kit.canonical import canonical, names_in
-from providers.kit.fields import Pick, body_digest, field, first, header, joined
-from providers.kit.reading import header_of
+from hookonce.providers import Delivery
+from hookonce.providers.kit import (
+    EventView,
+    Extractor,
+    Hmac,
+    Sender,
+    SignOptions,
+    Timestamp,
+    any_body,
+    body_digest,
+    canonical_request,
+    field,
+    first,
+    header,
+    header_of,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
-_LIST, _KEY = "x-contentful-signed-headers", "x-contentful-idempotency-key"
+_LIST = "x-contentful-signed-headers"
+_KEY = "x-contentful-idempotency-key"
 _scheme = Hmac(header="x-contentful-signature")
 _stamp = Timestamp(header="x-contentful-timestamp", unit="ms", tolerance=timedelta(seconds=30))
 _SIGNED: Final = {_LIST, _stamp.header}
-METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET")
-TOLERANCE = _stamp.tolerance
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://app.contentful.com/deeplink?link=webhooks"
 
 
-def _key(view: View) -> object:
+def _key(view: EventView) -> object:
     headers = view.delivery.headers
-    return headers.get(_KEY) if _LIST in headers and _KEY in names_in(headers, _LIST) else None
+    return (
+        headers.get(_KEY) if _LIST in headers and _KEY in canonical_request.names_in(headers, _LIST) else None
+    )
 
 
-_topic, _entry = header("x-contentful-topic"), field("$.sys.id")
-_number, _time = field("$.sys.revision"), field("$.sys.updatedAt")
+_topic = header("x-contentful-topic")
+_entry = field("$.sys.id")
+_number = field("$.sys.revision")
+_time = field("$.sys.updatedAt")
 events = one_event(
     id=first(
-        Pick(_key, "the signed key"),
-        joined(_topic, _entry, _number),
-        joined(_topic, _entry, _time),
+        Extractor(_key, "the signed key"),
+        join(_topic, _entry, _number),
+        join(_topic, _entry, _time),
         body_digest(),
     ),
     type=_topic,
@@ -53,23 +69,40 @@ events = one_event(
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` if it is signed with one of `secrets`. Raises: Rejected."""
     stamp = header_of(delivery.headers, (_stamp.header,))[1]
-    message = canonical(delivery, names_in(delivery.headers, _LIST) | _SIGNED)
+    message = canonical_request.canonical(
+        delivery, canonical_request.names_in(delivery.headers, _LIST) | _SIGNED
+    )
     _scheme.verify(replace(delivery, body=message), secrets, now)
     _stamp.check(_stamp.parse(stamp), now)
 
 
-def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
+def check_secret(secret: str) -> None:
     """Raises: ValueError for what has not 64 characters."""
     if len(secret.strip()) != 64:  # noqa: PLR2004
         raise ValueError("the secret is not usable; expected the 64 characters that Contentful made")
 
 
-def _sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
-    besides = {name: text for name, text in said.get("headers", {}).items() if name != "content-type"}
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
+    besides = {name: text for name, text in options.get("headers", {}).items() if name != "content-type"}
     headers = besides | {_stamp.header: _stamp.write(now)}
     headers[_LIST] = ",".join(sorted({*headers, _LIST}))
-    delivery = Delivery(said.get("method", "POST"), said.get("url", ""), headers, body)
-    return headers | _scheme.sign(canonical(delivery, headers), secret, now)
+    delivery = Delivery(options.get("method", "POST"), options.get("url", ""), headers, body)
+    return headers | _scheme.sign(canonical_request.canonical(delivery, headers), secret, now)
 
 
 sign = signer(_sign, event_id=_KEY, type="x-contentful-topic", default_type="ContentManagement.Entry.publish")
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=False,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by(
+        "header x-contentful-idempotency-key",
+        "header x-contentful-topic + $.sys.id + $.sys.revision",
+        "header x-contentful-topic + $.sys.id + $.sys.updatedAt",
+    ),
+    tolerance=_stamp.tolerance,
+    methods=("POST", "PUT", "PATCH", "DELETE", "GET"),
+    check_secret=check_secret,
+    setup_url="https://app.contentful.com/deeplink?link=webhooks",
+)

@@ -8,18 +8,36 @@ https://docs.customer.io/journeys/webhooks/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, joined, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    Timestamp,
+    body_digest,
+    field,
+    first,
+    fixed,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(
     header="x-cio-signature", signed="v0:{timestamp}:{body}", timestamp=Timestamp(header="x-cio-timestamp")
 )
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$.event_id"), body_digest()),
-    type=first(
-        joined(field("$.object_type"), field("$.metric"), by="."), field("$.metric"), fixed("unknown")
-    ),
+    type=first(join(field("$.object_type"), field("$.metric"), by="."), field("$.metric"), fixed("unknown")),
     occurred_at=field("$.timestamp"),
 )
-RETRY_HORIZON = timedelta(days=8)
-SETUP = "https://fly.customer.io/workspaces/last/journeys/integrations/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=8),
+    identity=told_apart_by("$.event_id"),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://fly.customer.io/workspaces/last/journeys/integrations/webhooks",
+)

@@ -12,9 +12,19 @@ https://docs.discord.com/developers/events/webhook-events
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Reason, Rejected, Reply
-from providers.kit import Timestamp, digest, field, first, json_body, one_event, signer
-from providers.kit.signed import Signed
+from hookonce.providers import Delivery, Reason, Rejected, Reply
+from hookonce.providers.kit import (
+    Sender,
+    Timestamp,
+    digest,
+    field,
+    first,
+    one_event,
+    signer,
+    told_apart_by,
+    unsigned_probe,
+)
+from hookonce.providers.kit.schemes.public_key_signature import Signed
 
 scheme = Signed(
     header="x-signature-ed25519",
@@ -23,7 +33,8 @@ scheme = Signed(
     signed="{timestamp}{body}",
     timestamp=Timestamp(header="x-signature-timestamp", tolerance=timedelta(minutes=15)),
 )
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(
         field("$.id"),
@@ -38,11 +49,6 @@ events = one_event(
     account=first(field("$.application_id"), field("$.guild_id")),
     occurred_at=field("$.event.timestamp"),
 )
-ACCEPTED = Reply(status=204)
-STATUSES = {Reason.MISSING_HEADER: 401, Reason.BAD_HEADER: 401}
-MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
-RETRY_HORIZON = timedelta(hours=1)
-SETUP = "https://discord.com/developers/applications"
 _PONG = Reply(body=b'{"type":1}', content_type="application/json")
 
 
@@ -50,12 +56,26 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer a PING that Discord signed; None for anything else."""
     if b'"type"' not in delivery.body:
         return None
+    probe = unsigned_probe(delivery)
+    kind = None if probe.get("event") else probe.get("type")
+    if isinstance(kind, bool) or kind not in (0, 1):
+        return None
     try:
-        probe = json_body(delivery)
-        kind = probe.get("type") if isinstance(probe, dict) and not probe.get("event") else None
-        if isinstance(kind, bool) or kind not in (0, 1):
-            return None
         scheme.authentic(delivery, secrets)
     except Rejected:
         return None
     return _PONG if kind == 1 else Reply(status=204)
+
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(hours=1),
+    identity=told_apart_by("$.id", "$.event.timestamp + $.event.type + $.event.data"),
+    tolerance=scheme.tolerance,
+    statuses={Reason.MISSING_HEADER: 401, Reason.BAD_HEADER: 401},
+    accepted=Reply(status=204),
+    max_body=1 << 20,  # it is parsed before it is known to be genuine
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://discord.com/developers/applications",
+)

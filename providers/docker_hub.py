@@ -6,9 +6,20 @@ body, so do not call it. Nothing is known to be retried.
 https://docs.docker.com/docker-hub/repos/manage/webhooks/
 """
 
-from providers.kit import body_digest, digest, field, first, fixed, in_path, one_event
+from hookonce.providers.kit import (
+    Sender,
+    body_digest,
+    digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    path_secret,
+    told_apart_by,
+)
 
-verify, sign, deliver, CHECK = in_path.verify, in_path.sign, in_path.deliver, in_path.check_secret
+verify = path_secret.verify
+sign = path_secret.sign
 _push = (field("$.repository.repo_name"), field("$.push_data.tag"), field("$.push_data.pushed_at"))
 events = one_event(
     id=first(digest(*_push), body_digest()),
@@ -16,7 +27,14 @@ events = one_event(
     account=field("$.repository.namespace"),
     occurred_at=field("$.push_data.pushed_at"),
 )
-ID_IS_SIGNED = False
-BODY_IS_UNSIGNED = True
-UNAUTHENTICATED = True
-SETUP = "https://hub.docker.com"
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    retry_horizon=None,
+    identity=told_apart_by("$.repository.repo_name + $.push_data.tag + $.push_data.pushed_at"),
+    unauthenticated=True,
+    check_secret=path_secret.check_secret,
+    deliver=path_secret.deliver,
+    setup_url="https://hub.docker.com",
+)

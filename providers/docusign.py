@@ -10,26 +10,52 @@ https://developers.docusign.com/platform/webhooks/connect/validate/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, any_body, body_digest, field, first, fixed, joined, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    any_body,
+    body_digest,
+    field,
+    first,
+    fixed,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(
     header=tuple(f"x-docusign-signature-{number}" for number in range(1, 101)),
     every=True,
     encoding="base64",
 )
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
-VOLATILE = ("$.retryCount",)
-_event, _envelope, _time = field("$.event"), field("$.data.envelopeId"), field("$.generatedDateTime")
+verify = scheme.verify
+sign = signer(scheme.sign)
+_VOLATILE = ("$.retryCount",)
+_event = field("$.event")
+_envelope = field("$.data.envelopeId")
+_time = field("$.generatedDateTime")
 events = one_event(
     id=first(
-        joined(_event, _envelope, field("$.data.recipientId"), _time),
-        joined(_event, _envelope, _time),
-        body_digest(*VOLATILE),
+        join(_event, _envelope, field("$.data.recipientId"), _time),
+        join(_event, _envelope, _time),
+        body_digest(*_VOLATILE),
     ),
     type=first(_event, fixed("unknown")),
     account=field("$.data.accountId"),
     occurred_at=_time,
     read=any_body,
 )
-RETRY_HORIZON = timedelta(days=15)
-SETUP = "https://apps.docusign.com/send/admin/connect"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=15),
+    identity=told_apart_by(
+        "$.event + $.data.envelopeId + $.generatedDateTime",
+        "body",
+        because="the older XML has the time of each change of an envelope",
+    ),
+    volatile=_VOLATILE,
+    check_secret=scheme.check_secret,
+    setup_url="https://apps.docusign.com/send/admin/connect",
+)

@@ -11,41 +11,55 @@ https://www.dropbox.com/developers/reference/webhooks
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Reply
-from providers.kit import (
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
     Hmac,
+    Sender,
     body_digest,
-    either,
+    echo,
     field,
     fixed,
-    joined,
+    join,
     json_body,
+    json_paths,
     many_events,
     one_event,
-    paths,
+    one_of_two,
+    query_parameter,
     signer,
+    told_apart_by,
 )
-from providers.kit.probing import asked, echo
 
 scheme = Hmac(header="x-dropbox-signature")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 _accounts = many_events(
     items="$.list_folder.accounts",
-    id=joined(fixed("list_folder"), field("$")),
+    id=join(fixed("list_folder"), field("$")),
     type=fixed("list_folder"),
     account=field("$"),
 )
 _whole = one_event(id=body_digest(), type=fixed("list_folder"))
-events = either(
+events = one_of_two(
     _accounts,
     _whole,
-    when=lambda delivery: not isinstance(paths.find(json_body(delivery), ("list_folder", "accounts")), list),
+    when=lambda delivery: (
+        not isinstance(json_paths.find(json_body(delivery), ("list_folder", "accounts")), list)
+    ),
 )
-ID_PERIOD = timedelta(minutes=1)
-RETRY_HORIZON = timedelta(hours=1)
-SETUP = "https://www.dropbox.com/developers/apps"
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
     """Send a challenge back as it came; None for anything else."""
-    return echo(asked(delivery, "challenge"))
+    return echo(query_parameter(delivery, "challenge"))
+
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(hours=1),
+    identity=told_apart_by("receipt"),
+    id_period=timedelta(minutes=1),
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://www.dropbox.com/developers/apps",
+)

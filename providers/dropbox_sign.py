@@ -12,37 +12,52 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
-from providers import Delivery, Reply
-from providers.kit import Hmac, Said, field, first, headers_of, joined, one_event, paths
-from providers.kit.multipart import multipart, part_of
-from providers.kit.reading import form_field, json_body, parse_json
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    SignOptions,
+    field,
+    first,
+    headers_of,
+    join,
+    json_body,
+    json_in_form,
+    json_paths,
+    multipart,
+    one_event,
+    parse_json,
+    read_once,
+    told_apart_by,
+)
 
 scheme = Hmac(header="event_hash")
-MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
-CHECK = scheme.check_secret
-ACCEPTED = Reply(body=b"Hello API Event Received")
-ID_IS_SIGNED = False
-BODY_IS_UNSIGNED = True
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://app.hellosign.com/home/myAccount#api"
+
+
+_form = json_in_form("json")
 
 
 def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever Dropbox Sign sent
     if delivery.body.startswith(b"--"):
-        return parse_json(part_of(delivery.body, "json"))
+        return read_once(
+            delivery, "json in multipart", lambda body: parse_json(multipart.part_of(body, "json"))
+        )
     is_json = delivery.body.lstrip()[:1] == b"{"
-    return json_body(delivery) if is_json else parse_json(form_field(delivery, "json"))
+    return json_body(delivery) if is_json else _form(delivery)
 
 
-_hash, _request = field("$.event.event_hash"), field("$.signature_request.signature_request_id")
-_signer, _template = field("$.event.event_metadata.related_signature_id"), field("$.template.template_id")
-_fax, _changed = field("$.fax.fax_id"), field("$.account.account_id")
+_hash = field("$.event.event_hash")
+_request = field("$.signature_request.signature_request_id")
+_signer = field("$.event.event_metadata.related_signature_id")
+_template = field("$.template.template_id")
+_fax = field("$.fax.fax_id")
+_changed = field("$.account.account_id")
 _for = field("$.event.event_metadata.reported_for_account_id")
 events = one_event(
     id=first(
-        joined(_hash, _request, _signer),
-        joined(_hash, _request),
-        *(joined(_hash, what) for what in (_template, _fax, _changed)),
+        join(_hash, _request, _signer),
+        join(_hash, _request),
+        *(join(_hash, what) for what in (_template, _fax, _changed)),
         _hash,
     ),
     type=field("$.event.event_type"),
@@ -54,26 +69,38 @@ events = one_event(
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
     """Accept `delivery` if the signature in its body fits the time and type there. Raises: Rejected."""
-    event = paths.find(_read(delivery), ("event",))
+    event = json_paths.find(_read(delivery), ("event",))
     event = event if isinstance(event, dict) else {}
     scheme.expect(event.get("event_hash"), _message(event), secrets)
 
 
 def _message(event: dict[str, Any]) -> bytes:
-    texts = [str(event.get(name, "")) for name in ("event_time", "event_type")]
+    texts = [json_paths.find_text(event, name) for name in ("event_time", "event_type")]
     return "".join(texts).encode("utf-8", "surrogatepass")
 
 
-def deliver(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> Delivery:
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
     """What Dropbox Sign would send: `body`, a form or its JSON, with a signature in it."""
     data = _read(Delivery("POST", "", {}, body))
     given = data.get("event", {}) if isinstance(data, dict) else None
     if not isinstance(given, dict):
-        raise ValueError("the body is no object whose event, if it has one, is an object")  # noqa: TRY004  for the operator
+        raise ValueError("the body is not an object whose event, if it has one, is an object")  # noqa: TRY004  for the operator
     event = {"event_time": str(int(now.timestamp())), "event_type": "callback_test", **given}
     event["event_hash"] = scheme.signature(_message(event), secret)
-    kind, form = multipart("json", json.dumps({**data, "event": event}).encode())
-    return Delivery("POST", said.get("url", ""), {"content-type": kind}, form)
+    kind, form = multipart.one_field("json", json.dumps({**data, "event": event}).encode())
+    return Delivery("POST", options.get("url", ""), {"content-type": kind}, form)
 
 
 sign = headers_of(deliver)
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    retry_horizon=timedelta(days=3),
+    identity=told_apart_by("$.event.event_hash", "$.json.event.event_hash"),
+    accepted=Reply(body=b"Hello API Event Received"),
+    max_body=1 << 20,  # it is parsed before it is known to be genuine
+    check_secret=scheme.check_secret,
+    deliver=deliver,
+    setup_url="https://app.hellosign.com/home/myAccount#api",
+)

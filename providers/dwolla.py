@@ -7,10 +7,20 @@ https://developers.dwolla.com/docs/working-with-webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-request-signature-sha-256")
-verify, CHECK = scheme.verify, scheme.check_secret
+verify = scheme.verify
 sign = signer(scheme.sign, type="x-dwolla-topic")
 events = one_event(
     id=first(field("$.id"), body_digest()),
@@ -18,5 +28,11 @@ events = one_event(
     account=field("$._links.account.href"),
     occurred_at=field("$.timestamp"),
 )
-RETRY_HORIZON = timedelta(days=4)
-SETUP = "https://dashboard.dwolla.com/applications"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=4),
+    identity=told_apart_by("$.id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://dashboard.dwolla.com/applications",
+)

@@ -12,20 +12,28 @@ from datetime import datetime, timedelta
 from typing import Unpack
 from unicodedata import normalize
 
-from providers import Delivery
-from providers.kit import Hmac, Said, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers import Delivery
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    SignOptions,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-hmac-signature", prefix="hmac-sha256-hex=")
-CHECK = scheme.check_secret
-VOLATILE = ("$.pending_urls", "$.completed_urls", "$.status", "$.updated_at")
+_VOLATILE = ("$.pending_urls", "$.completed_urls", "$.status", "$.updated_at")
 events = one_event(
-    id=first(field("$.id"), body_digest(*VOLATILE)),
+    id=first(field("$.id"), body_digest(*_VOLATILE)),
     type=first(field("$.description"), fixed("unknown")),
     account=field("$.user_id"),
     occurred_at=field("$.created_at"),
 )
-RETRY_HORIZON = timedelta(days=2)
-SETUP = "https://www.easypost.com/account/webhooks-and-events"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
@@ -33,8 +41,18 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     scheme.verify(delivery, [normalize("NFKD", secret) for secret in secrets], now)
 
 
-def _sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
-    return scheme.sign(body, normalize("NFKD", secret), now, **said)
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
+    return scheme.sign(body, normalize("NFKD", secret), now, **options)
 
 
 sign = signer(_sign)
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=False,
+    retry_horizon=timedelta(days=2),
+    identity=told_apart_by("$.id"),
+    volatile=_VOLATILE,
+    check_secret=scheme.check_secret,
+    setup_url="https://www.easypost.com/account/webhooks-and-events",
+)

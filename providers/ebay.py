@@ -15,12 +15,24 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final, Unpack
 
-from providers import Delivery, Reason, Rejected, Reply
-from providers.kit import Said, asymmetric, body_digest, field, first, fixed, one_event
-from providers.kit.fetched import owner_of, owners_of
-from providers.kit.in_body import said_in
-from providers.kit.probing import asked, json_reply
-from providers.kit.reading import header_of
+from hookonce.providers import Delivery, Reason, Rejected, Reply
+from hookonce.providers.kit import (
+    Sender,
+    SignOptions,
+    body_digest,
+    field,
+    first,
+    fixed,
+    header_of,
+    json_or_empty,
+    json_reply,
+    one_event,
+    owner_of,
+    owners_of,
+    query_parameter,
+    told_apart_by,
+)
+from hookonce.providers.kit.crypto import public_keys
 
 _ECDSA: Final = "ecdsa-sha1"
 _CODE: Final = re.compile(r"[A-Za-z0-9-]{1,200}")
@@ -31,25 +43,22 @@ events = one_event(
     account=field("$.notification.data.userId"),
     occurred_at=field("$.notification.eventDate"),
 )
-RETRY_HORIZON = timedelta(days=1)
-SIGNS_URL = True
-SETUP = "https://developer.ebay.com/my/push"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
     """Accept `delivery` if one of the keys signed it. Raises: Rejected."""
     owners = [owner for owner in owners_of(secrets, "kid") if owner.key]
-    asymmetric.public_keys([owner.key for owner in owners], _ECDSA)
+    public_keys.public_keys([owner.key for owner in owners], _ECDSA)
     said = _header(*header_of(delivery.headers, ("x-ebay-signature",)))
     if (said.get("alg"), said.get("digest")) != ("ecdsa", "SHA1"):
         raise Rejected(Reason.BAD_SIGNATURE, "the signature is of another kind")
     fitting = [owner.key for owner in owners if owner.name in {"", str(said.get("kid"))}]
-    signature = asymmetric.signature_in("x-ebay-signature", str(said.get("signature")), "base64")
-    asymmetric.expect_signature(asymmetric.usable_keys(fitting, _ECDSA), _ECDSA, signature, delivery.body)
+    signature = public_keys.signature_in("x-ebay-signature", str(said.get("signature")), "base64")
+    public_keys.expect_signature(public_keys.usable_keys(fitting, _ECDSA), _ECDSA, signature, delivery.body)
 
 
 def _header(name: str, value: str) -> dict[str, Any]:
-    said = said_in(asymmetric.decode(value, "base64") or b"")
+    said = json_or_empty(public_keys.decode(value, "base64") or b"")
     if not isinstance(said, dict) or not said:
         raise Rejected(Reason.BAD_HEADER, f"header {name} is not JSON in base64")
     return said
@@ -57,7 +66,7 @@ def _header(name: str, value: str) -> dict[str, Any]:
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer a challenge with what only the verification token makes; None for anything else."""
-    code = asked(delivery, "challenge_code", _CODE)
+    code = query_parameter(delivery, "challenge_code", _CODE)
     token = next((secret for secret in secrets if _TOKEN.fullmatch(secret)), None)
     if code is None or token is None:
         return None
@@ -65,16 +74,28 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     return json_reply({"challengeResponse": made})
 
 
-def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
+def check_secret(secret: str) -> None:
     """Raises: ValueError unless it is a verification token or a key."""
     if _TOKEN.fullmatch(secret) is None:
-        asymmetric.public_key(owner_of(secret, "kid").key, _ECDSA)
+        public_keys.public_key(owner_of(secret, "kid").key, _ECDSA)
 
 
-def sign(body: bytes, secret: str, now: datetime, **_: Unpack[Said]) -> dict[str, str]:  # noqa: ARG001
+def sign(body: bytes, secret: str, now: datetime, **_: Unpack[SignOptions]) -> dict[str, str]:  # noqa: ARG001
     """What eBay would send. Raises: ValueError unless `secret` is a private key, `PEM` or `kid:PEM`."""
     owner = owner_of(secret, "kid")
-    signature = b64encode(asymmetric.signature_of(owner.key, _ECDSA, body)).decode()
+    signature = b64encode(public_keys.signature_of(owner.key, _ECDSA, body)).decode()
     said = {"alg": "ecdsa", "kid": owner.name, "signature": signature, "digest": "SHA1"}
     header = b64encode(json.dumps(said).encode()).decode()
     return {"content-type": "application/json", "x-ebay-signature": header}
+
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=False,
+    signs_url=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$.notification.notificationId"),
+    check_secret=check_secret,
+    handshake=handshake,
+    setup_url="https://developer.ebay.com/my/push",
+)

@@ -9,7 +9,19 @@ https://elevenlabs.io/docs/product-guides/administration/webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, joined, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    Timestamp,
+    body_digest,
+    field,
+    first,
+    fixed,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(
     header="elevenlabs-signature",
@@ -17,14 +29,22 @@ scheme = Hmac(
     signed="{timestamp}.{body}",
     timestamp=Timestamp(key="t", tolerance=timedelta(minutes=30)),
 )
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(
-        joined(field("$.type"), field("$.data.conversation_id"), field("$.event_timestamp")), body_digest()
+        join(field("$.type"), field("$.data.conversation_id"), field("$.event_timestamp")), body_digest()
     ),
     type=first(field("$.type"), fixed("unknown")),
     account=field("$.data.agent_id"),
     occurred_at=field("$.event_timestamp"),
 )
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://elevenlabs.io/app/settings/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$.event_timestamp + $.type"),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://elevenlabs.io/app/settings/webhooks",
+)

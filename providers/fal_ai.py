@@ -12,12 +12,27 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final, Unpack
 
-from providers import Delivery, KeyNeeded, Reason, Rejected
-from providers.kit import Said, Timestamp, field, first, fixed, header, made_id, one_event
-from providers.kit.asymmetric import public_keys, signature_in, signature_of, verifies
-from providers.kit.fetched import Documents, fetched, owner_of, owners_of
-from providers.kit.jws import keys_in
-from providers.kit.reading import header_of, octets
+from hookonce.providers import Delivery, KeyNeeded, Reason, Rejected
+from hookonce.providers.kit import (
+    Documents,
+    Sender,
+    SignOptions,
+    Timestamp,
+    fetched,
+    field,
+    first,
+    fixed,
+    header,
+    header_of,
+    made_id,
+    octets,
+    one_event,
+    owner_of,
+    owners_of,
+    told_apart_by,
+)
+from hookonce.providers.kit.crypto.jws import keys_in
+from hookonce.providers.kit.crypto.public_keys import public_keys, signature_in, signature_of, verifies
 
 _NAMES: Final = tuple(f"x-fal-webhook-{name}" for name in ("request-id", "user-id", "timestamp"))
 _TIME: Final = Timestamp(header=_NAMES[2])
@@ -27,10 +42,7 @@ events = one_event(
     type=first(field("$.status"), fixed("unknown")),
     account=header(_NAMES[1]),
 )
-TOLERANCE = _TIME.tolerance
-RETRY_HORIZON = timedelta(hours=2)
-FETCHES = (r"https://rest\.alpha\.fal\.ai/\.well-known/jwks\.json",)
-SETUP = "https://docs.fal.ai/model-apis/model-endpoints/webhooks"
+_FETCHES = (r"https://rest\.alpha\.fal\.ai/\.well-known/jwks\.json",)
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime, keys: Documents = None) -> None:
@@ -44,7 +56,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime, keys: Docu
     if not ours:
         raise Rejected(Reason.BAD_SIGNATURE, "the delivery is for none of the users of this source")
     pinned = [owner.key for owner in ours if owner.key]
-    found = public_keys(pinned, "ed25519") if pinned else keys_in(fetched(_JWKS, keys, FETCHES), None)
+    found = public_keys(pinned, "ed25519") if pinned else keys_in(fetched(_JWKS, keys, _FETCHES), None)
     if not any(verifies(key, "ed25519", signature, message) for key in found):
         if pinned:
             raise Rejected(Reason.BAD_SIGNATURE, "the key of this source did not sign this")
@@ -56,15 +68,27 @@ def _message(values: Sequence[bytes], body: bytes) -> bytes:
     return b"\n".join([*values, sha256(body).hexdigest().encode()])
 
 
-def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
+def check_secret(secret: str) -> None:
     """Raises: ValueError unless it starts with a user's id."""
     if not owner_of(secret, "user_id").name:
         raise ValueError("the secret is not usable; expected your fal user id, or 'user_id:PEM'")
 
 
-def sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+def sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
     """What fal would send. Raises: ValueError unless `secret` is `user_id:PEM` with a private key."""
     owner = owner_of(secret, "user_id")
-    values = [said.get("event_id") or made_id(body), owner.name, _TIME.write(now)]
+    values = [options.get("event_id") or made_id(body), owner.name, _TIME.write(now)]
     raw = signature_of(owner.key, "ed25519", _message([value.encode() for value in values], body))
     return dict(zip(_NAMES, values, strict=True)) | {"x-fal-webhook-signature": raw.hex()}
+
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=False,
+    retry_horizon=timedelta(hours=2),
+    identity=told_apart_by("$.request_id", "header x-fal-webhook-request-id"),
+    tolerance=_TIME.tolerance,
+    fetches=_FETCHES,
+    check_secret=check_secret,
+    setup_url="https://docs.fal.ai/model-apis/model-endpoints/webhooks",
+)

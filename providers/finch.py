@@ -8,7 +8,18 @@ https://developer.tryfinch.com/developer-resources/Webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, field, first, fixed, header, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    Timestamp,
+    field,
+    first,
+    fixed,
+    header,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(
     header="finch-signature",
@@ -19,12 +30,19 @@ scheme = Hmac(
     timestamp=Timestamp(header="finch-timestamp"),
     secret="base64",  # noqa: S106  a codec's name
 )
-verify, CHECK, TOLERANCE = scheme.verify, scheme.check_secret, scheme.tolerance
+verify = scheme.verify
 sign = signer(scheme.sign, event_id="finch-event-id")
 events = one_event(
     id=header("finch-event-id"),
     type=first(field("$.event_type"), fixed("unknown")),
     account=first(field("$.connection_id"), field("$.company_id"), field("$.account_id")),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://dashboard.tryfinch.com"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=told_apart_by("header finch-event-id"),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://dashboard.tryfinch.com",
+)

@@ -9,15 +9,33 @@ https://docs.fireflies.ai/graphql-api/webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, joined, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-hub-signature", prefix="sha256=")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 _event = first(field("$.eventType"), field("$.event"))
 events = one_event(
-    id=first(joined(first(field("$.meetingId"), field("$.meeting_id")), _event), body_digest()),
+    id=first(join(first(field("$.meetingId"), field("$.meeting_id")), _event), body_digest()),
     type=first(_event, fixed("unknown")),
     occurred_at=field("$.timestamp"),
 )
-RETRY_HORIZON = timedelta(hours=1)
-SETUP = "https://app.fireflies.ai/settings"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(hours=1),
+    identity=told_apart_by("$.eventType + $.meetingId", "$.event + $.meeting_id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://app.fireflies.ai/settings",
+)

@@ -6,16 +6,34 @@ the type `$.type` (`ORDER_PLACED`), the account the shop.
 https://docs.fourthwall.com/webhooks/signature-verification
 """
 
-from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(
     header=("x-fourthwall-hmac-sha256", "x-fourthwall-hmac-apps-sha256"), every=True, encoding="base64"
 )
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$.id"), body_digest()),
     type=first(field("$.type"), fixed("unknown")),
     account=field("$.shopId"),
     occurred_at=field("$.createdAt"),
 )
-SETUP = "https://docs.fourthwall.com/webhooks/getting-started"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=None,
+    identity=told_apart_by("$.id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://docs.fourthwall.com/webhooks/getting-started",
+)

@@ -11,17 +11,28 @@ https://dev.frontapp.com/docs/application-webhooks
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from providers import Delivery, Reply
-from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, one_event, signer
-from providers.kit.probing import json_reply
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    Timestamp,
+    body_digest,
+    field,
+    first,
+    fixed,
+    json_reply,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(
     header="x-front-signature",
     encoding="base64",
     signed="{timestamp}:{body}",
-    timestamp=Timestamp(header="x-front-request-timestamp", unit="any"),
+    timestamp=Timestamp(header="x-front-request-timestamp", unit="any", written="ms"),
 )
-sign, CHECK, TOLERANCE = signer(scheme.sign), scheme.check_secret, scheme.tolerance
+sign = signer(scheme.sign)
 _rule = Hmac(header="x-front-signature", hash="sha1", encoding="base64")
 events = one_event(
     id=first(field("$.payload.id"), field("$.id"), body_digest()),
@@ -29,8 +40,6 @@ events = one_event(
     account=field("$.authorization.id"),
     occurred_at=first(field("$.payload.emitted_at"), field("$.emitted_at")),
 )
-RETRY_HORIZON = timedelta(hours=1)
-SETUP = "https://dev.frontapp.com/docs/application-webhooks"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
@@ -43,3 +52,15 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
     """Give a challenge back; None for anything else."""
     challenge = delivery.headers.get("x-front-challenge")
     return json_reply({"challenge": challenge}) if challenge and delivery.method == "POST" else None
+
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=False,
+    retry_horizon=timedelta(hours=1),
+    identity=told_apart_by("$.payload.id", "$.id"),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://dev.frontapp.com/docs/application-webhooks",
+)

@@ -12,9 +12,10 @@ https://docs.gitea.com/usage/webhooks
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from providers import Delivery
-from providers.kit import (
+from hookonce.providers import Delivery
+from hookonce.providers.kit import (
     Hmac,
+    Sender,
     field,
     first,
     form_body,
@@ -24,6 +25,7 @@ from providers.kit import (
     json_in_form,
     one_event,
     signer,
+    told_apart_by,
 )
 
 
@@ -35,8 +37,6 @@ def _signed(delivery: Delivery, _time: bytes) -> bytes:
 
 scheme = Hmac(header=("x-gitea-signature", "x-forgejo-signature", "x-gogs-signature"), signed=_signed)
 _hub = Hmac(header="x-hub-signature-256", prefix="sha256=", signed=_signed)
-MAX_BODY = 5 << 20  # it is parsed before it is known to be genuine
-CHECK = scheme.check_secret
 sign = signer(scheme.sign, event_id="x-gitea-delivery", type="x-gitea-event", default_type="push")
 _form = json_in_form("payload")
 events = one_event(
@@ -45,9 +45,6 @@ events = one_event(
     account=first(field("$.repository.owner.id"), field("$.organization.id"), field("$.repository.id")),
     read=lambda delivery: (_form if delivery.body.startswith(b"payload=") else json_body)(delivery),
 )
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://docs.gitea.com/usage/webhooks"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
@@ -56,3 +53,19 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
         name in delivery.headers for name in ("x-gitea-signature", "x-forgejo-signature", "x-gogs-signature")
     )
     (_hub if not own and "x-hub-signature-256" in delivery.headers else scheme).verify(delivery, secrets, now)
+
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=False,
+    retry_horizon=timedelta(days=3),
+    identity=told_apart_by(
+        "header x-gitea-delivery",
+        "header x-forgejo-delivery",
+        "header x-gogs-delivery",
+        "header x-github-delivery",
+    ),
+    max_body=5 << 20,  # it is parsed before it is known to be genuine
+    check_secret=scheme.check_secret,
+    setup_url="https://docs.gitea.com/usage/webhooks",
+)

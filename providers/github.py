@@ -12,10 +12,11 @@ https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
-from providers import Delivery
-from providers.kit import (
+from hookonce.providers import Delivery
+from hookonce.providers.kit import (
     Hmac,
-    Said,
+    Sender,
+    SignOptions,
     field,
     first,
     header,
@@ -25,21 +26,19 @@ from providers.kit import (
     one_event,
     signer,
     text_of,
+    told_apart_by,
 )
 
 scheme = Hmac(header="x-hub-signature-256", prefix="sha256=")
-verify, CHECK = scheme.verify, scheme.check_secret
+verify = scheme.verify
 _sign = signer(scheme.sign, event_id="x-github-delivery", type="x-github-event", default_type="ping")
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://docs.github.com/en/webhooks/using-webhooks/creating-webhooks"
 
 _form = json_in_form("payload")
 
 
-def sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+def sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
     """What GitHub would send; of a type like `issues.opened` the header has the first word."""
-    return _sign(body, secret, now, **(said | {"type": (said.get("type") or "ping").partition(".")[0]}))
+    return _sign(body, secret, now, **(options | {"type": (options.get("type") or "ping").partition(".")[0]}))
 
 
 def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever GitHub sent
@@ -56,4 +55,12 @@ events = one_event(
     type=header("x-github-event"),
     account=first(field("$.installation.id"), field("$.organization.id"), field("$.repository.id")),
     read=_read,
+)
+
+sender = Sender(
+    id_is_signed=False,
+    retry_horizon=timedelta(days=3),
+    identity=told_apart_by("header x-github-delivery"),
+    check_secret=scheme.check_secret,
+    setup_url="https://docs.github.com/en/webhooks/using-webhooks/creating-webhooks",
 )

@@ -14,13 +14,20 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Unpack
 
-from providers import Delivery
-from providers.kit import Said, StandardWebhooks, Token, body_digest, field, first, header, one_event, signer
-
-ID_IS_SIGNED = False
-BODY_IS_UNSIGNED = True
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://docs.gitlab.com/user/project/integrations/webhooks/"
+from hookonce.providers import Delivery
+from hookonce.providers.kit import (
+    Sender,
+    SignOptions,
+    StandardWebhooks,
+    Token,
+    body_digest,
+    field,
+    first,
+    header,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 _signed = StandardWebhooks(vendors=("webhook",))
 _token = Token(header="x-gitlab-token")
@@ -47,13 +54,27 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
         _token.verify(delivery, tokens, now)
 
 
-def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
+def check_secret(secret: str) -> None:
     """Raises: ValueError for a blank token, or a signing token that is not base64."""
     (_signed if secret.startswith(_SIGNING) else _token).check_secret(secret)
 
 
-def _sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
-    return (_signed if secret.startswith(_SIGNING) else _token).sign(body, secret, now, **said)
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
+    return (_signed if secret.startswith(_SIGNING) else _token).sign(body, secret, now, **options)
 
 
 sign = signer(_sign, event_id="idempotency-key", type="x-gitlab-event", default_type="Push Hook")
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    retry_horizon=timedelta(days=3),
+    identity=told_apart_by(
+        "header webhook-id",
+        "header idempotency-key",
+        "header x-gitlab-webhook-uuid",
+        "header x-gitlab-event-uuid",
+    ),
+    check_secret=check_secret,
+    setup_url="https://docs.gitlab.com/user/project/integrations/webhooks/",
+)

@@ -9,16 +9,32 @@ https://developer.gocardless.com/getting-started/staying-up-to-date-with-webhook
 
 from datetime import timedelta
 
-from providers.kit import Hmac, field, first, joined, many_events, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    field,
+    first,
+    join,
+    many_events,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="webhook-signature")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = many_events(
     items="$.events",
     id=field("$.id"),
-    type=first(joined(field("$.resource_type"), field("$.action"), by="."), field("$.resource_type")),
+    type=first(join(field("$.resource_type"), field("$.action"), by="."), field("$.resource_type")),
     account=field("$.links.organisation"),
     occurred_at=field("$.created_at"),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://manage.gocardless.com/developers"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=told_apart_by("$.events[*].id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://manage.gocardless.com/developers",
+)

@@ -10,8 +10,18 @@ https://help.gong.io/docs/prepare-your-receiving-application-to-receive-a-webhoo
 
 from datetime import timedelta
 
-from providers.kit import body_digest, field, first, fixed, joined, one_event, signer
-from providers.kit.jwt import Jwt
+from hookonce.providers.kit import (
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+)
+from hookonce.providers.kit.schemes.jwt import Jwt
 
 scheme = Jwt(
     algorithms=("RS256",),
@@ -20,13 +30,22 @@ scheme = Jwt(
     needs=("exp",),
     leeway=timedelta(minutes=1),
 )
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 _call = field("$.callData.metaData.id")
 events = one_event(
-    id=first(joined(_call, body_digest()), body_digest()),
+    id=first(join(_call, body_digest()), body_digest()),
     type=fixed("call"),
     account=field("$.callData.metaData.workspaceId"),
     occurred_at=field("$.callData.metaData.started"),
 )
-SIGNS_URL = True
-SETUP = "https://app.gong.io/company/automation-rules"
+
+sender = Sender(
+    id_is_signed=True,
+    signs_url=True,
+    retry_horizon=None,
+    identity=told_apart_by("$.callData.metaData.id", "body", because="a rule sends a call once"),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://app.gong.io/company/automation-rules",
+)

@@ -10,11 +10,21 @@ https://developers.google.com/workspace/drive/api/guides/push
 from datetime import datetime
 from typing import Any, Unpack
 
-from providers import Delivery
-from providers.kit import Said, Token, any_body, header, joined, made_id, one_event
+from hookonce.providers import Delivery
+from hookonce.providers.kit import (
+    Sender,
+    SignOptions,
+    Token,
+    any_body,
+    header,
+    join,
+    made_id,
+    one_event,
+    told_apart_by,
+)
 
 scheme = Token(header="x-goog-channel-token")
-verify, CHECK = scheme.verify, scheme.check_secret
+verify = scheme.verify
 _PREFIX = "x-goog-"
 
 
@@ -26,21 +36,28 @@ def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever Google sent
 
 
 events = one_event(
-    id=joined(header("x-goog-channel-id"), header("x-goog-message-number")),
+    id=join(header("x-goog-channel-id"), header("x-goog-message-number")),
     type=header("x-goog-resource-state"),
     account=header("x-goog-channel-id"),
     read=_read,
 )
-ID_IS_SIGNED = False
-BODY_IS_UNSIGNED = True
-SETUP = "https://developers.google.com/workspace/drive/api/guides/push"
 
 
-def sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+def sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
     """What Google would send. Raises: ValueError for a blank secret."""
     return {
         **scheme.sign(body, secret, now),
-        "x-goog-channel-id": said.get("event_id") or made_id(body),
+        "x-goog-channel-id": options.get("event_id") or made_id(body),
         "x-goog-message-number": "1",
-        "x-goog-resource-state": said.get("type") or "sync",
+        "x-goog-resource-state": options.get("type") or "sync",
     }
+
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    retry_horizon=None,
+    identity=told_apart_by("header x-goog-channel-id + header x-goog-message-number"),
+    check_secret=scheme.check_secret,
+    setup_url="https://developers.google.com/workspace/drive/api/guides/push",
+)

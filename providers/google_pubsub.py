@@ -12,14 +12,23 @@ https://cloud.google.com/pubsub/docs/authenticate-push-subscriptions
 
 from collections.abc import Mapping
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any, Final
 
-from providers.kit import any_body_or_none, field, first, fixed, header, one_event
-from providers.kit.oidc import Oidc
-from providers.kit.options import Options
+from hookonce.providers.kit import (
+    Configured,
+    Sender,
+    any_body_or_none,
+    field,
+    first,
+    fixed,
+    header,
+    one_event,
+    told_apart_by,
+)
+from hookonce.providers.kit.registry.options import Options
+from hookonce.providers.kit.schemes.google_oidc import Oidc
 
-FETCHES: Final = (r"https://www\.googleapis\.com/oauth2/v3/certs",)
+_FETCHES: Final = (r"https://www\.googleapis\.com/oauth2/v3/certs",)
 events = one_event(
     id=first(field("$.message.messageId"), field("$.message.message_id"), header("x-goog-pubsub-message-id")),
     type=first(field("$.message.attributes.eventType"), fixed("message")),
@@ -29,27 +38,32 @@ events = one_event(
 )
 
 
-def configure(options: Mapping[str, Any]) -> object:
+def configure(options: Mapping[str, Any]) -> Configured:
     """Make the provider with a source's options. Raises: ValueError listing every mistake."""
     given = Options(options, "google_pubsub")
     audience = given.text("audience", "")
     given.done()
     scheme = Oidc(
         url="https://www.googleapis.com/oauth2/v3/certs",
-        patterns=FETCHES,
+        patterns=_FETCHES,
         issuers=("https://accounts.google.com", "accounts.google.com"),
         audience=audience,
     )
-    return SimpleNamespace(
+    return Configured(
         verify=scheme.verify,
         sign=scheme.sign,
         events=events,
-        CHECK=scheme.check_secret,
-        ID_IS_SIGNED=False,
-        BODY_IS_UNSIGNED=True,
-        TOLERANCE=scheme.tolerance,
-        RETRY_HORIZON=timedelta(days=7),
-        FETCHES=FETCHES,
-        SIGNS_URL=not audience,
-        SETUP="https://console.cloud.google.com/cloudpubsub/subscription/list",
+        sender=Sender(
+            id_is_signed=False,
+            body_is_unsigned=True,
+            signs_url=not audience,
+            retry_horizon=timedelta(days=7),
+            identity=told_apart_by(
+                "$.message.messageId", "$.message.message_id", "header x-goog-pubsub-message-id"
+            ),
+            tolerance=scheme.tolerance,
+            fetches=_FETCHES,
+            check_secret=scheme.check_secret,
+            setup_url="https://console.cloud.google.com/cloudpubsub/subscription/list",
+        ),
     )

@@ -8,16 +8,34 @@ https://developers.greenhouse.io/webhooks.html
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, header, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    header,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="signature", prefix="sha256 ")
-verify, CHECK = scheme.verify, scheme.check_secret
+verify = scheme.verify
 sign = signer(scheme.sign, event_id="greenhouse-event-id")
 events = one_event(
-    id=first(header("greenhouse-event-id"), body_digest()),
+    id=header("greenhouse-event-id"),
+    undated=body_digest(),
     type=first(field("$.action"), fixed("unknown")),
     account=field("$.payload.organization_id"),
 )
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://app.greenhouse.io/configure/dev_center/webhooks"
+
+sender = Sender(
+    id_is_signed=False,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("header greenhouse-event-id", "receipt"),
+    id_period=timedelta(minutes=1),
+    check_secret=scheme.check_secret,
+    setup_url="https://app.greenhouse.io/configure/dev_center/webhooks",
+)

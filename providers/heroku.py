@@ -10,17 +10,36 @@ https://devcenter.heroku.com/articles/app-webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, joined, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="heroku-webhook-hmac-sha256", encoding="base64")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 _entity = first(field("$.webhook_metadata.event.include"), field("$.resource"))
-VOLATILE = ("$.webhook_metadata.attempt", "$.webhook_metadata.delivery")
+_VOLATILE = ("$.webhook_metadata.attempt", "$.webhook_metadata.delivery")
 events = one_event(
-    id=first(field("$.webhook_metadata.event.id"), body_digest(*VOLATILE)),
-    type=first(joined(_entity, field("$.action"), by="."), _entity, fixed("unknown")),
+    id=first(field("$.webhook_metadata.event.id"), body_digest(*_VOLATILE)),
+    type=first(join(_entity, field("$.action"), by="."), _entity, fixed("unknown")),
     account=first(field("$.data.app.id"), field("$.data.id")),
     occurred_at=first(field("$.published_at"), field("$.created_at")),
 )
-RETRY_HORIZON = timedelta(hours=72)
-SETUP = "https://devcenter.heroku.com/articles/app-webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(hours=72),
+    identity=told_apart_by("$.webhook_metadata.event.id"),
+    volatile=_VOLATILE,
+    check_secret=scheme.check_secret,
+    setup_url="https://devcenter.heroku.com/articles/app-webhooks",
+)

@@ -3,27 +3,37 @@
     hmac = { header = "X-Signature", prefix = "sha256=", id = "$.id", type = "$.event" }
     hmac = { header = "X-Sig", signed = "{timestamp}.{body}", timestamp = "X-Time", id = "header:X-Id", type = "$.t" }
 
-header (required), prefix, hash (sha256, sha1, sha512), encoding (hex, base64, base64url) and secret (raw,
+header (required), prefix, hash (sha256, sha1, sha512, md5), encoding (hex, base64, base64url) and secret (raw,
 hex, base64, whsec) say what the signature looks like; key and separator that it is one of a list
-(`t=1,v1=abc` has key = "v1"). signed is the template: {body}, {timestamp}, {url}, {method}, {header:name}.
-timestamp names its header, or is a table { header or key, unit (s, ms, iso), tolerance in seconds }. id and
-type (required), account and occurred_at are places: "$.path", "header:Name", "query:name", "fixed:text"; id may
-also be "fingerprint", of the body without the paths in volatile. Of a form "$.name" is a field; a body that is
-neither JSON nor a form is a text without places.
+(`t=1,v1=abc` has key = "v1"). header may be a list of names: any of them may hold a signature. A signature in the
+URL is in the parameter query, instead of a header or where none was sent. signed is the template: {body},
+{timestamp}, {url}, {method}, {params}, {header:name}. timestamp names its header, or is a table { header or key, unit
+(s, ms, iso, any), tolerance in seconds }. id and type (required), account and occurred_at are places: "$.path",
+"header:Name", "query:name", "fixed:text"; id may also be "fingerprint", of the body without the paths in volatile. Of a
+form "$.name" is a field; a body that is neither JSON nor a form is a text without places. Where different events may
+have equal bytes and no id, period says for how many seconds what looks alike is the same event.
 
 https://datatracker.ietf.org/doc/html/rfc2104
 """
 
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
-from providers.kit import any_body, one_event, signer
-from providers.kit.declared import hmac_scheme, id_place, place, place_or_none, volatile
-from providers.kit.options import Options
+from hookonce.providers.kit import Configured, Sender, any_body, delivering, one_event, signer
+from hookonce.providers.kit.registry.declared_options import (
+    header_named,
+    hmac_scheme,
+    id_place,
+    identity,
+    period,
+    place,
+    place_or_none,
+    volatile,
+)
+from hookonce.providers.kit.registry.options import Options
 
 
-def configure(options: Mapping[str, Any]) -> object:
+def configure(options: Mapping[str, Any]) -> Configured:
     """Make the provider with a source's options. Raises: ValueError listing every mistake."""
     given = Options(options, "hmac")
     scheme = hmac_scheme(given)
@@ -35,26 +45,29 @@ def configure(options: Mapping[str, Any]) -> object:
         occurred_at=place_or_none(given, "occurred_at"),
         read=any_body,
     )
+    within = period(given, "period")
     given.done()
-    return SimpleNamespace(
+    sign = signer(scheme.sign, event_id=header_named(options["id"]), type=header_named(options["type"]))
+    return Configured(
         verify=scheme.verify,
-        sign=signer(scheme.sign, event_id=_header(options["id"]), type=_header(options["type"])),
+        sign=sign,
         events=events,
-        CHECK=scheme.check_secret,
-        TOLERANCE=scheme.tolerance,
-        VOLATILE=left_out,
-        ID_IS_SIGNED=_is_signed(options["id"], str(scheme.signed)),
-        SIGNS_URL="{url}" in str(scheme.signed),
+        sender=Sender(
+            id_is_signed=_is_signed(options["id"], str(scheme.signed)),
+            signs_url="{url}" in str(scheme.signed),
+            retry_horizon=None,
+            identity=identity(given, "id", within),
+            tolerance=scheme.tolerance,
+            id_period=within,
+            volatile=left_out,
+            check_secret=scheme.check_secret,
+            deliver=None if scheme.header else delivering(scheme.deliver, sign),
+        ),
     )
-
-
-def _header(place: str) -> str:
-    """The header that a place names, in lower case; empty for other places."""
-    return place.removeprefix("header:").lower() if place.startswith("header:") else ""
 
 
 def _is_signed(place: str, signed: str) -> bool:
     """Whether the event id is covered: one in the body is, others if the template has where they are."""
-    if _header(place):
-        return f"{{header:{_header(place)}}}" in signed.lower()
+    if header_named(place):
+        return f"{{header:{header_named(place)}}}" in signed.lower()
     return "{url}" in signed if place.startswith("query:") else True

@@ -10,10 +10,22 @@ https://hookdeck.com/docs/authentication#hookdeck-webhook-signature-verification
 
 from datetime import timedelta
 
-from providers.kit import Hmac, any_body_or_none, body_digest, field, first, fixed, header, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    any_body_or_none,
+    body_digest,
+    field,
+    first,
+    fixed,
+    header,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header=("x-hookdeck-signature", "x-hookdeck-signature-2"), every=True, encoding="base64")
-verify, CHECK = scheme.verify, scheme.check_secret
+verify = scheme.verify
 sign = signer(scheme.sign, event_id="x-hookdeck-eventid")
 events = one_event(
     id=first(header("x-hookdeck-eventid"), body_digest()),
@@ -21,7 +33,12 @@ events = one_event(
     account=header("x-hookdeck-source-name"),
     read=any_body_or_none,
 )
-METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET")
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(days=7)
-SETUP = "https://dashboard.hookdeck.com/settings/project/secrets"
+
+sender = Sender(
+    id_is_signed=False,
+    retry_horizon=timedelta(days=7),
+    identity=told_apart_by("header x-hookdeck-eventid"),
+    methods=("POST", "PUT", "PATCH", "DELETE", "GET"),
+    check_secret=scheme.check_secret,
+    setup_url="https://dashboard.hookdeck.com/settings/project/secrets",
+)

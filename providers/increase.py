@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Unpack
 
-from providers import Delivery
-from providers.kit import (
+from hookonce.providers import Delivery
+from hookonce.providers.kit import (
     Hmac,
-    Said,
+    Sender,
+    SignOptions,
     StandardWebhooks,
     Timestamp,
     body_digest,
@@ -23,6 +24,7 @@ from providers.kit import (
     fixed,
     one_event,
     signer,
+    told_apart_by,
 )
 
 _standard = StandardWebhooks(vendors=("webhook",))
@@ -32,15 +34,12 @@ _older = Hmac(
     signed="{timestamp}.{body}",
     timestamp=Timestamp(key="t", unit="iso"),
 )
-CHECK, TOLERANCE = _older.check_secret, _older.tolerance
 events = one_event(
     id=first(field("$.id"), body_digest()),
     type=first(field("$.category"), fixed("unknown")),
     account=field("$.associated_object_id"),
     occurred_at=field("$.created_at"),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://dashboard.increase.com/developers/webhooks"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
@@ -48,11 +47,21 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     (_standard if "webhook-signature" in delivery.headers else _older).verify(delivery, secrets, now)
 
 
-def _sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
     try:
-        return _standard.sign(body, secret, now, **said)
+        return _standard.sign(body, secret, now, **options)
     except ValueError:  # a secret that is not base64 can only sign the older way
-        return _older.sign(body, secret, now, **said)
+        return _older.sign(body, secret, now, **options)
 
 
 sign = signer(_sign)
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=False,
+    retry_horizon=timedelta(days=3),
+    identity=told_apart_by("$.id"),
+    tolerance=_older.tolerance,
+    check_secret=_older.check_secret,
+    setup_url="https://dashboard.increase.com/developers/webhooks",
+)

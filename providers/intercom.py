@@ -9,18 +9,36 @@ https://developers.intercom.com/docs/webhooks/setting-up-webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
-from providers.kit.probing import answer_head
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    answer_head,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-hub-signature", hash="sha1", prefix="sha1=")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
-VOLATILE = ("$.delivery_attempts", "$.delivery_status", "$.delivered_at")
+verify = scheme.verify
+sign = signer(scheme.sign)
+_VOLATILE = ("$.delivery_attempts", "$.delivery_status", "$.delivered_at")
 events = one_event(
-    id=first(field("$.id"), body_digest(*VOLATILE)),
+    id=first(field("$.id"), body_digest(*_VOLATILE)),
     type=first(field("$.topic"), fixed("unknown")),
     account=field("$.app_id"),
     occurred_at=field("$.created_at"),
 )
-handshake = answer_head
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://app.intercom.com/a/apps/_/developer-hub"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$.id", "$.created_at", new_on_retry=("$.delivery_attempts",)),
+    volatile=_VOLATILE,
+    check_secret=scheme.check_secret,
+    handshake=answer_head,
+    setup_url="https://app.intercom.com/a/apps/_/developer-hub",
+)

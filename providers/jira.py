@@ -10,10 +10,21 @@ https://developer.atlassian.com/cloud/jira/platform/webhooks/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, header, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    header,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-hub-signature", prefix="sha256=")
-verify, CHECK = scheme.verify, scheme.check_secret
+verify = scheme.verify
 sign = signer(scheme.sign, event_id="x-atlassian-webhook-identifier")
 events = one_event(
     id=first(header("x-atlassian-webhook-identifier"), body_digest()),
@@ -21,6 +32,11 @@ events = one_event(
     account=first(field("$.issue.fields.project.key"), field("$.project.key"), field("$.cloudId")),
     occurred_at=field("$.timestamp"),
 )
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://developer.atlassian.com/cloud/jira/platform/webhooks/"
+
+sender = Sender(
+    id_is_signed=False,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("header x-atlassian-webhook-identifier"),
+    check_secret=scheme.check_secret,
+    setup_url="https://developer.atlassian.com/cloud/jira/platform/webhooks/",
+)

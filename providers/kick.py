@@ -10,8 +10,18 @@ https://docs.kick.com/events/webhook-security
 
 from datetime import timedelta
 
-from providers.kit import Timestamp, field, first, fixed, header, one_event, signer
-from providers.kit.signed import Signed
+from hookonce.providers.kit import (
+    Sender,
+    Timestamp,
+    field,
+    first,
+    fixed,
+    header,
+    one_event,
+    signer,
+    told_apart_by,
+)
+from hookonce.providers.kit.schemes.public_key_signature import Signed
 
 scheme = Signed(
     header="kick-event-signature",
@@ -19,7 +29,7 @@ scheme = Signed(
     signed="{header:kick-event-message-id}.{timestamp}.{body}",
     timestamp=Timestamp(header="kick-event-message-timestamp", unit="iso", tolerance=timedelta(days=1)),
 )
-verify, CHECK, TOLERANCE = scheme.verify, scheme.check_secret, scheme.tolerance
+verify = scheme.verify
 sign = signer(
     scheme.sign, event_id="kick-event-message-id", type="kick-event-type", default_type="channel.followed"
 )
@@ -29,4 +39,12 @@ events = one_event(
     account=first(field("$.broadcaster.user_id"), header("kick-event-subscription-id")),
     occurred_at=header("kick-event-message-timestamp"),
 )
-SETUP = "https://kick.com/settings/developer"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=None,
+    identity=told_apart_by("header kick-event-message-id"),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://kick.com/settings/developer",
+)

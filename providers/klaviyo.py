@@ -9,14 +9,27 @@ https://developers.klaviyo.com/en/docs/working_with_system_webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, data_digest, field, first, fixed, many_events, signer, whole
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    Timestamp,
+    data_digest,
+    field,
+    first,
+    fixed,
+    many_events,
+    signer,
+    told_apart_by,
+    whole,
+)
 
 scheme = Hmac(
     header="klaviyo-signature",
     signed="{body}{timestamp}",
     timestamp=Timestamp(header="klaviyo-timestamp", unit="any", tolerance=None),
 )
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = many_events(
     items="$.data",
     id=first(field("$.external_id"), field("$.payload.data.id"), data_digest()),
@@ -24,5 +37,11 @@ events = many_events(
     account=first(whole("$.meta.klaviyo_account_id"), whole("$.meta.klaviyo_webhook_id")),
     occurred_at=first(field("$.payload.data.attributes.datetime"), whole("$.meta.timestamp")),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://developers.klaviyo.com/en/docs/working_with_system_webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=told_apart_by("$.data[*].external_id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://developers.klaviyo.com/en/docs/working_with_system_webhooks",
+)

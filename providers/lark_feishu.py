@@ -13,39 +13,63 @@ from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 
-from providers import Delivery, Rejected, Reply
-from providers.kit import Timestamp, body_digest, field, first, fixed, json_body, one_event, signer
-from providers.kit.digests import Digest
-from providers.kit.probing import same_challenge
-from providers.kit.sealed import open_json
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    KeyedDigest,
+    Sender,
+    Timestamp,
+    body_digest,
+    field,
+    first,
+    fixed,
+    json_body,
+    one_event,
+    same_challenge,
+    signer,
+    told_apart_by,
+    unsigned_probe,
+)
+from hookonce.providers.kit.crypto.encrypted_body import decrypt_json
 
 _NONCE = "x-lark-request-nonce"
-scheme = Digest(
+scheme = KeyedDigest(
     header="x-lark-signature",
     before=f"{{timestamp}}{{header:{_NONCE}}}",
     after="{body}",
     timestamp=Timestamp(header="x-lark-request-timestamp", tolerance=timedelta(hours=8)),
 )
-verify, CHECK, TOLERANCE = scheme.verify, scheme.check_secret, scheme.timestamp.tolerance
+verify = scheme.verify
 sign = signer(scheme.sign, event_id=_NONCE)
-opened = partial(open_json, name="encrypt")
+_decode = partial(decrypt_json, name="encrypt")
 events = one_event(
     id=first(field("$.header.event_id"), field("$.uuid"), body_digest()),
     type=first(field("$.header.event_type"), field("$.event.type"), field("$.type"), fixed("encrypted")),
     account=first(field("$.header.tenant_key"), field("$.event.tenant_key"), field("$.header.app_id")),
     occurred_at=first(field("$.header.create_time"), field("$.ts")),
 )
-MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
-RETRY_HORIZON = timedelta(hours=8)
-SETUP = "https://open.larksuite.com/app"
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Send back the challenge of a `url_verification`; None for anything else."""
-    try:
-        probe = json_body(opened(delivery, secrets))
-    except Rejected:
-        return None
-    if not isinstance(probe, dict) or probe.get("type") != "url_verification":
+    probe = unsigned_probe(delivery, lambda sent: json_body(_decode(sent, secrets)))
+    if probe.get("type") != "url_verification":
         return None
     return same_challenge(probe.get("challenge"))
+
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(hours=8),
+    identity=told_apart_by(
+        "$.header.event_id",
+        "$.uuid",
+        "body",
+        because="every event of either version has an id; what can not be opened has a nonce of its own",
+    ),
+    tolerance=scheme.timestamp.tolerance,
+    max_body=1 << 20,  # it is parsed before it is known to be genuine
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    decode=_decode,
+    setup_url="https://open.larksuite.com/app",
+)

@@ -8,15 +8,33 @@ https://docs.launchdarkly.com/integrations/webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, joined, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-ld-signature")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$._id"), body_digest()),
-    type=first(joined(field("$.kind"), field("$.titleVerb"), by="."), field("$.kind"), fixed("unknown")),
+    type=first(join(field("$.kind"), field("$.titleVerb"), by="."), field("$.kind"), fixed("unknown")),
     account=field("$._accountId"),
     occurred_at=field("$.date"),
 )
-RETRY_HORIZON = timedelta(hours=1)
-SETUP = "https://app.launchdarkly.com/settings/integrations"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(hours=1),
+    identity=told_apart_by("$._id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://app.launchdarkly.com/settings/integrations",
+)

@@ -9,19 +9,37 @@ https://docs.lemonsqueezy.com/help/webhooks/signing-requests
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, header, joined, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    header,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-signature")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 _name = first(field("$.meta.event_name"), header("x-event-name"))
 events = one_event(
     id=first(
-        joined(field("$.meta.webhook_id"), _name, field("$.data.id"), field("$.data.attributes.updated_at")),
+        join(field("$.meta.webhook_id"), _name, field("$.data.id"), field("$.data.attributes.updated_at")),
         body_digest(),
     ),
     type=_name,
     account=field("$.data.attributes.store_id"),
     occurred_at=field("$.data.attributes.updated_at"),
 )
-RETRY_HORIZON = timedelta(hours=1)
-SETUP = "https://app.lemonsqueezy.com/settings/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(hours=1),
+    identity=told_apart_by("$.meta.webhook_id + $.data.id + $.data.attributes.updated_at"),
+    check_secret=scheme.check_secret,
+    setup_url="https://app.lemonsqueezy.com/settings/webhooks",
+)

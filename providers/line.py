@@ -8,10 +8,19 @@ how long it goes on.
 https://developers.line.biz/en/docs/messaging-api/receiving-messages/
 """
 
-from providers.kit import Hmac, field, many_events, signer, whole
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    field,
+    many_events,
+    signer,
+    told_apart_by,
+    whole,
+)
 
 scheme = Hmac(header="x-line-signature", encoding="base64")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = many_events(
     items="$.events",
     id=field("$.webhookEventId"),
@@ -19,5 +28,12 @@ events = many_events(
     account=whole("$.destination"),
     occurred_at=field("$.timestamp"),
 )
-VOLATILE = ("$.deliveryContext",)
-SETUP = "https://developers.line.biz/console/"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=None,
+    identity=told_apart_by("$.events[*].webhookEventId"),
+    volatile=("$.deliveryContext",),
+    check_secret=scheme.check_secret,
+    setup_url="https://developers.line.biz/console/",
+)

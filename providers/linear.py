@@ -10,9 +10,10 @@ https://linear.app/developers/webhooks
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from providers import Delivery, Rejected
-from providers.kit import (
+from hookonce.providers import Delivery, Rejected
+from hookonce.providers.kit import (
     Hmac,
+    Sender,
     Timestamp,
     body_digest,
     field,
@@ -20,21 +21,23 @@ from providers.kit import (
     fixed,
     header,
     instant,
-    joined,
+    join,
     json_body,
     one_event,
     signer,
+    told_apart_by,
 )
 
 scheme = Hmac(header="linear-signature")
-_time = Timestamp(key="webhookTimestamp", unit="ms", tolerance=timedelta(minutes=1))
-CHECK, TOLERANCE = scheme.check_secret, _time.tolerance
+_time = Timestamp(
+    key="webhookTimestamp", unit="ms", tolerance=timedelta(minutes=1), ahead=timedelta(minutes=1)
+)  # as in its SDK, both ways
 sign = signer(scheme.sign, event_id="linear-delivery")
-VOLATILE = ("$.webhookTimestamp",)
+_VOLATILE = ("$.webhookTimestamp",)
 events = one_event(
-    id=first(header("linear-delivery"), body_digest(*VOLATILE)),
+    id=first(header("linear-delivery"), body_digest(*_VOLATILE)),
     type=first(
-        joined(field("$.type"), field("$.action"), by="."),
+        join(field("$.type"), field("$.action"), by="."),
         field("$.type"),
         header("linear-event"),
         fixed("unknown"),
@@ -42,9 +45,6 @@ events = one_event(
     account=first(field("$.organizationId"), field("$.webhookId")),
     occurred_at=first(field("$.createdAt"), field("$.webhookTimestamp")),
 )
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://linear.app/settings/api"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
@@ -61,3 +61,15 @@ def _sent_at(delivery: Delivery) -> datetime | None:
     except Rejected:  # authentic and unreadable: `events` says so
         return None
     return instant(body.get("webhookTimestamp")) if isinstance(body, dict) else None
+
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=False,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("header linear-delivery"),
+    tolerance=_time.tolerance,
+    volatile=_VOLATILE,
+    check_secret=scheme.check_secret,
+    setup_url="https://linear.app/settings/api",
+)

@@ -13,12 +13,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from providers import Delivery, Reply
-from providers.kit import Hmac, cut, data_digest, field, first, fixed, signer, split_events
-from providers.kit.probing import asked, json_reply, proof
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    cut,
+    data_digest,
+    field,
+    first,
+    fixed,
+    json_reply,
+    proof,
+    query_parameter,
+    signer,
+    split_events,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-li-signature", signed="hmacsha256={body}")
-sign, CHECK = signer(scheme.sign), scheme.check_secret
+sign = signer(scheme.sign)
 events = split_events(
     pieces=lambda data: cut(data, ("notifications", None)),
     id=first(field("$.notifications[0].notificationId"), data_digest()),
@@ -26,8 +39,6 @@ events = split_events(
     account=field("$.notifications[0].organizationalEntity"),
     occurred_at=field("$.notifications[0].lastModifiedAt"),
 )
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://www.linkedin.com/developers/apps"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
@@ -38,6 +49,19 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer a challenge with its proof; None for anything else. Raises: Rejected(no_secret)."""
-    code = asked(delivery, "challengeCode")
+    code = query_parameter(delivery, "challengeCode")
     made = proof(code, secrets, "hex") if code and "=" not in code else None
     return json_reply({"challengeCode": str(code), "challengeResponse": made}) if made else None
+
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=False,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by(
+        "$.notifications[*].notificationId", "body", because="a lead names its form and the time"
+    ),
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://www.linkedin.com/developers/apps",
+)

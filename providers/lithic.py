@@ -8,14 +8,22 @@ https://docs.lithic.com/docs/events-api
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
+from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
 
 scheme = StandardWebhooks(vendors=("webhook", "svix"))
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=scheme.id,
     type=first(field("$.event_type"), fixed("unknown")),
     occurred_at=first(field("$.created"), field("$.payload.created")),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://docs.lithic.com/docs/events-api"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=scheme.identity,
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://docs.lithic.com/docs/events-api",
+)

@@ -8,7 +8,7 @@ https://liveblocks.io/docs/platform/webhooks
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
+from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
 
 _DIGITS = 4
 """Base64 is read four digits at a time; one alone makes no byte."""
@@ -20,12 +20,20 @@ def _forms(secret: str) -> tuple[str]:
 
 
 scheme = StandardWebhooks(vendors=("webhook", "svix"), forms=_forms)
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=scheme.id,
     type=first(field("$.type"), fixed("unknown")),
     account=field("$.data.projectId"),
     occurred_at=first(field("$.data.createdAt"), field("$.data.updatedAt"), field("$.data.deletedAt")),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://liveblocks.io/dashboard"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=scheme.identity,
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://liveblocks.io/dashboard",
+)

@@ -13,11 +13,21 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Unpack
 
-from providers import Delivery, Reason, Rejected
-from providers.kit import Said, body_digest, field, first, fixed, one_event, signer
-from providers.kit.composite import parts_of
-from providers.kit.jws import make
-from providers.kit.jwt import Jwt, claim
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit import (
+    Sender,
+    SignOptions,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    parts_of,
+    signer,
+    told_apart_by,
+)
+from hookonce.providers.kit.crypto.jws import make
+from hookonce.providers.kit.schemes.jwt import Jwt, claim
 
 _scheme = Jwt(body_hash=("sha256", "base64"), needs=("exp",), leeway=timedelta(minutes=1))
 _PARTS = ("api_key", "api_secret")
@@ -27,8 +37,6 @@ events = one_event(
     account=claim("iss"),
     occurred_at=field("$.createdAt"),
 )
-TOLERANCE = _scheme.tolerance
-SETUP = "https://cloud.livekit.io"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
@@ -43,14 +51,26 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     _scheme.check(delivery, [secret.encode() for key, secret in known if key == issuer], now)
 
 
-def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
+def check_secret(secret: str) -> None:
     """Raises: ValueError unless it is an API key and its secret."""
     parts_of(secret, *_PARTS)
 
 
-def _sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
     key, text = parts_of(secret, *_PARTS)
-    return {"authorization": make({"iss": key, **_scheme.claims(body, now, **said)}, text.encode(), "HS256")}
+    return {
+        "authorization": make({"iss": key, **_scheme.claims(body, now, **options)}, text.encode(), "HS256")
+    }
 
 
 sign = signer(_sign)
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=False,
+    retry_horizon=None,
+    identity=told_apart_by("$.id"),
+    tolerance=_scheme.tolerance,
+    check_secret=check_secret,
+    setup_url="https://cloud.livekit.io",
+)

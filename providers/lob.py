@@ -8,18 +8,36 @@ https://docs.lob.com/#tag/Webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    Timestamp,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(
     header="lob-signature",
     signed="{timestamp}.{body}",
     timestamp=Timestamp(header="lob-signature-timestamp", unit="any", tolerance=None),
 )
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$.id"), body_digest()),
     type=first(field("$.event_type.id"), fixed("unknown")),
     occurred_at=field("$.date_created"),
 )
-RETRY_HORIZON = timedelta(days=2)
-SETUP = "https://dashboard.lob.com/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=2),
+    identity=told_apart_by("$.id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://dashboard.lob.com/webhooks",
+)

@@ -10,10 +10,21 @@ https://mailchimp.com/developer/marketing/guides/sync-audience-data-webhooks/
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Reply
-from providers.kit import data_digest, field, first, fixed, form_body, in_path, one_event
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    Sender,
+    data_digest,
+    field,
+    first,
+    fixed,
+    form_body,
+    one_event,
+    path_secret,
+    told_apart_by,
+)
 
-verify, sign, deliver, CHECK = in_path.verify, in_path.sign, in_path.deliver, in_path.check_secret
+verify = path_secret.verify
+sign = path_secret.sign
 events = one_event(
     id=data_digest(),
     type=first(field("$.type"), fixed("unknown")),
@@ -21,13 +32,21 @@ events = one_event(
     occurred_at=field("$.fired_at"),
     read=form_body,
 )
-ID_IS_SIGNED = False
-BODY_IS_UNSIGNED = True
-UNAUTHENTICATED = True
-RETRY_HORIZON = timedelta(hours=2)
-SETUP = "https://admin.mailchimp.com/lists/"
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
     """Answer a GET; None for anything else."""
     return Reply() if delivery.method == "GET" else None
+
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    retry_horizon=timedelta(hours=2),
+    identity=told_apart_by("$.fired_at"),
+    unauthenticated=True,
+    check_secret=path_secret.check_secret,
+    handshake=handshake,
+    deliver=path_secret.deliver,
+    setup_url="https://admin.mailchimp.com/lists/",
+)

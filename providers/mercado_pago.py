@@ -14,16 +14,30 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from providers import Delivery, Reason, Rejected
-from providers.kit import Hmac, Timestamp, View, digest, field, first, fixed, joined, one_event, query, signer
-from providers.kit.fields import only_if
-from providers.kit.reading import octets
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit import (
+    EventView,
+    Hmac,
+    Sender,
+    Timestamp,
+    digest,
+    field,
+    first,
+    fixed,
+    join,
+    octets,
+    one_event,
+    query,
+    signer,
+    told_apart_by,
+    when_matches,
+)
 
 _data_id = query("data.id")
 
 
 def _signed(delivery: Delivery, time: bytes) -> bytes:
-    named = str(_data_id.get(View(delivery, None, None)) or "").strip().encode("utf-8", "surrogatepass")
+    named = str(_data_id.get(EventView(delivery, None, None)) or "").strip().encode("utf-8", "surrogatepass")
     request = octets("x-request-id", delivery.headers.get("x-request-id", "").strip())
     said = ((b"id", named), (b"request-id", request), (b"ts", time))
     return b"".join(b"%b:%b;" % pair for pair in said if pair[1])
@@ -35,21 +49,21 @@ scheme = Hmac(
     signed=_signed,
     timestamp=Timestamp(key="ts", unit="any", tolerance=None),
 )
-CHECK = scheme.check_secret
 sign = signer(scheme.sign, event_id="x-request-id")
 _type = field("$.type")
 _told = digest(field("$.action"), field("$.data"), field("$.date_created"))
-_changed = joined(field("$.id"), field("$.action"), field("$.version"))
+_changed = join(field("$.id"), field("$.action"), field("$.version"))
 events = one_event(
-    id=first(only_if(_type, "topic_.+|subscription_.+", _changed), field("$.id"), _told, _data_id),
+    id=first(
+        when_matches(_type, "topic_.+|subscription_.+", first(_changed, digest(field("$")))),
+        field("$.id"),
+        _told,
+        _data_id,
+    ),
     type=first(_type, field("$.action"), field("$.topic"), query("type"), fixed("unknown")),
     account=field("$.user_id"),
     occurred_at=field("$.date_created"),
 )
-ID_IS_SIGNED = False
-BODY_IS_UNSIGNED = True
-RETRY_HORIZON = timedelta(days=8)
-SETUP = "https://www.mercadopago.com.br/developers/panel/app"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
@@ -57,7 +71,17 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     try:
         scheme.verify(delivery, secrets, now)
     except Rejected as error:
-        path, mark, asked = delivery.url.partition("?")
-        if error.reason is not Reason.BAD_SIGNATURE or asked == asked.lower():
+        path, mark, named = delivery.url.partition("?")
+        if error.reason is not Reason.BAD_SIGNATURE or named == named.lower():
             raise
-        scheme.verify(replace(delivery, url=path + mark + asked.lower()), secrets, now)
+        scheme.verify(replace(delivery, url=path + mark + named.lower()), secrets, now)
+
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    retry_horizon=timedelta(days=8),
+    identity=told_apart_by("$.id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://www.mercadopago.com.br/developers/panel/app",
+)

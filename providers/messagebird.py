@@ -3,17 +3,29 @@
 It is in `MessageBird-Signature-JWT`, the hashes in `url_hash` and `payload_hash`; the key is the signing key
 of the account, not an API key. The URL is the one that was given to MessageBird, so `public_url` must be
 right. Without a body there is no `payload_hash`: status reports of SMS come by GET, all of them in the query, one
-for each recipient. The id is the message's with its status (and recipient); the token's `jti` is another for each
-request. The older `MessageBird-Signature` and the newer Bird platform sign otherwise and are not taken.
+for each recipient. The method is not signed and decides nothing. The id is the message's with its status (and
+recipient); the token's `jti` is another for each request. The older `MessageBird-Signature` and the newer Bird
+platform sign otherwise and are not taken.
 
 https://developers.messagebird.com/api/#verifying-http-requests
 """
 
 from datetime import timedelta
 
-from providers.kit import body_digest, field, first, fixed, form_body, joined, json_body, one_event, signer
-from providers.kit.jwt import Jwt
-from providers.kit.urls import query_as_form
+from hookonce.providers.kit import (
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    join,
+    json_or_form,
+    one_event,
+    query_as_form,
+    signer,
+    told_apart_by,
+)
+from hookonce.providers.kit.schemes.jwt import Jwt
 
 scheme = Jwt(
     header="messagebird-signature-jwt",
@@ -25,14 +37,16 @@ scheme = Jwt(
     needs=("nbf", "exp"),
     leeway=timedelta(seconds=1),
 )
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
-_id, _status = field("$.id"), field("$.status")
+verify = scheme.verify
+sign = signer(scheme.sign)
+_id = field("$.id")
+_status = field("$.status")
 events = one_event(
     id=first(
-        joined(_id, field("$.recipient"), _status, field("$.statusDatetime")),
-        joined(_id, _status),
-        joined(field("$.message.id"), field("$.message.status")),
-        joined(field("$.message.id"), field("$.type")),
+        join(_id, field("$.recipient"), _status, field("$.statusDatetime")),
+        join(_id, _status),
+        join(field("$.message.id"), field("$.message.status")),
+        join(field("$.message.id"), field("$.type")),
         _id,
         body_digest(),
     ),
@@ -40,8 +54,24 @@ events = one_event(
     occurred_at=first(
         field("$.message.updatedDatetime"), field("$.statusDatetime"), field("$.createdDatetime")
     ),
-    read=lambda delivery: (json_body if delivery.body[:1] in (b"{", b"[") else form_body)(delivery),
+    read=json_or_form,
 )
-METHODS, opened = ("POST", "GET"), query_as_form
-SIGNS_URL = True
-SETUP = "https://dashboard.messagebird.com/developers/settings"
+
+sender = Sender(
+    id_is_signed=True,
+    signs_url=True,
+    retry_horizon=None,
+    identity=told_apart_by(
+        "$.id + $.recipient + $.status + $.statusDatetime",
+        "$.id + $.status",
+        "$.message.id + $.message.status",
+        "$.message.id + $.type",
+        new_on_retry=("claim jti",),
+        known_from="https://developers.messagebird.com/api/#verifying-http-requests",
+    ),
+    tolerance=scheme.tolerance,
+    methods=("POST", "GET"),
+    check_secret=scheme.check_secret,
+    decode=query_as_form,
+    setup_url="https://dashboard.messagebird.com/developers/settings",
+)

@@ -14,15 +14,27 @@ https://developers.facebook.com/docs/graph-api/webhooks/getting-started
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from providers import Delivery, Reply
-from providers.kit import Hmac, cut, signer, split_events
-from providers.kit.fields import Pick, View, body_digest, digest, field, first, fixed, joined
-from providers.kit.probing import subscribed
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    EventView,
+    Extractor,
+    Hmac,
+    Sender,
+    body_digest,
+    cut,
+    digest,
+    field,
+    first,
+    fixed,
+    join,
+    signer,
+    split_events,
+    subscribed,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-hub-signature-256", prefix="sha256=")
-sign, CHECK = signer(scheme.sign), scheme.check_secret
-RETRY_HORIZON = timedelta(days=14)
-SETUP = "https://developers.facebook.com/apps"
+sign = signer(scheme.sign)
 _TOKEN = "verify:"  # noqa: S105  a prefix, not a password
 _ITEMS = ("messaging", "standby")
 _NESTED = ("entry", None, ("changes", *_ITEMS), None, "value", ("messages", "statuses"), None)
@@ -33,13 +45,13 @@ _timed = (f"{_change}.value.messages[0]", _status, *(f"{_entry}.{items}[0]" for 
 _times = (*(f"{place}.timestamp" for place in _timed), f"{_entry}.time", "$.time")
 
 
-def _kind(view: View) -> object:
+def _kind(view: EventView) -> object:
     held = [field(f"{_entry}.{items}[0]").get(view) for items in _ITEMS]
     item = next((item for item in held if isinstance(item, dict)), {})
     return next((name for name in item if name not in {"sender", "recipient", "timestamp"}), None)
 
 
-def _mid(view: View) -> object:
+def _mid(view: EventView) -> object:
     """The id of a message or postback, None for its deletion: that has the same."""
     held = [
         field(f"{_entry}.{items}[0].{name}").get(view) for items in _ITEMS for name in ("message", "postback")
@@ -52,14 +64,14 @@ events = split_events(
     pieces=lambda data: cut(data, _NESTED),
     id=first(
         field(f"{_change}.value.messages[0].id"),
-        joined(field(f"{_status}.id"), field(f"{_status}.status")),
-        Pick(_mid, "the item's mid"),
+        join(field(f"{_status}.id"), field(f"{_status}.status")),
+        Extractor(_mid, "the item's mid"),
         digest(field("$.object"), field(_entry)),
         body_digest(),
     ),
     type=first(
         field(f"{_change}.field"),
-        Pick(_kind, "the item's name"),
+        Extractor(_kind, "the item's name"),
         field("$.object"),
         field("$.values.field"),
         fixed("unknown"),
@@ -77,3 +89,20 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer a probe that knows the verify token, refuse one that does not; None for anything else."""
     return subscribed(delivery, [secret.removeprefix(_TOKEN) for secret in secrets])
+
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=False,
+    retry_horizon=timedelta(days=14),
+    identity=told_apart_by(
+        "$.entry[*].changes[*].value.messages[*].id",
+        "$.entry[*].changes[*].value.statuses[*].id",
+        "$.entry[*].messaging[*].message.mid",
+        "$.entry[*].messaging[*].timestamp",
+        "$.entry[*].time",
+    ),
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://developers.facebook.com/apps",
+)

@@ -2,7 +2,8 @@
 
 That is a shared token in the body (where it is stored too) and says nothing about the rest. The tokens of
 notifications with content are not looked at, and their content stays encrypted. A notification without `id`
-is known by its content. A new URL is probed with `validationToken` in the
+(of OneDrive, or on the life of a subscription) says the same each time: it is known by its content and the minute of
+receipt. A new URL is probed with `validationToken` in the
 query, which is sent back as plain text. Graph waits 3 s and tries for four hours.
 
 https://learn.microsoft.com/en-us/graph/change-notifications-delivery-webhooks
@@ -12,26 +13,42 @@ import hmac
 import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final, Unpack
+from itertools import islice
+from typing import Any, Final, Unpack
 
-from providers import Delivery, Reason, Rejected, Reply
-from providers.kit import Said, View, data_digest, field, first, json_body, many_events, query
-from providers.kit.in_body import said_in, sign
-from providers.kit.keys import key_of, keys_of
-from providers.kit.probing import echo
+from hookonce.providers import Delivery, Reason, Rejected, Reply
+from hookonce.providers.kit import (
+    MAX_EVENTS,
+    MAX_SIGNATURES,
+    EventView,
+    Sender,
+    SignOptions,
+    data_digest,
+    echo,
+    field,
+    first,
+    json_body,
+    json_or_empty,
+    json_paths,
+    key_of,
+    keys_of,
+    many_events,
+    query,
+    read_once,
+    signature_in_body,
+    told_apart_by,
+)
+
+sign = signature_in_body.sign
 
 _TOKEN: Final = query("validationToken")
 events = many_events(
     items="$.value",
-    id=first(field("$.id"), data_digest("$.clientState")),
+    id=field("$.id"),
+    undated=data_digest("$.clientState"),
     type=first(field("$.changeType"), field("$.lifecycleEvent")),
     account=field("$.tenantId"),
 )
-MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
-ID_IS_SIGNED = False
-BODY_IS_UNSIGNED = True
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://learn.microsoft.com/en-us/graph/api/subscription-post-subscriptions"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
@@ -41,28 +58,51 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  
     found = data.get("value") if isinstance(data, dict) else None
     if not isinstance(found, list) or not found:
         raise Rejected(Reason.BAD_BODY, "the body has no list of notifications")
-    states = {str(each.get("clientState")) if isinstance(each, dict) else "" for each in found}
-    given = [state.encode("utf-8", "surrogatepass") for state in states]
-    if not all(any([hmac.compare_digest(state, key) for key in keys]) for state in given):  # noqa: C419
+    if len(found) > MAX_EVENTS:
+        raise Rejected(
+            Reason.TOO_LARGE, f"{len(found)} notifications in one delivery, {MAX_EVENTS} are taken"
+        )
+    states = read_once(delivery, "states", lambda _: _states(found))
+    given = [state.encode("utf-8", "surrogatepass") for state in islice(states, MAX_SIGNATURES)]
+    known = all(any([hmac.compare_digest(state, key) for key in keys]) for state in given)  # noqa: C419
+    if not known or len(states) > MAX_SIGNATURES:
         raise Rejected(Reason.BAD_SIGNATURE, "the clientState is none of the secrets of this source")
 
 
-def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
+def _states(found: list[Any]) -> set[str]:
+    return {json_paths.find_text(each, "clientState") for each in found}
+
+
+def check_secret(secret: str) -> None:
     """Raises: ValueError for a blank state."""
     key_of(secret, "raw")
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
     """Send back the `validationToken`, as text that no browser takes for a page."""
-    text = _TOKEN.get(View(delivery, None, None))
+    text = _TOKEN.get(EventView(delivery, None, None))
     return echo(text) if isinstance(text, str) and not delivery.body else None
 
 
-def deliver(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> Delivery:
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
     """`body` with the state in every notification; of another body, one notification."""
-    data = said_in(body)
+    data = json_or_empty(body)
     found = data.get("value") if isinstance(data, dict) else None
     found = found if isinstance(found, list) else [data]
     value = [{**each, "clientState": secret} for each in found if isinstance(each, dict)]
     made = json.dumps({"value": value or [{"clientState": secret}]}).encode()
-    return Delivery("POST", said.get("url", ""), sign(body, secret, now), made)
+    return Delivery("POST", options.get("url", ""), sign(body, secret, now), made)
+
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$.value[*].id", "receipt"),
+    id_period=timedelta(minutes=1),
+    max_body=1 << 20,  # it is parsed before it is known to be genuine
+    check_secret=check_secret,
+    handshake=handshake,
+    deliver=deliver,
+    setup_url="https://learn.microsoft.com/en-us/graph/api/subscription-post-subscriptions",
+)

@@ -9,8 +9,18 @@ https://learn.microsoft.com/en-us/microsoftteams/platform/webhooks-and-connector
 
 from datetime import timedelta
 
-from providers import Reply
-from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers import Reply
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(
     header="authorization",
@@ -18,13 +28,20 @@ scheme = Hmac(
     encoding="base64",
     secret="base64",  # noqa: S106  a codec's name
 )
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$.id"), body_digest()),
     type=first(field("$.type"), fixed("unknown")),
     account=field("$.channelData.tenant.id"),
     occurred_at=field("$.timestamp"),
 )
-ACCEPTED = Reply(body=b'{"type":"message","text":"Received."}', content_type="application/json")
-RETRY_HORIZON = timedelta(hours=1)
-SETUP = "https://learn.microsoft.com/en-us/microsoftteams/platform/webhooks-and-connectors/"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(hours=1),
+    identity=told_apart_by("$.id"),
+    accepted=Reply(body=b'{"type":"message","text":"Received."}', content_type="application/json"),
+    check_secret=scheme.check_secret,
+    setup_url="https://learn.microsoft.com/en-us/microsoftteams/platform/webhooks-and-connectors/",
+)

@@ -1,44 +1,65 @@
 """monday.com sends a token (JWT, HS256) in `Authorization`, usually without `Bearer`; it says nothing about the body.
 
-The secret is the app's signing secret (for lifecycle events its client secret). The token's `aud` must be our
-URL. Webhooks that are not an app's carry no token and are refused. The id is `$.event.triggerUuid`, of an
-integration's action that of its run. The URL is probed with a `challenge`, which comes unsigned and is sent back.
-monday tries every minute for half an hour.
+The secret is the app's signing secret (for lifecycle events its client secret). The token's `aud` must be our URL.
+Webhooks of a board carry no token and prove nothing: theirs is taken where the URL ends with the secret. The id is
+`$.event.triggerUuid`, of an integration's action that of its run. The URL is probed with a `challenge`, which comes
+unsigned and is sent back. monday tries every minute for half an hour.
 
 https://developer.monday.com/api-reference/docs/webhooks
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from providers import Delivery, Rejected, Reply
-from providers.kit import body_digest, field, first, fixed, json_body, one_event, signer
-from providers.kit.jwt import Jwt, claim
-from providers.kit.probing import same_challenge
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    path_secret,
+    same_challenge,
+    signer,
+    told_apart_by,
+    unsigned_probe,
+)
+from hookonce.providers.kit.schemes.jwt import Jwt, claim
 
 scheme = Jwt(url=("aud", "plain"), needs=("exp",))
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$.event.triggerUuid"), field("$.runtimeMetadata.actionUuid"), body_digest()),
     type=first(field("$.event.type"), field("$.type"), field("$.payload.blockKind"), fixed("unknown")),
     account=first(claim("accountId"), field("$.event.boardId"), field("$.data.account_id")),
     occurred_at=field("$.event.triggerTime"),
 )
-ID_IS_SIGNED = False
-BODY_IS_UNSIGNED = True
-MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
-RETRY_HORIZON = timedelta(hours=1)
-SIGNS_URL = True
-SETUP = "https://support.monday.com/hc/en-us/articles/360003540679-Webhook-Integration"
+
+
+def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
+    """Accept `delivery` by its token, or without one by the end of its URL. Raises: Rejected."""
+    is_boards = bool(delivery.path_secret) and scheme.header not in delivery.headers
+    (path_secret if is_boards else scheme).verify(delivery, secrets, now)
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
     """Send back a challenge, all that the body holds; None for anything else."""
     if b'"challenge"' not in delivery.body:
         return None
-    try:
-        probe = json_body(delivery)
-    except Rejected:
-        return None
-    challenge = probe.get("challenge") if isinstance(probe, dict) and len(probe) == 1 else None
-    return same_challenge(challenge)
+    probe = unsigned_probe(delivery)
+    return same_challenge(probe.get("challenge") if len(probe) == 1 else None)
+
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    signs_url=True,
+    retry_horizon=timedelta(hours=1),
+    identity=told_apart_by("$.event.triggerUuid", "$.runtimeMetadata.actionUuid", "$.data.timestamp"),
+    tolerance=scheme.tolerance,
+    max_body=1 << 20,  # it is parsed before it is known to be genuine
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://support.monday.com/hc/en-us/articles/360003540679-Webhook-Integration",
+)

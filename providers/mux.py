@@ -8,16 +8,36 @@ https://www.mux.com/docs/core/verify-webhook-signatures
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    Timestamp,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="mux-signature", key="v1", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
-VOLATILE = ("$.attempts",)
+verify = scheme.verify
+sign = signer(scheme.sign)
+_VOLATILE = ("$.attempts",)
 events = one_event(
-    id=first(field("$.id"), body_digest(*VOLATILE)),
+    id=first(field("$.id"), body_digest(*_VOLATILE)),
     type=first(field("$.type"), fixed("unknown")),
     account=field("$.environment.id"),
     occurred_at=field("$.created_at"),
 )
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://dashboard.mux.com/settings/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$.id"),
+    tolerance=scheme.tolerance,
+    volatile=_VOLATILE,
+    check_secret=scheme.check_secret,
+    setup_url="https://dashboard.mux.com/settings/webhooks",
+)

@@ -8,23 +8,41 @@ then `X-Netlify-Event`, which is not signed, and the time are part of it. Netlif
 https://docs.netlify.com/deploy/deploy-notifications/#payload-signature
 """
 
-from providers.kit import body_digest, field, first, fixed, header, joined, one_event, signer
-from providers.kit.fields import only_if
-from providers.kit.jwt import Jwt
+from hookonce.providers.kit import (
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    header,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+    when_matches,
+)
+from hookonce.providers.kit.schemes.jwt import Jwt
 
 scheme = Jwt(header="x-webhook-signature", issuers=("netlify",), body_hash=("sha256", "hex"))
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 _event = header("x-netlify-event")
 events = one_event(
     id=first(
-        only_if(_event, "deploy_(un)?locked", joined(field("$.id"), _event, field("$.updated_at"))),
-        joined(field("$.id"), field("$.state")),
+        when_matches(_event, "deploy_(un)?locked", join(field("$.id"), _event, field("$.updated_at"))),
+        join(field("$.id"), field("$.state")),
         field("$.id"),
         body_digest(),
     ),
-    type=first(only_if(_event, "deploy_(un)?locked", _event), field("$.state"), fixed("notification")),
+    type=first(when_matches(_event, "deploy_(un)?locked", _event), field("$.state"), fixed("notification")),
     account=field("$.site_id"),
     occurred_at=first(field("$.updated_at"), field("$.created_at")),
 )
-ID_IS_SIGNED = False
-SETUP = "https://docs.netlify.com/deploy/deploy-notifications/"
+
+sender = Sender(
+    id_is_signed=False,
+    retry_horizon=None,
+    identity=told_apart_by("$.id + header x-netlify-event + $.updated_at", "$.id + $.state", "$.id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://docs.netlify.com/deploy/deploy-notifications/",
+)

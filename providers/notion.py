@@ -12,21 +12,30 @@ import re
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Rejected, Reply
-from providers.kit import Hmac, body_digest, field, first, fixed, json_body, one_event, signer
+from hookonce.providers import Delivery, Rejected, Reply
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+    unsigned_probe,
+)
 
 scheme = Hmac(header="x-notion-signature", prefix="sha256=")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
-VOLATILE = ("$.attempt_number",)
+verify = scheme.verify
+sign = signer(scheme.sign)
+_VOLATILE = ("$.attempt_number",)
 events = one_event(
-    id=first(field("$.id"), body_digest(*VOLATILE)),
+    id=first(field("$.id"), body_digest(*_VOLATILE)),
     type=first(field("$.type"), fixed("unknown")),
     account=first(field("$.workspace_id"), field("$.subscription_id")),
     occurred_at=field("$.timestamp"),
 )
-MAX_BODY = 1 << 20  # it is parsed before it is known to be genuine
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://www.notion.so/profile/integrations"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{8,200}")
 
 
@@ -34,11 +43,8 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Accept the token that Notion hands out, and say it unless it is known; None for anything else."""
     if b"verification_token" not in delivery.body:
         return None
-    try:
-        data = json_body(delivery)
-    except Rejected:
-        return None
-    token = data.get("verification_token") if isinstance(data, dict) and len(data) == 1 else None
+    probe = unsigned_probe(delivery)
+    token = probe.get("verification_token") if len(probe) == 1 else None
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         return None
     if "x-notion-signature" in delivery.headers and not _signed(delivery, token):
@@ -52,3 +58,15 @@ def _signed(delivery: Delivery, token: str) -> bool:
     except Rejected:
         return False
     return True
+
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$.id"),
+    volatile=_VOLATILE,
+    max_body=1 << 20,  # it is parsed before it is known to be genuine
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://www.notion.so/profile/integrations",
+)

@@ -6,14 +6,32 @@ the body is known by its fingerprint, `$.time` included. The type is `$.event`, 
 https://docs.npmjs.com/cli/v6/commands/npm-hook
 """
 
-from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-npm-signature", prefix="sha256=")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=body_digest(),
     type=first(field("$.event"), fixed("unknown")),
     account=field("$.hookOwner.username"),
     occurred_at=field("$.time"),
 )
-SETUP = "https://docs.npmjs.com/cli/v6/commands/npm-hook"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=None,
+    identity=told_apart_by("$.time"),
+    check_secret=scheme.check_secret,
+    setup_url="https://docs.npmjs.com/cli/v6/commands/npm-hook",
+)

@@ -10,23 +10,44 @@ https://developer.nylas.com/docs/v3/notifications/
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Reply
-from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
-from providers.kit.probing import asked, echo
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    echo,
+    field,
+    first,
+    fixed,
+    one_event,
+    query_parameter,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-nylas-signature")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
-VOLATILE = ("$.webhook_delivery_attempt",)
+verify = scheme.verify
+sign = signer(scheme.sign)
+_VOLATILE = ("$.webhook_delivery_attempt",)
 events = one_event(
-    id=first(field("$.id"), body_digest(*VOLATILE)),
+    id=first(field("$.id"), body_digest(*_VOLATILE)),
     type=first(field("$.type"), fixed("unknown")),
     account=first(field("$.data.grant_id"), field("$.data.object.grant_id"), field("$.data.application_id")),
     occurred_at=field("$.time"),
 )
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://dashboard-v3.nylas.com"
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
     """Give a challenge back; None for anything else."""
-    return echo(asked(delivery, "challenge"))
+    return echo(query_parameter(delivery, "challenge"))
+
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$.id"),
+    volatile=_VOLATILE,
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://dashboard-v3.nylas.com",
+)

@@ -11,13 +11,21 @@ https://developer.okta.com/docs/concepts/event-hooks/
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any, Final
 
-from providers import Delivery, Reply
-from providers.kit import Token, field, many_events, signer, whole
-from providers.kit.options import Options
-from providers.kit.probing import json_reply
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    Configured,
+    Sender,
+    Token,
+    field,
+    json_reply,
+    many_events,
+    signer,
+    told_apart_by,
+    whole,
+)
+from hookonce.providers.kit.registry.options import Options
 
 events = many_events(
     items="$.data.events",
@@ -29,22 +37,25 @@ events = many_events(
 _PLAIN: Final = re.compile(r"[\x21-\x7e]{1,1000}")
 
 
-def configure(options: Mapping[str, Any]) -> object:
+def configure(options: Mapping[str, Any]) -> Configured:
     """Make the provider with a source's options. Raises: ValueError listing every mistake."""
     given = Options(options, "okta")
     header = given.text("header", "authorization")
     given.done()
     scheme = Token(header=header)
-    return SimpleNamespace(
+    return Configured(
         verify=scheme.verify,
         sign=signer(scheme.sign),
         events=events,
-        handshake=handshake,
-        CHECK=scheme.check_secret,
-        ID_IS_SIGNED=False,
-        BODY_IS_UNSIGNED=True,
-        RETRY_HORIZON=timedelta(hours=1),
-        SETUP="https://help.okta.com/okta_help.htm?id=ext-event-hooks",
+        sender=Sender(
+            id_is_signed=False,
+            body_is_unsigned=True,
+            retry_horizon=timedelta(hours=1),
+            identity=told_apart_by("$.data.events[*].uuid"),
+            check_secret=scheme.check_secret,
+            handshake=handshake,
+            setup_url="https://help.okta.com/okta_help.htm?id=ext-event-hooks",
+        ),
     )
 
 

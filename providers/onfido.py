@@ -8,10 +8,22 @@ https://documentation.onfido.com/api/latest#webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-sha2-signature")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 _object = "$.payload.object"
 events = one_event(
     id=first(
@@ -28,5 +40,11 @@ events = one_event(
     type=first(field("$.payload.action"), fixed("unknown")),
     occurred_at=first(field(f"{_object}.completed_at_iso8601"), field(f"{_object}.started_at_iso8601")),
 )
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://dashboard.onfido.com/api/webhook_management"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$.payload.action + $.payload.object.id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://dashboard.onfido.com/api/webhook_management",
+)

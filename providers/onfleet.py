@@ -9,26 +9,47 @@ https://docs.onfleet.com/reference/webhooks
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Reply
-from providers.kit import Hmac, body_digest, field, first, joined, one_event, signer
-from providers.kit.probing import asked, echo
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    echo,
+    field,
+    first,
+    join,
+    one_event,
+    query_parameter,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-onfleet-signature", hash="sha512", secret="hex")  # noqa: S106  a codec's name
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
-_trigger, _time = field("$.triggerId"), field("$.time")
+verify = scheme.verify
+sign = signer(scheme.sign)
+_trigger = field("$.triggerId")
+_time = field("$.time")
 events = one_event(
     id=first(
-        joined(_trigger, field("$.taskId"), _time),
-        joined(_trigger, field("$.workerId"), _time),
+        join(_trigger, field("$.taskId"), _time),
+        join(_trigger, field("$.workerId"), _time),
         body_digest(),
     ),
     type=_trigger,
     occurred_at=_time,
 )
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://onfleet.com/dashboard#/settings"
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # noqa: ARG001
     """Send the check back as it came; None for anything else."""
-    return echo(asked(delivery, "check"))
+    return echo(query_parameter(delivery, "check"))
+
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$.triggerId + $.taskId + $.time", "$.triggerId + $.workerId + $.time"),
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://onfleet.com/dashboard#/settings",
+)

@@ -9,8 +9,7 @@ https://platform.openai.com/docs/guides/webhooks
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
-from providers.kit.keys import as_whsec
+from hookonce.providers.kit import Sender, StandardWebhooks, as_whsec, field, first, fixed, one_event, signer
 
 
 def _forms(secret: str) -> tuple[str]:
@@ -18,11 +17,19 @@ def _forms(secret: str) -> tuple[str]:
 
 
 scheme = StandardWebhooks(vendors=("webhook",), forms=_forms)
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=scheme.id,
     type=first(field("$.type"), fixed("unknown")),
     occurred_at=field("$.created_at"),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://platform.openai.com/settings/project/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=scheme.identity,
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://platform.openai.com/settings/project/webhooks",
+)

@@ -10,11 +10,22 @@ https://developer.paddle.com/webhooks/signature-verification
 
 from collections.abc import Mapping
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
-from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, one_event, signer
-from providers.kit.options import Options
+from hookonce.providers.kit import (
+    Configured,
+    Hmac,
+    Sender,
+    Timestamp,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
+from hookonce.providers.kit.registry.options import Options
 
 events = one_event(
     id=first(field("$.event_id"), body_digest("$.notification_id")),
@@ -23,7 +34,7 @@ events = one_event(
 )
 
 
-def configure(options: Mapping[str, Any]) -> object:
+def configure(options: Mapping[str, Any]) -> Configured:
     """Make the provider with a source's options. Raises: ValueError listing every mistake."""
     given = Options(options, "paddle_billing")
     tolerance = timedelta(seconds=given.seconds("tolerance", 5))
@@ -35,13 +46,17 @@ def configure(options: Mapping[str, Any]) -> object:
         signed="{timestamp}:{body}",
         timestamp=Timestamp(key="ts", tolerance=tolerance),
     )
-    return SimpleNamespace(
+    return Configured(
         verify=scheme.verify,
         sign=signer(scheme.sign),
         events=events,
-        CHECK=scheme.check_secret,
-        TOLERANCE=scheme.tolerance,
-        VOLATILE=("$.notification_id",),
-        RETRY_HORIZON=timedelta(days=3),
-        SETUP="https://vendors.paddle.com/notifications-v2",
+        sender=Sender(
+            id_is_signed=True,
+            retry_horizon=timedelta(days=3),
+            identity=told_apart_by("$.event_id"),
+            tolerance=scheme.tolerance,
+            volatile=("$.notification_id",),
+            check_secret=scheme.check_secret,
+            setup_url="https://vendors.paddle.com/notifications-v2",
+        ),
     )

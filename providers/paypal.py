@@ -16,12 +16,27 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final, Unpack
 
-from providers import Delivery, Reason, Rejected
-from providers.kit import Said, Timestamp, body_digest, field, first, fixed, made_id, one_event
-from providers.kit.asymmetric import public_keys, signature_in, signature_of, verifies
-from providers.kit.certificates import key_of_certificate
-from providers.kit.fetched import Documents, fetched, owner_of, owners_of
-from providers.kit.reading import header_of, octets
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit import (
+    Documents,
+    Sender,
+    SignOptions,
+    Timestamp,
+    body_digest,
+    fetched,
+    field,
+    first,
+    fixed,
+    header_of,
+    made_id,
+    octets,
+    one_event,
+    owner_of,
+    owners_of,
+    told_apart_by,
+)
+from hookonce.providers.kit.crypto.certificates import key_of_certificate
+from hookonce.providers.kit.crypto.public_keys import public_keys, signature_in, signature_of, verifies
 
 _RSA: Final = "rsa-sha256"
 _SECRET: Final = ("webhook_id", "cert_pem")
@@ -34,12 +49,7 @@ events = one_event(
     account=first(field("$.resource.payee.merchant_id"), field("$.resource.payee.email_address")),
     occurred_at=field("$.create_time"),
 )
-ID_IS_SIGNED = False
-BODY_IS_UNSIGNED = True
-TOLERANCE = _TIME.tolerance
-RETRY_HORIZON = timedelta(days=3)
-FETCHES = (r"https://api(?:-m)?(?:\.sandbox)?\.paypal\.com/v1/notifications/certs/CERT-[A-Za-z0-9-]{1,100}",)
-SETUP = "https://developer.paypal.com/dashboard/applications"
+_FETCHES = (r"https://api(?:-m)?(?:\.sandbox)?\.paypal\.com/v1/notifications/certs/CERT-[A-Za-z0-9-]{1,100}",)
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime, keys: Documents = None) -> None:
@@ -53,7 +63,7 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime, keys: Docu
         if owner.key:
             key = public_keys([owner.key], _RSA)[0]
         else:
-            key = key_of_certificate(fetched(url, keys, FETCHES), _RSA, at, ".paypal.com")
+            key = key_of_certificate(fetched(url, keys, _FETCHES), _RSA, at, ".paypal.com")
         if verifies(key, _RSA, signature, _message(number, written, owner.name, delivery.body)):
             return _TIME.check(at.timestamp(), now)
     raise Rejected(Reason.BAD_SIGNATURE, "PayPal signed this for none of the webhooks of this source")
@@ -63,17 +73,31 @@ def _message(number: str, written: str, webhook: str, body: bytes) -> bytes:
     return octets("paypal-transmission-id", f"{number}|{written}|{webhook}|{zlib.crc32(body)}")
 
 
-def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
+def check_secret(secret: str) -> None:
     """Raises: ValueError unless it is a webhook's id, alone or with a key."""
     if not owner_of(secret, *_SECRET).name.replace("_", "").isalnum():
         raise ValueError("the secret is not usable; expected the webhook's id, such as '1JE4291016473214C'")
 
 
-def sign(body: bytes, secret: str, now: datetime, **_: Unpack[Said]) -> dict[str, str]:
+def sign(body: bytes, secret: str, now: datetime, **_: Unpack[SignOptions]) -> dict[str, str]:
     """What PayPal would send. Raises: ValueError unless `secret` is `webhook_id:PEM` with a private key."""
-    owner, written, number = owner_of(secret, *_SECRET), _TIME.write(now), made_id(body)
+    owner = owner_of(secret, *_SECRET)
+    written = _TIME.write(now)
+    number = made_id(body)
     signature = signature_of(owner.key, _RSA, _message(number, written, owner.name, body))
     return dict(zip(_HEADERS, (number, written, _ALGORITHM), strict=True)) | {
         "paypal-transmission-sig": b64encode(signature).decode(),
         "paypal-cert-url": "https://api.paypal.com/v1/notifications/certs/CERT-test",
     }
+
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    retry_horizon=timedelta(days=3),
+    identity=told_apart_by("$.id"),
+    tolerance=_TIME.tolerance,
+    fetches=_FETCHES,
+    check_secret=check_secret,
+    setup_url="https://developer.paypal.com/dashboard/applications",
+)

@@ -3,8 +3,10 @@
 The secret is `client_id:secret` of the Plaid API, with which the key that the token names is asked for; or
 the key itself, as the API gives it (a JWK) or PEM. The option `environment` is production, or sandbox. All of
 Plaid's customers have the same keys, so act only on items that you know. A token is good for five minutes.
-There is no id: one is made of type, code, item and the body's hash. Plaid sends JSON with spaces, and the raw
-body counts. It retries for a day.
+There is no id, and often no time (`SYNC_UPDATES_AVAILABLE` names the item and no more): the id is made of type, code,
+item, the body's hash and when the token was signed. As a token is good for five minutes and Plaid retries for a day,
+each attempt has one of its own; the first pause is 30 seconds after 10 for the answer, so what was signed within 45
+seconds is one event. Plaid sends JSON with spaces, and the raw body counts.
 
 https://plaid.com/docs/api/webhooks/webhook-verification/
 """
@@ -13,17 +15,29 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from types import SimpleNamespace
 from typing import Any, Final
 
-from providers import Delivery
-from providers.kit import body_digest, field, first, joined, one_event, signer
-from providers.kit.asymmetric import PublicKey
-from providers.kit.composite import checker, checker_of_either, parts_or_none
-from providers.kit.fetched import Documents
-from providers.kit.jws import fetched_keys
-from providers.kit.jwt import Jwt
-from providers.kit.options import Options
+from hookonce.providers import Delivery, KeyNeeded
+from hookonce.providers.kit import (
+    Attempts,
+    Configured,
+    Documents,
+    Sender,
+    body_digest,
+    checker,
+    checker_of_either,
+    field,
+    first,
+    join,
+    one_event,
+    parts_or_none,
+    signer,
+    told_apart_by,
+)
+from hookonce.providers.kit.crypto.jws import fetched_keys
+from hookonce.providers.kit.crypto.public_keys import PublicKey
+from hookonce.providers.kit.registry.options import Options
+from hookonce.providers.kit.schemes.jwt import Jwt, claim
 
 scheme = Jwt(
     header="plaid-verification",
@@ -36,11 +50,18 @@ _PARTS: Final = ("client_id", "secret")
 _check = checker_of_either(
     "'client_id:secret', or the key (a JWK, or PEM)", checker(*_PARTS), scheme.check_secret
 )
-FETCHES: Final = (r"https://(?:production|sandbox)\.plaid\.com/webhook_verification_key/get#[\w-]{1,64}",)
+_FETCHES: Final = (
+    r"https://(?:production|sandbox)\.plaid\.com/webhook_verification_key/get#[\w-]{1,64}(?:\.[12])?",
+)
+_MAX_CREDENTIALS: Final = 3
+"""As many as are asked with for one delivery; the old ones and the new are two."""
 _kind = (field("$.webhook_type"), field("$.webhook_code"))
+_said = first(join(*_kind, field("$.item_id"), body_digest()), join(*_kind, body_digest()))
 events = one_event(
-    id=first(joined(*_kind, field("$.item_id"), body_digest()), joined(*_kind, body_digest())),
-    type=joined(*_kind, by="."),
+    id=_said,
+    attempts=Attempts(claim("iat", header="plaid-verification"), within=timedelta(seconds=45)),
+    former=(_said,),
+    type=join(*_kind, by="."),
     account=field("$.item_id"),
 )
 
@@ -48,33 +69,56 @@ events = one_event(
 def _verify(
     host: str, delivery: Delivery, secrets: Sequence[str], now: datetime, keys: Documents = None
 ) -> None:
-    credentials = [parts for secret in secrets if (parts := parts_or_none(secret, *_PARTS))][:1]
+    credentials = [parts for secret in secrets if (parts := parts_or_none(secret, *_PARTS))][
+        :_MAX_CREDENTIALS
+    ]
     pinned = [secret for secret in secrets if not parts_or_none(secret, *_PARTS)]
     found = [] if credentials and not any(pinned) else scheme.keys(pinned)
     header = scheme.token(delivery).header
     if header.get("alg") == "ES256":
-        found += [key for pair in credentials for key in _asked(host, header.get("kid"), pair, keys)]
+        found += _asked(host, header.get("kid"), credentials, keys)
     scheme.check(delivery, found, now)
 
 
-def _asked(host: str, kid: object, credentials: tuple[str, ...], keys: Documents) -> list[PublicKey]:
-    """The key that the token names, from Plaid's API. Raises: Rejected, KeyNeeded."""
-    post = json.dumps({"client_id": credentials[0], "secret": credentials[1], "key_id": kid}).encode()
-    return fetched_keys(f"https://{host}/webhook_verification_key/get#{kid}", keys, FETCHES, kid, post)
+def _asked(host: str, kid: object, credentials: list[tuple[str, ...]], keys: Documents) -> list[PublicKey]:
+    """The key that the token names, from Plaid's API, to whichever credentials it is given.
+
+    Raises: Rejected, KeyNeeded.
+    """
+    lacking: KeyNeeded | None = None
+    for number, (client_id, secret) in enumerate(credentials):
+        post = json.dumps({"client_id": client_id, "secret": secret, "key_id": kid}).encode()
+        url = f"https://{host}/webhook_verification_key/get#{kid}" + (f".{number}" if number else "")
+        try:
+            return fetched_keys(url, keys, _FETCHES, kid, post)
+        except KeyNeeded as needed:
+            if keys is None or url not in keys:
+                raise
+            lacking = lacking or needed
+    if lacking:
+        raise lacking
+    return []
 
 
-def configure(options: Mapping[str, Any]) -> object:
+def configure(options: Mapping[str, Any]) -> Configured:
     """Make the provider for an `environment`. Raises: ValueError listing every mistake."""
     given = Options(options, "plaid")
     host = given.choice("environment", ("production", "sandbox")) + ".plaid.com"
     given.done()
-    return SimpleNamespace(
+    return Configured(
         verify=partial(_verify, host),
         sign=signer(scheme.sign),
         events=events,
-        CHECK=_check,
-        TOLERANCE=scheme.tolerance,
-        RETRY_HORIZON=timedelta(days=1),
-        FETCHES=FETCHES,
-        SETUP="https://dashboard.plaid.com/developers/webhooks",
+        sender=Sender(
+            id_is_signed=True,
+            body_is_unsigned=False,
+            retry_horizon=timedelta(days=1),
+            identity=told_apart_by(
+                "signed period", known_from="https://plaid.com/docs/api/webhooks/#webhook-retries"
+            ),
+            tolerance=scheme.tolerance,
+            fetches=_FETCHES,
+            check_secret=_check,
+            setup_url="https://dashboard.plaid.com/developers/webhooks",
+        ),
     )

@@ -10,16 +10,23 @@ https://polar.sh/docs/integrate/webhooks/delivery
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
-from providers.kit.keys import as_whsec
+from hookonce.providers.kit import Sender, StandardWebhooks, as_whsec, field, first, fixed, one_event, signer
 
 scheme = StandardWebhooks(vendors=("webhook",), forms=lambda secret: (as_whsec(secret), secret))
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=scheme.id,
     type=first(field("$.type"), fixed("unknown")),
     account=field("$.data.organization_id"),
     occurred_at=field("$.timestamp"),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://polar.sh/docs/integrate/webhooks/endpoints"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=scheme.identity,
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://polar.sh/docs/integrate/webhooks/endpoints",
+)

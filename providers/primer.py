@@ -8,15 +8,34 @@ without `$.signedAt`, which differs from attempt to attempt. The type is `$.even
 https://primer.io/docs/api-reference/get-started/webhooks
 """
 
-from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header=("x-signature-primary", "x-signature-secondary"), every=True, encoding="base64")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
-VOLATILE = ("$.signedAt",)
+verify = scheme.verify
+sign = signer(scheme.sign)
+_VOLATILE = ("$.signedAt",)
 events = one_event(
-    id=first(field("$.eventId"), body_digest(*VOLATILE)),
+    id=first(field("$.eventId"), body_digest(*_VOLATILE)),
     type=first(field("$.eventType"), fixed("unknown")),
     account=field("$.notificationConfig.id"),
     occurred_at=field("$.date"),
 )
-SETUP = "https://dashboard.primer.io/developers/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=None,
+    identity=told_apart_by("$.eventId", "$.date"),
+    volatile=_VOLATILE,
+    check_secret=scheme.check_secret,
+    setup_url="https://dashboard.primer.io/developers/webhooks",
+)

@@ -11,9 +11,23 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Unpack
 
-from providers import Delivery
-from providers.kit import Hmac, Said, data_digest, digest, field, header, many_events, position, signer, whole
-from providers.kit.composite import parts_of, secrets_for
+from hookonce.providers import Delivery
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    SignOptions,
+    data_digest,
+    digest,
+    field,
+    header,
+    many_events,
+    parts_of,
+    position,
+    secrets_for,
+    signer,
+    told_apart_by,
+    whole,
+)
 
 scheme = Hmac(header="x-pusher-signature")
 events = many_events(
@@ -23,8 +37,6 @@ events = many_events(
     account=header("x-pusher-key"),
     occurred_at=whole("$.time_ms"),
 )
-RETRY_HORIZON = timedelta(hours=1)
-SETUP = "https://dashboard.pusher.com"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
@@ -32,14 +44,23 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     scheme.verify(delivery, secrets_for(delivery, "x-pusher-key", secrets, "key", "secret"), now)
 
 
-def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
+def check_secret(secret: str) -> None:
     """Raises: ValueError for what is not an app's key and its secret."""
     parts_of(secret, "key", "secret")
 
 
-def _sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
     key, own = parts_of(secret, "key", "secret")
-    return {"x-pusher-key": key, **scheme.sign(body, own, now, **said)}
+    return {"x-pusher-key": key, **scheme.sign(body, own, now, **options)}
 
 
 sign = signer(_sign)
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=False,
+    retry_horizon=timedelta(hours=1),
+    identity=told_apart_by("$.time_ms + $.events[*].channel"),
+    check_secret=check_secret,
+    setup_url="https://dashboard.pusher.com",
+)

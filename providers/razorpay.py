@@ -8,10 +8,21 @@ https://razorpay.com/docs/webhooks/validate-test/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, header, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    header,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-razorpay-signature")
-verify, CHECK = scheme.verify, scheme.check_secret
+verify = scheme.verify
 sign = signer(scheme.sign, event_id="x-razorpay-event-id")
 events = one_event(
     id=first(header("x-razorpay-event-id"), body_digest()),
@@ -19,6 +30,11 @@ events = one_event(
     account=field("$.account_id"),
     occurred_at=field("$.created_at"),
 )
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://dashboard.razorpay.com/app/webhooks"
+
+sender = Sender(
+    id_is_signed=False,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("header x-razorpay-event-id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://dashboard.razorpay.com/app/webhooks",
+)

@@ -1,8 +1,8 @@
 """Recurly signs `<ms>.<body>` with HMAC-SHA256, in hex: `recurly-signature: <ms>,<hex>[,<hex>]`, without names.
 
-There are several signatures for 24 hours after a key was rotated. The id is `Recurly-Notification-Id`, the same
-on every retry and not signed, else `$.id`; the type is what it is about and what happened, `account.created`,
-the account the site. XML notifications are not signed and not taken. Ten retries, the last after some hours.
+There are several signatures for 24 hours after a key was rotated. The id is `$.id`; `Recurly-Notification-Id` is not
+signed and not looked at. The type is what it is about and what happened, `account.created`, the account the site. XML
+notifications are not signed and not taken. Ten retries, the last after some hours.
 
 https://docs.recurly.com/recurly-subscriptions/docs/webhooks
 """
@@ -12,19 +12,21 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Unpack
 
-from providers import Delivery
-from providers.kit import (
+from hookonce.providers import Delivery
+from hookonce.providers.kit import (
     Hmac,
-    Said,
+    Sender,
+    SignOptions,
     Timestamp,
     body_digest,
     field,
     first,
     fixed,
     header,
-    joined,
+    join,
     one_event,
     signer,
+    told_apart_by,
 )
 
 _scheme = Hmac(
@@ -33,18 +35,15 @@ _scheme = Hmac(
     signed="{timestamp}.{body}",
     timestamp=Timestamp(header="recurly-signature-time", unit="ms"),
 )
-CHECK, TOLERANCE = _scheme.check_secret, _scheme.tolerance
 events = one_event(
-    id=first(header("recurly-notification-id"), field("$.id"), body_digest()),
+    id=first(field("$.id"), body_digest()),
+    former=(header("recurly-notification-id"),),
     type=first(
-        joined(field("$.object_type"), field("$.event_type"), by="."), field("$.event_type"), fixed("unknown")
+        join(field("$.object_type"), field("$.event_type"), by="."), field("$.event_type"), fixed("unknown")
     ),
     account=field("$.site_id"),
     occurred_at=field("$.event_time"),
 )
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://docs.recurly.com/recurly-subscriptions/docs/webhooks"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
@@ -56,9 +55,19 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     _scheme.verify(delivery, secrets, now)
 
 
-def _sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
-    apart = _scheme.sign(body, secret, now, **said)
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
+    apart = _scheme.sign(body, secret, now, **options)
     return {"recurly-signature": f"{apart['recurly-signature-time']},{apart['recurly-signature']}"}
 
 
-sign = signer(_sign, event_id="recurly-notification-id")
+sign = signer(_sign)
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=False,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$.id", new_on_retry=("header recurly-notification-id",)),
+    tolerance=_scheme.tolerance,
+    check_secret=_scheme.check_secret,
+    setup_url="https://docs.recurly.com/recurly-subscriptions/docs/webhooks",
+)

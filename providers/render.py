@@ -7,15 +7,23 @@ https://render.com/docs/webhooks
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
+from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
 
 scheme = StandardWebhooks(vendors=("webhook",))
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=scheme.id,
     type=first(field("$.type"), fixed("unknown")),
     account=field("$.data.serviceId"),
     occurred_at=field("$.timestamp"),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://dashboard.render.com/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=scheme.identity,
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://dashboard.render.com/webhooks",
+)

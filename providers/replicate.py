@@ -9,14 +9,22 @@ https://replicate.com/docs/topics/webhooks/verify-webhook
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
+from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
 
 scheme = StandardWebhooks(vendors=("webhook",))
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=scheme.id,
     type=first(field("$.status"), fixed("unknown")),
     occurred_at=first(field("$.completed_at"), field("$.started_at"), field("$.created_at")),
 )
-RETRY_HORIZON = timedelta(hours=1)
-SETUP = "https://replicate.com/docs/topics/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(hours=1),
+    identity=scheme.identity,
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://replicate.com/docs/topics/webhooks",
+)

@@ -11,23 +11,31 @@ https://www.revenuecat.com/docs/integrations/webhooks#webhook-signature-verifica
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from providers import Delivery, Reason, Rejected
-from providers.kit import Hmac, Timestamp, Token, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    Timestamp,
+    Token,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 _SIGNATURE = "x-revenuecat-webhook-signature"
 scheme = Token(header="authorization")
 _signed = Hmac(header=_SIGNATURE, key="v1", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
-sign, CHECK = signer(scheme.sign), scheme.check_secret
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$.event.id"), body_digest()),
     type=first(field("$.event.type"), fixed("unknown")),
     account=field("$.event.app_id"),
     occurred_at=field("$.event.event_timestamp_ms"),
 )
-ID_IS_SIGNED = False
-BODY_IS_UNSIGNED = True
-RETRY_HORIZON = timedelta(hours=6)
-SETUP = "https://app.revenuecat.com"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
@@ -40,3 +48,13 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
                 raise
     scheme.verify(delivery, secrets, now)
     return None
+
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    retry_horizon=timedelta(hours=6),
+    identity=told_apart_by("$.event.id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://app.revenuecat.com",
+)

@@ -13,11 +13,17 @@ from hashlib import sha256
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from providers import Delivery, Event, Reason, Rejected, Reply
-from providers.kit import in_path, text_of
-from providers.kit.events import UNREADABLE
+from hookonce.providers import Delivery, Event, Reason, Rejected, Reply
+from hookonce.providers.kit import (
+    UNREADABLE,
+    Sender,
+    path_secret,
+    text_of,
+    told_apart_by,
+)
 
-verify, sign, deliver, CHECK = in_path.verify, in_path.sign, in_path.deliver, in_path.check_secret
+verify = path_secret.verify
+sign = path_secret.sign
 _NS: Final = "{http://soap.sforce.com/2005/09/outbound}"
 _TYPE: Final = "{http://www.w3.org/2001/XMLSchema-instance}type"
 _ENVELOPE: Final = (
@@ -25,12 +31,6 @@ _ENVELOPE: Final = (
     '<soapenv:Body><notificationsResponse xmlns="http://soap.sforce.com/2005/09/outbound"><Ack>true</Ack>'
     "</notificationsResponse></soapenv:Body></soapenv:Envelope>"
 )
-ACCEPTED = Reply(body=_ENVELOPE.encode(), content_type="text/xml")
-ID_IS_SIGNED = False
-BODY_IS_UNSIGNED = True
-UNAUTHENTICATED = True
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://help.salesforce.com/s/articleView?id=platform.workflow_managing_outbound_messages.htm"
 
 
 def events(delivery: Delivery) -> list[Event]:
@@ -44,16 +44,30 @@ def events(delivery: Delivery) -> list[Event]:
         raise Rejected(Reason.BAD_BODY, "the body is not XML") from None
     found = root.find(f".//{_NS}notifications")
     if found is None:
-        raise Rejected(Reason.BAD_BODY, "the body is no outbound message")
+        raise Rejected(Reason.BAD_BODY, "the body is not an outbound message")
     account = found.findtext(f"{_NS}OrganizationId")
     return [_event(each, account) for each in found.findall(f"{_NS}Notification")]
 
 
 def _event(notification: ET.Element, account: str | None) -> Event:
-    number, thing = notification.findtext(f"{_NS}Id"), notification.find(f"{_NS}sObject")
+    number = notification.findtext(f"{_NS}Id")
+    thing = notification.find(f"{_NS}sObject")
     raw = ET.tostring(notification)
     if not number or thing is None:
         return Event(sha256(raw).hexdigest(), UNREADABLE, None, account, raw=raw)
     data = {each.tag.rpartition("}")[2]: each.text for each in thing}
     kind = thing.get(_TYPE, "sObject").rpartition(":")[2]
     return Event(number, kind or "sObject", data, account, raw=raw)
+
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("xml Notification/Id"),
+    accepted=Reply(body=_ENVELOPE.encode(), content_type="text/xml"),
+    unauthenticated=True,
+    check_secret=path_secret.check_secret,
+    deliver=path_secret.deliver,
+    setup_url="https://help.salesforce.com/s/articleView?id=platform.workflow_managing_outbound_messages.htm",
+)

@@ -8,16 +8,34 @@ https://segment.com/docs/connections/destinations/catalog/webhooks/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-signature", hash="sha1")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
-VOLATILE = ("$.sentAt",)
+verify = scheme.verify
+sign = signer(scheme.sign)
+_VOLATILE = ("$.sentAt",)
 events = one_event(
-    id=first(field("$.messageId"), body_digest(*VOLATILE)),
+    id=first(field("$.messageId"), body_digest(*_VOLATILE)),
     type=first(field("$.type"), fixed("unknown")),
     account=field("$.projectId"),
     occurred_at=first(field("$.timestamp"), field("$.sentAt")),
 )
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://app.segment.com/goto-my-workspace/destinations"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$.messageId"),
+    volatile=_VOLATILE,
+    check_secret=scheme.check_secret,
+    setup_url="https://app.segment.com/goto-my-workspace/destinations",
+)

@@ -13,19 +13,39 @@ https://docs.sentry.io/organization/integrations/integration-platform/webhooks/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, any_body, body_digest, field, first, fixed, header, joined, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    any_body,
+    body_digest,
+    field,
+    first,
+    fixed,
+    header,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header=("sentry-hook-signature", "sentry-app-signature"))
-verify, CHECK = scheme.verify, scheme.check_secret
+verify = scheme.verify
 sign = signer(scheme.sign, event_id="request-id", type="sentry-hook-resource", default_type="installation")
 _resource = header("sentry-hook-resource")
 events = one_event(
     id=first(header("request-id"), body_digest()),
-    type=first(joined(_resource, field("$.action"), by="."), _resource, fixed("unknown")),
+    type=first(join(_resource, field("$.action"), by="."), _resource, fixed("unknown")),
     account=field("$.installation.uuid"),
     occurred_at=header("sentry-hook-timestamp"),
     read=any_body,
 )
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://sentry.io/settings/developer-settings/"
+
+sender = Sender(
+    id_is_signed=False,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by(
+        "header request-id", "body", because="every event has the header; requests of UI components do not"
+    ),
+    check_secret=scheme.check_secret,
+    setup_url="https://sentry.io/settings/developer-settings/",
+)

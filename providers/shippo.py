@@ -10,44 +10,56 @@ https://docs.goshippo.com/docs/tracking/webhooks/
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from providers import Delivery
-from providers.kit import (
+from hookonce.providers import Delivery
+from hookonce.providers.kit import (
     Hmac,
+    Sender,
     Timestamp,
     Token,
     body_digest,
     field,
     first,
     fixed,
-    in_path,
-    joined,
+    join,
     one_event,
+    path_secret,
     signer,
+    told_apart_by,
 )
 
 _HEADER = "shippo-auth-signature"
 scheme = Hmac(header=_HEADER, key="v1", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
 _token = Token(query="token")
-sign, CHECK = signer(scheme.sign), scheme.check_secret
+sign = signer(scheme.sign)
 _event = field("$.event")
 events = one_event(
     id=first(
-        joined(_event, field("$.data.tracking_number"), field("$.data.tracking_status.object_id")),
-        joined(_event, field("$.data.object_id"), field("$.data.object_updated")),
-        joined(_event, field("$.data.object_id")),
+        join(_event, field("$.data.tracking_number"), field("$.data.tracking_status.object_id")),
+        join(_event, field("$.data.object_id"), field("$.data.object_updated")),
+        join(_event, field("$.data.object_id")),
         body_digest(),
     ),
     type=first(_event, fixed("unknown")),
     occurred_at=first(field("$.data.object_updated"), field("$.data.tracking_status.status_date")),
 )
-BODY_IS_UNSIGNED = True
-ID_IS_SIGNED = False
-UNAUTHENTICATED = True
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://portal.goshippo.com/api-config/webhooks"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` by its signature, or else by its URL. Raises: Rejected."""
-    by_url = _token if "token=" in delivery.url and not delivery.path_secret else in_path
+    by_url = _token if "token=" in delivery.url and not delivery.path_secret else path_secret
     (scheme if _HEADER in delivery.headers else by_url).verify(delivery, secrets, now)
+
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by(
+        "$.event + $.data.tracking_number + $.data.tracking_status.object_id",
+        "$.event + $.data.object_id + $.data.object_updated",
+        "$.event + $.data.object_id",
+    ),
+    unauthenticated=True,
+    check_secret=scheme.check_secret,
+    setup_url="https://portal.goshippo.com/api-config/webhooks",
+)

@@ -11,10 +11,20 @@ https://shopify.dev/docs/apps/build/webhooks/verify-deliveries
 
 from datetime import timedelta
 
-from providers.kit import Hmac, any_body, body_digest, first, header, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    any_body,
+    body_digest,
+    first,
+    header,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header=("x-shopify-hmac-sha256", "shopify-hmac-sha256"), encoding="base64")
-verify, CHECK = scheme.verify, scheme.check_secret
+verify = scheme.verify
 sign = signer(
     scheme.sign, event_id="x-shopify-webhook-id", type="x-shopify-topic", default_type="orders/create"
 )
@@ -25,6 +35,11 @@ events = one_event(
     occurred_at=header("x-shopify-triggered-at", "shopify-triggered-at"),
     read=any_body,
 )
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(hours=48)
-SETUP = "https://shopify.dev/docs/apps/build/webhooks/subscribe"
+
+sender = Sender(
+    id_is_signed=False,
+    retry_horizon=timedelta(hours=48),
+    identity=told_apart_by("header x-shopify-webhook-id", "header shopify-webhook-id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://shopify.dev/docs/apps/build/webhooks/subscribe",
+)

@@ -1,10 +1,10 @@
 """Sinch signs Conversation and SMS events `<body>.<nonce>.<time>` with HMAC-SHA256, in base64; Numbers otherwise.
 
-Numbers events are signed with HMAC-SHA1 of the body, in hex, in `X-Sinch-Signature`. The secret is that of
-the webhook (or of the Numbers callback), as text. Voice and Verification sign with the application's key and
-are not taken. The id is that of the message or event; a delivery report repeats the message's id, so its
-status is part of it. The type is the trigger, or what the callback holds. Sinch does not say whether an event that
-is sent again is signed anew, so a day old is not stale.
+Numbers events are signed with HMAC-SHA1 of the body, in hex, in `X-Sinch-Signature`. The secret is that of the
+webhook (or of the Numbers callback), as text. Voice and Verification sign with the application's key and are not
+taken. The id is that of the message or event; a delivery report repeats the message's id, so its status is part of
+it, and its time, as a message may switch channels more than once. The type is the trigger, or what the callback
+holds. Sinch does not say whether an event that is sent again is signed anew, so a day old is not stale.
 
 https://developers.sinch.com/docs/conversation/callbacks/#validating-callbacks
 """
@@ -12,19 +12,21 @@ https://developers.sinch.com/docs/conversation/callbacks/#validating-callbacks
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from providers import Delivery
-from providers.kit import (
+from hookonce.providers import Delivery
+from hookonce.providers.kit import (
+    EventView,
+    Extractor,
     Hmac,
-    Pick,
+    Sender,
     Timestamp,
-    View,
     body_digest,
     field,
     first,
     fixed,
-    joined,
+    join,
     one_event,
     signer,
+    told_apart_by,
 )
 
 _HEADER = "x-sinch-webhook-signature"
@@ -35,39 +37,56 @@ scheme = Hmac(
     timestamp=Timestamp(header=f"{_HEADER}-timestamp", tolerance=timedelta(days=1)),
 )
 _numbers = Hmac(header="x-sinch-signature", hash="sha1")
-CHECK, TOLERANCE = scheme.check_secret, scheme.tolerance
 sign = signer(scheme.sign, event_id=f"{_HEADER}-nonce")
 _report = "$.message_delivery_report"
 
 
-def _part(view: View) -> object:
+def _part(view: EventView) -> object:
     """What the callback holds besides its envelope, which is texts: `message`, `message_delivery_report`."""
     held = view.data.items() if isinstance(view.data, dict) else ()
     return next((name for name, value in held if isinstance(value, dict)), None)
 
 
+_status = join(field(f"{_report}.message_id"), field(f"{_report}.status"))
 events = one_event(
     id=first(
-        joined(field(f"{_report}.message_id"), field(f"{_report}.status")),
+        join(_status, field("$.event_time")),
+        _status,
         field("$.message.id"),
         field("$.event.id"),
         field("$.eventId"),
         body_digest(),
     ),
+    former=(_status,),
     type=first(
         field("$.trigger"),
         field("$.eventType"),
         field("$.type"),
-        Pick(_part, "the part's name"),
+        Extractor(_part, "the part's name"),
         fixed("callback"),
     ),
     account=first(field("$.project_id"), field("$.projectId"), field("$.app_id")),
     occurred_at=first(field("$.event_time"), field("$.accepted_time"), field("$.timestamp")),
 )
-SETUP = "https://dashboard.sinch.com"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` by the scheme of the header that was sent. Raises: Rejected."""
     is_numbers = "x-sinch-signature" in delivery.headers and _HEADER not in delivery.headers
     (_numbers if is_numbers else scheme).verify(delivery, secrets, now)
+
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=False,
+    retry_horizon=None,
+    identity=told_apart_by(
+        "$.message_delivery_report.message_id + $.message_delivery_report.status",
+        "$.message.id",
+        "$.event.id",
+        "$.eventId",
+    ),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://dashboard.sinch.com",
+)

@@ -1,10 +1,10 @@
 """Slack signs `v0:<timestamp>:<body>` with HMAC-SHA256, in hex behind `v0=`.
 
-Events are JSON with the id in `$.event_id`; the type is that of the inner event. Buttons, dialogs and slash
-commands are forms, signed alike, and come once: their id is `trigger_id`; the type of a command is the
-command itself. What has neither id is known by its fingerprint. The URL is probed with a signed
-`url_verification`, whose challenge is sent back as it came: only Slack gets an answer, and the answer signs
-nothing. Slack waits 3 s and retries 3 times within 6 minutes.
+Events are JSON with the id in `$.event_id`; the type is that of the inner event. Buttons, dialogs and slash commands
+are forms, signed alike, and come once: their id is `trigger_id`; the type of a command is the command itself; they
+are answered with an empty body, anything else would be shown or refused. What has neither id is known by its
+fingerprint. The URL is probed with a signed `url_verification`, whose challenge is sent back as it came: only Slack
+gets an answer, and the answer signs nothing. Slack waits 3 s and retries 3 times within 6 minutes.
 
 https://docs.slack.dev/authentication/verifying-requests-from-slack
 """
@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from providers import Delivery, Reply
-from providers.kit import (
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
     Hmac,
+    Sender,
     Timestamp,
+    authentic_body,
     body_digest,
     field,
     first,
@@ -25,9 +27,10 @@ from providers.kit import (
     json_body,
     one_event,
     parse_json,
+    same_challenge,
     signer,
+    told_apart_by,
 )
-from providers.kit.probing import said_by_sender, same_challenge
 
 scheme = Hmac(
     header="x-slack-signature",
@@ -35,10 +38,8 @@ scheme = Hmac(
     signed="v0:{timestamp}:{body}",
     timestamp=Timestamp(header="x-slack-request-timestamp"),
 )
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
-RETRY_HORIZON = timedelta(hours=1)
-TOLERANCE = scheme.tolerance
-SETUP = "https://api.slack.com/apps"
+verify = scheme.verify
+sign = signer(scheme.sign)
 
 
 def _read(delivery: Delivery) -> Any:  # noqa: ANN401  whatever Slack sent
@@ -57,13 +58,30 @@ events = one_event(
 )
 
 
+def _answer(delivery: Delivery) -> Reply | None:
+    """Nothing at all for what a person did: Slack would show our JSON, or say that the dialog can't be understood."""
+    return None if delivery.body[:1] in {b"{", b"["} else Reply()
+
+
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer a probe that Slack signed; None for anything else, forged probes included."""
     if b"url_verification" not in delivery.body and b"ssl_check" not in delivery.body:
         return None
-    probe = said_by_sender(scheme.authentic, delivery, secrets, _read)
+    probe = authentic_body(scheme.authentic, delivery, secrets, _read)
     if not isinstance(probe, dict):
         return None
     if probe.get("type") == "url_verification":
         return same_challenge(probe.get("challenge"))
     return Reply() if probe.get("ssl_check") == "1" else None
+
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(hours=1),
+    identity=told_apart_by("$.event_id", "$.payload.trigger_id", "$.trigger_id"),
+    tolerance=scheme.tolerance,
+    accepted=_answer,
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://api.slack.com/apps",
+)

@@ -9,10 +9,21 @@ https://docs.snyk.io/snyk-api/snyk-webhooks
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, header, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    header,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-hub-signature", prefix="sha256=")
-verify, CHECK = scheme.verify, scheme.check_secret
+verify = scheme.verify
 sign = signer(scheme.sign, event_id="x-snyk-transport-id", type="x-snyk-event", default_type="ping/v0")
 events = one_event(
     id=first(header("x-snyk-transport-id"), body_digest()),
@@ -20,6 +31,11 @@ events = one_event(
     account=field("$.org.id"),
     occurred_at=header("x-snyk-timestamp"),
 )
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://docs.snyk.io/snyk-api/snyk-webhooks"
+
+sender = Sender(
+    id_is_signed=False,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("header x-snyk-transport-id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://docs.snyk.io/snyk-api/snyk-webhooks",
+)

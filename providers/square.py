@@ -9,16 +9,38 @@ https://developer.squareup.com/docs/webhooks/step3validate
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-square-hmacsha256-signature", encoding="base64", signed="{url}{body}")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$.event_id"), body_digest()),
     type=first(field("$.type"), fixed("unknown")),
     account=first(field("$.merchant_id"), field("$.location_id")),
     occurred_at=field("$.created_at"),
 )
-RETRY_HORIZON = timedelta(days=1)
-SIGNS_URL = True
-SETUP = "https://developer.squareup.com/apps"
+
+sender = Sender(
+    id_is_signed=True,
+    signs_url=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by(
+        "$.event_id",
+        "body",
+        because="every event has an id; the body of the page on signatures is none",
+        new_on_retry=("header square-retry-number",),
+    ),
+    check_secret=scheme.check_secret,
+    setup_url="https://developer.squareup.com/apps",
+)

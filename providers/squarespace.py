@@ -8,15 +8,32 @@ https://developers.squarespace.com/webhooks/overview
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="squarespace-signature", secret="hex")  # noqa: S106  a codec's name
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$.id"), body_digest()),
     type=first(field("$.topic"), fixed("unknown")),
     account=field("$.websiteId"),
     occurred_at=field("$.createdOn"),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://developers.squarespace.com/webhooks/overview"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=told_apart_by("$.id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://developers.squarespace.com/webhooks/overview",
+)

@@ -11,30 +11,44 @@ https://www.standardwebhooks.com
 
 from collections.abc import Mapping
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
-from providers.kit import StandardWebhooks, any_body, field, first, fixed, header, one_event, signer
-from providers.kit.keys import CODECS
-from providers.kit.options import Options
+from hookonce.providers.kit import (
+    CODECS,
+    Configured,
+    Sender,
+    StandardWebhooks,
+    any_body,
+    field,
+    first,
+    fixed,
+    header,
+    one_event,
+    signer,
+)
+from hookonce.providers.kit.registry.options import Options
 
 _type = first(field("$.type"), field("$.event_type"), fixed("unknown"))
 _time = first(field("$.timestamp"), header("webhook-timestamp", "svix-timestamp"))
 
 
-def configure(options: Mapping[str, Any]) -> object:
+def configure(options: Mapping[str, Any]) -> Configured:
     """Make the provider with a source's options. Raises: ValueError listing every mistake."""
     given = Options(options, "standard_webhooks")
     codec = given.choice("secret", ("whsec", *CODECS))
     tolerance = given.seconds("tolerance", 300)
     given.done()
     scheme = StandardWebhooks(secret=codec, tolerance=timedelta(seconds=tolerance))
-    return SimpleNamespace(
+    return Configured(
         verify=scheme.verify,
         sign=signer(scheme.sign),
         events=one_event(id=scheme.id, type=_type, occurred_at=_time, read=any_body),
-        CHECK=scheme.check_secret,
-        TOLERANCE=scheme.tolerance,
-        RETRY_HORIZON=timedelta(days=5),
-        SETUP="https://www.standardwebhooks.com",
+        sender=Sender(
+            id_is_signed=True,
+            retry_horizon=timedelta(days=5),
+            identity=scheme.identity,
+            tolerance=scheme.tolerance,
+            check_secret=scheme.check_secret,
+            setup_url="https://www.standardwebhooks.com",
+        ),
     )

@@ -7,10 +7,21 @@ and bodies with a Content-Encoding are refused before anything is checked. What 
 https://getstream.io/chat/docs/python/webhooks_overview/
 """
 
-from providers.kit import Hmac, body_digest, field, first, fixed, header, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    header,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-signature")
-verify, CHECK = scheme.verify, scheme.check_secret
+verify = scheme.verify
 sign = signer(scheme.sign, event_id="x-webhook-id")
 events = one_event(
     id=first(header("x-webhook-id"), body_digest()),
@@ -18,5 +29,15 @@ events = one_event(
     account=header("x-api-key"),
     occurred_at=field("$.created_at"),
 )
-ID_IS_SIGNED = False
-SETUP = "https://dashboard.getstream.io"
+
+sender = Sender(
+    id_is_signed=False,
+    retry_horizon=None,
+    identity=told_apart_by(
+        "header x-webhook-id",
+        "$.created_at",
+        new_on_retry=("header x-webhook-attempt",),
+    ),
+    check_secret=scheme.check_secret,
+    setup_url="https://dashboard.getstream.io",
+)

@@ -11,25 +11,44 @@ https://docs.stripe.com/webhooks/signature
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, field, first, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    Timestamp,
+    field,
+    first,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="stripe-signature", key="v1", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
-verify, sign = scheme.verify, signer(scheme.sign)
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=field("$.id"),
     type=field("$.type"),
     account=first(field("$.account"), field("$.context")),
     occurred_at=field("$.created"),
 )
-VOLATILE = ("$.pending_webhooks",)
-RETRY_HORIZON = timedelta(days=3)
-TOLERANCE = scheme.tolerance
-SETUP = "https://dashboard.stripe.com/webhooks"
 
 
-def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
+def check_secret(secret: str) -> None:
     """Raises: ValueError for what is certainly another thing: an API key, pasted by mistake."""
     scheme.check_secret(secret)
     if secret.startswith(("sk_", "pk_", "rk_")):
         msg = "the secret is an API key of Stripe's; expected the endpoint's signing secret, 'whsec_...'"
         raise ValueError(msg)
+
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=told_apart_by(
+        "$.id", new_on_retry=("signed time",), known_from="https://docs.stripe.com/webhooks/signature"
+    ),
+    tolerance=scheme.tolerance,
+    volatile=("$.pending_webhooks",),
+    check_secret=check_secret,
+    setup_url="https://dashboard.stripe.com/webhooks",
+)

@@ -8,15 +8,23 @@ https://stytch.com/docs/guides/webhooks/overview
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, fixed, one_event, signer
+from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
 
 scheme = StandardWebhooks(vendors=("svix", "webhook"))
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=scheme.id,
     type=first(field("$.event_type"), field("$.action"), fixed("unknown")),
     account=field("$.project_id"),
     occurred_at=field("$.timestamp"),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://stytch.com/dashboard/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=scheme.identity,
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://stytch.com/dashboard/webhooks",
+)

@@ -12,9 +12,18 @@ https://supabase.com/docs/guides/auth/auth-hooks
 from datetime import timedelta
 from typing import Final
 
-from providers import Reply
-from providers.kit import StandardWebhooks, View, field, first, fixed, one_event, signer
-from providers.kit.fields import Pick
+from hookonce.providers import Reply
+from hookonce.providers.kit import (
+    EventView,
+    Extractor,
+    Sender,
+    StandardWebhooks,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+)
 
 _MARKS: Final = {
     "sms": "send-sms",
@@ -30,18 +39,26 @@ def _forms(secret: str) -> tuple[str, ...]:
     return tuple(part.strip().removeprefix("v1,") for part in secret.split("|"))
 
 
-def _kind(view: View) -> str | None:
+def _kind(view: EventView) -> str | None:
     keys = view.data if isinstance(view.data, dict) else {}
     return next((kind for mark, kind in _MARKS.items() if mark in keys), None)
 
 
 scheme = StandardWebhooks(vendors=("webhook",), forms=_forms)
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=scheme.id,
-    type=first(field("$.metadata.name"), Pick(_kind, "the body's keys"), fixed("auth-hook")),
+    type=first(field("$.metadata.name"), Extractor(_kind, "the body's keys"), fixed("auth-hook")),
     occurred_at=field("$.metadata.time"),
 )
-ACCEPTED = Reply(body=b"{}", content_type="application/json")
-RETRY_HORIZON = timedelta(minutes=5)
-SETUP = "https://supabase.com/dashboard/project/_/auth/hooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(minutes=5),
+    identity=scheme.identity,
+    tolerance=scheme.tolerance,
+    accepted=Reply(body=b"{}", content_type="application/json"),
+    check_secret=scheme.check_secret,
+    setup_url="https://supabase.com/dashboard/project/_/auth/hooks",
+)

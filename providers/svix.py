@@ -11,10 +11,11 @@ https://docs.svix.com/receiving/verifying-payloads/how
 
 from datetime import timedelta
 
-from providers.kit import StandardWebhooks, field, first, fixed, header, one_event, signer
+from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, header, one_event, signer
 
 scheme = StandardWebhooks(vendors=("svix", "webhook"))
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=scheme.id,
     type=first(field("$.type"), field("$.event_type"), field("$.eventType"), fixed("unknown")),
@@ -22,6 +23,13 @@ events = one_event(
         field("$.timestamp"), field("$.created_at"), header("svix-timestamp", "webhook-timestamp")
     ),
 )
-METHODS = ("POST", "PUT")
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://docs.svix.com/receiving/introduction"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=scheme.identity,
+    tolerance=scheme.tolerance,
+    methods=("POST", "PUT"),
+    check_secret=scheme.check_secret,
+    setup_url="https://docs.svix.com/receiving/introduction",
+)

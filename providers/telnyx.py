@@ -9,8 +9,19 @@ https://developers.telnyx.com/development/api-fundamentals/webhooks/receiving-we
 
 from datetime import timedelta
 
-from providers.kit import Timestamp, any_body, body_digest, field, first, fixed, one_event, signer
-from providers.kit.signed import Signed
+from hookonce.providers.kit import (
+    Sender,
+    Timestamp,
+    any_body,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
+from hookonce.providers.kit.schemes.public_key_signature import Signed
 
 scheme = Signed(
     header="telnyx-signature-ed25519",
@@ -18,10 +29,11 @@ scheme = Signed(
     signed="{timestamp}|{body}",
     timestamp=Timestamp(header="telnyx-timestamp"),
 )
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
-VOLATILE = ("$.meta.attempt",)
+verify = scheme.verify
+sign = signer(scheme.sign)
+_VOLATILE = ("$.meta.attempt",)
 events = one_event(
-    id=first(field("$.data.id"), body_digest(*VOLATILE)),
+    id=first(field("$.data.id"), body_digest(*_VOLATILE)),
     type=first(field("$.data.event_type"), field("$.CallStatus"), fixed("unknown")),
     account=first(
         field("$.data.payload.connection_id"),
@@ -31,5 +43,13 @@ events = one_event(
     occurred_at=field("$.data.occurred_at"),
     read=any_body,
 )
-RETRY_HORIZON = timedelta(hours=1)
-SETUP = "https://portal.telnyx.com"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(hours=1),
+    identity=told_apart_by("$.data.id"),
+    tolerance=scheme.tolerance,
+    volatile=_VOLATILE,
+    check_secret=scheme.check_secret,
+    setup_url="https://portal.telnyx.com",
+)

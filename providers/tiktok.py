@@ -8,15 +8,34 @@ https://developers.tiktok.com/doc/webhooks-verification
 
 from datetime import timedelta
 
-from providers.kit import Hmac, Timestamp, digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    Timestamp,
+    digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="tiktok-signature", key="s", signed="{timestamp}.{body}", timestamp=Timestamp(key="t"))
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=digest(field("$.content"), field("$.user_openid"), field("$.create_time"), field("$.event")),
     type=first(field("$.event"), fixed("unknown")),
     account=first(field("$.user_openid"), field("$.client_key")),
     occurred_at=field("$.create_time"),
 )
-RETRY_HORIZON = timedelta(hours=72)
-SETUP = "https://developers.tiktok.com/apps"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(hours=72),
+    identity=told_apart_by("$.create_time + $.event + $.content"),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://developers.tiktok.com/apps",
+)

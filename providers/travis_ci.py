@@ -12,9 +12,19 @@ from datetime import datetime
 from typing import Unpack
 from urllib.parse import urlencode
 
-from providers import Delivery, Reason, Rejected
-from providers.kit import Said, field, first, form_body, joined, json_in_form, one_event
-from providers.kit.signed import Signed
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit import (
+    Sender,
+    SignOptions,
+    field,
+    first,
+    form_body,
+    join,
+    json_in_form,
+    one_event,
+    told_apart_by,
+)
+from hookonce.providers.kit.schemes.public_key_signature import Signed
 
 
 def _payload(delivery: Delivery) -> bytes:
@@ -25,23 +35,39 @@ def _payload(delivery: Delivery) -> bytes:
 
 
 scheme = Signed(header="signature", algorithm="rsa-sha1", signed=_payload)
-verify, sign, CHECK = scheme.verify, scheme.sign, scheme.check_secret
-_build, _state = field("$.id"), first(field("$.state"), field("$.status_message"))
+verify = scheme.verify
+sign = scheme.sign
+_build = field("$.id")
+_state = first(field("$.state"), field("$.status_message"))
 _time = first(field("$.finished_at"), field("$.started_at"))
 events = one_event(
-    id=first(joined(_build, _state, _time), joined(_build, _state), _build),
+    id=first(join(_build, _state, _time), join(_build, _state), _build),
     type=first(field("$.state"), field("$.status_message"), field("$.type")),
     account=first(field("$.repository.id"), field("$.repository.name")),
     occurred_at=_time,
     read=json_in_form("payload"),
 )
-SIGNED_IN_PARTS = True
-MAX_BODY = 5 << 20  # it is parsed before it is known to be genuine
-SETUP = "https://docs.travis-ci.com/user/notifications/#configuring-webhook-notifications"
 
 
-def deliver(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> Delivery:
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
     """The form that Travis would send with the JSON `body`; a form is sent as it is."""
     form = body if body.startswith(b"payload=") else urlencode({"payload": body}).encode()
-    headers = {"content-type": "application/x-www-form-urlencoded", **sign(form, secret, now, **said)}
-    return Delivery(said.get("method", "POST"), said.get("url", ""), headers, form)
+    headers = {"content-type": "application/x-www-form-urlencoded", **sign(form, secret, now, **options)}
+    return Delivery(options.get("method", "POST"), options.get("url", ""), headers, form)
+
+
+sender = Sender(
+    id_is_signed=True,
+    signed_in_parts=True,
+    body_is_unsigned=False,
+    retry_horizon=None,
+    identity=told_apart_by(
+        "$.payload.id + $.payload.state + $.payload.finished_at",
+        "$.payload.id + $.payload.state + $.payload.started_at",
+        "$.payload.id + $.payload.state",
+    ),
+    max_body=5 << 20,  # it is parsed before it is known to be genuine
+    check_secret=scheme.check_secret,
+    deliver=deliver,
+    setup_url="https://docs.travis-ci.com/user/notifications/#configuring-webhook-notifications",
+)

@@ -9,18 +9,35 @@ https://developer.atlassian.com/cloud/trello/guides/rest-api/webhooks/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
-from providers.kit.probing import answer_head
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    answer_head,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-trello-webhook", hash="sha1", encoding="base64", signed="{body}{url}")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$.action.id"), body_digest()),
     type=first(field("$.action.type"), fixed("unknown")),
     account=first(field("$.model.id"), field("$.webhook.id")),
     occurred_at=field("$.action.date"),
 )
-handshake = answer_head
-RETRY_HORIZON = timedelta(hours=1)
-SIGNS_URL = True
-SETUP = "https://trello.com/power-ups/admin"
+
+sender = Sender(
+    id_is_signed=True,
+    signs_url=True,
+    retry_horizon=timedelta(hours=1),
+    identity=told_apart_by("$.action.id"),
+    check_secret=scheme.check_secret,
+    handshake=answer_head,
+    setup_url="https://trello.com/power-ups/admin",
+)

@@ -10,8 +10,15 @@ https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-star
 
 from datetime import timedelta
 
-from providers.kit import Timestamp, field, many_events, signer
-from providers.kit.signed import Signed
+from hookonce.providers.kit import (
+    Sender,
+    Timestamp,
+    field,
+    many_events,
+    signer,
+    told_apart_by,
+)
+from hookonce.providers.kit.schemes.public_key_signature import Signed
 
 _HEADER = "x-twilio-email-event-webhook"
 scheme = Signed(
@@ -20,9 +27,17 @@ scheme = Signed(
     signed="{timestamp}{body}",
     timestamp=Timestamp(header=f"{_HEADER}-timestamp", tolerance=timedelta(hours=25)),
 )
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = many_events(
     items="$", id=field("$.sg_event_id"), type=field("$.event"), occurred_at=field("$.timestamp")
 )
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://app.sendgrid.com/settings/mail_settings"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$[*].sg_event_id"),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://app.sendgrid.com/settings/mail_settings",
+)

@@ -11,10 +11,27 @@ https://dev.twitch.tv/docs/eventsub/handling-webhook-events/
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Reply
-from providers.kit import Hmac, Pick, Timestamp, View, field, first, header, paths, signer
-from providers.kit.events import either, many_events, one_event
-from providers.kit.probing import echo, said_by_sender
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    EventView,
+    Extractor,
+    Hmac,
+    Sender,
+    Timestamp,
+    authentic_body,
+    echo,
+    field,
+    first,
+    header,
+    json_body,
+    json_paths,
+    many_events,
+    one_event,
+    one_of_two,
+    signer,
+    told_apart_by,
+    whole,
+)
 
 _KIND = "twitch-eventsub-message-type"
 _TYPE = "twitch-eventsub-subscription-type"
@@ -26,38 +43,56 @@ scheme = Hmac(
         header="twitch-eventsub-message-timestamp", unit="iso", tolerance=timedelta(minutes=10)
     ),
 )
-verify, CHECK, TOLERANCE = scheme.verify, scheme.check_secret, scheme.tolerance
+verify = scheme.verify
 sign = signer(scheme.sign, event_id="twitch-eventsub-message-id", type=_TYPE, default_type="channel.follow")
 
 
-def _other(view: View) -> object:
-    kind = view.delivery.headers.get(_KIND, "notification")
-    return None if kind == "notification" else kind
+def _other(view: EventView) -> object:
+    said = view.whole if isinstance(view.whole, dict) else {}
+    kind = view.delivery.headers.get(_KIND, "revocation")
+    return None if "event" in said or "events" in said or kind == "notification" else kind
 
 
 def _is_batch(delivery: Delivery) -> bool:
-    return delivery.headers.get(_TYPE) == "drop.entitlement.grant" and b'"events"' in delivery.body
+    """By the body alone, since the header of the type is not signed."""
+    if b"drop.entitlement.grant" not in delivery.body or b'"events"' not in delivery.body:
+        return False
+    data = json_body(delivery)
+    return json_paths.find(data, ("subscription", "type")) == "drop.entitlement.grant" and "events" in data
 
 
-_type = first(Pick(_other, "the message's type"), header(_TYPE), field("$.subscription.type"))
+_message = Extractor(_other, "the message's type")
 _time = header("twitch-eventsub-message-timestamp")
 _one = one_event(
     id=header("twitch-eventsub-message-id"),
-    type=_type,
+    type=first(_message, field("$.subscription.type"), header(_TYPE)),
     account=field("$.subscription.condition.broadcaster_user_id"),
     occurred_at=_time,
 )
 _many = many_events(
-    items="$.events", id=field("$.id"), type=_type, account=field("$.data.organization_id"), occurred_at=_time
+    items="$.events",
+    id=field("$.id"),
+    type=first(_message, whole("$.subscription.type")),
+    account=field("$.data.organization_id"),
+    occurred_at=_time,
 )
-events = either(_one, _many, when=_is_batch)
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://dev.twitch.tv/console"
+events = one_of_two(_one, _many, when=_is_batch)
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer a challenge that Twitch signed; None for anything else."""
     if delivery.headers.get(_KIND) != "webhook_callback_verification":
         return None
-    challenge = paths.find(said_by_sender(scheme.authentic, delivery, secrets), ("challenge",))
+    challenge = json_paths.find(authentic_body(scheme.authentic, delivery, secrets), ("challenge",))
     return echo(challenge) if isinstance(challenge, str) else None
+
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$.events[*].id", "header twitch-eventsub-message-id"),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://dev.twitch.tv/console",
+)

@@ -8,15 +8,32 @@ https://www.typeform.com/developers/webhooks/secure-your-webhooks/
 
 from datetime import timedelta
 
-from providers.kit import Hmac, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="typeform-signature", prefix="sha256=", encoding="base64")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$.event_id"), field("$.form_response.token"), body_digest()),
     type=first(field("$.event_type"), fixed("unknown")),
     account=field("$.form_response.form_id"),
     occurred_at=field("$.form_response.submitted_at"),
 )
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://www.typeform.com/developers/webhooks/"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$.event_id", "$.form_response.token"),
+    check_secret=scheme.check_secret,
+    setup_url="https://www.typeform.com/developers/webhooks/",
+)

@@ -10,8 +10,16 @@ https://upstash.com/docs/qstash/howto/signature
 
 from datetime import timedelta
 
-from providers.kit import any_body_or_none, fixed, header, one_event, signer
-from providers.kit.jwt import Jwt
+from hookonce.providers.kit import (
+    Sender,
+    any_body_or_none,
+    fixed,
+    header,
+    one_event,
+    signer,
+    told_apart_by,
+)
+from hookonce.providers.kit.schemes.jwt import Jwt
 
 scheme = Jwt(
     header="upstash-signature",
@@ -21,12 +29,19 @@ scheme = Jwt(
     needs=("exp", "nbf"),
     leeway=timedelta(seconds=5),
 )
-verify, CHECK, TOLERANCE = scheme.verify, scheme.check_secret, scheme.tolerance
+verify = scheme.verify
 sign = signer(scheme.sign, event_id="upstash-message-id")
 
 
 events = one_event(id=header("upstash-message-id"), type=fixed("message"), read=any_body_or_none)
-ID_IS_SIGNED = False
-METHODS = ("POST", "PUT", "PATCH", "DELETE", "GET")
-SIGNS_URL = True
-SETUP = "https://console.upstash.com/qstash"
+
+sender = Sender(
+    id_is_signed=False,
+    signs_url=True,
+    retry_horizon=None,
+    identity=told_apart_by("header upstash-message-id"),
+    tolerance=scheme.tolerance,
+    methods=("POST", "PUT", "PATCH", "DELETE", "GET"),
+    check_secret=scheme.check_secret,
+    setup_url="https://console.upstash.com/qstash",
+)

@@ -9,10 +9,22 @@ https://vercel.com/docs/webhooks/webhooks-api
 
 from datetime import timedelta
 
-from providers.kit import Hmac, any_body_or_none, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    any_body_or_none,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-vercel-signature", hash="sha1")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(field("$.id"), body_digest()),
     type=first(field("$.type"), fixed("unknown")),
@@ -20,5 +32,11 @@ events = one_event(
     occurred_at=field("$.createdAt"),
     read=any_body_or_none,
 )
-RETRY_HORIZON = timedelta(days=2)
-SETUP = "https://vercel.com/dashboard/settings/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=2),
+    identity=told_apart_by("$.id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://vercel.com/dashboard/settings/webhooks",
+)

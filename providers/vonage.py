@@ -11,23 +11,48 @@ https://developer.vonage.com/en/getting-started/concepts/webhooks
 
 from datetime import timedelta
 
-from providers.kit import body_digest, field, first, fixed, joined, one_event, signer
-from providers.kit.jwt import Jwt, claim
+from hookonce.providers.kit import (
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+)
+from hookonce.providers.kit.schemes.jwt import Jwt, claim
 
 scheme = Jwt(
     issuers=("Vonage",), body_hash=("payload_hash", "hex"), needs=("iat",), max_age=timedelta(minutes=5)
 )
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=first(
-        joined(field("$.message_uuid"), field("$.status")),
+        join(field("$.message_uuid"), field("$.status")),
         field("$.message_uuid"),
-        joined(field("$.uuid"), field("$.status")),
+        join(field("$.uuid"), field("$.status")),
         body_digest(),
     ),
     type=first(field("$.status"), field("$.message_type"), field("$.channel"), fixed("inbound")),
     account=first(claim("api_key"), field("$.api_key"), claim("application_id")),
     occurred_at=field("$.timestamp"),
 )
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://dashboard.nexmo.com/settings"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by(
+        "$.message_uuid + $.status",
+        "$.message_uuid",
+        "$.uuid + $.status",
+        "$.timestamp",
+        new_on_retry=("claim jti",),
+        known_from="https://developer.vonage.com/en/getting-started/concepts/webhooks",
+    ),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://dashboard.nexmo.com/settings",
+)

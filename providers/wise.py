@@ -9,11 +9,21 @@ https://docs.wise.com/guides/developer/webhooks/event-handling
 
 from datetime import timedelta
 
-from providers.kit import body_digest, field, first, fixed, header, one_event, signer
-from providers.kit.signed import Signed
+from hookonce.providers.kit import (
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    header,
+    one_event,
+    signer,
+    told_apart_by,
+)
+from hookonce.providers.kit.schemes.public_key_signature import Signed
 
 scheme = Signed(header="x-signature-sha256", algorithm="rsa-sha256")
-verify, CHECK = scheme.verify, scheme.check_secret
+verify = scheme.verify
 sign = signer(scheme.sign, event_id="x-delivery-id")
 events = one_event(
     id=first(header("x-delivery-id"), body_digest()),
@@ -21,6 +31,11 @@ events = one_event(
     account=first(field("$.data.resource.profile_id"), field("$.subscription_id")),
     occurred_at=field("$.sent_at"),
 )
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(days=14)
-SETUP = "https://docs.wise.com/guides/developer/webhooks"
+
+sender = Sender(
+    id_is_signed=False,
+    retry_horizon=timedelta(days=14),
+    identity=told_apart_by("header x-delivery-id"),
+    check_secret=scheme.check_secret,
+    setup_url="https://docs.wise.com/guides/developer/webhooks",
+)

@@ -1,8 +1,9 @@
 """Wix sends a token (JWT, RS256) as the whole body; what happened is JSON in JSON in it.
 
-The secret is the app's public key, in PEM or (as Wix's SDK takes it, too) that in base64. The claim `data` is
-text with `eventType`, `instanceId` and another text `data`, both of which are read here. The id is the innermost
-`id`; events that have none are known by their content. Wix waits 1.25 s and tries 12 times in two days.
+The secret is the app's public key, in PEM or (as Wix's SDK takes it, too) that in base64. The claim `data` is text
+with `eventType`, `instanceId` and another text `data`, both of which are read here. The id is the innermost `id`;
+events that have none are known by their content and when the token was signed: each attempt has its own, the first a
+minute after the event, so what was signed within 90 seconds is one. Wix waits 1.25 s and tries 12 times in two days.
 
 https://dev.wix.com/docs/build-apps/develop-your-app/api-integrations/events-and-webhooks/about-webhooks
 """
@@ -12,13 +13,28 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
-from providers import Delivery, Reason, Rejected
-from providers.kit import Said, digest, field, first, fixed, in_body, one_event, parse_json
-from providers.kit.jws import make
-from providers.kit.jwt import Jwt
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit import (
+    Attempts,
+    Extractor,
+    Sender,
+    SignOptions,
+    digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    parse_json,
+    signature_in_body,
+    told_apart_by,
+    when_matches,
+)
+from hookonce.providers.kit.crypto.jws import make
+from hookonce.providers.kit.schemes.jwt import Jwt
 
 scheme = Jwt(header="", algorithms=("RS256",), needs=("exp",), leeway=timedelta(seconds=10))
-verify, sign, CHECK, TOLERANCE = scheme.verify, in_body.sign, scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signature_in_body.sign
 
 
 def _read(delivery: Delivery) -> dict[str, Any]:
@@ -33,26 +49,44 @@ def _read(delivery: Delivery) -> dict[str, Any]:
     return data
 
 
+_content = digest(field("$.eventType"), field("$.instanceId"), field("$.data"))
+_signed_at = Extractor(lambda view: scheme.token(view.delivery).claims.get("iat"), "the token's iat")
 events = one_event(
-    id=first(field("$.data.id"), digest(field("$.eventType"), field("$.instanceId"), field("$.data"))),
+    id=field("$.data.id"),
+    undated=_content,
+    attempts=Attempts(_signed_at, within=timedelta(seconds=90)),
+    former=(when_matches(first(field("$.data.id"), fixed("none")), "none", _content),),
     type=first(field("$.eventType"), fixed("unknown")),
     account=field("$.instanceId"),
     occurred_at=field("$.data.eventTime"),
     read=_read,
 )
-RETRY_HORIZON = timedelta(days=2)
-SETUP = "https://manage.wix.com/account/custom-apps"
 
 
-def deliver(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> Delivery:
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
     """The token that Wix would send of `body`. Raises: ValueError for a key that can't sign."""
-    given = in_body.said_in(body)
+    given = signature_in_body.json_or_empty(body)
     data = {
-        "eventType": said.get("type") or "test",
+        "eventType": options.get("type") or "test",
         "instanceId": "hookonce",
         "data": body.decode("utf-8", "replace"),
     }
     if isinstance(given, dict) and "eventType" in given:
         data |= given | {"data": json.dumps(given.get("data"))}
     token = make({**scheme.claims(body, now), "data": json.dumps(data)}, secret, "RS256")
-    return Delivery("POST", said.get("url", ""), {"content-type": "text/plain"}, token.encode())
+    return Delivery("POST", options.get("url", ""), {"content-type": "text/plain"}, token.encode())
+
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=2),
+    identity=told_apart_by(
+        "claim data.data.id",
+        "signed period",
+        known_from="https://dev.wix.com/docs/build-apps/develop-your-app/api-integrations/events-and-webhooks/about-webhooks",
+    ),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    deliver=deliver,
+    setup_url="https://manage.wix.com/account/custom-apps",
+)

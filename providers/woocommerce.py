@@ -13,25 +13,36 @@ import re
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Reply
-from providers.kit import Hmac, body_digest, field, first, fixed, header, joined, one_event, signer
-from providers.kit.fields import only_if
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    body_digest,
+    field,
+    first,
+    fixed,
+    header,
+    join,
+    one_event,
+    signer,
+    told_apart_by,
+    when_matches,
+)
 
 scheme = Hmac(header="x-wc-webhook-signature", encoding="base64")
-verify, CHECK = scheme.verify, scheme.check_secret
+verify = scheme.verify
 sign = signer(
     scheme.sign, event_id="x-wc-webhook-delivery-id", type="x-wc-webhook-topic", default_type="order.updated"
 )
 _delivery = header("x-wc-webhook-delivery-id")
 events = one_event(
-    id=first(only_if(_delivery, "[0-9a-f]{32,}", joined(_delivery, body_digest())), _delivery, body_digest()),
+    id=first(
+        when_matches(_delivery, "[0-9a-f]{32,}", join(_delivery, body_digest())), _delivery, body_digest()
+    ),
     type=first(header("x-wc-webhook-topic"), fixed("unknown")),
     account=header("x-wc-webhook-source"),
     occurred_at=first(field("$.date_modified_gmt"), field("$.date_created_gmt")),
 )
-ID_IS_SIGNED = False
-RETRY_HORIZON = timedelta(hours=1)
-SETUP = "https://woocommerce.com/document/webhooks/"
 _PING = re.compile(rb"webhook_id=[0-9]{1,20}")
 
 
@@ -39,3 +50,13 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
     """Answer the ping that comes with saving; there is nothing in it to be stored. None for anything else."""
     signed = "x-wc-webhook-signature" in delivery.headers
     return Reply() if not signed and _PING.fullmatch(delivery.body.strip()) else None
+
+
+sender = Sender(
+    id_is_signed=False,
+    retry_horizon=timedelta(hours=1),
+    identity=told_apart_by("header x-wc-webhook-delivery-id"),
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://woocommerce.com/document/webhooks/",
+)

@@ -6,9 +6,22 @@ allows three minutes between signing and checking. Six retries in three days.
 https://workos.com/docs/events/data-syncing/webhooks
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Unpack
 
-from providers.kit import Hmac, Timestamp, body_digest, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    SignOptions,
+    Timestamp,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(
     header="workos-signature",
@@ -16,12 +29,27 @@ scheme = Hmac(
     signed="{timestamp}.{body}",
     timestamp=Timestamp(key="t", unit="ms", tolerance=timedelta(minutes=3)),
 )
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+
+
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
+    signed = scheme.sign(body, secret, now, **options)
+    return {name: value.replace(",", ", ") for name, value in signed.items()}
+
+
+sign = signer(_sign)
 events = one_event(
     id=first(field("$.id"), body_digest()),
     type=first(field("$.event"), fixed("unknown")),
     account=first(field("$.data.organization_id"), field("$.data.directory_id")),
     occurred_at=field("$.created_at"),
 )
-RETRY_HORIZON = timedelta(days=3)
-SETUP = "https://dashboard.workos.com/webhooks"
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=3),
+    identity=told_apart_by("$.id"),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    setup_url="https://dashboard.workos.com/webhooks",
+)

@@ -11,10 +11,22 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Unpack
 
-from providers import Delivery, Reply
-from providers.kit import Hmac, Said, body_digest, field, first, fixed, one_event, signer
-from providers.kit.composite import parts_of, secrets_for
-from providers.kit.probing import echo
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    SignOptions,
+    body_digest,
+    echo,
+    field,
+    first,
+    fixed,
+    one_event,
+    parts_of,
+    secrets_for,
+    signer,
+    told_apart_by,
+)
 
 _PARTS = ("key_id", "secret_key")
 scheme = Hmac(header="x-gcs-signature", encoding="base64")
@@ -24,8 +36,6 @@ events = one_event(
     account=field("$.merchantId"),
     occurred_at=field("$.created"),
 )
-RETRY_HORIZON = timedelta(days=2)
-SETUP = "https://docs.connect.worldline-solutions.com/documentation/webhooks/"
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
@@ -33,14 +43,14 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     scheme.verify(delivery, secrets_for(delivery, "x-gcs-keyid", secrets, *_PARTS), now)
 
 
-def CHECK(secret: str) -> None:  # noqa: N802  a declaration of the module
+def check_secret(secret: str) -> None:
     """Raises: ValueError for what is not a key's id and the key."""
     parts_of(secret, *_PARTS)
 
 
-def _sign(body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> dict[str, str]:
+def _sign(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
     key_id, own = parts_of(secret, *_PARTS)
-    return {"x-gcs-keyid": key_id, **scheme.sign(body, own, now, **said)}
+    return {"x-gcs-keyid": key_id, **scheme.sign(body, own, now, **options)}
 
 
 sign = signer(_sign)
@@ -50,3 +60,14 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
     """Give the verification text of a GET request back; None for anything else."""
     probe = delivery.method == "GET"
     return echo(delivery.headers.get("x-gcs-webhooks-endpoint-verification")) if probe else None
+
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=False,
+    retry_horizon=timedelta(days=2),
+    identity=told_apart_by("$.id"),
+    check_secret=check_secret,
+    handshake=handshake,
+    setup_url="https://docs.connect.worldline-solutions.com/documentation/webhooks/",
+)

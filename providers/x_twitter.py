@@ -12,24 +12,29 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from providers import Delivery, Reason, Rejected, Reply
-from providers.kit import (
+from hookonce.providers import Delivery, Reason, Rejected, Reply
+from hookonce.providers.kit import (
+    EventView,
+    Extractor,
     Hmac,
-    Pick,
-    View,
+    Sender,
     cut,
     data_digest,
     field,
     first,
     fixed,
-    joined,
+    join,
+    json_reply,
+    proof,
+    query_parameter,
     signer,
     split_events,
+    told_apart_by,
 )
-from providers.kit.probing import asked, json_reply, proof
 
 scheme = Hmac(header="x-twitter-webhooks-signature", prefix="sha256=", encoding="base64")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 _LIST = "_events"
 
 
@@ -39,11 +44,11 @@ def _pieces(data: Any) -> Iterator[Any]:  # noqa: ANN401
     return cut(data, (tuple(name for name in data if name.endswith(_LIST)), None))
 
 
-def _list(view: View) -> str | None:
+def _list(view: EventView) -> str | None:
     return next((name for name in view.data if name.endswith(_LIST)), None)
 
 
-def _object(view: View) -> object:
+def _object(view: EventView) -> object:
     name = _list(view)
     held = view.data[name] if name else None
     item = held[0] if isinstance(held, list) and held else None
@@ -52,15 +57,27 @@ def _object(view: View) -> object:
 
 events = split_events(
     pieces=_pieces,
-    id=first(joined(field("$.for_user_id"), Pick(_object, "the object's id")), data_digest()),
-    type=first(Pick(_list, "the list's name"), field("$.data.event_type"), fixed("unknown")),
+    id=first(join(field("$.for_user_id"), Extractor(_object, "the object's id")), data_digest()),
+    type=first(Extractor(_list, "the list's name"), field("$.data.event_type"), fixed("unknown")),
     account=first(field("$.for_user_id"), field("$.data.filter.user_id")),
 )
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://developer.x.com/en/portal/dashboard"
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer a CRC with its proof; None for anything else. Raises: Rejected(no_secret)."""
-    made = proof(asked(delivery, "crc_token"), secrets, "base64")
+    made = proof(query_parameter(delivery, "crc_token"), secrets, "base64")
     return json_reply({"response_token": f"sha256={made}"}) if made else None
+
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by(
+        "$.tweet_create_events[*].id_str",
+        "$.direct_message_events[*].id",
+        "$.follow_events[*].created_timestamp",
+    ),
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://developer.x.com/en/portal/dashboard",
+)

@@ -11,33 +11,55 @@ https://developer.xero.com/documentation/guides/webhooks/overview/
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Reply
-from providers.kit import FORGED, Hmac, data_digest, field, first, fixed, joined, many_events, signer
-from providers.kit.probing import said_by_sender
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    FORGED,
+    Hmac,
+    Sender,
+    authentic_body,
+    data_digest,
+    field,
+    first,
+    fixed,
+    join,
+    many_events,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(header="x-xero-signature", encoding="base64")
-verify, sign, CHECK = scheme.verify, signer(scheme.sign), scheme.check_secret
+verify = scheme.verify
+sign = signer(scheme.sign)
 _EVENTS = "$.events"
 events = many_events(
     items=_EVENTS,
     id=first(
-        joined(field("$.tenantId"), field("$.resourceId"), field("$.eventType"), field("$.eventDateUtc")),
+        join(field("$.tenantId"), field("$.resourceId"), field("$.eventType"), field("$.eventDateUtc")),
         data_digest(),
     ),
     type=first(
-        joined(field("$.eventCategory"), field("$.eventType"), by="."), field("$.eventType"), fixed("unknown")
+        join(field("$.eventCategory"), field("$.eventType"), by="."), field("$.eventType"), fixed("unknown")
     ),
     account=field("$.tenantId"),
     occurred_at=field("$.eventDateUtc"),
 )
-ACCEPTED = Reply()
-STATUSES = dict.fromkeys(FORGED, 401)
-RETRY_HORIZON = timedelta(days=1)
-SETUP = "https://developer.xero.com/app/manage"
+_ACCEPTED = Reply()
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     """Answer an empty batch that Xero signed (`events` may be null); None for anything else."""
-    data = said_by_sender(scheme.authentic, delivery, secrets)
+    data = authentic_body(scheme.authentic, delivery, secrets)
     empty = isinstance(data, dict) and "events" in data and not data["events"]
-    return ACCEPTED if empty else None
+    return _ACCEPTED if empty else None
+
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(days=1),
+    identity=told_apart_by("$.events[*].eventDateUtc + $.events[*].resourceId + $.events[*].eventType"),
+    statuses=dict.fromkeys(FORGED, 401),
+    accepted=_ACCEPTED,
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://developer.xero.com/app/manage",
+)

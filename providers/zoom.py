@@ -11,9 +11,22 @@ https://developers.zoom.us/docs/api/webhooks/
 from collections.abc import Sequence
 from datetime import timedelta
 
-from providers import Delivery, Reply
-from providers.kit import Hmac, Timestamp, digest, field, first, fixed, one_event, signer
-from providers.kit.probing import json_reply, proof, said_by_sender
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    Timestamp,
+    authentic_body,
+    digest,
+    field,
+    first,
+    fixed,
+    json_reply,
+    one_event,
+    proof,
+    signer,
+    told_apart_by,
+)
 
 scheme = Hmac(
     header="x-zm-signature",
@@ -21,15 +34,14 @@ scheme = Hmac(
     signed="v0:{timestamp}:{body}",
     timestamp=Timestamp(header="x-zm-request-timestamp"),
 )
-verify, sign, CHECK, TOLERANCE = scheme.verify, signer(scheme.sign), scheme.check_secret, scheme.tolerance
+verify = scheme.verify
+sign = signer(scheme.sign)
 events = one_event(
     id=digest(field("$.event"), field("$.event_ts"), field("$.payload")),
     type=first(field("$.event"), fixed("unknown")),
     account=field("$.payload.account_id"),
     occurred_at=field("$.event_ts"),
 )
-RETRY_HORIZON = timedelta(hours=3)
-SETUP = "https://marketplace.zoom.us/user/build"
 
 
 def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
@@ -37,7 +49,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
     if b"endpoint.url_validation" not in delivery.body:
         return None
     for secret in secrets:
-        data = said_by_sender(scheme.authentic, delivery, [secret])
+        data = authentic_body(scheme.authentic, delivery, [secret])
         if isinstance(data, dict) and data.get("event") == "endpoint.url_validation":
             return _answer(data.get("payload"), secret)
     return None
@@ -47,3 +59,14 @@ def _answer(payload: object, secret: str) -> Reply | None:
     token = payload.get("plainToken") if isinstance(payload, dict) else None
     made = proof(token, [secret], "hex")
     return json_reply({"plainToken": str(token), "encryptedToken": made}) if made else None
+
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=timedelta(hours=3),
+    identity=told_apart_by("$.event_ts + $.event + $.payload"),
+    tolerance=scheme.tolerance,
+    check_secret=scheme.check_secret,
+    handshake=handshake,
+    setup_url="https://marketplace.zoom.us/user/build",
+)

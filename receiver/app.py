@@ -1,37 +1,38 @@
-"""The HTTP face: `/hooks/<source>` for senders (receiver.hooks), the other pages for operators."""
+"""The HTTP face: `/hooks/<source>` for senders (`receiver.web.hooks`), the other pages for operators."""
 
 import json
-import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
-from providers import Reason
-from receiver import health, metrics, tracing
-from receiver.admin.attach import attach
-from receiver.api.blueprint import api, is_ours, trouble
-from receiver.hooks import Answer, Hooks, problem
-from receiver.intake import Intake, utc_now
-from receiver.settings import Settings
+from hookonce.providers import Reason
+from hookonce.receiver import logs
+from hookonce.receiver.api.blueprint import api, failure, is_api_path
+from hookonce.receiver.config.settings import Settings, load_settings, require_servers
+from hookonce.receiver.dashboard.mount import attach
+from hookonce.receiver.intake.pipeline import Intake, utc_now
+from hookonce.receiver.monitoring import health, metrics
+from hookonce.receiver.web import hooks
+from hookonce.receiver.web.response import Response as WsgiResponse
+from hookonce.receiver.web.response import StartResponse, problem
 
-log = logging.getLogger(__name__)
+log = logs.limited(__name__)
 
 Made = TypeVar("Made")
+Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
 def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Flask:
-    """Make the WSGI application; it opens connections with the first delivery, so after any fork."""
+    """Return the WSGI application; it opens connections with the first delivery, so after any fork."""
     app = Flask("hookonce", static_folder=None)
     app.url_map.merge_slashes = False  # a path with two slashes is unknown, and not redirected
-    intake = app.extensions["hookonce"] = tracing.traced(Intake, "receiver.otel.TracedIntake", settings)(
-        settings, clock
-    )
-    readiness = _Shared(lambda: health.readiness(settings))
-    figures = _Shared(lambda: metrics.page(settings, intake))
+    intake = app.extensions["hookonce"] = intake_class(settings)(settings, clock)
+    readiness = _Coalesced(lambda: health.readiness(settings))
+    figures = _Coalesced(lambda: metrics.page(settings, intake.breaker))
     pages: dict[str, Callable[[], Response]] = {
         "livez": lambda: _json(200, {"status": "ok"}),
         "readyz": lambda: _json(*readiness()),
@@ -41,12 +42,46 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> F
         app.add_url_rule(f"/{name}", name, page, provide_automatic_options=False)
     attach(app, settings, intake)
     app.register_blueprint(api(settings))
-    app.register_error_handler(Exception, _trouble)
-    app.wsgi_app = Hooks(settings, intake, app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way
+    app.register_error_handler(Exception, _failure)
+    places: dict[str, Application] = {hooks.PREFIX: hooks.DeliveryEndpoint(settings, intake)}
+    app.wsgi_app = FrontDoor(places, app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way
     return app
 
 
-class _Shared(Generic[Made]):
+def from_environment() -> Flask:
+    """Return the application that the environment and hookonce.toml describe; gunicorn loads it by this name."""
+    logs.configure()
+    settings = load_settings()
+    require_servers(settings)
+    return create_app(settings)
+
+
+def intake_class(settings: Settings) -> type[Intake]:
+    """Return the class that takes deliveries in; the one that traces needs the extra `otel`."""
+    if settings.tracing:
+        from hookonce.receiver.intake.traced import TracedIntake
+
+        return TracedIntake
+    return Intake
+
+
+class FrontDoor:
+    """Hands a request to the application of its path's beginning, past Flask's routing, or to Flask."""
+
+    def __init__(self, places: Mapping[str, Application], otherwise: Application) -> None:
+        self._places = tuple(places.items())
+        self._otherwise = otherwise
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request (PEP 3333)."""
+        path = environ["PATH_INFO"]
+        for beginning, application in self._places:
+            if path.startswith(beginning):
+                return application(environ, start_response)
+        return self._otherwise(environ, start_response)
+
+
+class _Coalesced(Generic[Made]):
     """Makes one answer at a time, for all who ask meanwhile: strangers may ask, and each answer takes a connection."""
 
     def __init__(self, make: Callable[[], Made]) -> None:
@@ -64,10 +99,10 @@ class _Shared(Generic[Made]):
             return self._made
 
 
-def _trouble(error: Exception) -> Response:
+def _failure(error: Exception) -> Response:
     """Answer what no route answered: an unknown path, a wrong method, or a bug of ours."""
-    if is_ours(request.path):
-        return trouble(error)
+    if is_api_path(request.path):
+        return failure(error)
     if isinstance(error, MethodNotAllowed):
         allow = ", ".join(sorted(set(error.valid_methods or ())))
         return _response(problem(405, Reason.BAD_METHOD, allow=allow, close=True))
@@ -83,5 +118,5 @@ def _json(status: int, document: dict[str, Any]) -> Response:
     return Response(json.dumps(document), status, content_type="application/json")
 
 
-def _response(answer: Answer) -> Response:
+def _response(answer: WsgiResponse) -> Response:
     return Response(answer.body, answer.status, list(answer.headers), content_type=answer.content_type)

@@ -36,7 +36,7 @@ POINTS = (
     "sweep.found",
     "sweep.rung",
 )
-"""Every place, in the order of DESIGN's life of a delivery.
+"""Every place, in the order in which a delivery and its runs reach them.
 
 `ledger.inserted` is inside the transaction of an insert that holds a lock (other inserts are one statement),
 `run.leased`, `run.ended` and `failure.ended` are inside theirs; what is `committed` or `claimed` is durable.
@@ -74,7 +74,7 @@ def arm(fatal: int, log: str) -> None:
 
 
 def reach(name: str) -> None:
-    """Say that the process is at this place; outside tests nothing happens."""
+    """Note that the process is at this place; outside tests nothing happens."""
     if _counter is not None:
         _counter(name)
 

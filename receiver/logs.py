@@ -3,13 +3,61 @@
 A delivery has one line, with an id of its own (`delivery`) and the ledger ids of its events (`ids`); those are `event`
 in the lines about conflicts and runs. A run is named by `event` and `handler`, its attempt by `attempt`; where it
 is traced, `trace` is the id of the trace.
+
+Whoever reaches the port can make us warn, and a log that is flooded hides what matters and costs money. So the loggers
+of `limited` write a few lines a minute of each kind and source; the next one after says in `suppressed` how many were
+left out. The INFO lines of deliveries, rejected ones too, are the access log and complete: they are off by default, and
+who turns them on wants to find each delivery.
 """
 
 import logging
 import os
 import sys
+import threading
+import time
+from collections.abc import Callable, Hashable
 
 from pythonjsonlogger.json import JsonFormatter
+
+LINES_PER_MINUTE = 10
+_MINUTE = 60.0  # seconds
+
+
+class RateLimit(logging.Filter):
+    """Lets so many warnings and errors of a kind through in a minute, all below WARNING always.
+
+    A kind is the message before its arguments are put in, the field `source`, and the class of the exception whose
+    traceback is shown: so there are as many kinds as the code and the configuration have, whatever strangers send.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._minutes: dict[Hashable, tuple[float, int]] = {}  # when it began, and how many lines it had
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to write this line."""
+        if record.levelno < logging.WARNING:
+            return True
+        kind = (record.msg, getattr(record, "source", None), record.exc_info and record.exc_info[0])
+        with self._lock:
+            now = self._clock()
+            began, lines = self._minutes.get(kind, (now, 0))
+            if now - began >= _MINUTE:
+                if lines > LINES_PER_MINUTE:
+                    record.suppressed = lines - LINES_PER_MINUTE
+                began, lines = now, 0
+            self._minutes[kind] = (began, lines + 1)
+        return lines < LINES_PER_MINUTE
+
+
+def limited(name: str) -> logging.Logger:
+    """Return the logger of a module whose warnings strangers can cause."""
+    logger = logging.getLogger(name)
+    if not any(isinstance(each, RateLimit) for each in logger.filters):
+        logger.addFilter(RateLimit())
+    return logger
 
 
 def configure() -> None:
@@ -27,7 +75,7 @@ def configure() -> None:
 
 
 def formatter() -> logging.Formatter:
-    """Give what makes a JSON object of a record."""
+    """Return what makes a JSON object of a record."""
     return JsonFormatter(
         "%(asctime)s %(levelname)s %(name)s %(message)s",
         rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},
@@ -35,5 +83,5 @@ def formatter() -> logging.Formatter:
 
 
 def new_id() -> str:
-    """Make the id of a delivery, for its line (16 hex digits)."""
+    """Return a new id of a delivery, for its line (16 hex digits)."""
     return os.urandom(8).hex()

@@ -1,4 +1,4 @@
-"""What the words mean that operators see: statuses, reasons of refusal, exit codes, environment variables.
+"""What the words mean that operators see: terms, statuses, reasons of a rejection, exit codes, environment variables.
 
 The reference pages are written from it, and whoever shows one of these words may show its meaning. The order is
 that of an event's life, or of a delivery's checks.
@@ -7,25 +7,59 @@ that of an event's life, or of a delivery's checks.
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from providers import Reason
+from hookonce.providers import Reason
+from hookonce.receiver.ledger.states import EventStatus, RunStatus
 
-EVENT_STATUSES: Final[Mapping[str, str]] = {
-    "received": "in the ledger, and due: no worker has taken it yet, or its source is paused",
-    "running": "a worker has claimed it; at least one of its runs is under way",
-    "waiting": "an attempt failed, or asked for more time; it is due again at a set time",
-    "done": "every run ended well",
-    "dead": "a run used up its attempts, or its handler gave up; or the event can't be read: needs a person",
-    "ignored": "no handler takes events of this type; a worker that starts looks again at the last 15 minutes",
-    "held": 'the same body came before under another, unsigned id, and the source has `repeats = "hold"`: or it '
-    "was imported without `--run`: needs a person",
+TERMS: Final[Mapping[str, str]] = {
+    "sender": "whoever delivers webhooks to you: Stripe, GitHub, a partner",
+    "provider": "the module that knows one kind of sender: how it signs, and where its events have id and type",
+    "source": "one place that sends to you: a name, its URL `/hooks/<name>`, a provider, and secrets",
+    "delivery": "one HTTP request of a sender; an event may be delivered many times",
+    "rejected": "of a delivery: not taken, because it is not authentic or can't be read; noted with its reason",
+    "quarantine": "where rejected deliveries are kept whole, if the source asks for it, to be verified again later",
+    "event": "what a delivery tells, kept once per source and id of the sender's",
+    "ledger": "the tables in PostgreSQL that hold every event and every run: the truth",
+    "window": "the ids that Redis remembers for a while, to answer retries fast; the ledger decides",
+    "duplicate": "a delivery whose event the ledger has already; answered 200, and nothing runs again",
+    "fingerprint": "the SHA-256 of a body as it was sent",
+    "repeat": "an event with the body of an earlier one, under another id that its sender did not sign",
+    "conflict": "another body under an id that is known",
+    "handler": "a function of yours that `@on` registers; it gets the event and a transaction",
+    "run": "one handler on one event",
+    "attempt": "one call of the handler within a run; a failed one is repeated after a pause",
+    "claim": "a worker takes events that are due, for as long as a lease",
+    "lease": "how long a claimed run belongs to its worker; afterwards another one may claim it",
+    "drain": "a worker claims and runs what is due until nothing is left",
+    "sweep": "the process that finds what was forgotten, raises alerts, and prunes",
+    "replay": "a new round of attempts on a stored event, under the same idempotency keys",
+    "release": "to let a held event run",
+    "pause": "a source or a handler whose runs wait; deliveries are still taken",
+    "parked": "of an event or a run that is open: passed over as long as its source or its handler is paused",
+    "idempotency key": "the same for every attempt of a run and for its replays; hand it on with effects elsewhere",
+    "alert": "something that should not be, raised once and resolved once by the sweep",
+    "audit": "what operators changed: who, when, what",
+}
+"""The nouns and verbs of the commands and pages, in the order of a delivery's and then an event's life."""
+
+EVENT_STATUSES: Final[Mapping[EventStatus, str]] = {
+    EventStatus.RECEIVED: "in the ledger, and due: no worker has taken it yet, or its source is paused",
+    EventStatus.RUNNING: "a worker has claimed it; at least one of its runs is under way",
+    EventStatus.WAITING: "an attempt failed, or asked for more time; it is due again at a set time",
+    EventStatus.DONE: "every run ended well",
+    EventStatus.DEAD: "a run used up its attempts, or its handler gave up; or the event can't be read: "
+    "needs a person",
+    EventStatus.IGNORED: "no handler takes events of this type; a worker that starts looks again at the last "
+    "15 minutes",
+    EventStatus.HELD: 'the same body came before under another, unsigned id, and the source has `repeats = "hold"`: '
+    "or it was imported without `--run`: needs a person",
 }
 """Of an event; of its runs, running goes before waiting, waiting before dead, dead before done."""
 
-RUN_STATUSES: Final[Mapping[str, str]] = {
-    "waiting": "not started yet, or to be tried again at its due time",
-    "running": "an attempt is under way, under a lease",
-    "done": "the handler returned, and what it wrote is committed",
-    "dead": "attempts used up, or the handler raised `GiveUp`",
+RUN_STATUSES: Final[Mapping[RunStatus, str]] = {
+    RunStatus.WAITING: "not started yet, or to be tried again at its due time",
+    RunStatus.RUNNING: "an attempt is under way, under a lease",
+    RunStatus.DONE: "the handler returned, and what it wrote is committed",
+    RunStatus.DEAD: "attempts used up, or the handler raised `GiveUp`",
 }
 """Of one handler on one event."""
 
@@ -52,7 +86,8 @@ REFUSALS: Final[Mapping[str, Refusal]] = {
         "Turn compression off at the sender or the proxy.",
     ),
     Reason.TOO_LARGE: Refusal(
-        "The body is larger than `max_body`, by Content-Length or while it was read.",
+        "The body is larger than `max_body`, by Content-Length or while it was read, or holds more"
+        " (events, lists, parts) than any sender's.",
         "If it is genuine, raise `max_body` in `[receiver]`.",
     ),
     Reason.NO_SECRET: Refusal(
@@ -65,7 +100,7 @@ REFUSALS: Final[Mapping[str, Refusal]] = {
         "end here too; those can be left alone.",
     ),
     Reason.BAD_HEADER: Refusal(
-        "A header that is part of the proof could not be read, or the request is no proper HTTP/1.1.",
+        "A header that is part of the proof could not be read, or the request is not proper HTTP/1.1.",
         "Compare it with what the sender documents. A proxy that joins or rewrites headers is the usual cause.",
     ),
     Reason.BAD_SIGNATURE: Refusal(
@@ -92,7 +127,7 @@ UNAVAILABLE: Final[Mapping[str, Refusal]] = {
         "Look at `hookonce conflicts list`: a sender's bug, or somebody substitutes bodies.",
     ),
     "ledger_unavailable": Refusal(
-        "PostgreSQL did not confirm within 2 s; whether it holds the event is open, and the sender's retry tells.",
+        "PostgreSQL is away, or did not confirm within 8 s; whether it holds the event, the sender's retry tells.",
         "See `hookonce doctor` and PostgreSQL; nothing of ours needs a restart.",
     ),
     "key_unavailable": Refusal(
@@ -116,10 +151,11 @@ EXITS: Final[Mapping[str, str]] = {
     "BAD_CONFIGURATION": "the configuration has mistakes, or the schema is behind (EX_CONFIG)",
     "INTERRUPTED": "stopped by Ctrl-C, or by no for an answer",
 }
-"""By the name in `receiver.cli.exits.Exit`."""
+"""By the name in `receiver.cli.output.exits.Exit`."""
 
 VARIABLES: Final[Mapping[str, str]] = {
     "DATABASE_URL": "PostgreSQL 14 or newer; wins over `[receiver] database_url`",
+    "HOOKONCE_SCHEMA": "the schema of the ledger's tables; wins over `[receiver] schema`",
     "REDIS_URL": "Redis 7.0 or newer, or Valkey; wins over `[receiver] redis_url`",
     "HOOKONCE_CONFIG": "the configuration file; `hookonce.toml` in the current directory by default",
     "HOOKONCE_SECRET__<SOURCE>": "secrets, comma separated: makes the source, or replaces those it has",

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import gc
 import itertools
 import os
 import select
@@ -18,8 +19,10 @@ import redis
 from hypothesis import settings
 from psycopg import sql
 
-from receiver.embedded import EmbeddedError, Postgres, Servers, Valkey
+from hookonce.receiver.config.embedded_servers import Servers
+from hookonce.receiver.dev.embedded import EmbeddedError, Postgres, Valkey
 
+LONG = tuple(Path(__file__).parent / folder for folder in ("stories", "http"))
 REDIS_DATABASES = 1024
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108  # mkdtemp's names are random
 ENOUGH = 1024**3  # bytes: 46 MB a server, 9 MB a database
@@ -39,26 +42,56 @@ def pytest_configure():
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+def pytest_collection_modifyitems(items):
+    """Begin with what takes long, so that no process is left with it while the others have nothing more to do."""
+    items.sort(key=lambda item: item.path.parent not in LONG)
+
+
+def pytest_collection_finish():
+    """Have the collector of cycles pass over ten thousand tests, whatever it looks for later."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     marker = item.get_closest_marker("alone")
-    with turn(is_alone=marker is not None and marker.kwargs.get("really", True)):
+    with Turn() as turn:
+        item.stash[TURN] = turn
+        turn.take(is_alone=marker is not None and marker.kwargs.get("really", True))
         return (yield)
 
 
-@contextlib.contextmanager
-def turn(*, is_alone):
-    """Wait until a test may run: beside those of other processes, or when none of them runs and none begins."""
-    gate, floor = (os.open(path, os.O_RDONLY) for path in (__file__, Path(__file__).parent))
-    try:
-        fcntl.flock(gate, fcntl.LOCK_EX)  # whoever waits for the floor lets nobody pass
-        fcntl.flock(floor, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH)
-        fcntl.flock(gate, fcntl.LOCK_UN)
-        yield
-    finally:
-        fcntl.flock(floor, fcntl.LOCK_UN)  # a child that was forked still has it open
-        os.close(floor)
-        os.close(gate)
+class Turn:
+    """The right of a test to run: beside those of other processes, or when none of them runs and none begins."""
+
+    def __init__(self):
+        self._gate, self._floor = (os.open(path, os.O_RDONLY) for path in (__file__, Path(__file__).parent))
+
+    def take(self, *, is_alone):
+        """Wait for it; what was taken before is given back first."""
+        fcntl.flock(self._floor, fcntl.LOCK_UN)
+        fcntl.flock(self._gate, fcntl.LOCK_EX)  # whoever waits for the floor lets nobody pass
+        fcntl.flock(self._floor, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH)
+        fcntl.flock(self._gate, fcntl.LOCK_UN)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        fcntl.flock(self._gate, fcntl.LOCK_UN)
+        fcntl.flock(self._floor, fcntl.LOCK_UN)  # a child that was forked still has it open
+        os.close(self._floor)
+        os.close(self._gate)
+
+
+TURN = pytest.StashKey[Turn]()
+
+
+@pytest.fixture
+def be_alone(request):
+    """A function that waits until no test of another process runs: none does until the end of this one."""
+    return lambda: request.node.stash[TURN].take(is_alone=True)
 
 
 @pytest.fixture(scope="session")
@@ -109,14 +142,21 @@ def data_directory(disk):
 
 @pytest.fixture(scope="session")
 def template(servers):
-    """The name of a migrated database that nobody connects to, so that it can be cloned."""
-    from receiver import migrate  # noqa: PLC0415  # tests without a database do not need it
+    """The name of a migrated database that nobody connects to, so that it can be cloned.
+
+    In `public` it has what bears the names of our tables, and fails whoever looks at it.
+    """
+    from hookonce.receiver.ledger.database import migrate, tables  # noqa: PLC0415  most tests need no database
 
     name = f"hookonce_test_{uuid.uuid4().hex[:12]}"
-    create(servers, name)
+    run(servers, *creating(name))
+    with psycopg.connect(database(servers, name), autocommit=True) as connection:
+        for table in tables.metadata.tables.values():
+            statement = sql.SQL("CREATE VIEW public.{} AS SELECT 1/0 AS not_ours")
+            connection.execute(statement.format(sql.Identifier(table.name)))
     migrate.upgrade(database(servers, name))
     yield name
-    drop(servers, name)
+    run(servers, *dropping([name]))
 
 
 @pytest.fixture(scope="session")
@@ -126,21 +166,27 @@ def numbers():
 
 @pytest.fixture(scope="session")
 def fresh_database(servers, template, numbers):
-    """A context manager: the libpq URL of a fresh, migrated database, dropped whoever is still connected."""
+    """A context manager: the libpq URL of a fresh, migrated database, dropped later, whoever is still connected.
+
+    Who does not name the schema of our tables finds those in `public`, and fails.
+    """
 
     @contextlib.contextmanager
     def fresh():
         name = f"{template}_{next(numbers)}"
-        create(servers, name, template)
+        run(servers, *creating(name, template), *dropping(left))
+        left[:] = []
         yield database(servers, name)
-        drop(servers, name)
+        left.append(name)
 
-    return fresh
+    left = []  # PostgreSQL waits 100 ms for who was connected to what it drops: the next time they have gone
+    yield fresh
+    run(servers, *dropping(left))
 
 
 @pytest.fixture
 def database_url(fresh_database):
-    """The libpq URL of a fresh, migrated database, dropped after the test whoever is still connected."""
+    """The libpq URL of a fresh, migrated database, dropped later, whoever is still connected."""
     with fresh_database() as url:
         yield url
 
@@ -181,6 +227,17 @@ def redis_url(fresh_redis):
         yield url
 
 
+@pytest.fixture(scope="module")
+def receiver(fresh_database, fresh_redis):
+    """A receiver in this process, for all tests of a module."""
+    from tests.support.in_process import Receiver  # noqa: PLC0415  tests of small things do not need it
+
+    with fresh_database() as database_url, fresh_redis() as redis_url:
+        running = Receiver(database_url, redis_url)
+        yield running
+        running.close()
+
+
 @pytest.fixture
 def await_end():
     """A function that waits until processes, whoever started them, have ended."""
@@ -202,14 +259,26 @@ def database(servers, name):
     return urlsplit(servers.database_url)._replace(path=f"/{name}").geturl()
 
 
-def create(servers, name, template="template1"):
-    run(servers, "CREATE DATABASE {} TEMPLATE {}", name, template)
+def creating(name, template="template1"):
+    # Half the work of the other strategy, which writes all of it to the WAL.
+    yield "CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy", name, template
+    yield "ALTER DATABASE {} SET search_path = public", name
 
 
-def drop(servers, name):
-    run(servers, "DROP DATABASE {} WITH (FORCE)", name)
+def dropping(names):
+    return (("DROP DATABASE {} WITH (FORCE)", name) for name in names)
 
 
-def run(servers, statement, *names):
+def run(servers, *statements):
     with psycopg.connect(servers.database_url, autocommit=True) as connection:
-        connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+        for statement, *names in statements:
+            connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+
+
+@pytest.fixture
+def empty_database(servers):
+    """The URL of a database with nothing in it."""
+    name = f"hookonce_schema_{uuid.uuid4().hex[:12]}"
+    run(servers, *creating(name))
+    yield database(servers, name)
+    run(servers, *dropping([name]))

@@ -1,141 +1,170 @@
-"""A provider as the receiver uses it: every optional thing has its default here, in one place."""
+"""A provider as the receiver uses it: a sender's declarations and its functions, checked when it is loaded."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from inspect import cleandoc, signature
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from datetime import datetime
+from difflib import get_close_matches
+from inspect import cleandoc, isfunction, signature
+from types import ModuleType
 from typing import Any, Final, Unpack
 
-from providers import Delivery, Event, Reason, Reply
-from providers.kit.events import either, one_event
-from providers.kit.signing import Said, Sign
-from providers.kit.token import Token
+from hookonce.providers import Delivery, Reply
+from hookonce.providers.kit.events.declare import one_event, one_of_two
+from hookonce.providers.kit.schemes.shared_token import Token
+from hookonce.providers.kit.sender import Events, Sender
+from hookonce.providers.kit.signing.verdict import Sign, SignOptions
 
 NEEDED: Final = ("verify", "events", "sign")
-NAMES: Final = {
-    "handshake": "handshake",
-    "sample": "sample",
-    "deliver": "deliver",
-    "opened": "opened",
-    "id_is_signed": "ID_IS_SIGNED",
-    "body_is_unsigned": "BODY_IS_UNSIGNED",
-    "credentials": "CREDENTIALS",
-    "signed_in_parts": "SIGNED_IN_PARTS",
-    "signs_url": "SIGNS_URL",
-    "volatile": "VOLATILE",
-    "id_period": "ID_PERIOD",
-    "statuses": "STATUSES",
-    "accepted": "ACCEPTED",
-    "retry_horizon": "RETRY_HORIZON",
-    "max_body": "MAX_BODY",
-    "tolerance": "TOLERANCE",
-    "fetches": "FETCHES",
-    "needs_secret": "NEEDS_SECRET",
-    "unauthenticated": "UNAUTHENTICATED",
-    "methods": "METHODS",
-    "setup_url": "SETUP",
-    "check_secret": "CHECK",
+OPTIONAL: Final = ("handshake", "deliver", "sample", "decode", "check_secret")
+"""Functions that a module may have besides; those that it has are named in its `Sender`."""
+FORMER: Final = {
+    "ID_IS_SIGNED": "id_is_signed",
+    "BODY_IS_UNSIGNED": "body_is_unsigned",
+    "CREDENTIALS": "credentials",
+    "SIGNED_IN_PARTS": "signed_in_parts",
+    "SIGNS_URL": "signs_url",
+    "VOLATILE": "volatile",
+    "ID_PERIOD": "id_period",
+    "STATUSES": "statuses",
+    "ACCEPTED": "accepted",
+    "RETRY_HORIZON": "retry_horizon",
+    "MAX_BODY": "max_body",
+    "TOLERANCE": "tolerance",
+    "FETCHES": "fetches",
+    "NEEDS_SECRET": "needs_secret",
+    "UNAUTHENTICATED": "unauthenticated",
+    "METHODS": "methods",
+    "SETUP": "setup_url",
+    "CHECK": "check_secret",
+    "opened": "decode",
 }
-"""What a module may say besides: field of `Provider` → name in the module."""
+"""Names that were declarations by themselves once and that nothing reads any more: → field of `Sender`."""
+_SHAPE: Final = "sender = Sender(id_is_signed=…, retry_horizon=…, …)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
-    """A sender's module, or what its `configure` made, ready to use.
+class Provider(Sender):
+    """A sender's module, or what its `configure` made, ready to use; what it declares is said at `Sender`.
 
-    id_is_signed: the event id is covered by the signature, so a new id is a new event
-    body_is_unsigned: only a token vouches for the delivery, the body could be anyone's
-    credentials: headers whose value is a secret, not a signature, in lower case; that of a `Token` is known
-    signed_in_parts: not the body's bytes are signed but values in it; what is not, is not in the events' data
-    signs_url: our URL is a part of what is signed, or of the answer to a probe, so the receiver has to know it
-    volatile: JSON paths that differ between redeliveries and are left out of the fingerprint
-    id_period: the sender has no ids and sends equal bodies for different events; the receiver makes the time
-        of receipt, rounded down to this, part of the event id
-    statuses: HTTP status for a rejection, where the sender wants another than ours
-    accepted: the fixed reply to an accepted delivery, where the sender wants one
-    retry_horizon: how long after an event the sender may still send it again
-    max_body: bytes that a delivery may have at most, of a sender whose body is parsed to find the signature
-    tolerance: how far a signed time may be off, None where no time is signed
     takes_keys: `verify`, and `handshake` too, have the keyword `keys` (URL → fetched document), may raise KeyNeeded
-    fetches: patterns of the whole URLs that may be fetched for it (`providers.kit.fetched`)
-    needs_secret: nothing is verified without a secret; False if options of the source say enough
-    unauthenticated: the sender proves nothing, so only a secret in the URL's path tells it from others
-    methods: with which HTTP methods it delivers events; probes come by others besides
-    setup_url: the sender's page about its webhooks; summary: one line on what is signed
-    check_secret: raises ValueError with what a right secret looks like
-    sample: makes a body with a given event id and type, for test deliveries
-    deliver: like `sign`, but makes the whole delivery, where the signature is in the body or the URL
-    opened: decrypts the body of a verified delivery; events are read of what it gives, and that is kept
+    summary: one line on what is signed
     """
 
     name: str
     verify: Callable[..., None]
-    events: Callable[[Delivery], list[Event]]
+    events: Events
     sign: Sign
-    handshake: Callable[..., Reply | None] | None = None
-    sample: Callable[[str, str], bytes] | None = None
-    deliver: Callable[..., Delivery] | None = None
-    opened: Callable[[Delivery, Sequence[str]], Delivery] | None = None
-    id_is_signed: bool = True
     body_is_unsigned: bool = False
-    credentials: tuple[str, ...] = ()
-    signed_in_parts: bool = False
-    signs_url: bool = False
-    volatile: tuple[str, ...] = ()
-    id_period: timedelta | None = None
-    statuses: Mapping[Reason, int] = field(default_factory=dict)
-    accepted: Reply | None = None
-    retry_horizon: timedelta | None = None
-    max_body: int | None = None
-    tolerance: timedelta | None = None
+    handshake: Callable[..., Reply | None] | None = None
     takes_keys: bool = False
-    fetches: tuple[str, ...] = ()
-    needs_secret: bool = True
-    unauthenticated: bool = False
-    methods: tuple[str, ...] = ("POST",)
-    setup_url: str | None = None
     summary: str = ""
-    check_secret: Callable[[str], None] | None = None
 
-    def delivery(self, body: bytes, secret: str, now: datetime, **said: Unpack[Said]) -> Delivery:
-        """What the sender would send with `body`. Raises: ValueError for an unusable secret."""
+    def delivery(self, body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
+        """Return what the sender would send with `body`. Raises: ValueError for an unusable secret."""
         if self.deliver:
-            return self.deliver(body, secret, now, **said)
-        headers = self.sign(body, secret, now, **said)
-        return Delivery(said.get("method", "POST"), said.get("url", ""), headers, body)
+            return self.deliver(body, secret, now, **options)
+        headers = self.sign(body, secret, now, **options)
+        return Delivery(options.get("method", "POST"), options.get("url", ""), headers, body)
 
 
-def provider(name: str, source: object, origin: str, doc: str | None = None) -> Provider:
-    """Wrap a module or a configured object; `origin` is its file, `doc` the module's docstring.
+def provider(name: str, source: object, origin: str, module: object = None) -> Provider:
+    """Wrap a module, or what the `configure` of `module` made; `origin` is its file.
 
-    Raises: ValueError naming the file and what it lacks.
+    Raises: ValueError naming the file and everything that is wrong with it.
     """
-    missing = [needed for needed in NEEDED if not callable(getattr(source, needed, None))]
-    if missing:
-        msg = f"provider '{name}' ({origin}) lacks {', '.join(missing)}; a provider needs {', '.join(NEEDED)}"
+    module = source if module is None else module
+    sender = getattr(source, "sender", None)
+    mistakes = _former(module) or [*_missing(source, sender), *_undeclared(module, sender)]
+    if not mistakes and isinstance(sender, Sender):
+        mistakes = _contradictions(source.verify, sender)  # type: ignore[attr-defined]
+    if mistakes or not isinstance(sender, Sender):
+        msg = f"provider '{name}' ({origin}) {'; it '.join(mistakes)}"
         raise ValueError(msg)
     verify = source.verify  # type: ignore[attr-defined]
     events = source.events  # type: ignore[attr-defined]
-    said: dict[str, Any] = {
-        key: getattr(source, there)
-        for key, there in NAMES.items()
-        if getattr(source, there, None) is not None
-    }
-    if isinstance(events, one_event | either):
-        said.setdefault("sample", events.sample)
-    if isinstance(scheme := getattr(verify, "__self__", None), Token):
-        said.setdefault("credentials", (scheme.header,))
+    declared: dict[str, Any] = {each.name: getattr(sender, each.name) for each in fields(Sender)}
+    if sender.body_is_unsigned is None:
+        declared["body_is_unsigned"] = not _scheme_of(verify).signs_body
+    if sender.sample is None and isinstance(events, one_event | one_of_two):
+        declared["sample"] = events.sample
+    if not sender.credentials and isinstance(scheme := _scheme_of(verify), Token):
+        declared["credentials"] = (scheme.header,)
     return Provider(
         name=name,
         verify=verify,
         events=events,
         sign=source.sign,  # type: ignore[attr-defined]
         takes_keys="keys" in signature(verify).parameters,
-        summary=summary(doc if doc is not None else getattr(source, "__doc__", None)),
-        **said,
+        summary=summary(getattr(module, "__doc__", None)),
+        **declared,
     )
 
 
+def _former(module: object) -> list[str]:
+    """Return what was a declaration once and is now read by nobody."""
+    found = [each for each in FORMER if hasattr(module, each)]
+    if not found:
+        return []
+    instead = ", ".join(f"{FORMER[each]}=…" for each in found)
+    return [f"has {', '.join(found)}, which nothing reads; write sender = Sender({instead}) instead"]
+
+
+def _missing(source: object, sender: object) -> list[str]:
+    missing = [needed for needed in NEEDED if not callable(getattr(source, needed, None))]
+    if not isinstance(sender, Sender):
+        missing.append("sender")
+    return (
+        [f"lacks {', '.join(missing)}; a provider needs verify, events, sign and {_SHAPE}"] if missing else []
+    )
+
+
+def _undeclared(module: object, sender: object) -> list[str]:
+    """Functions that would silently be left out: not named in the `Sender`, or called almost as they should be."""
+    if not isinstance(sender, Sender):
+        return []
+    there = [each for each in OPTIONAL if callable(getattr(module, each, None))]
+    forgotten = [each for each in there if getattr(sender, each) is None]
+    mistakes = [f"has {each}() and does not declare it; write Sender({each}={each}, …)" for each in forgotten]
+    known = (*NEEDED, *OPTIONAL, "configure")
+    for key in _own_functions(module):
+        close = get_close_matches(key, known, n=1, cutoff=0.85) if key not in known else []
+        mistakes += [f"has {key}(); did you mean {each}? If not, write _{key}" for each in close]
+    return mistakes
+
+
+def _own_functions(module: object) -> list[str]:
+    """Return the functions that the module itself defines, for others to see."""
+    if not isinstance(module, ModuleType):
+        return []
+    functions = [(key, value) for key, value in vars(module).items() if isfunction(value)]
+    return [key for key, value in functions if value.__module__ == module.__name__ and key[0] != "_"]
+
+
+def _scheme_of(verify: object) -> Any:  # noqa: ANN401  a scheme of ours, of somebody else's, or None
+    """Return the scheme whose `verify` it is."""
+    return getattr(verify, "__self__", None)
+
+
+def _contradictions(verify: object, sender: Sender) -> list[str]:
+    """Return what the scheme knows better."""
+    scheme = _scheme_of(verify)
+    signs_body, tolerance = getattr(scheme, "signs_body", None), getattr(scheme, "tolerance", None)
+    mistakes = []
+    if signs_body is None and sender.body_is_unsigned is None:
+        mistakes.append(
+            "does not tell whether the body is signed; write Sender(body_is_unsigned=False, …), or True"
+        )
+    if signs_body is not None and sender.body_is_unsigned is signs_body:
+        mistakes.append(
+            f"says body_is_unsigned={signs_body}, and {type(scheme).__name__} shows that this is not so"
+        )
+    if tolerance is not None and sender.tolerance != tolerance:
+        mistakes.append(
+            f"allows a signed time to be {tolerance} off; write Sender(tolerance=scheme.tolerance, …)"
+        )
+    return mistakes
+
+
 def summary(doc: str | None) -> str:
-    """The first line of a docstring, without its full stop."""
+    """Return the first line of a docstring, without its full stop."""
     return cleandoc(doc).split("\n", 1)[0].rstrip(".") if doc else ""

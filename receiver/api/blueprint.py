@@ -1,29 +1,29 @@
 """The API as a Flask blueprint under `/api/v1`; every refusal under `/api` is problem details."""
 
-import logging
 from collections.abc import Callable
 
 from flask import Blueprint, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
-from receiver import problems
-from receiver.api.document import document
-from receiver.api.operations import Operation
-from receiver.api.problem import Problem
-from receiver.api.reading import IS_READ
-from receiver.api.routes import OPERATIONS
-from receiver.api.serving import Server
-from receiver.ledger.idempotency import Result
-from receiver.settings import Settings
+from hookonce.receiver.api.openapi import document
+from hookonce.receiver.api.operations import Operation
+from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.api.request_reader import IS_READ
+from hookonce.receiver.api.routes import OPERATIONS
+from hookonce.receiver.api.server import Server
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.ledger.access.idempotency_keys import Result
+from hookonce.receiver.logs import limited
+from hookonce.receiver.web import problem_details
 
-log = logging.getLogger(__name__)
+log = limited(__name__)
 
 PREFIX = "/api/v1"
 _ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 def api(settings: Settings) -> Blueprint:
-    """Make the blueprint; it opens a connection per request and none before."""
+    """Return the blueprint; it opens a connection per request and none before."""
     blueprint = Blueprint("api", __name__, url_prefix=PREFIX)
     server = Server(settings)
     for operation in OPERATIONS:
@@ -39,12 +39,12 @@ def api(settings: Settings) -> Blueprint:
     return blueprint
 
 
-def is_ours(path: str) -> bool:
-    """Say whether a path is under `/api`, known or not."""
+def is_api_path(path: str) -> bool:
+    """Whether a path is under `/api`, known or not."""
     return path == "/api" or path.startswith("/api/")
 
 
-def trouble(error: Exception) -> Response:
+def failure(error: Exception) -> Response:
     """Answer a request that ended with an exception: a refusal, an unknown path, a wrong method, or a bug of ours."""
     if isinstance(error, Problem):
         problem = error
@@ -60,7 +60,7 @@ def trouble(error: Exception) -> Response:
         problem = Problem(500, "this is a bug of hookonce; its log says more")
     if _has_unread_body():
         problem.headers["Connection"] = "close"
-    headers = {"Content-Type": problems.CONTENT_TYPE, **problem.headers}
+    headers = {"Content-Type": problem_details.CONTENT_TYPE, **problem.headers}
     return _response(Result(problem.status, headers, problem.body))
 
 
@@ -83,7 +83,7 @@ def _response(result: Result) -> Response:
 
 
 def _has_unread_body() -> bool:
-    """Say whether a body may still be on its way: then this answer must be the connection's last."""
+    """Whether a body may still be on its way: then this answer must be the connection's last."""
     environ = request.environ
     announced = environ.get("CONTENT_LENGTH", "0") != "0" or bool(environ.get("HTTP_TRANSFER_ENCODING"))
     return announced and not environ.get(IS_READ)

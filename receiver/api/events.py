@@ -6,20 +6,21 @@ from typing import Any
 
 from pydantic import Field
 
-from receiver.api.fields import Asked, Identifier, IdInPath, Page, Paged, Shown
-from receiver.api.filters import EventFilter, Status
-from receiver.api.operations import Call, Octets, operation
-from receiver.api.problem import Problem
-from receiver.ledger import desk, desk_bulk
-from receiver.ledger.desk import Detail
-from receiver.ledger.tokens import Scope
+from hookonce.receiver.api.filters import EventFilter, Status
+from hookonce.receiver.api.models import Identifier, IdInPath, Page, Paged, RequestModel, ResponseModel
+from hookonce.receiver.api.operations import Call, Octets, operation
+from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries.events import Detail
+from hookonce.receiver.ledger.replay import bulk
 
 KINDS = 1000
 """As many are shown of what is counted."""
 _COUNTED = ("type", "status", "count")
 
 
-class EventPath(Asked):
+class EventPath(RequestModel):
     """An event by its ledger id."""
 
     event: IdInPath
@@ -29,7 +30,7 @@ class EventsQuery(EventFilter, Paged):
     """Which events, and which page of them."""
 
 
-class Event(Shown):
+class Event(ResponseModel):
     """One row of the ledger."""
 
     id: Identifier
@@ -44,13 +45,16 @@ class Event(Shown):
     occurred_at: datetime | None
     deliveries: int
     repeat_of: Identifier | None
+    parked: str | None = Field(
+        description="why it waits although it may be due: `source` or `handler`, paused"
+    )
 
 
 class EventPage(Page[Event]):
     """Events, newest first."""
 
 
-class EventCount(Shown):
+class EventCount(ResponseModel):
     """How many events are of a type and in a status."""
 
     type: str
@@ -58,14 +62,14 @@ class EventCount(Shown):
     count: int
 
 
-class EventCounts(Shown):
+class EventCounts(ResponseModel):
     """How many events match, and of what: the most frequent kinds."""
 
     total: int
     data: list[EventCount]
 
 
-class Run(Shown):
+class Run(ResponseModel):
     """One handler's run; `error` is that of the latest failed attempt, unless the run is done."""
 
     handler: str
@@ -78,19 +82,24 @@ class Run(Shown):
     finished_at: datetime | None
     result: Any
     error: str | None
+    parked: str | None = Field(description="`handler` while it waits because that is paused")
 
 
-class Failure(Shown):
-    """A failed attempt."""
+class Failure(ResponseModel):
+    """A failed attempt; of the newest 50 of an event with its traceback."""
 
     handler: str
     cycle: int
     attempt: int
     failed_at: datetime
     error: str
+    traceback: str | None = Field(
+        description="the exception with its causes, the newest last; null where there was none, as when a worker died"
+    )
+    unreadable: str | None = Field(description="why the traceback can't be decrypted here; it is then null")
 
 
-class OtherBody(Shown):
+class OtherBody(ResponseModel):
     """Another body that came under the event's id; it was kept and not run."""
 
     id: Identifier
@@ -120,7 +129,7 @@ class FullEvent(Event):
 @operation("GET", "/events", scope=Scope.READ)
 def list_events(call: Call, query: EventsQuery) -> EventPage:
     """List events, newest first."""
-    rows = list(desk.events(call.connection, query.wanted, query.limit, query.cursor))
+    rows = list(events.events(call.connection, query.wanted, query.limit, query.cursor))
     return EventPage(
         data=[Event.model_validate(asdict(row)) for row in rows],
         next=rows[-1].id if len(rows) == query.limit else None,
@@ -133,9 +142,9 @@ def count_events(call: Call, query: EventFilter) -> EventCounts:
 
     Counting millions takes seconds; narrow it where it is refused for that.
     """
-    rows = desk_bulk.counts(call.connection, query.wanted)
-    shown = [EventCount.model_validate(dict(zip(_COUNTED, row, strict=True))) for row in rows[:KINDS]]
-    return EventCounts(total=sum(n for _, _, n in rows), data=shown)
+    rows = bulk.counts(call.connection, query.wanted)
+    counted = [EventCount.model_validate(dict(zip(_COUNTED, row, strict=True))) for row in rows[:KINDS]]
+    return EventCounts(total=sum(n for _, _, n in rows), data=counted)
 
 
 @operation("GET", "/events/{event}", scope=Scope.READ)
@@ -168,7 +177,7 @@ def get_event_body(call: Call, path: EventPath) -> Octets:
 
 
 def _found(call: Call, event: int) -> Detail:
-    found = desk.detail(call.connection, event, call.settings.keyring)
+    found = events.detail(call.connection, event, call.settings.keyring)
     if found is None:
         raise Problem(404, f"no event has the ledger id {event}; expected one that `/events` lists")
     return found

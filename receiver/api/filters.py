@@ -4,13 +4,22 @@ from typing import Literal
 
 from pydantic import Field
 
-from receiver.api.fields import Asked, Moment, Name, Text
-from receiver.ledger.desk import Filter
+from hookonce.receiver.api.models import Name, RequestModel, Text, Time
+from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.states import EventStatus
 
-Status = Literal["received", "running", "waiting", "done", "dead", "ignored", "held"]
+Status = Literal[
+    EventStatus.RECEIVED,
+    EventStatus.RUNNING,
+    EventStatus.WAITING,
+    EventStatus.DONE,
+    EventStatus.DEAD,
+    EventStatus.IGNORED,
+    EventStatus.HELD,
+]
 
 
-class EventFilter(Asked):
+class EventFilter(RequestModel):
     """Which events; what is left out takes all."""
 
     source: Name | None = None
@@ -19,8 +28,8 @@ class EventFilter(Asked):
     status: Status | None = None
     account: Text | None = None
     event_id: Text | None = Field(None, description="how the sender's id begins")
-    since: Moment | None = Field(None, description="received then or later")
-    until: Moment | None = Field(None, description="received before that")
+    since: Time | None = Field(None, description="received then or later")
+    until: Time | None = Field(None, description="received before that")
 
     @property
     def wanted(self) -> Filter:

@@ -6,16 +6,17 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from receiver.alert_events import send_test
-from receiver.api.fields import Identifier, Page, Paged, Shown
-from receiver.api.operations import Call, operation
-from receiver.api.problem import Problem
-from receiver.ledger import alerts, audit
-from receiver.ledger.tokens import Scope
-from receiver.sealing import KeyMissing
+from hookonce.receiver.api.models import Identifier, Page, Paged, ResponseModel
+from hookonce.receiver.api.operations import Call, operation
+from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.encryption import KeyMissing
+from hookonce.receiver.ledger import alerts
+from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.monitoring.alert_events import send_test
 
 
-class Change(Shown):
+class Change(ResponseModel):
     """One thing somebody did, and to what."""
 
     id: Identifier
@@ -36,7 +37,7 @@ class AlertsQuery(Paged):
     state: Literal["open", "all"] = Field("all", description="`open`: what is wrong now")
 
 
-class Alert(Shown):
+class Alert(ResponseModel):
     """One trouble; `subject` is a source or a server, empty for the inbox as a whole."""
 
     id: Identifier
@@ -51,7 +52,7 @@ class AlertPage(Page[Alert]):
     """Alerts, newest first."""
 
 
-class AlertSent(Shown):
+class AlertSent(ResponseModel):
     """The event that a worker sends; `/events/{event}` says what came of it."""
 
     event: Identifier
@@ -60,7 +61,7 @@ class AlertSent(Shown):
 @operation("GET", "/audit", scope=Scope.READ)
 def list_audit(call: Call, query: Paged) -> ChangePage:
     """List what people and programs did, newest first."""
-    rows = audit.latest(call.connection, query.limit, query.cursor)
+    rows = audit_log.latest(call.connection, query.limit, query.cursor)
     return ChangePage(
         data=[Change.model_validate(asdict(row)) for row in rows],
         next=rows[-1].id if len(rows) == query.limit else None,
@@ -87,7 +88,7 @@ def send_test_alert(call: Call) -> AlertSent:
         number = send_test(call.connection, settings.keyring)
     except KeyMissing as error:
         raise Problem(503, str(error), code="key_missing") from None
-    call.rings = True
+    call.notifies_workers = True
     call.headers["Location"] = f"/api/v1/events/{number}"
     return AlertSent(event=number)
 

@@ -14,27 +14,30 @@ from typing import Any, get_type_hints
 
 import psycopg
 
-from receiver.api.fields import Asked, Shown
-from receiver.ledger.tokens import Scope, Token
-from receiver.settings import Settings
+from hookonce.receiver.api.models import RequestModel, ResponseModel
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.ledger.access.api_tokens import Scope, Token
 
-PATIENCE = timedelta(seconds=10)
-LONGEST = timedelta(minutes=5)
+OPERATION_LOCK_TIMEOUT = timedelta(seconds=10)
+OPERATION_TIMEOUT = timedelta(minutes=5)
 
 
 @dataclass(slots=True)
 class Call:
-    """One request that is under way. The function adds `headers` to its answer; `rings` tells workers of new work."""
+    """One request that is under way. The function adds `headers` to its answer.
+
+    `notifies_workers`: workers are notified of new work once it is answered.
+    """
 
     settings: Settings
     connection: psycopg.Connection
     token: Token
     headers: dict[str, str] = field(default_factory=dict)
-    rings: bool = False
+    notifies_workers: bool = False
 
     @property
     def who(self) -> str:
-        """Name who asks, for the audit."""
+        """Return who asks, for the audit."""
         return f"{self.token.name} (token)"
 
 
@@ -46,7 +49,7 @@ class Octets:
     body: bytes
 
 
-Answer = Shown | Octets | None
+Answer = ResponseModel | Octets | None
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,8 @@ class Operation:
     path: str
     scope: Scope | None
     function: Callable[..., Answer]
-    inputs: Mapping[str, type[Asked]]
-    answer: type[Shown] | type[Octets] | None
+    inputs: Mapping[str, type[RequestModel]]
+    answer: type[ResponseModel] | type[Octets] | None
     status: int
     is_atomic: bool
 
@@ -71,9 +74,9 @@ class Operation:
         return self.function.__name__
 
     @property
-    def patience(self) -> timedelta:
+    def timeout(self) -> timedelta:
         """How long each of its statements may take."""
-        return PATIENCE if self.is_atomic else LONGEST
+        return OPERATION_LOCK_TIMEOUT if self.is_atomic else OPERATION_TIMEOUT
 
     @property
     def about(self) -> str:
@@ -94,7 +97,7 @@ def operation(
     def made(function: Callable[..., Answer]) -> Operation:
         hints: dict[str, Any] = get_type_hints(function)
         answer = hints.pop("return")
-        inputs: dict[str, type[Asked]] = {
+        inputs: dict[str, type[RequestModel]] = {
             role: hints[role] for role in ("path", "query", "body") if role in hints
         }
         return Operation(

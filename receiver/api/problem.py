@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from receiver import problems
-from receiver.api.fields import Shown
+from hookonce.receiver.api.models import ResponseModel
+from hookonce.receiver.web import problem_details
 
 CODES = {
     400: "bad_body",
@@ -25,7 +25,7 @@ CODES = {
 BEARER = 'Bearer realm="hookonce"'
 
 
-class Mistake(Shown):
+class Mistake(ResponseModel):
     """One thing that is wrong with a request: where, and what was expected."""
 
     detail: str
@@ -35,7 +35,7 @@ class Mistake(Shown):
     parameter: str | None = Field(None, description="a parameter of the query, or a header")
 
 
-class ProblemDetails(Shown):
+class ProblemDetails(ResponseModel):
     """Problem details (RFC 9457); `code` is what a program should look at."""
 
     type: Literal["about:blank"]
@@ -64,7 +64,7 @@ class Problem(Exception):  # noqa: N818  an answer
         self.headers = dict(headers or {})
         self.errors = errors
         if status == 503:  # noqa: PLR2004  the one status that asks to come back
-            self.headers.setdefault("Retry-After", problems.RETRY_AFTER)
+            self.headers.setdefault("Retry-After", problem_details.RETRY_AFTER)
 
     @property
     def body(self) -> bytes:
@@ -72,7 +72,7 @@ class Problem(Exception):  # noqa: N818  an answer
         more: dict[str, Any] = {"detail": str(self)}
         if self.errors:
             more["errors"] = [mistake.model_dump(exclude_none=True) for mistake in self.errors]
-        return problems.document(self.status, self.code, **more)
+        return problem_details.document(self.status, self.code, **more)
 
 
 def unauthorized(detail: str, error: str = "") -> Problem:

@@ -6,23 +6,40 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from receiver.api.fields import Asked, Identifier, IdInBody, IdInPath, Page, Paged, Shown
-from receiver.api.filters import EventFilter
-from receiver.api.operations import Call, operation
-from receiver.api.problem import Problem
-from receiver.ledger import desk_bulk, desk_follow, desk_replay
-from receiver.ledger.desk_bulk import Bulk
-from receiver.ledger.desk_replay import BATCH, GOOD
-from receiver.ledger.tokens import Scope
+from hookonce.receiver.api.filters import EventFilter
+from hookonce.receiver.api.models import (
+    Identifier,
+    IdInBody,
+    IdInPath,
+    Page,
+    Paged,
+    RequestModel,
+    ResponseModel,
+)
+from hookonce.receiver.api.operations import Call, operation
+from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.replay import (
+    bulk as bulk_replays,
+)
+from hookonce.receiver.ledger.replay import (
+    bulk_progress,
+)
+from hookonce.receiver.ledger.replay import (
+    events as event_replays,
+)
+from hookonce.receiver.ledger.replay.bulk import Bulk
+from hookonce.receiver.ledger.replay.events import GOOD, REPLAY_BATCH
+from hookonce.receiver.ledger.states import EventStatus
 
 
-class EventIds(Asked):
+class EventIds(RequestModel):
     """Events by their ledger ids."""
 
-    events: Annotated[list[IdInBody], Field(min_length=1, max_length=BATCH)]
+    events: Annotated[list[IdInBody], Field(min_length=1, max_length=REPLAY_BATCH)]
 
 
-class Outcome(Shown):
+class ReplayResultModel(ResponseModel):
     """What became of one event; `left` are handlers whose runs are under way and were left alone."""
 
     id: Identifier
@@ -33,20 +50,22 @@ class Outcome(Shown):
     left: list[str]
 
 
-class Replayed(Shown):
+class Replayed(ResponseModel):
     """What became of the events that were named, and which of them the ledger does not hold."""
 
-    outcomes: list[Outcome]
+    outcomes: list[ReplayResultModel]
     unknown: list[Identifier]
 
 
 class BulkFilter(EventFilter):
     """Which events to replay: always of one status, and those that leave it meanwhile are left alone."""
 
-    status: Literal["dead", "ignored", "held", "done", "waiting"]
+    status: Literal[
+        EventStatus.DEAD, EventStatus.IGNORED, EventStatus.HELD, EventStatus.DONE, EventStatus.WAITING
+    ]
 
 
-class BulkWanted(Asked):
+class BulkReplayRequest(RequestModel):
     """A bulk replay to begin."""
 
     filter: BulkFilter
@@ -55,13 +74,13 @@ class BulkWanted(Asked):
     )
 
 
-class BulkPath(Asked):
+class BulkPath(RequestModel):
     """A bulk replay by its id."""
 
     bulk: IdInPath
 
 
-class BulkReplay(Shown):
+class BulkReplay(ResponseModel):
     """A bulk replay and how far it is; of what it replayed, `done` and `dead` have ended so, `open` have not yet."""
 
     id: Identifier
@@ -84,7 +103,7 @@ class BulkReplay(Shown):
         known: dict[str, Any] = {
             name: value for name, value in asdict(bulk).items() if name in cls.model_fields
         }
-        progress = desk_follow.progress(call.connection, bulk.id)
+        progress = bulk_progress.progress(call.connection, bulk.id)
         return cls(**known, **asdict(progress), state=_state(bulk))
 
 
@@ -104,13 +123,13 @@ def replay(call: Call, body: EventIds) -> Replayed:
 @operation("POST", "/releases", scope=Scope.REPLAY)
 def release(call: Call, body: EventIds) -> Replayed:
     """Release held events, and leave alone what is not held."""
-    return _replayed(call, body.events, "held")
+    return _replayed(call, body.events, EventStatus.HELD)
 
 
 @operation("POST", "/bulk-replays", scope=Scope.REPLAY, status=201)
-def start_bulk_replay(call: Call, body: BulkWanted) -> BulkReplay:
+def start_bulk_replay(call: Call, body: BulkReplayRequest) -> BulkReplay:
     """Begin to replay all events that match now; the sweep goes on with it, at the rate that is given."""
-    bulk = desk_bulk.start(call.connection, body.filter.wanted, call.who, body.rate)
+    bulk = bulk_replays.start(call.connection, body.filter.wanted, call.who, body.rate)
     call.headers["Location"] = f"/api/v1/bulk-replays/{bulk.id}"
     return BulkReplay.of(call, bulk)
 
@@ -118,7 +137,7 @@ def start_bulk_replay(call: Call, body: BulkWanted) -> BulkReplay:
 @operation("GET", "/bulk-replays", scope=Scope.READ)
 def list_bulk_replays(call: Call, query: Paged) -> BulkReplayPage:
     """List bulk replays, newest first."""
-    rows = desk_bulk.listing(call.connection, query.limit, query.cursor)
+    rows = bulk_replays.listing(call.connection, query.limit, query.cursor)
     return BulkReplayPage(
         data=[BulkReplay.of(call, row) for row in rows],
         next=rows[-1].id if len(rows) == query.limit else None,
@@ -128,30 +147,30 @@ def list_bulk_replays(call: Call, query: Paged) -> BulkReplayPage:
 @operation("GET", "/bulk-replays/{bulk}", scope=Scope.READ)
 def get_bulk_replay(call: Call, path: BulkPath) -> BulkReplay:
     """Show how far a bulk replay is."""
-    desk_follow.look(call.connection, path.bulk)
+    bulk_progress.look(call.connection, path.bulk)
     return BulkReplay.of(call, _bulk(call, path.bulk))
 
 
 @operation("POST", "/bulk-replays/{bulk}/stop", scope=Scope.REPLAY)
 def stop_bulk_replay(call: Call, path: BulkPath) -> BulkReplay:
     """Stop a bulk replay where it is; what it has replayed stays so. One that has ended is left as it is."""
-    desk_bulk.stop(call.connection, path.bulk, call.who)
+    bulk_replays.stop(call.connection, path.bulk, call.who)
     return BulkReplay.of(call, _bulk(call, path.bulk))
 
 
 @operation("POST", "/bulk-replays/{bulk}/continue", scope=Scope.REPLAY)
 def continue_bulk_replay(call: Call, path: BulkPath) -> BulkReplay:
     """Go on with a bulk replay that was stopped. One that is running or complete is left as it is."""
-    desk_bulk.go_on(call.connection, path.bulk, call.who)
+    bulk_replays.go_on(call.connection, path.bulk, call.who)
     return BulkReplay.of(call, _bulk(call, path.bulk))
 
 
 def _replayed(call: Call, ids: list[int], status: str | None) -> Replayed:
-    outcomes = list(desk_replay.replay(call.connection, ids, call.who, status=status))
-    call.rings = any(outcome.fate in GOOD for outcome in outcomes)
+    outcomes = list(event_replays.replay(call.connection, ids, call.who, status=status))
+    call.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
     return Replayed(
         outcomes=[
-            Outcome.model_validate({**asdict(outcome), "fate": outcome.fate.replace(" ", "_")})
+            ReplayResultModel.model_validate({**asdict(outcome), "fate": outcome.fate.replace(" ", "_")})
             for outcome in outcomes
         ],
         unknown=sorted(set(ids) - {outcome.id for outcome in outcomes}),
@@ -165,7 +184,7 @@ def _state(bulk: Bulk) -> Literal["running", "complete", "stopped"]:
 
 
 def _bulk(call: Call, number: int) -> Bulk:
-    bulk = desk_bulk.get(call.connection, number)
+    bulk = bulk_replays.get(call.connection, number)
     if bulk is None:
         raise Problem(404, f"there is no bulk replay {number}; `/bulk-replays` lists them")
     return bulk

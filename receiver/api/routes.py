@@ -1,14 +1,23 @@
 """All operations of the API, in the order of its documents."""
 
-from receiver.api import arrivals, events, history, replays, second_look, senders, upkeep, work
+from hookonce.receiver.api import (
+    events,
+    history,
+    maintenance,
+    pauses,
+    quarantine,
+    rejected,
+    replays,
+    sources,
+)
 
 OPERATIONS = (
     *events.OPERATIONS,
     *replays.OPERATIONS,
-    *arrivals.OPERATIONS,
-    *second_look.OPERATIONS,
-    *senders.OPERATIONS,
-    *work.OPERATIONS,
+    *rejected.OPERATIONS,
+    *quarantine.OPERATIONS,
+    *sources.OPERATIONS,
+    *pauses.OPERATIONS,
     *history.OPERATIONS,
-    *upkeep.OPERATIONS,
+    *maintenance.OPERATIONS,
 )

@@ -1,4 +1,9 @@
-"""The command line. Each command lives in a module of its own and is imported when called, not before."""
+"""The command line. Each command is imported when it is called, not before.
+
+`commands` has one module per command; four of them have parts of their own: `doctor`, `replay`, `capture` and `new`.
+What commands share: `options` reads what was typed, `output` prints, `connections` reaches the servers, `notify` tells
+the workers, `local_sources` knows what can be sent to here, and `signing_sources` whose secrets sign and verify.
+"""
 
 import importlib
 import os
@@ -9,43 +14,48 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from receiver.cli.exits import Exit, exits
+from hookonce.receiver.cli.output.exits import Exit, exits
+
+_HERE = "hookonce.receiver.cli.commands"
 
 COMMANDS = {
-    "alerts": ("receiver.cli.alerts:alerts", "See what is wrong, and try whether alerts arrive."),
-    "capture": ("receiver.cli.capture:capture", "Print the next delivery of a sender as a .http file."),
-    "completion": ("receiver.cli.completion:completion", "Print the completion script of a shell."),
-    "conflicts": ("receiver.cli.rejected:conflicts", "List events that came with two bodies under one id."),
-    "db": ("receiver.cli.db:db", "Bring the database schema up to date."),
-    "demo": ("receiver.cli.demo:demo", "Run the whole stack on signed samples, check it, and stop."),
-    "dev": ("receiver.cli.dev:dev", "Run the whole stack here until Ctrl-C."),
-    "doctor": ("receiver.cli.doctor:doctor", "Check everything, and say what to do."),
-    "events": ("receiver.cli.events:events", "List, show, export and import the events of the ledger."),
-    "keys": ("receiver.cli.keys:keys", "Make, list and rotate the keys that seal bodies."),
-    "exits": ("receiver.cli.man:exits", "List the exit codes and what they mean."),
-    "explain": ("receiver.cli.explain:explain", "Say why a captured delivery is refused, check by check."),
-    "man": ("receiver.cli.man:man", "Write the manual pages."),
-    "new": ("receiver.cli.new:new", "Start a provider of your own."),
-    "pause": ("receiver.cli.pause:pause", "Let the runs of a source or handler wait."),
-    "providers": ("receiver.cli.sources:providers", "List the senders there is a module for."),
-    "prune": ("receiver.cli.prune:prune", "Let go of what has outlived its horizon."),
-    "quarantine": ("receiver.cli.quarantine:quarantine", "Say which refused deliveries are kept whole."),
-    "rejected": ("receiver.cli.rejected:rejected", "List deliveries that were refused, and why."),
-    "replay": ("receiver.cli.replay:replay", "Run events again, or release held ones."),
-    "resume": ("receiver.cli.pause:resume", "Go on with a paused source or handler."),
-    "reverify": ("receiver.cli.quarantine:reverify", "Take in what was refused and is genuine after all."),
-    "secrets": ("receiver.cli.secrets:secrets", "See and forget secrets that senders handed out."),
-    "serve": ("receiver.cli.serve:serve", "Receive webhooks (gunicorn)."),
-    "sign": ("receiver.cli.sign:sign", "Sign a body as a sender would: headers, or a curl command."),
-    "sources": ("receiver.cli.sources:sources", "List the configured sources and their URLs."),
-    "stats": ("receiver.cli.stats:stats", "Count events, refused deliveries, and what waits."),
-    "sweep": ("jobs.cli:sweep", "Find due events that nobody was told about, and ring for them."),
-    "tokens": ("receiver.cli.tokens:tokens", "Make and revoke tokens for the admin API."),
-    "tail": ("receiver.cli.tail:tail", "Print events as they come, until Ctrl-C."),
-    "trigger": ("receiver.cli.trigger:trigger", "Send a signed sample event, as the sender would."),
-    "verify": ("receiver.cli.explain:verify", "Verify a captured delivery, and list its events."),
-    "window": ("receiver.cli.window:window", "Look after the dedup window."),
-    "worker": ("jobs.cli:worker", "Run handlers: RQ workers and a sweep, kept alive."),
+    "alerts": (f"{_HERE}.alerts:alerts", "See what is wrong, and try whether alerts arrive."),
+    "capture": (f"{_HERE}.capture:capture", "Print the next delivery of a sender as a .http file."),
+    "completion": (f"{_HERE}.completion:completion", "Print the completion script of a shell."),
+    "conflicts": (f"{_HERE}.rejected:conflicts", "List events that came with two bodies under one id."),
+    "db": (f"{_HERE}.db:db", "Bring the database schema up to date."),
+    "demo": (f"{_HERE}.demo:demo", "Run the whole stack on signed samples, check it, and stop."),
+    "dev": (f"{_HERE}.dev:dev", "Run the whole stack here until Ctrl-C."),
+    "doctor": (f"{_HERE}.doctor:doctor", "Check everything, and say what to do."),
+    "events": (f"{_HERE}.events:events", "List, show, export and import the events of the ledger."),
+    "keys": (f"{_HERE}.keys:keys", "Make, list and rotate the keys that seal bodies."),
+    "exits": (f"{_HERE}.man:exits", "List the exit codes and what they mean."),
+    "explain": (f"{_HERE}.explain:explain", "Say why a captured delivery is rejected, check by check."),
+    "man": (f"{_HERE}.man:man", "Write the manual pages."),
+    "new": (f"{_HERE}.new:new", "Start a provider of your own."),
+    "pause": (f"{_HERE}.pause:pause", "Let the runs of a source or handler wait."),
+    "providers": (f"{_HERE}.sources:providers", "List the senders there is a module for."),
+    "prune": (f"{_HERE}.prune:prune", "Let go of what has outlived its horizon."),
+    "quarantine": (f"{_HERE}.quarantine:quarantine", "Say which rejected deliveries are kept whole."),
+    "rejected": (f"{_HERE}.rejected:rejected", "List deliveries that were rejected, and why."),
+    "replay": (f"{_HERE}.replay:replay", "Run events again, or release held ones."),
+    "resume": (f"{_HERE}.pause:resume", "Go on with a paused source or handler."),
+    "reverify": (f"{_HERE}.quarantine:reverify", "Take in what was rejected and is genuine after all."),
+    "secrets": (f"{_HERE}.secrets:secrets", "See and forget secrets that senders handed out."),
+    "serve": (f"{_HERE}.serve:serve", "Receive webhooks (gunicorn)."),
+    "sign": (f"{_HERE}.sign:sign", "Sign a body as a sender would: headers, or a curl command."),
+    "sources": (f"{_HERE}.sources:sources", "List the configured sources and their URLs."),
+    "stats": (f"{_HERE}.stats:stats", "Count events, rejected deliveries, and what waits."),
+    "sweep": (
+        "hookonce.jobs.cli:sweep",
+        "Find due events that nobody was told about, and notify the workers.",
+    ),
+    "tokens": (f"{_HERE}.tokens:tokens", "Make and revoke tokens for the admin API."),
+    "tail": (f"{_HERE}.tail:tail", "Print events as they come, until Ctrl-C."),
+    "trigger": (f"{_HERE}.trigger:trigger", "Send a signed sample event, as the sender would."),
+    "verify": (f"{_HERE}.explain:verify", "Verify a captured delivery, and list its events."),
+    "window": (f"{_HERE}.window:window", "Look after the dedup window."),
+    "worker": ("hookonce.jobs.cli:worker", "Run handlers: RQ workers and a sweep, kept alive."),
 }
 """Name → (where it is, one line). The worker's commands are named only: the receiver never imports jobs."""
 

@@ -1,5 +1,5 @@
-"""`python -m receiver.cli` is `hookonce`."""
+"""`python -m hookonce.receiver.cli` is `hookonce`."""
 
-from receiver.cli import main
+from hookonce.receiver.cli import main
 
 main()

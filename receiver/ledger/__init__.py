@@ -1,6 +1,21 @@
-"""The ledger: every statement on hookonce's own tables, each with what it promises.
+"""The ledger: all SQL, one package. PostgreSQL is the truth, everything else makes it fast.
 
-`store` takes events in, `claims` and `runs` carry them through their handlers, `upkeep` keeps the tables in
-shape, `notes` and `handed` write what is beside them, `desk`, `desk_*` and `figures` answer an operator. Elsewhere
-there is SQL only about the server (`database`), the schema (`migrations`, `health`) and the demo's proof.
+What takes deliveries in and what runs handlers read and write rows here and nowhere else:
+
+- `database`: connections and engines, the tables, their migrations
+- `states`: the statuses of events and runs, and the moves that are allowed
+- `columns`: which fields of a shape are columns of which table
+- `store`: takes events in; the unique key decides what is new
+- `redeliveries`, `rejected`, `quarantine`, `handshake_secrets`: what else a delivery may leave
+- `due`: when an event may be claimed, said once
+- `runs`: the life of a run, from its claim to its end
+- `handlers`, `pauses`: which handlers workers have announced, and what a person has paused
+- `replay`: running stored events again, by name or all that match
+- `transfer`: from one ledger into another
+- `queries`: what an operator looks up; reads only
+- `decryption`, `id_at_time`: rows as they are shown, and where in the ledger a time is
+- `stats`: sums that are kept, and what they say
+- `alerts`: what is wrong, and was
+- `access`: tokens, sessions, keys of requests, and what people did
+- `maintenance`: partitions, retention, another encryption key
 """

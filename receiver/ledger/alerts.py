@@ -5,11 +5,13 @@ from typing import NamedTuple
 
 import psycopg
 
-TURN = timedelta(seconds=30)
+TURN_INTERVAL = timedelta(seconds=30)
 """How often the sweeps, together, look for trouble."""
 OUTAGE = timedelta(minutes=5)
 """After nobody looked for longer than this, silence is counted from the first look on: it was ours."""
-KEPT = timedelta(days=90)
+AHEAD = timedelta(minutes=2)
+"""How far in the future a time may lie before it is taken for one of a clock that was ahead and came back."""
+ENDED_ALERTS_TTL = timedelta(days=90)
 
 
 class Alert(NamedTuple):
@@ -25,27 +27,36 @@ class Alert(NamedTuple):
 
 # The row is the lock: whoever finds it held, or evaluated lately, has no turn.
 _TURN = """
-UPDATE watching SET evaluated_at = now(),
-                    since = CASE WHEN evaluated_at < now() - %(outage)s::interval THEN now() ELSE since END
-WHERE ctid IN (SELECT ctid FROM watching WHERE evaluated_at < now() - %(turn)s::interval FOR UPDATE SKIP LOCKED)
+UPDATE hookonce.watching SET evaluated_at = now(),
+                    since = CASE WHEN evaluated_at < now() - %(outage)s::interval
+                                      OR since > now() + %(ahead)s::interval THEN now() ELSE since END
+WHERE ctid IN (SELECT ctid FROM hookonce.watching
+               WHERE evaluated_at < now() - %(turn)s::interval OR evaluated_at > now() + %(ahead)s::interval
+               FOR UPDATE SKIP LOCKED)
 RETURNING since, now()
 """
 
+_SET_RIGHT = (
+    "UPDATE hookonce.alerts SET since = now() WHERE ended_at IS NULL AND since > now() + %s::interval"
+)
+
 _COLUMNS = "id, kind, subject, detail, since, ended_at"
-_OPEN = f"SELECT {_COLUMNS} FROM alerts WHERE ended_at IS NULL ORDER BY since, id"  # noqa: S608  a constant
+_OPEN = f"SELECT {_COLUMNS} FROM hookonce.alerts WHERE ended_at IS NULL ORDER BY since, id"  # noqa: S608  a constant
 _ALL = f"""
-SELECT {_COLUMNS} FROM alerts
+SELECT {_COLUMNS} FROM hookonce.alerts
 WHERE (%(before)s::bigint IS NULL OR id < %(before)s) AND (ended_at IS NULL OR NOT %(only_open)s)
 ORDER BY id DESC LIMIT %(limit)s
 """  # noqa: S608  the same
 
 _RAISE = f"""
-INSERT INTO alerts (kind, subject, detail) VALUES (%s, %s, %s)
+INSERT INTO hookonce.alerts (kind, subject, detail) VALUES (%s, %s, %s)
 ON CONFLICT (kind, subject) WHERE ended_at IS NULL DO NOTHING RETURNING {_COLUMNS}
 """  # noqa: S608  the same
-_RETELL = "UPDATE alerts SET detail = %s WHERE id = %s"
-_RESOLVE = f"UPDATE alerts SET ended_at = now() WHERE id = %s AND ended_at IS NULL RETURNING {_COLUMNS}"  # noqa: S608
-_FORGET = "DELETE FROM alerts WHERE ended_at < now() - %s::interval"
+_RETELL = "UPDATE hookonce.alerts SET detail = %s WHERE id = %s"
+_RESOLVE = (
+    f"UPDATE hookonce.alerts SET ended_at = now() WHERE id = %s AND ended_at IS NULL RETURNING {_COLUMNS}"  # noqa: S608
+)
+_FORGET = "DELETE FROM hookonce.alerts WHERE ended_at < now() - %s::interval"
 
 
 def take_turn(connection: psycopg.Connection) -> tuple[datetime, datetime] | None:
@@ -53,19 +64,22 @@ def take_turn(connection: psycopg.Connection) -> tuple[datetime, datetime] | Non
 
     None if it is not due or somebody else's. To be called, and followed up, in one transaction of the caller's.
     """
-    row = connection.execute(_TURN, {"turn": TURN, "outage": OUTAGE}).fetchone()
-    return (row[0], row[1]) if row else None
+    row = connection.execute(_TURN, {"turn": TURN_INTERVAL, "outage": OUTAGE, "ahead": AHEAD}).fetchone()
+    if row is None:
+        return None
+    connection.execute(_SET_RIGHT, [AHEAD])
+    return row[0], row[1]
 
 
 def open_alerts(connection: psycopg.Connection) -> list[Alert]:
-    """Give what is wrong now, the longest first."""
+    """Return what is wrong now, the longest first."""
     return [Alert(*row) for row in connection.execute(_OPEN)]
 
 
 def all_alerts(
     connection: psycopg.Connection, limit: int = 100, before: int | None = None, *, only_open: bool = False
 ) -> list[Alert]:
-    """Give the newest alerts, whether or not they have ended, those with ids below `before`."""
+    """Return the newest alerts, whether or not they have ended, those with ids below `before`."""
     wanted = {"limit": limit, "before": before, "only_open": only_open}
     return [Alert(*row) for row in connection.execute(_ALL, wanted)]
 
@@ -76,8 +90,8 @@ def raise_alert(connection: psycopg.Connection, kind: str, subject: str, detail:
     return Alert(*row) if row else None
 
 
-def retell(connection: psycopg.Connection, alert: Alert, detail: str) -> None:
-    """Say of an open alert how things stand now."""
+def update_detail(connection: psycopg.Connection, alert: Alert, detail: str) -> None:
+    """Write down how things stand now with an open alert."""
     connection.execute(_RETELL, [detail, alert.id])
 
 
@@ -88,5 +102,5 @@ def resolve(connection: psycopg.Connection, alert: Alert) -> Alert | None:
 
 
 def forget(connection: psycopg.Connection) -> None:
-    """Delete what ended longer ago than `KEPT`."""
-    connection.execute(_FORGET, [KEPT])
+    """Delete what ended longer ago than `ENDED_ALERTS_TTL`."""
+    connection.execute(_FORGET, [ENDED_ALERTS_TTL])

@@ -5,6 +5,7 @@ push out the genuine ones; and within one hour it fills half of its room at most
 those who come later.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,9 +13,10 @@ from typing import Any
 
 import psycopg
 
-from receiver.ledger import audit
-from receiver.sealing import Keyring, of_quarantined
-from receiver.settings_quarantine import LONGEST, Quarantine
+from hookonce.providers import Delivery
+from hookonce.receiver.encryption import Keyring, quarantine_context
+from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.source import MAX_QUARANTINE_TIME, Quarantine
 
 HOUR = timedelta(hours=1)
 
@@ -31,9 +33,9 @@ class Held:
     delivery: bytes = field(repr=False)
 
     def opened(self, keyring: Keyring) -> bytes:
-        """Give what was kept. Raises `NotOpened`."""
+        """Return what was kept. Raises `CannotDecrypt`."""
         return keyring.open(
-            self.delivery, self.key_id, of_quarantined(self.source, self.reason, self.arrived_at)
+            self.delivery, self.key_id, quarantine_context(self.source, self.reason, self.arrived_at)
         )
 
 
@@ -64,30 +66,32 @@ _ROOM = """
 SELECT clock_timestamp(), count(*), coalesce(sum(octet_length(delivery)), 0),
        count(*) FILTER (WHERE arrived_at > now() - %(hour)s),
        coalesce(sum(octet_length(delivery)) FILTER (WHERE arrived_at > now() - %(hour)s), 0)
-FROM quarantine WHERE source = %(source)s
+FROM hookonce.quarantine WHERE source = %(source)s
 """
 
 _KEEP = """
-INSERT INTO quarantine (source, reason, arrived_at, key_id, delivery) VALUES (%s, %s, %s, %s, %s)
+INSERT INTO hookonce.quarantine (source, reason, arrived_at, key_id, delivery) VALUES (%s, %s, %s, %s, %s)
 """
 
-_EXPIRE = "DELETE FROM quarantine WHERE source = %s AND arrived_at < now() - %s::interval"
+_EXPIRE = "DELETE FROM hookonce.quarantine WHERE source = %s AND arrived_at < now() - %s::interval"
 
-_EXPIRE_OTHERS = "DELETE FROM quarantine WHERE source <> ALL(%s) AND arrived_at < now() - %s::interval"
+_EXPIRE_OTHERS = (
+    "DELETE FROM hookonce.quarantine WHERE source <> ALL(%s) AND arrived_at < now() - %s::interval"
+)
 
 _NUMBERS = """
-SELECT id FROM quarantine
+SELECT id FROM hookonce.quarantine
 WHERE source = %s AND arrived_at >= %s AND arrived_at >= now() - %s::interval ORDER BY id
 """
 
 _LOCKED = """
-SELECT id, source, reason, arrived_at, key_id, delivery FROM quarantine WHERE id = %s FOR UPDATE SKIP LOCKED
+SELECT id, source, reason, arrived_at, key_id, delivery FROM hookonce.quarantine WHERE id = %s FOR UPDATE SKIP LOCKED
 """
 
-_LET_GO = "DELETE FROM quarantine WHERE id = %s"
+_LET_GO = "DELETE FROM hookonce.quarantine WHERE id = %s"
 
 _HOLDINGS = """
-SELECT source, reason, count(*), sum(octet_length(delivery)), min(arrived_at), max(arrived_at) FROM quarantine
+SELECT source, reason, count(*), sum(octet_length(delivery)), min(arrived_at), max(arrived_at) FROM hookonce.quarantine
 GROUP BY source, reason ORDER BY source, reason
 """
 
@@ -99,7 +103,7 @@ def keep(
     keyring: Keyring,
     arrivals: Sequence[Arrival],
 ) -> int:
-    """Keep the arrivals that there is room for, in order; give how many there was none for. Committed."""
+    """Keep the arrivals that there is room for, in order; return how many there was none for. Committed."""
     with connection.transaction():
         connection.execute(_LOCK, [source])
         connection.execute(_EXPIRE, [source, bounds.time])
@@ -111,7 +115,7 @@ def keep(
         kept = []
         for arrival in arrivals if count > 0 else ():
             at = now - arrival.age
-            text, key = keyring.seal(arrival.packed, of_quarantined(source, arrival.reason, at))
+            text, key = keyring.encrypt(arrival.packed, quarantine_context(source, arrival.reason, at))
             if count > 0 and len(text) <= size:
                 kept.append((source, arrival.reason, at, key, text))
                 count, size = count - 1, size - len(text)
@@ -122,14 +126,14 @@ def keep(
 
 def expire(connection: psycopg.Connection, bounds: Mapping[str, Quarantine]) -> int:
     """Let go of what has outlived its source's time, or the longest there is, for a source without quarantine."""
-    gone = connection.execute(_EXPIRE_OTHERS, [list(bounds), LONGEST]).rowcount
+    gone = connection.execute(_EXPIRE_OTHERS, [list(bounds), MAX_QUARANTINE_TIME]).rowcount
     for source, bound in bounds.items():
         gone += connection.execute(_EXPIRE, [source, bound.time]).rowcount
     return gone
 
 
 def numbers(connection: psycopg.Connection, source: str, since: datetime, time: timedelta) -> list[int]:
-    """Give what is in quarantine and came since then, and within `time`, oldest first."""
+    """Return what is in quarantine and came since then, and within `time`, oldest first."""
     return [row[0] for row in connection.execute(_NUMBERS, [source, since, time])]
 
 
@@ -143,16 +147,29 @@ def let_go(connection: psycopg.Connection, held: Held, who: str, detail: Mapping
     """Take a delivery out of quarantine, in the caller's transaction; audited."""
     connection.execute(_LET_GO, [held.id])
     told = {"arrived_at": held.arrived_at.isoformat(), **detail}
-    audit.note(connection, who, "reverify", f"source {held.source}", told)
+    audit_log.note(connection, who, "reverify", f"source {held.source}", told)
 
 
 def holdings(connection: psycopg.Connection) -> list[Holding]:
-    """Say what is in quarantine, by source and reason."""
+    """Return what is in quarantine, by source and reason."""
     return [Holding(*row) for row in connection.execute(_HOLDINGS)]
 
 
 def _room(bounds: Quarantine, taken: Sequence[int]) -> tuple[int, int]:
-    """Say how many deliveries and bytes may still be kept: half of the room that was left an hour ago."""
+    """Return how many deliveries and bytes may still be kept: half of the room that was left an hour ago."""
     count, size, lately, size_lately = (int(number) for number in taken)
     deliveries = (bounds.count - (count - lately) + 1) // 2 - lately
     return deliveries, (bounds.size - (size - size_lately)) // 2 - size_lately
+
+
+def pack(delivery: Delivery) -> bytes:
+    """Write a delivery as bytes: a line of JSON, then the body."""
+    head = [delivery.method, delivery.url, dict(delivery.headers), delivery.path_secret]
+    return json.dumps(head).encode("ascii") + b"\n" + delivery.body
+
+
+def unpack(packed: bytes) -> Delivery:
+    """Read what `pack` wrote."""
+    head, _, body = packed.partition(b"\n")
+    method, url, headers, path_secret = json.loads(head)
+    return Delivery(method, url, headers, body, path_secret)

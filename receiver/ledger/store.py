@@ -4,17 +4,25 @@ One statement inserts a batch's events and bodies together and commits by itself
 or hangs never holds a key without its body, nor a key at all. Rows go in sorted by key: two receivers
 with the same events in different order would deadlock otherwise. A concurrent twin waits on the unique
 index until the first commits, and then finds its row a duplicate (READ COMMITTED).
+
+An event may have been stored under another id (`FormerId`), which the same statement looks for. That is no
+unique key: where one receiver stores an event under the former id while another stores it under the new one,
+neither sees the other's row, and the event is handled twice. It takes two copies under way at the very moment at
+which the id changes. It is believed only where the fingerprint is equal too: two events may have had one former id.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import Annotated, NamedTuple
 
 import psycopg
 
-from receiver.failpoints import reach
-from receiver.ledger import upkeep
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.columns import Column, InBodies, InEvents, types, values
+from hookonce.receiver.ledger.database.arrays import array
+from hookonce.receiver.ledger.maintenance import partitions
+from hookonce.receiver.ledger.states import EventStatus
 
 Key = tuple[str, str]
 Row = tuple[str, str, int, str]
@@ -29,32 +37,41 @@ class Verdict(StrEnum):
     HELD = "held"
 
 
-@dataclass(frozen=True, slots=True)
-class NewEvent:
+class FormerId(NamedTuple):
+    """An id that the ledger may hold an event under already; believed of an equal fingerprint that came `within`."""
+
+    event_id: str
+    within: timedelta
+
+
+class NewEvent(NamedTuple):
     """An event on its way in; text is free of NUL and lone surrogates, `event_id` at most 255 bytes.
 
     `fingerprint` is the SHA-256 of the body without what the provider calls volatile. `body` is the
     delivery's raw bytes, or the element's own where `is_element`. `hold_repeats`: store as held, not run,
     if another event of the source has the same fingerprint (only looked for where the id is unsigned).
-    `traceparent` (W3C) is the delivery's span, where deliveries are traced.
+    `traceparent` (W3C) is the delivery's span, where deliveries are traced. `former_ids`: under these it is no new
+    event either, where it is not known under its own; for ids that change between two attempts. A field that is a
+    column says of which table; it is written by that name.
     """
 
-    source: str
-    provider: str
-    event_id: str
-    type: str
-    account: str | None
-    fingerprint: bytes
-    id_is_signed: bool
-    occurred_at: datetime | None
-    url: str
-    headers: str
-    body: bytes
-    is_element: bool = False
+    source: InEvents[str]
+    provider: InEvents[str]
+    event_id: InEvents[str]
+    type: InEvents[str]
+    account: InEvents[str | None]
+    fingerprint: InEvents[bytes]
+    id_is_signed: InEvents[bool]
+    occurred_at: InEvents[datetime | None]
+    url: InBodies[str]
+    headers: Annotated[str, Column("bodies", "headers::json")]
+    body: InBodies[bytes]
+    is_element: InBodies[bool] = False
     is_readable: bool = True
     hold_repeats: bool = False
-    key_id: str | None = None
-    traceparent: str | None = None
+    key_id: InBodies[str | None] = None
+    traceparent: InBodies[str | None] = None
+    former_ids: tuple[FormerId, ...] = ()
 
     @property
     def key(self) -> Key:
@@ -62,55 +79,79 @@ class NewEvent:
         return (self.source, self.event_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """The ledger's answer for one event: its row and the fingerprint that row keeps."""
+_VERDICTS: Mapping[str, Verdict] = {EventStatus.HELD: Verdict.HELD}
+"""What a new event's status makes of it; any other is accepted."""
+
+
+class Stored(NamedTuple):
+    """The ledger's answer for one event: its row and the fingerprint that row keeps.
+
+    former_id: the id that the row has, where it is one of the event's former ones
+    """
 
     id: int
     verdict: Verdict
     fingerprint: bytes
+    former_id: str | None = None
 
 
-_INSERT = """
+_TYPES = types(NewEvent)
+_IN_EVENTS = ", ".join(values(NewEvent, "events"))
+_IN_BODIES = values(NewEvent, "bodies")
+
+_INSERT_NEW = f"""
 WITH incoming AS MATERIALIZED (
     SELECT *
-    FROM unnest(%b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::bytea[], %b::bool[],
-                %b::timestamptz[], %b::text[], %b::text[], %b::bytea[], %b::bool[], %b::bool[], %b::bool[],
-                %b::text[], %b::text[])
-         AS t (source, provider, event_id, type, account, fingerprint, id_is_signed,
-               occurred_at, url, headers, body, is_element, is_readable, hold_repeats, key_id,
-               traceparent)
+    FROM unnest({", ".join(f"%b::{name}[]" for name in _TYPES.values())})
+         AS t ({", ".join(_TYPES)})
 ), judged AS (
     SELECT i.*, CASE WHEN NOT i.id_is_signed THEN
-        (SELECT min(e.id) FROM events e
-         WHERE e.source = i.source AND e.fingerprint = i.fingerprint AND NOT e.id_is_signed) END AS repeat_of
+        -- Repeats are not looked at, and are in no index: a body may come a million times.
+        (SELECT min(e.id) FROM hookonce.events e WHERE e.source = i.source AND e.fingerprint = i.fingerprint
+         AND NOT e.id_is_signed AND e.repeat_of IS NULL) END AS repeat_of
     FROM incoming i
+    %s
 ), stored AS (
-    INSERT INTO events (source, provider, event_id, type, account, fingerprint, id_is_signed,
-                        occurred_at, repeat_of, status, due_at)
-    SELECT source, provider, event_id, type, account, fingerprint, id_is_signed, occurred_at, repeat_of,
-           CASE WHEN NOT is_readable THEN 'dead'
-                WHEN hold_repeats AND repeat_of IS NOT NULL THEN 'held'
-                ELSE 'received' END,
+    INSERT INTO hookonce.events ({_IN_EVENTS}, repeat_of, status, due_at)
+    SELECT {_IN_EVENTS}, repeat_of,
+           CASE WHEN NOT is_readable THEN '{EventStatus.DEAD}'
+                WHEN hold_repeats AND repeat_of IS NOT NULL THEN '{EventStatus.HELD}'
+                ELSE '{EventStatus.RECEIVED}' END,
            CASE WHEN is_readable AND NOT (hold_repeats AND repeat_of IS NOT NULL) THEN now() END
     FROM judged ORDER BY source, event_id
     ON CONFLICT (source, event_id) DO NOTHING
     RETURNING id, source, event_id, received_at, status
 ), kept AS (
-    INSERT INTO bodies (event, received_at, url, headers, body, is_element, key_id, traceparent)
-    SELECT s.id, s.received_at, i.url, i.headers::json, i.body, i.is_element, i.key_id, i.traceparent
-    FROM stored s JOIN incoming i USING (source, event_id)
+    INSERT INTO hookonce.bodies (event, received_at, {", ".join(_IN_BODIES)})
+    SELECT id, received_at, {", ".join(_IN_BODIES.values())} FROM stored JOIN incoming USING (source, event_id)
 )
 SELECT source, event_id, id, status FROM stored
-"""
+"""  # noqa: S608  constants
+
+_FORMER = """unnest(%b::text[], %b::text[], %b::bytea[], %b::text[], %b::interval[])
+             AS f (source, event_id, fingerprint, former_id, within)
+         JOIN hookonce.events e ON (e.source, e.event_id) = (f.source, f.former_id) AND e.fingerprint = f.fingerprint"""
+_INSERT = _INSERT_NEW.replace("%s", "")
+_INSERT_UNLESS_FORMER = _INSERT_NEW.replace(
+    "%s",
+    f"""WHERE NOT EXISTS (
+        SELECT FROM {_FORMER}
+        WHERE (f.source, f.event_id) = (i.source, i.event_id) AND e.received_at > now() - f.within)""",
+)
 
 _FIND = """
 SELECT e.source, e.event_id, e.id, e.fingerprint
-FROM unnest(%b::text[], %b::text[]) AS k (source, event_id) JOIN events e USING (source, event_id)
+FROM unnest(%b::text[], %b::text[]) AS k (source, event_id) JOIN hookonce.events e USING (source, event_id)
 """
 
+_FIND_FORMER = f"""
+SELECT f.source, f.event_id, e.id, e.fingerprint, e.event_id
+FROM {_FORMER}
+WHERE e.received_at > now() - f.within ORDER BY e.id DESC
+"""  # noqa: S608  constants
+
 _CONFLICT = """
-INSERT INTO conflicts (event, fingerprint, headers, body, key_id) VALUES (%b, %b, %b::text::json, %b, %b)
+INSERT INTO hookonce.conflicts (event, fingerprint, headers, body, key_id) VALUES (%b, %b, %b::text::json, %b, %b)
 ON CONFLICT (event, fingerprint) DO UPDATE SET deliveries = conflicts.deliveries + 1, last_at = now()
 """
 
@@ -141,7 +182,9 @@ def _insert(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> dict[K
     fingerprints = {event.key: event.fingerprint for event in batch}
     return {
         (source, event_id): Stored(
-            row_id, Verdict.HELD if status == "held" else Verdict.ACCEPTED, fingerprints[source, event_id]
+            row_id,
+            _VERDICTS.get(status, Verdict.ACCEPTED),
+            fingerprints[source, event_id],
         )
         for source, event_id, row_id, status in rows
     }
@@ -151,7 +194,7 @@ def _rows(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> list[Row
     guarded = sorted({e.fingerprint.hex() + e.source for e in batch if e.hold_repeats and not e.id_is_signed})
     if guarded:
         return _insert_guarded(connection, batch, guarded)
-    return connection.execute(_INSERT, _columns(batch), prepare=True).fetchall()
+    return connection.execute(*_insertion(batch), prepare=True).fetchall()
 
 
 def _insert_guarded(
@@ -161,53 +204,63 @@ def _insert_guarded(
     with connection.transaction():
         for name in guarded:
             connection.execute(_LOCK_FINGERPRINT, [name])
-        rows = connection.execute(_INSERT, _columns(batch)).fetchall()
+        rows = connection.execute(*_insertion(batch)).fetchall()
         reach("ledger.inserted")
         return rows
 
 
 def _compare(connection: psycopg.Connection, known: Sequence[NewEvent]) -> dict[Key, Stored]:
-    keys = [event.key for event in known]
-    rows = connection.execute(_FIND, [[k[0] for k in keys], [k[1] for k in keys]], prepare=True).fetchall()
-    held = {
-        (source, event_id): (row_id, bytes(fingerprint)) for source, event_id, row_id, fingerprint in rows
-    }
+    held = _held(connection, known)
     answers: dict[Key, Stored] = {}
     for event in known:
         if event.key not in held:  # pruned between the two statements: it is new after all
             answers |= store(connection, [event])
             continue
-        row_id, fingerprint = held[event.key]
-        verdict = Verdict.DUPLICATE
-        if fingerprint != event.fingerprint:
+        row = held[event.key]
+        if row.fingerprint != event.fingerprint:
             connection.execute(
-                _CONFLICT, [row_id, event.fingerprint, event.headers, event.body, event.key_id]
+                _CONFLICT, [row.id, event.fingerprint, event.headers, event.body, event.key_id]
             )
             reach("conflict.recorded")
-            verdict = Verdict.CONFLICT
-        answers[event.key] = Stored(row_id, verdict, fingerprint)
+            row = row._replace(verdict=Verdict.CONFLICT)
+        answers[event.key] = row
     return answers
 
 
-def _columns(batch: Sequence[NewEvent]) -> list[list[object]]:
-    return [
-        [event.source for event in batch],
-        [event.provider for event in batch],
-        [event.event_id for event in batch],
-        [event.type for event in batch],
-        [event.account for event in batch],
-        [event.fingerprint for event in batch],
-        [event.id_is_signed for event in batch],
-        [event.occurred_at for event in batch],
-        [event.url for event in batch],
-        [event.headers for event in batch],
-        [event.body for event in batch],
-        [event.is_element for event in batch],
-        [event.is_readable for event in batch],
-        [event.hold_repeats for event in batch],
-        [event.key_id for event in batch],
-        [event.traceparent for event in batch],
-    ]
+def _held(connection: psycopg.Connection, known: Sequence[NewEvent]) -> dict[Key, Stored]:
+    """Return the row of each event as a duplicate's, where there is one: under its own id, or under a former."""
+    keys = [event.key for event in known]
+    rows = connection.execute(_FIND, [[k[0] for k in keys], [k[1] for k in keys]], prepare=True).fetchall()
+    held = {
+        (source, event_id): Stored(row_id, Verdict.DUPLICATE, bytes(fingerprint))
+        for source, event_id, row_id, fingerprint in rows
+    }
+    renamed = [event for event in known if event.former_ids and event.key not in held]
+    former = connection.execute(_FIND_FORMER, _former_columns(renamed)).fetchall() if renamed else ()
+    return held | {
+        (source, event_id): Stored(row_id, Verdict.DUPLICATE, bytes(fingerprint), former_id)
+        for source, event_id, row_id, fingerprint, former_id in former
+    }
+
+
+def _insertion(batch: Sequence[NewEvent]) -> tuple[str, list[object]]:
+    """Return the statement that inserts a batch, and its parameters."""
+    columns = _columns(batch)
+    if any(event.former_ids for event in batch):
+        return _INSERT_UNLESS_FORMER, [*columns, *_former_columns(batch)]
+    return _INSERT, columns
+
+
+def _columns(batch: Sequence[NewEvent]) -> list[object]:
+    """Return the events' fields as `_INSERT` takes them: an array for each."""
+    columns = dict(zip(NewEvent._fields, zip(*batch, strict=True), strict=True))
+    return [array(kind, columns[name]) for name, kind in _TYPES.items()]
+
+
+def _former_columns(batch: Sequence[NewEvent]) -> list[list[object]]:
+    """Return the events' keys and fingerprints, each as often as it has former ids, with these."""
+    found = [(*event.key, event.fingerprint, *former) for event in batch for former in event.former_ids]
+    return [list(column) for column in zip(*found, strict=True)]
 
 
 def _make_partitions(connection: psycopg.Connection) -> None:
@@ -215,4 +268,4 @@ def _make_partitions(connection: psycopg.Connection) -> None:
     today = connection.execute("SELECT (now() AT TIME ZONE 'UTC')::date").fetchone()
     first = today[0] if today else datetime.now(UTC).date()
     for ahead in range(3):
-        upkeep.make_partition(connection, first + timedelta(days=ahead))
+        partitions.make_partition(connection, first + timedelta(days=ahead))

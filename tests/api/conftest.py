@@ -4,19 +4,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from make import new_event
 
-from providers.kit.registry import load
-from receiver import database
-from receiver.app import create_app
-from receiver.ledger import tokens
-from receiver.ledger.store import store
-from receiver.settings import Settings
-from receiver.sources import Source
+from hookonce.providers.kit.registry import load
+from hookonce.receiver.app import create_app
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.ledger.access import api_tokens
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.store import store
+from hookonce.receiver.source import Source
+from tests.support.new_event import new_event
 
 
 @dataclass
-class Desk:
+class Inbox:
     """The application on real servers, and tokens of every scope."""
 
     app: Any
@@ -37,7 +37,7 @@ class Desk:
         numbers = [rows[event.key].id for event in events]
         if status:
             self.connection.execute(
-                "UPDATE events SET status = %s, due_at = NULL WHERE id = ANY(%s)", [status, numbers]
+                "UPDATE hookonce.events SET status = %s, due_at = NULL WHERE id = ANY(%s)", [status, numbers]
             )
         return numbers
 
@@ -45,29 +45,29 @@ class Desk:
         return self.connection.execute(query, values or None).fetchall()
 
 
-def desk_on(database_url, redis_url):
+def inbox_on(database_url, redis_url):
     sources = {"stripe": Source("stripe", load("stripe"), ("whsec_of_the_tests", "whsec_older"))}
     settings = Settings(database_url, redis_url, sources)
-    connection = database.connect(database_url)
+    connection = connections.connect(database_url)
     app = create_app(settings)
-    desk = Desk(app, connection, settings)
-    for scope in tokens.Scope:
-        desk.tokens[scope] = tokens.create(connection, scope, [scope], None, "a test")
-    return desk
+    inbox = Inbox(app, connection, settings)
+    for scope in api_tokens.Scope:
+        inbox.tokens[scope] = api_tokens.create(connection, scope, [scope], None, "a test")
+    return inbox
 
 
 @contextlib.contextmanager
-def open_desk(database_url, redis_url):
-    made = desk_on(database_url, redis_url)
+def open_inbox(database_url, redis_url):
+    made = inbox_on(database_url, redis_url)
     yield made
     made.connection.close()
     made.app.extensions["hookonce"].close()
 
 
 @pytest.fixture
-def desk(database_url, redis_url):
+def inbox(database_url, redis_url):
     """The API over a ledger of the test's own."""
-    with open_desk(database_url, redis_url) as made:
+    with open_inbox(database_url, redis_url) as made:
         yield made
 
 
@@ -77,6 +77,6 @@ def calm(fresh_database, fresh_redis):
     with (
         fresh_database() as database_url,
         fresh_redis() as redis_url,
-        open_desk(database_url, redis_url) as made,
+        open_inbox(database_url, redis_url) as made,
     ):
         yield made

@@ -1,6 +1,6 @@
 import pytest
 
-from receiver.api.routes import OPERATIONS
+from hookonce.receiver.api.routes import OPERATIONS
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,16 @@ def test_request_is_refused_without_a_good_token(calm, header, challenge):
 
 
 @pytest.mark.parametrize(
-    "change", ["DELETE FROM api_tokens", "UPDATE api_tokens SET expires_at = now() - interval '1 second'"]
+    "change",
+    [
+        "DELETE FROM hookonce.api_tokens",
+        "UPDATE hookonce.api_tokens SET expires_at = now() - interval '1 second'",
+    ],
 )
-def test_token_is_worthless_once_revoked_or_expired(desk, change):
-    desk.connection.execute(change)
+def test_token_is_worthless_once_revoked_or_expired(inbox, change):
+    inbox.connection.execute(change)
 
-    assert desk.ask("GET", "/token").status_code == 401
+    assert inbox.ask("GET", "/token").status_code == 401
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
@@ -43,16 +47,16 @@ def test_operation_is_refused_to_tokens_without_its_scope(calm, operation):
     assert all(f'scope="{operation.scope}"' in answer.headers["WWW-Authenticate"] for answer in answers)
 
 
-def test_token_of_scope_admin_may_do_everything(desk):
-    assert desk.ask("GET", "/events", scope="admin").status_code == 200
-    assert desk.ask("POST", "/replays", {"events": [1]}, scope="admin").status_code == 200
+def test_token_of_scope_admin_may_do_everything(inbox):
+    assert inbox.ask("GET", "/events", scope="admin").status_code == 200
+    assert inbox.ask("POST", "/replays", {"events": [1]}, scope="admin").status_code == 200
 
 
-def test_change_is_audited_under_the_name_of_the_token(desk):
-    (event,) = desk.deliver("evt_1", status="held")
+def test_change_is_audited_under_the_name_of_the_token(inbox):
+    (event,) = inbox.deliver("evt_1", status="held")
 
-    desk.ask("POST", "/releases", {"events": [event]}, scope="replay")
+    inbox.ask("POST", "/releases", {"events": [event]}, scope="replay")
 
-    assert desk.rows("SELECT who, action, subject FROM audit WHERE action = 'release'") == [
+    assert inbox.rows("SELECT who, action, subject FROM hookonce.audit WHERE action = 'release'") == [
         ("replay (token)", "release", f"event {event}")
     ]

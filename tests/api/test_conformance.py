@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 from hypothesis import HealthCheck, settings
-from make import new_event
 
-from receiver.api.document import document
-from receiver.ledger import handed, notes
-from receiver.ledger.store import store
+from hookonce.receiver.api.openapi import document
+from hookonce.receiver.ledger import handshake_secrets, rejected
+from hookonce.receiver.ledger.store import store
+from tests.support.new_event import new_event
 
 schemathesis = pytest.importorskip("schemathesis")
 
@@ -35,9 +35,9 @@ def full(calm):
     calm.deliver("evt_1", "evt_2", status="dead")
     calm.deliver("evt_3", status="held")
     store(calm.connection, [new_event("evt_1", b"[]")])
-    refused = notes.Rejection(datetime.now(UTC), "stripe", "stale", "why", '{"a": "b"}', b"\xff")
-    notes.add_rejections(calm.connection, [refused], {("stripe", "stale"): 1})
-    handed.keep(calm.connection, "asana", "secret")
+    refused = rejected.Rejection(datetime.now(UTC), "stripe", "stale", "why", '{"a": "b"}', b"\xff")
+    rejected.add_rejections(calm.connection, [refused], {("stripe", "stale"): 1})
+    handshake_secrets.keep(calm.connection, "asana", "secret")
     served.app = calm.app
     yield calm
     served.app = None

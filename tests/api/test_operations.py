@@ -3,28 +3,29 @@ from datetime import UTC, datetime
 
 import pytest
 import redis
-from make import new_event
 
-from receiver.app import create_app
-from receiver.handoff import Bell
-from receiver.ledger import handed, notes, store
-from receiver.settings_alerts import Alerts
+from hookonce.receiver.app import create_app
+from hookonce.receiver.config.alerts import Alerts
+from hookonce.receiver.ledger import handshake_secrets, store
+from hookonce.receiver.ledger import rejected as ledger_rejected
+from hookonce.receiver.redis.work_queue import WorkQueue
+from tests.support.new_event import new_event
 
 
-def follow(desk, path):
+def follow(inbox, path):
     """Give all rows of a listing, page by page."""
     rows, cursor = [], ""
     while cursor is not None:
-        page = desk.ask("GET", path + cursor).json
+        page = inbox.ask("GET", path + cursor).json
         rows += page["data"]
         cursor = page["next"] and f"&cursor={page['next']}"
     return rows
 
 
-def test_events_come_page_by_page_newest_first(desk):
-    ids = desk.deliver("a", "b", "c", "d", "e")
+def test_events_come_page_by_page_newest_first(inbox):
+    ids = inbox.deliver("a", "b", "c", "d", "e")
 
-    assert [row["id"] for row in follow(desk, "/events?limit=2")] == ids[::-1]
+    assert [row["id"] for row in follow(inbox, "/events?limit=2")] == ids[::-1]
 
 
 @pytest.mark.parametrize(
@@ -42,19 +43,19 @@ def test_events_come_page_by_page_newest_first(desk):
         ("since=2020-01-31T14:00:00%2B02:00&until=2020-02-01T00:00:00Z", set()),
     ],
 )
-def test_events_are_those_of_the_filter(desk, query, found):
-    desk.deliver("evt_1")
-    desk.deliver("evt_2", status="dead")
-    desk.deliver("cus_1", type="customer.created", account="acct_1")
+def test_events_are_those_of_the_filter(inbox, query, found):
+    inbox.deliver("evt_1")
+    inbox.deliver("evt_2", status="dead")
+    inbox.deliver("cus_1", type="customer.created", account="acct_1")
 
-    assert {row["event_id"] for row in desk.ask("GET", f"/events?{query}").json["data"]} == found
+    assert {row["event_id"] for row in inbox.ask("GET", f"/events?{query}").json["data"]} == found
 
 
-def test_events_are_counted_by_type_and_status(desk):
-    desk.deliver("evt_1", "evt_2", status="dead")
-    desk.deliver("evt_3", "cus_1", type="customer.created")
+def test_events_are_counted_by_type_and_status(inbox):
+    inbox.deliver("evt_1", "evt_2", status="dead")
+    inbox.deliver("evt_3", "cus_1", type="customer.created")
 
-    counted = desk.ask("GET", "/event-counts?event_id=evt_").json
+    counted = inbox.ask("GET", "/event-counts?event_id=evt_").json
 
     kinds = [(row["type"], row["status"], row["count"]) for row in counted["data"]]
     assert (counted["total"], kinds) == (
@@ -63,32 +64,40 @@ def test_events_are_counted_by_type_and_status(desk):
     )
 
 
-def test_event_is_shown_with_runs_failures_and_other_bodies(desk):
-    (event,) = desk.deliver("evt_1", body=b"{}")
-    store.store(desk.connection, [new_event("evt_1", b'{"other": 1}')])
+def test_event_is_shown_with_runs_failures_and_other_bodies(inbox):
+    (event,) = inbox.deliver("evt_1", body=b"{}")
+    store.store(inbox.connection, [new_event("evt_1", b'{"other": 1}')])
     run = [event, "app.credit", "dead", 3]
-    desk.connection.execute(
-        "INSERT INTO runs (event, handler, status, attempts) VALUES (%s, %s, %s, %s)", run
+    inbox.connection.execute(
+        "INSERT INTO hookonce.runs (event, handler, status, attempts) VALUES (%s, %s, %s, %s)", run
     )
-    failure = [event, "app.credit", 1, 3, "boom"]
-    desk.connection.execute(
-        "INSERT INTO failures (event, handler, cycle, attempt, error) VALUES (%s, %s, %s, %s, %s)", failure
+    failure = [event, "app.credit", 1, 3, "boom", b"Traceback"]
+    inbox.connection.execute(
+        "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback) "
+        "VALUES (%s, %s, %s, %s, %s, %s)",
+        failure,
     )
 
-    shown = desk.ask("GET", f"/events/{event}").json
+    shown = inbox.ask("GET", f"/events/{event}").json
 
     assert (shown["event_id"], shown["bytes"], shown["headers"]) == ("evt_1", 2, {})
     assert [(r["handler"], r["status"], r["error"]) for r in shown["runs"]] == [
         ("app.credit", "dead", "boom")
     ]
-    assert [(f["attempt"], f["error"]) for f in shown["failures"]] == [(3, "boom")]
+    (failed,) = shown["failures"]
+    assert [failed[key] for key in ("attempt", "error", "traceback", "unreadable")] == [
+        3,
+        "boom",
+        "Traceback",
+        None,
+    ]
     assert [other["bytes"] for other in shown["conflicts"]] == [12]
 
 
-def test_body_is_a_download_byte_for_byte(desk):
-    (event,) = desk.deliver("evt_1", body=b"<script>\x00\xff")
+def test_body_is_a_download_byte_for_byte(inbox):
+    (event,) = inbox.deliver("evt_1", body=b"<script>\x00\xff")
 
-    answer = desk.ask("GET", f"/events/{event}/body")
+    answer = inbox.ask("GET", f"/events/{event}/body")
 
     assert answer.data == b"<script>\x00\xff"
     assert answer.content_type == "application/octet-stream"
@@ -96,188 +105,197 @@ def test_body_is_a_download_byte_for_byte(desk):
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_event_is_shown_after_retention_has_dropped_its_body(desk):
-    (event,) = desk.deliver("evt_1")
-    desk.connection.execute("DELETE FROM bodies")
+def test_event_is_shown_after_retention_has_dropped_its_body(inbox):
+    (event,) = inbox.deliver("evt_1")
+    inbox.connection.execute("DELETE FROM hookonce.bodies")
 
-    shown = desk.ask("GET", f"/events/{event}").json
+    shown = inbox.ask("GET", f"/events/{event}").json
 
     assert (shown["url"], shown["headers"], shown["bytes"]) == (None, None, None)
-    assert "retention" in desk.ask("GET", f"/events/{event}/body").json["detail"]
+    assert "retention" in inbox.ask("GET", f"/events/{event}/body").json["detail"]
 
 
-def test_replay_says_what_became_of_each_and_rings(desk):
-    held, received = desk.deliver("evt_1", status="held") + desk.deliver("evt_2")
+def test_replay_says_what_became_of_each_and_rings(inbox):
+    held, received = inbox.deliver("evt_1", status="held") + inbox.deliver("evt_2")
 
-    answer = desk.ask("POST", "/replays", {"events": [held, received, 99]}, scope="replay").json
+    answer = inbox.ask("POST", "/replays", {"events": [held, received, 99]}, scope="replay").json
 
     assert [(o["id"], o["fate"]) for o in answer["outcomes"]] == [
         (held, "released"),
         (received, "already_queued"),
     ]
     assert answer["unknown"] == [99]
-    with redis.Redis.from_url(desk.settings.redis_url) as client:
-        assert Bell(client).waiting() == 1
+    with redis.Redis.from_url(inbox.settings.redis_url) as client:
+        assert WorkQueue(client).pending() == 1
 
 
-def test_release_leaves_alone_what_is_not_held(desk):
-    held, ignored = desk.deliver("evt_1", status="held") + desk.deliver("evt_2", status="ignored")
+def test_release_leaves_alone_what_is_not_held(inbox):
+    held, ignored = inbox.deliver("evt_1", status="held") + inbox.deliver("evt_2", status="ignored")
 
-    answer = desk.ask("POST", "/releases", {"events": [held, ignored]}).json
+    answer = inbox.ask("POST", "/releases", {"events": [held, ignored]}).json
 
     assert [o["fate"] for o in answer["outcomes"]] == ["released", "changed"]
 
 
-def test_bulk_replay_is_a_resource_that_can_be_stopped(desk):
-    desk.deliver("evt_1", "evt_2", status="ignored")
+def test_bulk_replay_is_a_resource_that_can_be_stopped(inbox):
+    inbox.deliver("evt_1", "evt_2", status="ignored")
 
-    made = desk.ask("POST", "/bulk-replays", {"filter": {"status": "ignored", "since": "1h"}, "rate": 5})
+    made = inbox.ask("POST", "/bulk-replays", {"filter": {"status": "ignored", "since": "1h"}, "rate": 5})
     path = made.headers["Location"].removeprefix("/api/v1")
-    running, stopped = desk.ask("GET", path).json, desk.ask("POST", f"{path}/stop").json
+    running, stopped = inbox.ask("GET", path).json, inbox.ask("POST", f"{path}/stop").json
 
     assert (made.status_code, made.json["matched"], made.json["filter"]["status"]) == (201, 2, "ignored")
     assert (running["state"], running["replayed"], stopped["state"]) == ("running", 0, "stopped")
-    assert [row["id"] for row in follow(desk, "/bulk-replays?limit=1")] == [made.json["id"]]
+    assert [row["id"] for row in follow(inbox, "/bulk-replays?limit=1")] == [made.json["id"]]
 
 
-def test_bulk_replay_that_was_stopped_goes_on_and_one_that_is_over_does_not(desk):
-    desk.deliver("evt_1", status="ignored")
-    path = f"/bulk-replays/{desk.ask('POST', '/bulk-replays', {'filter': {'status': 'ignored'}}).json['id']}"
-    desk.ask("POST", f"{path}/stop")
+def test_bulk_replay_that_was_stopped_goes_on_and_one_that_is_over_does_not(inbox):
+    inbox.deliver("evt_1", status="ignored")
+    path = f"/bulk-replays/{inbox.ask('POST', '/bulk-replays', {'filter': {'status': 'ignored'}}).json['id']}"
+    inbox.ask("POST", f"{path}/stop")
 
-    going = desk.ask("POST", f"{path}/continue", scope="replay").json["state"]
-    desk.connection.execute("UPDATE bulk_replays SET last_event = until_event, ended_at = now()")
+    going = inbox.ask("POST", f"{path}/continue", scope="replay").json["state"]
+    inbox.connection.execute("UPDATE hookonce.bulk_replays SET last_event = until_event, ended_at = now()")
 
-    assert (going, desk.ask("POST", f"{path}/continue").json["state"]) == ("running", "complete")
+    assert (going, inbox.ask("POST", f"{path}/continue").json["state"]) == ("running", "complete")
 
 
-def test_alert_can_be_tried_where_somebody_is_told(desk):
-    refused = desk.ask("POST", "/alerts/test")
-    alerted = replace(desk.settings, alerts=Alerts(are_sent=True))
+def test_alert_can_be_tried_where_somebody_is_told(inbox):
+    refused = inbox.ask("POST", "/alerts/test")
+    alerted = replace(inbox.settings, alerts=Alerts(are_sent=True))
     with_urls = create_app(alerted)
 
-    token = {"Authorization": f"Bearer {desk.tokens['admin']}"}
+    token = {"Authorization": f"Bearer {inbox.tokens['admin']}"}
     sent = with_urls.test_client().post("/api/v1/alerts/test", headers=token)
     with_urls.extensions["hookonce"].close()
-    with redis.Redis.from_url(desk.settings.redis_url) as client:
-        rings = Bell(client).waiting()
+    with redis.Redis.from_url(inbox.settings.redis_url) as client:
+        rings = WorkQueue(client).pending()
 
     assert rings == 1
     assert (refused.status_code, refused.json["code"]) == (409, "no_urls")
     assert (sent.status_code, sent.headers["Location"]) == (201, f"/api/v1/events/{sent.json['event']}")
-    assert desk.rows("SELECT type, due_at IS NOT NULL FROM events") == [("alert.test", True)]
+    assert inbox.rows("SELECT type, due_at IS NOT NULL FROM hookonce.events") == [("alert.test", True)]
 
 
-def test_rejected_and_conflicts_are_listed_page_by_page(desk):
+def test_rejected_and_conflicts_are_listed_page_by_page(inbox):
     rejections = [
-        notes.Rejection(datetime.now(UTC), "stripe", reason, "why", '{"a": "b"}', b"\xffbody")
+        ledger_rejected.Rejection(datetime.now(UTC), "stripe", reason, "why", '{"a": "b"}', b"\xffbody")
         for reason in ("stale", "bad_signature", "stale")
     ]
-    notes.add_rejections(desk.connection, rejections, {("stripe", "stale"): 2})
-    desk.deliver("evt_1", "evt_2")
-    store.store(desk.connection, [new_event("evt_1", b"1"), new_event("evt_2", b"2")])
+    ledger_rejected.add_rejections(inbox.connection, rejections, {("stripe", "stale"): 2})
+    inbox.deliver("evt_1", "evt_2")
+    store.store(inbox.connection, [new_event("evt_1", b"1"), new_event("evt_2", b"2")])
 
-    rejected = follow(desk, "/rejected?limit=1&reason=stale&source=stripe")
+    rejected = follow(inbox, "/rejected?limit=1&reason=stale&source=stripe")
 
     assert [(row["reason"], row["body_prefix"]) for row in rejected] == [("stale", "\ufffdbody")] * 2
-    assert [row["event_id"] for row in follow(desk, "/conflicts?limit=1")] == ["evt_2", "evt_1"]
+    assert [row["event_id"] for row in follow(inbox, "/conflicts?limit=1")] == ["evt_2", "evt_1"]
 
 
-def test_source_shows_slots_in_use_and_no_secret(desk):
-    notes.add_secret_uses(desk.connection, {("stripe", 2): 3, ("stripe", 4): 1})
+def test_source_shows_slots_in_use_and_no_secret(inbox):
+    ledger_rejected.add_secret_uses(inbox.connection, {("stripe", 2): 3, ("stripe", 4): 1})
 
-    answer = desk.ask("GET", "/sources/stripe")
+    answer = inbox.ask("GET", "/sources/stripe")
 
     used = [(slot["slot"], slot["is_configured"], slot["count"]) for slot in answer.json["secrets"]]
     assert used == [(1, True, 0), (2, True, 3), (4, False, 1)]
-    assert answer.json == desk.ask("GET", "/sources").json["data"][0]
+    assert answer.json == inbox.ask("GET", "/sources").json["data"][0]
     assert "whsec" not in answer.text
 
 
-def test_handed_out_secret_is_listed_unseen_and_forgotten(desk):
-    handed.keep(desk.connection, "stripe", "handed-out-secret")
+def test_handed_out_secret_is_listed_unseen_and_forgotten(inbox):
+    handshake_secrets.keep(inbox.connection, "stripe", "handed-out-secret")
 
-    listed = desk.ask("GET", "/secrets")
-    forgotten = desk.ask("DELETE", "/secrets/stripe")
+    listed = inbox.ask("GET", "/secrets")
+    forgotten = inbox.ask("DELETE", "/secrets/stripe")
 
     assert [(row["source"], row["is_in_use"]) for row in listed.json["data"]] == [("stripe", False)]
     assert "handed-out" not in listed.text
-    assert (forgotten.status_code, forgotten.data, handed.all_kept(desk.connection)) == (204, b"", [])
+    assert (forgotten.status_code, forgotten.data, handshake_secrets.all_kept(inbox.connection)) == (
+        204,
+        b"",
+        [],
+    )
 
 
-def test_source_and_handler_are_paused_and_resumed(desk):
-    desk.ask("PUT", "/pauses/source/stripe")
-    desk.ask("PUT", "/pauses/handler/app.credit")
+def test_source_and_handler_are_paused_and_resumed(inbox):
+    inbox.ask("PUT", "/pauses/source/stripe")
+    inbox.ask("PUT", "/pauses/handler/app.credit")
 
-    paused = desk.ask("GET", "/pauses").json["data"]
-    resumed = desk.ask("DELETE", "/pauses/source/stripe")
+    paused = inbox.ask("GET", "/pauses").json["data"]
+    resumed = inbox.ask("DELETE", "/pauses/source/stripe")
 
     assert [(each["kind"], each["name"]) for each in paused] == [
         ("handler", "app.credit"),
         ("source", "stripe"),
     ]
-    assert desk.ask("GET", "/handlers").json["data"] == [{"name": "app.credit", "is_paused": True}]
+    assert inbox.ask("GET", "/handlers").json["data"] == [{"name": "app.credit", "is_paused": True}]
     assert resumed.status_code == 204
 
 
-def test_stats_count_what_is_there(desk):
-    desk.deliver("evt_1")
-    desk.deliver("evt_2", status="dead")
-    desk.deliver("evt_3", "evt_4", status="held")
+def test_stats_count_what_is_there(inbox):
+    inbox.deliver("evt_1")
+    inbox.deliver("evt_2", status="dead")
+    inbox.deliver("evt_3", "evt_4", status="held")
 
-    stats = desk.ask("GET", "/stats").json
+    stats = inbox.ask("GET", "/stats").json
 
-    assert (stats["dead"], stats["held"], stats["rings_waiting"]) == (1, 2, 0)
+    assert (stats["dead"], stats["held"], stats["notifications_pending"]) == (1, 2, 0)
     assert {row["status"]: row["count"] for row in stats["events"]} == {"dead": 1, "held": 2, "received": 1}
 
 
-def test_prune_says_what_would_go_then_lets_it_go(desk):
-    desk.deliver("evt_1", status="ignored")
-    desk.connection.execute("UPDATE events SET received_at = now() - interval '100 days'")
+def test_prune_says_what_would_go_then_lets_it_go(inbox):
+    inbox.deliver("evt_1", status="ignored")
+    inbox.connection.execute("UPDATE hookonce.events SET received_at = now() - interval '100 days'")
 
-    would, gone = (desk.ask("POST", "/prune", {"dry_run": dry}).json for dry in (True, False))
+    would, gone = (inbox.ask("POST", "/prune", {"dry_run": dry}).json for dry in (True, False))
 
-    assert (would["events"], gone["events"], desk.rows("SELECT count(*) FROM events")) == (1, 1, [(0,)])
+    assert (would["events"], gone["events"], inbox.rows("SELECT count(*) FROM hookonce.events")) == (
+        1,
+        1,
+        [(0,)],
+    )
 
 
-def test_window_forgets_every_event_id(desk):
-    with redis.Redis.from_url(desk.settings.redis_url) as client:
+def test_window_forgets_every_event_id(inbox):
+    with redis.Redis.from_url(inbox.settings.redis_url) as client:
         client.set("hookonce:place:{stripe:evt_1}", "accepted:00")
 
-    assert desk.ask("POST", "/window/forget").json == {"forgotten": 1}
+    assert inbox.ask("POST", "/window/forget").json == {"forgotten": 1}
 
 
-def test_audit_and_alerts_are_listed_page_by_page(desk):
-    desk.ask("PUT", "/pauses/source/stripe")
-    desk.ask("DELETE", "/pauses/source/stripe")
-    desk.connection.execute(
-        "INSERT INTO alerts (kind, subject, detail, ended_at) VALUES ('a', '', '', now()), ('b', '', '', NULL)"
+def test_audit_and_alerts_are_listed_page_by_page(inbox):
+    inbox.ask("PUT", "/pauses/source/stripe")
+    inbox.ask("DELETE", "/pauses/source/stripe")
+    inbox.connection.execute(
+        "INSERT INTO hookonce.alerts (kind, subject, detail, ended_at) VALUES ('a', '', '', now()), ('b', '', '', NULL)"
     )
 
-    assert [row["action"] for row in follow(desk, "/audit?limit=1")][:2] == ["resume", "pause"]
-    assert [row["kind"] for row in follow(desk, "/alerts?limit=1")] == ["b", "a"]
-    assert [row["kind"] for row in desk.ask("GET", "/alerts?state=open").json["data"]] == ["b"]
+    assert [row["action"] for row in follow(inbox, "/audit?limit=1")][:2] == ["resume", "pause"]
+    assert [row["kind"] for row in follow(inbox, "/alerts?limit=1")] == ["b", "a"]
+    assert [row["kind"] for row in inbox.ask("GET", "/alerts?state=open").json["data"]] == ["b"]
 
 
-def test_quarantine_is_listed_and_checked_again(desk):
-    desk.connection.execute(
-        "INSERT INTO quarantine (source, reason, key_id, delivery) VALUES ('stripe', 'stale', 'abcdef01', 'sealed')"
+def test_quarantine_is_listed_and_checked_again(inbox):
+    inbox.connection.execute(
+        "INSERT INTO hookonce.quarantine (source, reason, key_id, delivery) VALUES ('stripe', "
+        "'stale', 'abcdef01', 'sealed')"
     )
 
-    listed = desk.ask("GET", "/quarantine").json["data"]
-    checked = desk.ask("POST", "/sources/stripe/reverify", {"since": "1h"})
+    listed = inbox.ask("GET", "/quarantine").json["data"]
+    checked = inbox.ask("POST", "/sources/stripe/reverify", {"since": "1h"})
 
     assert [(row["source"], row["reason"], row["count"]) for row in listed] == [("stripe", "stale", 1)]
     assert (checked.status_code, checked.json["looked_at"], checked.json["unopened"]) == (200, 1, 1)
 
 
-def test_providers_are_listed_with_a_line_on_each(desk):
-    providers = {row["name"]: row["summary"] for row in desk.ask("GET", "/providers").json["data"]}
+def test_providers_are_listed_with_a_line_on_each(inbox):
+    providers = {row["name"]: row["summary"] for row in inbox.ask("GET", "/providers").json["data"]}
 
     assert "HMAC" in providers["stripe"]
 
 
-def test_token_tells_its_name_and_scopes(desk):
-    shown = desk.ask("GET", "/token", scope="replay").json
+def test_token_tells_its_name_and_scopes(inbox):
+    shown = inbox.ask("GET", "/token", scope="replay").json
 
     assert (shown["name"], shown["scopes"], shown["expires_at"]) == ("replay", ["replay"], None)

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from receiver.api import serving
-from receiver.app import create_app
-from receiver.ledger import tokens
+from hookonce.receiver.api import server
+from hookonce.receiver.app import create_app
+from hookonce.receiver.ledger.access import api_tokens
 
 JSON = {"Content-Type": "application/json"}
 
@@ -110,72 +110,72 @@ def test_unknown_path_outside_of_the_api_is_the_receivers(calm):
     assert (answer.status_code, answer.json["code"]) == (404, "unknown_source")
 
 
-def test_api_asks_to_come_back_while_postgresql_is_away(desk):
-    away = dataclasses.replace(desk.settings, database_url="postgresql://127.0.0.1:1/none")
-    desk.app = create_app(away)
+def test_api_asks_to_come_back_while_postgresql_is_away(inbox):
+    away = dataclasses.replace(inbox.settings, database_url="postgresql://127.0.0.1:1/none")
+    inbox.app = create_app(away)
 
-    answer = desk.ask("GET", "/events")
+    answer = inbox.ask("GET", "/events")
 
     assert (answer.status_code, answer.json["code"]) == (503, "ledger_unavailable")
     assert int(answer.headers["Retry-After"]) > 0
 
 
-def test_api_asks_for_the_upgrade_while_tables_are_missing(desk):
-    desk.connection.execute("DROP TABLE api_tokens")
+def test_api_asks_for_the_upgrade_while_tables_are_missing(inbox):
+    inbox.connection.execute("DROP TABLE hookonce.api_tokens")
 
-    answer = desk.ask("GET", "/events")
+    answer = inbox.ask("GET", "/events")
 
     assert (answer.status_code, answer.json["code"]) == (503, "schema_behind")
     assert "hookonce db upgrade" in answer.json["detail"]
 
 
-def test_api_asks_to_come_back_while_all_its_turns_are_taken(desk, monkeypatch):
-    monkeypatch.setattr(serving, "AT_ONCE", 0)
-    monkeypatch.setattr(serving, "TURN", timedelta(0))
-    desk.app = create_app(desk.settings)
+def test_api_asks_to_come_back_while_all_its_turns_are_taken(inbox, monkeypatch):
+    monkeypatch.setattr(server, "MAX_CONCURRENT_REQUESTS", 0)
+    monkeypatch.setattr(server, "ADMISSION_TIMEOUT", timedelta(0))
+    inbox.app = create_app(inbox.settings)
 
-    answer = desk.ask("GET", "/events")
+    answer = inbox.ask("GET", "/events")
 
     assert (answer.status_code, answer.json["code"]) == (503, "overloaded")
 
 
-def test_token_that_proved_good_waits_behind_no_unknown_one(desk, monkeypatch):
-    monkeypatch.setattr(serving, "TURN", timedelta(0))
-    monkeypatch.setattr(serving, "STRANGERS", 1)
-    desk.app = create_app(desk.settings)
-    proven = [desk.ask("GET", "/token", scope=scope).status_code for scope in ("admin", "replay")]
-    desk.connection.execute("DELETE FROM api_tokens WHERE scopes = '{replay}'")
-    revoked = desk.ask("GET", "/token", scope="replay").status_code
-    find, meanwhile = tokens.find, {}
+def test_token_that_proved_good_waits_behind_no_unknown_one(inbox, monkeypatch):
+    monkeypatch.setattr(server, "ADMISSION_TIMEOUT", timedelta(0))
+    monkeypatch.setattr(server, "MAX_UNPROVEN_REQUESTS", 1)
+    inbox.app = create_app(inbox.settings)
+    proven = [inbox.ask("GET", "/token", scope=scope).status_code for scope in ("admin", "replay")]
+    inbox.connection.execute("DELETE FROM hookonce.api_tokens WHERE scopes = '{replay}'")
+    revoked = inbox.ask("GET", "/token", scope="replay").status_code
+    find, meanwhile = api_tokens.find, {}
 
     def lingering(connection, digest):
         if not meanwhile:
             meanwhile["unknown"] = None
             for scope in ("admin", "read", "replay"):
-                meanwhile[scope] = desk.ask("GET", "/token", scope=scope).status_code
+                meanwhile[scope] = inbox.ask("GET", "/token", scope=scope).status_code
         return find(connection, digest)
 
-    monkeypatch.setattr(tokens, "find", lingering)
-    desk.ask("GET", "/token", scope=None, headers={"Authorization": "Bearer hko_" + "a" * 43})
+    monkeypatch.setattr(api_tokens, "find", lingering)
+    inbox.ask("GET", "/token", scope=None, headers={"Authorization": "Bearer hko_" + "a" * 43})
 
     assert (proven, revoked) == ([200, 200], 401)
     assert meanwhile == {"unknown": None, "admin": 200, "read": 503, "replay": 503}
 
 
-def test_malformed_token_costs_no_connection(desk, monkeypatch):
-    monkeypatch.setattr(serving, "AT_ONCE", 0)
-    desk.app = create_app(desk.settings)
+def test_malformed_token_costs_no_connection(inbox, monkeypatch):
+    monkeypatch.setattr(server, "MAX_CONCURRENT_REQUESTS", 0)
+    inbox.app = create_app(inbox.settings)
 
-    answer = desk.ask("GET", "/events", scope=None, headers={"Authorization": "Bearer hko_short"})
+    answer = inbox.ask("GET", "/events", scope=None, headers={"Authorization": "Bearer hko_short"})
 
     assert answer.status_code == 401
 
 
-def test_body_that_is_sealed_with_a_missing_key_is_told_to_be(desk):
-    (event,) = desk.deliver("evt_1")
-    desk.connection.execute("UPDATE bodies SET key_id = 'abcdef01'")
+def test_body_that_is_sealed_with_a_missing_key_is_told_to_be(inbox):
+    (event,) = inbox.deliver("evt_1")
+    inbox.connection.execute("UPDATE hookonce.bodies SET key_id = 'abcdef01'")
 
-    shown, body = desk.ask("GET", f"/events/{event}"), desk.ask("GET", f"/events/{event}/body")
+    shown, body = inbox.ask("GET", f"/events/{event}"), inbox.ask("GET", f"/events/{event}/body")
 
     assert (shown.status_code, shown.json["bytes"]) == (200, None)
     assert (body.status_code, body.json["code"]) == (503, "key_missing")

@@ -5,9 +5,9 @@ import psycopg
 import pytest
 import redis
 
-from receiver.cli import main
-from receiver.handoff import Bell
-from receiver.ledger import store
+from hookonce.receiver.cli import main
+from hookonce.receiver.ledger import store
+from hookonce.receiver.redis.work_queue import WorkQueue
 
 TABLES = """
 [sources.stripe]
@@ -86,11 +86,16 @@ def stored(ledger):
             due = "tomorrow" if state in {"waiting", "running"} else None
             values = [number, handler, state, attempts, due]
             ledger.execute(
-                "INSERT INTO runs (event, handler, status, attempts, due_at) VALUES (%s, %s, %s, %s, %s)",
+                "INSERT INTO hookonce.runs (event, handler, status, attempts, due_at) VALUES (%s, %s, %s, %s, %s)",
                 values,
             )
         if status:
-            ledger.execute("UPDATE events SET status = %s, due_at = NULL WHERE id = %s", [status, number])
+            ledger.execute(
+                "UPDATE hookonce.events SET status = %s, due_at = (SELECT min(due_at) FROM "
+                "hookonce.runs WHERE event = id) "
+                "WHERE id = %s",
+                [status, number],
+            )
         return number
 
     return put
@@ -119,6 +124,6 @@ def rings(monkeypatch, redis_url):
 
     def count():
         with redis.Redis.from_url(redis_url) as client:
-            return Bell(client).waiting()
+            return WorkQueue(client).pending()
 
     return count

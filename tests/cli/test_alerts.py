@@ -1,6 +1,6 @@
 import pytest
 
-from receiver.ledger import alerts
+from hookonce.receiver.ledger import alerts
 
 pytestmark = pytest.mark.usefixtures("inbox")
 
@@ -41,7 +41,9 @@ def test_alerts_test_stores_an_event_of_our_own(hookonce, inbox, ledger, rings):
     run = hookonce("alerts", "test")
 
     assert run.code == 0
-    assert ledger.execute("SELECT source, type FROM events").fetchall() == [("hookonce", "alert.test")]
+    assert ledger.execute("SELECT source, type FROM hookonce.events").fetchall() == [
+        ("hookonce", "alert.test")
+    ]
     assert rings() == 1
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from providers.kit.conformance import captured
+from hookonce.providers.kit import http_file
 
 BODY = b'[{"id": "evt_1",\r\n "name": "Zo\xc3\xab"}\x00\xff\n\n'
 
@@ -109,7 +109,7 @@ def test_capture_writes_several_deliveries_into_a_folder(place, sender, hookonce
     ran = hookonce("capture", "acme", "--port", sender.port, "--count", "3", "--output", "deliveries")
 
     assert ran.code == 0, ran.err
-    read = [captured.read((place / f"deliveries/acme-{n}.http").read_bytes()) for n in (2, 3, 4)]
+    read = [http_file.read((place / f"deliveries/acme-{n}.http").read_bytes()) for n in (2, 3, 4)]
     assert [(each.method, each.body) for each in read] == [
         ("POST", b"a"),
         ("POST", b"b" + b"c" * 2000),
@@ -126,7 +126,7 @@ def test_capture_says_where_it_wrote_one_delivery(place, sender, hookonce):
 
     assert ran.out == b""
     assert "in order.http" in ran.err
-    assert captured.read((place / "order.http").read_bytes()).body == BODY
+    assert http_file.read((place / "order.http").read_bytes()).body == BODY
 
 
 @pytest.mark.usefixtures("place")
@@ -207,7 +207,7 @@ def test_capture_waits_for_what_a_running_receiver_keeps(ledger, stored, hookonc
     def deliver():
         stored("evt_new", body=b"new\n\x00")
         ledger.execute(
-            "INSERT INTO rejected (rejected_at, source, reason, detail, headers, body_prefix) "
+            "INSERT INTO hookonce.rejected (rejected_at, source, reason, detail, headers, body_prefix) "
             "VALUES (now(), 'stripe', 'stale', '', '{\"x-token\": \"[secret]\"}', 'refused')"
         )
 
@@ -231,6 +231,6 @@ def test_capture_waits_for_what_a_running_receiver_keeps(ledger, stored, hookonc
         late.join()
 
     assert ran.code == 0, ran.err
-    first, second = (captured.read(Path(f"d/stripe-{n}.http").read_bytes()) for n in (1, 2))
+    first, second = (http_file.read(Path(f"d/stripe-{n}.http").read_bytes()) for n in (1, 2))
     assert (first.target, first.headers, first.body) == ("/hooks/stripe", [("x-a", "b")], b"new\n\x00")
     assert (second.headers, second.body) == ([("x-token", "[secret]")], b"refused")

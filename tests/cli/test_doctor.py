@@ -1,7 +1,7 @@
 import pytest
 
-from receiver.cli import doctor_servers
-from receiver.window import connect
+from hookonce.receiver.cli.doctor import servers
+from hookonce.receiver.redis.client import connect
 
 
 def levels(examined):
@@ -19,6 +19,7 @@ def test_doctor_finds_nothing_to_fail_on_a_fresh_inbox(hookonce):
         "partitions": "ok",
         "clock": "ok",
         "place": "ok",
+        "log": "ok",
         "workers": "warn",
         "eviction": "ok",
     }
@@ -30,12 +31,12 @@ def test_doctor_finds_nothing_to_fail_on_a_fresh_inbox(hookonce):
     ("statement", "check", "level"),
     [
         (
-            "DROP TABLE bodies CASCADE; CREATE TABLE bodies (a int) PARTITION BY RANGE (a)",
+            "DROP TABLE hookonce.bodies CASCADE; CREATE TABLE hookonce.bodies (a int) PARTITION BY RANGE (a)",
             "partitions",
             "fail",
         ),
-        ("DELETE FROM hookonce_version", "schema", "fail"),
-        ("UPDATE events SET due_at = now() - interval '1 hour'", "backlog", "warn"),
+        ("DELETE FROM hookonce.hookonce_version", "schema", "fail"),
+        ("UPDATE hookonce.events SET due_at = now() - interval '1 hour'", "backlog", "warn"),
     ],
 )
 def test_doctor_finds_what_is_wrong_with_the_ledger(hookonce, stored, ledger, statement, check, level):
@@ -46,6 +47,34 @@ def test_doctor_finds_what_is_wrong_with_the_ledger(hookonce, stored, ledger, st
 
     assert levels(examined)[check] == level
     assert examined.code == (1 if level == "fail" else 0)
+
+
+@pytest.mark.usefixtures("inbox", "rings")
+@pytest.mark.parametrize(("zone", "level"), [("UTC", "ok"), ("Etc/UTC", "ok"), ("America/New_York", "warn")])
+def test_doctor_looks_at_the_time_zone_that_a_pooler_leaves(hookonce, monkeypatch, database_url, zone, level):
+    separator = "&" if "?" in database_url else "?"
+    monkeypatch.setenv(
+        "DATABASE_URL", f"{database_url}{separator}pgbouncer=true&options=-c%20timezone%3D{zone}"
+    )
+
+    assert levels(hookonce("doctor", "--json"))["time zone"] == level
+
+
+@pytest.mark.parametrize(
+    ("rows", "setting", "offered", "advice"),
+    [
+        (5e6, "off", ["pglz", "lz4", "zstd", "on", "off"], "'zstd'"),
+        (5e6, "pglz", ["pglz", "lz4", "on", "off"], "'lz4'"),
+        (5e6, "zstd", ["pglz", "lz4", "zstd", "on", "off"], None),
+        (5e6, "off", ["pglz", "on", "off"], None),
+        (-1, "off", ["pglz", "lz4", "zstd", "on", "off"], None),
+    ],
+)
+def test_doctor_advises_to_compress_the_log_of_a_large_ledger(rows, setting, offered, advice):
+    finding = servers.judge_log(rows, setting, offered)
+
+    assert finding.level == ("warn" if advice else "ok")
+    assert advice is None or advice in finding.text
 
 
 @pytest.mark.usefixtures("place")
@@ -70,7 +99,7 @@ def test_doctor_lists_mistakes_of_the_configuration(place, hookonce):
     ],
 )
 def test_doctor_judges_what_redis_says_of_itself(said, expected):
-    findings = list(doctor_servers.judge_redis(said))
+    findings = list(servers.judge_redis(said))
 
     assert expected in [finding[:2] for finding in findings]
 

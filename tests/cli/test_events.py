@@ -2,7 +2,7 @@ import base64
 
 import pytest
 
-from receiver.ledger import desk
+from hookonce.receiver.ledger.queries import events
 
 pytestmark = pytest.mark.usefixtures("inbox")
 
@@ -40,7 +40,7 @@ def test_events_lists_what_the_options_ask_for(hookonce, stored, ledger, options
     stored("b", type="invoice.voided", status="dead")
     stored("c", source="github", type="push")
     ledger.execute(
-        "UPDATE events SET received_at = 'yesterday' WHERE id = %s", [stored("d", type="100% new")]
+        "UPDATE hookonce.events SET received_at = 'yesterday' WHERE id = %s", [stored("d", type="100% new")]
     )
 
     listed = hookonce("events", "list", "--json", *options)
@@ -65,7 +65,7 @@ def test_nothing_of_a_misspelt_source_is_told_from_nothing(hookonce, stored, com
 
 
 def test_events_lists_all_pages_when_the_limit_is_zero(hookonce, stored, monkeypatch):
-    monkeypatch.setattr(desk, "PAGE", 2)
+    monkeypatch.setattr(events, "PAGE_SIZE", 2)
     numbers = [stored(f"evt_{n}") for n in range(5)]
 
     listed = hookonce("events", "list", "--json", "--limit", "0")
@@ -87,7 +87,7 @@ def test_events_shows_no_terminal_escape_that_a_sender_wrote(hookonce, stored):
 def test_event_shows_everything_known_as_json(hookonce, stored, ledger):
     number = stored("evt_1", status="dead", body='{"ä": 1}'.encode(), runs=[("app.credit", "dead", 3)])
     ledger.execute(
-        "INSERT INTO failures (event, handler, cycle, attempt, error) VALUES (%s, 'app.credit', 1, 3, 'boom')",
+        "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, 'app.credit', 1, 3, 'boom')",
         [number],
     )
     other = stored("evt_1", body=b"other")
@@ -109,13 +109,44 @@ def test_event_shows_everything_known_as_json(hookonce, stored, ledger):
     assert shown["failures"][0]["error"] == "boom"
 
 
+def test_event_shows_each_traceback_once_and_safely(hookonce, stored, ledger):
+    number = stored("evt_1", status="dead", runs=[("app.credit", "dead", 3)])
+    for attempt, kept in enumerate((b"Traceback\n  boom\x1b[2J\n", b"Traceback\n  boom\x1b[2J\n", None), 1):
+        ledger.execute(
+            "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback) "
+            "VALUES (%s, 'app.credit', 1, %s, 'boom', %s)",
+            [number, attempt, kept],
+        )
+
+    shown = hookonce("events", "show", "1")
+    failures = hookonce("events", "show", "1", "--json").documents[0]["failures"]
+
+    assert shown.lines[-5:-2] == ["attempt 1 of app.credit, cycle 1:", "Traceback", "  boom\\x1b[2J"]
+    assert (
+        shown.lines[-1]
+        == "attempt 2 of app.credit, cycle 1: the same traceback as attempt 1 of app.credit, cycle 1"
+    )
+    assert [failure["traceback"] for failure in failures] == ["Traceback\n  boom\x1b[2J\n"] * 2 + [None]
+
+
+def test_event_shows_what_is_parked(hookonce, stored, ledger):
+    number = stored("evt_1", status="waiting", runs=[("app.credit", "waiting", 0)])
+    ledger.execute(
+        "UPDATE hookonce.runs SET parked = 'handler'; UPDATE hookonce.events SET parked = 'handler'"
+    )
+
+    assert b"parked: paused" in hookonce("events", "show", number).out
+    shown = hookonce("events", "show", number, "--json").documents[0]
+    assert (shown["parked"], shown["runs"][0]["parked"]) == ("handler", "handler")
+
+
 def test_event_shows_a_body_that_is_no_text_as_base64_and_raw_as_it_came(hookonce, stored):
     body = b"\xff\x00\r\n"
     number = stored("evt_1", body=body)
 
     assert hookonce("events", "show", number, "--raw").out == body
     assert base64.b64decode(hookonce("events", "show", number, "--json").documents[0]["body_b64"]) == body
-    assert "4 bytes that are no text; --raw writes them" in hookonce("events", "show", number).lines
+    assert "4 bytes that are not text; --raw writes them" in hookonce("events", "show", number).lines
 
 
 @pytest.mark.parametrize("reference", ["7", "9" * 30, "stripe:evt_0", "nonsense", "stripe:a\0b"])

@@ -2,10 +2,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
+import sqlalchemy.exc
 
-from receiver.cli.exits import exits
-from receiver.embedded import EmbeddedError
+from hookonce.jobs.handlers import HandlerError
+from hookonce.receiver.cli.output import exits as exit_codes
+from hookonce.receiver.cli.output.errors import NotFound
+from hookonce.receiver.cli.output.exits import exits
+from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.dev.embedded import EmbeddedError
+from hookonce.receiver.encryption import KeyMissing, Tampered
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.database.schema_version import SchemaBehind
+from hookonce.receiver.ledger.queries.event_lookup import Ambiguous
 
 
 @pytest.mark.usefixtures("place")
@@ -46,7 +56,7 @@ def test_command_says_what_is_wrong_with_the_database(hookonce, monkeypatch, com
 def test_command_whose_output_has_no_room_says_so_and_nothing_else():
     with Path("/dev/full").open("w") as full:
         failed = subprocess.run(
-            [sys.executable, "-m", "receiver.cli", "exits"],
+            [sys.executable, "-m", "hookonce.receiver.cli", "exits"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -75,3 +85,22 @@ def test_server_that_does_not_start_is_told_with_the_end_of_its_log(capsys):
         raise EmbeddedError("postgres failed; the end of its log:\n    no space left")
 
     assert capsys.readouterr().err == "hookonce: postgres failed; the end of its log:\n    no space left\n"
+
+
+def test_exit_codes_are_given_to_classes_that_exist_by_their_names():
+    classes = [
+        Ambiguous,
+        ConfigError,
+        EmbeddedError,
+        HandlerError,
+        KeyMissing,
+        LedgerUnavailable,
+        NotFound,
+        SchemaBehind,
+        Tampered,
+        psycopg.OperationalError,
+        psycopg.errors.InsufficientPrivilege,
+        sqlalchemy.exc.OperationalError,
+    ]
+
+    assert {each.__name__ for each in classes} == exit_codes.BY_CLASS_NAME.keys()

@@ -3,7 +3,8 @@ import sys
 import pytest
 from rich.console import Console
 
-from receiver.cli import COMMANDS, drawing, tables
+from hookonce.receiver.cli import COMMANDS
+from hookonce.receiver.cli.output import rich_tables, tables
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
@@ -24,7 +25,7 @@ def test_command_line_suggests_the_command_that_is_nearest(hookonce):
 
 def test_table_on_a_terminal_reads_no_markup_and_prints_no_escape(monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setattr(drawing, "Console", lambda: Console(force_terminal=True, width=60))
+    monkeypatch.setattr(rich_tables, "Console", lambda: Console(force_terminal=True, width=60))
 
     tables.show(["id"], [["[red]a[/red] \x1b]0;x\x07"], ["q" * 100]])
 

@@ -2,11 +2,11 @@ import os
 from base64 import b64decode, b64encode
 
 import pytest
-from make import new_event
 
-from receiver.ledger.store import store
-from receiver.protection import sealed
-from receiver.sealing import Keyring, key_id
+from hookonce.receiver.encryption import Keyring, key_id
+from hookonce.receiver.ledger.store import store
+from hookonce.receiver.privacy.at_rest import sealed
+from tests.support.new_event import new_event
 
 OLD, NEW = os.urandom(32), os.urandom(32)
 

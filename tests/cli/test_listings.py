@@ -1,13 +1,13 @@
 import pytest
 
-from receiver.ledger import notes
-from receiver.ledger.notes import Rejection
+from hookonce.receiver.ledger import rejected
+from hookonce.receiver.ledger.rejected import Rejection
 
 
 @pytest.fixture
 def refused(ledger):
     def put(source, reason, at):
-        notes.add_rejections(
+        rejected.add_rejections(
             ledger, [Rejection(at, source, reason, "why", "{}", b"\xff{")], {(source, reason): 2}
         )
 
@@ -59,8 +59,8 @@ def test_sources_lists_no_secret(hookonce):
 
 @pytest.mark.usefixtures("inbox")
 def test_sources_and_stats_say_which_secret_is_still_used(hookonce, ledger):
-    notes.add_secret_uses(ledger, {("stripe", 1): 2, ("stripe", 2): 1})
-    notes.add_secret_uses(ledger, {("stripe", 1): 3})
+    rejected.add_secret_uses(ledger, {("stripe", 1): 2, ("stripe", 2): 1})
+    rejected.add_secret_uses(ledger, {("stripe", 1): 3})
 
     rows = {row["name"]: row["secrets"] for row in hookonce("sources", "list", "--json").documents}
     counted = hookonce("stats", "--json").documents[0]["secrets"]
@@ -111,7 +111,7 @@ def test_stats_counts_events_rejections_and_what_waits(hookonce, stored, refused
         {"source": "stripe", "status": "received", "count": 1},
     ]
     assert counted["rejected"] == [{"source": "stripe", "reason": "stale", "count": 2}]
-    assert (counted["dead"], counted["rings_waiting"]) == (1, None)
+    assert (counted["dead"], counted["notifications_pending"]) == (1, None)
     assert hookonce("stats").code == 0
 
 
@@ -139,7 +139,7 @@ def test_sources_lists_what_dev_made_up_and_passes_over_what_is_no_provider(plac
 @pytest.mark.usefixtures("inbox")
 def test_rejected_lists_a_span_of_time(hookonce, ledger):
     ledger.execute(
-        "INSERT INTO rejected (rejected_at, source, reason, detail, headers, body_prefix) "
+        "INSERT INTO hookonce.rejected (rejected_at, source, reason, detail, headers, body_prefix) "
         "SELECT now() - n * interval '1 hour', 'stripe', 'stale', 'number ' || n, '{}', '' FROM generate_series(1, 5) n"
     )
 

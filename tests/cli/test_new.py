@@ -3,13 +3,17 @@ import importlib
 import os
 import subprocess
 import sys
+import tomllib
 from datetime import UTC, datetime
 
 import pytest
 
-from providers.kit import Hmac, StandardWebhooks, Timestamp, Token
-from providers.kit.conformance.captured import Captured, written
-from receiver.cli.new_config import CanNotEdit, with_place
+from hookonce.providers import Delivery
+from hookonce.providers.kit import Hmac, StandardWebhooks, Timestamp, Token
+from hookonce.providers.kit.http_file import Captured, read, written
+from hookonce.providers.kit.registry import load
+from hookonce.receiver.cli.capture.masking import Masker
+from hookonce.receiver.cli.new.config_edit import CanNotEdit, with_place
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 URL = "https://in.example/hooks/acme"
@@ -64,7 +68,7 @@ def test_new_provider_passes_its_own_tests_at_once(place, hookonce):
         [sys.executable, "-m", "pytest", "-q", "tests/providers/acme_pay"], cwd=place, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
-    assert "14 passed" in tested.stdout
+    assert "15 passed" in tested.stdout
     assert (place / "hookonce.toml").read_text().endswith('\n[receiver]\nproviders = ["webhook_providers"]\n')
     assert "acme_pay" in [row["name"] for row in hookonce("providers", "list", "--json").documents]
 
@@ -142,7 +146,7 @@ def test_new_provider_from_a_delivery_passes_its_own_tests(place, hookonce, numb
 
     hookonce("new", "provider", "acme", "--from", "order.http", "--secret", secret)
 
-    assert "13 passed" in run_tests(place, "tests/providers/acme")
+    assert "14 passed" in run_tests(place, "tests/providers/acme")
 
 
 @pytest.mark.parametrize(
@@ -167,7 +171,7 @@ def test_new_provider_knows_tokens_and_standard_webhooks(place, hookonce, scheme
 
     assert made.code == 0, made.err
     assert shown in (place / "webhook_providers/acme.py").read_text()
-    assert "13 passed" in run_tests(place, "tests/providers/acme")
+    assert "14 passed" in run_tests(place, "tests/providers/acme")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +191,7 @@ def test_new_provider_says_when_it_guesses(place, hookonce, secret, said):
     ("raw", "said"),
     [
         (b"POST / HTTP/1.1\nhost: a\n\n{}", "nothing in order.http looks like a signature"),
-        (b"no request", "the first line is no request"),
+        (b"no request", "the first line is not a request"),
         (None, "can't be read"),
     ],
 )
@@ -200,3 +204,93 @@ def test_new_provider_says_what_is_wrong_with_a_delivery(place, hookonce, raw, s
     assert made.code == 1
     assert said in made.err
     assert not (place / "webhook_providers").exists()
+
+
+ENDS = {
+    "query": (Token(query="key"), 'in = "query:key"'),
+    "path": (Token(path=True), 'in = "path"'),
+    "field": (Token(field="$.auth.token"), 'in = "$.auth.token"'),
+    "header": (Token(header="x-acme"), 'in = "header:x-acme"'),
+    "bearer": (Token(header="authorization", prefix="Bearer "), 'in = "bearer"'),
+    "basic": (Token(basic=True), 'in = "basic"'),
+    "prefix": (
+        Token(header="x-authorization", prefix="Key "),
+        'in = "header:x-authorization", prefix = "Key "',
+    ),
+    "md5": (Hmac(header="x-signature", hash="md5"), 'hash = "md5"'),
+    "signed query": (Hmac(query="signature", encoding="base64"), 'query = "signature"'),
+    "time": (MANY[6], 'timestamp = { header = "x-timestamp", unit = "ms" }'),
+}
+
+
+def captured(scheme, secret):
+    """A delivery as `hookonce capture` would have written it."""
+    headers = {"content-type": "application/json", "host": "in.example"}
+    if isinstance(scheme, Token) or scheme.query:
+        sent = scheme.deliver(BODY, secret, NOW, url="/hooks/acme", headers=headers)
+    else:
+        sent = Delivery("POST", "/hooks/acme", headers | scheme.sign(BODY, secret, NOW), BODY)
+    target = f"{sent.url}/{sent.path_secret}" if sent.path_secret else sent.url
+    request = Captured("POST", target, list(sent.headers.items()), sent.body, NOW)
+    return written(Masker([secret]).masked(request)[0])
+
+
+@pytest.mark.parametrize(("scheme", "said"), ENDS.values(), ids=ENDS)
+def test_new_provider_proposes_a_table_that_takes_the_delivery(place, hookonce, scheme, said):
+    secret = "user:00ff00ff00ff00ff" if scheme is ENDS["basic"][0] else "00ff00ff00ff00ff"
+    (place / "order.http").write_bytes(captured(scheme, secret))
+
+    made = hookonce("new", "provider", "acme", "--from", "order.http", "--secret", secret, "--table")
+
+    assert made.code == 0, made.err
+    assert said in made.out.decode()
+    assert not (place / "webhook_providers").exists()
+    table = tomllib.loads(made.out.decode())["sources"]["acme"]
+    provider = load(table["provider"], options=table[table["provider"]])
+    request = read((place / "order.http").read_bytes())
+    url, path_secret = request.addressed(secret)
+    delivery = Delivery("POST", url, request.lowered(secret), request.body, path_secret)
+    provider.verify(delivery, [secret], NOW)
+    assert [(event.id, event.type) for event in provider.events(delivery)] == [("evt_1", "order.paid")]
+
+
+@pytest.mark.parametrize("kind", ["query", "path", "field", "signed query"])
+def test_new_provider_writes_a_module_for_what_is_proven_outside_of_headers(place, hookonce, kind):
+    scheme, secret = ENDS[kind][0], "00ff00ff00ff00ff"
+    (place / "order.http").write_bytes(captured(scheme, secret))
+
+    made = hookonce("new", "provider", "acme", "--from", "order.http", "--secret", secret)
+
+    assert "no module is needed for this: in hookonce.toml it is" in made.err
+    assert "14 passed" in run_tests(place, "tests/providers/acme")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--table"], 2, "--table needs a captured delivery; add --from"),
+        (["--table", "--from", "order.http"], 1, "with --secret it would be tried out, so no table"),
+        (
+            ["--table", "--from", "order.http", "--secret", "wrong"],
+            1,
+            "no way of signing that was tried fits",
+        ),
+    ],
+)
+def test_new_provider_proposes_no_table_that_is_a_guess(place, hookonce, arguments, code, said):
+    (place / "order.http").write_bytes(captured(MANY[0], "right"))
+
+    made = hookonce("new", "provider", "acme", *arguments)
+
+    assert (made.code, said in made.err) == (code, True)
+
+
+def test_new_provider_takes_a_secret_that_comes_along_for_a_token_though_something_is_signed(place, hookonce):
+    secret = "00ff00ff00ff00ff"
+    headers = {"x-request-hash": "ab" * 32, "x-acme": secret}
+    request = Captured("POST", "/hooks/acme", list(headers.items()), b"name=a&token=b", NOW)
+    (place / "order.http").write_bytes(written(request))
+
+    made = hookonce("new", "provider", "acme", "--from", "order.http", "--secret", secret, "--table")
+
+    assert tomllib.loads(made.out.decode())["sources"]["acme"]["token"]["in"] == "header:x-acme"

@@ -5,7 +5,7 @@ pytestmark = pytest.mark.usefixtures("inbox")
 
 @pytest.fixture
 def paused(ledger):
-    return lambda: ledger.execute("SELECT kind, name FROM pauses").fetchall()
+    return lambda: ledger.execute("SELECT kind, name FROM hookonce.pauses").fetchall()
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,12 @@ def test_resume_makes_what_waited_due_and_rings(hookonce, stored, ledger, paused
     resumed = hookonce("resume", "credit")
 
     assert (resumed.code, paused(), rings()) == (0, [], 1)
-    due = ledger.execute("SELECT id FROM events WHERE due_at <= now()").fetchall()
+    due = ledger.execute("SELECT id FROM hookonce.events WHERE due_at <= now()").fetchall()
     assert due == [(waiting,)]
-    assert ledger.execute("SELECT due_at > now() FROM runs WHERE event = %s", [other]).fetchone() == (True,)
-    assert ledger.execute("SELECT action, subject FROM audit ORDER BY id").fetchall() == [
+    assert ledger.execute(
+        "SELECT due_at > now() FROM hookonce.runs WHERE event = %s", [other]
+    ).fetchone() == (True,)
+    assert ledger.execute("SELECT action, subject FROM hookonce.audit ORDER BY id").fetchall() == [
         ("pause", "handler credit"),
         ("resume", "handler credit"),
     ]

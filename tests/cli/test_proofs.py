@@ -61,7 +61,7 @@ def test_sign_says_why_a_body_can_not_be_signed(hookonce, place, monkeypatch):
     signed = hookonce("sign", "dropbox_sign", "--secret", "env:SECRET", "body.json")
 
     assert signed.code == 1
-    assert "nothing to sign with: the body is no object whose event" in signed.err
+    assert "nothing to sign with: the body is not an object whose event" in signed.err
 
 
 def test_explain_names_the_cause_and_no_secret(hookonce, written):
@@ -119,7 +119,7 @@ def test_sign_makes_a_curl_that_the_shell_reads_as_it_is(hookonce, place):
         (["sign", "stripe", "body.json", "--secret", "env:NO_SUCH"], 78, "set NO_SUCH"),
         (["sign", "strip", "body.json", "--secret", "env:STRIPE_SECRET"], 78, "did you mean 'stripe'?"),
         (["sign", "--source", "strip", "body.json"], 4, "did you mean 'stripe'?"),
-        (["verify", "body.json", "--source", "stripe"], 1, "the first line is no request"),
+        (["verify", "body.json", "--source", "stripe"], 1, "the first line is not a request"),
         (["verify", "body.json"], 2, "name a provider, or a source"),
     ],
 )

@@ -2,10 +2,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from jobs import pruner
-from receiver.cli import prune
-from receiver.ledger import counts, desk_prune, desk_replay, figures, upkeep
-from receiver.settings import load_settings
+from hookonce.jobs.maintenance import pruning
+from hookonce.receiver.cli.commands import prune
+from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.ledger.maintenance import partitions, retention
+from hookonce.receiver.ledger.replay import events
+from hookonce.receiver.ledger.stats import event_counts, totals
 
 OLD = datetime.now(UTC).replace(hour=12) - timedelta(days=100)
 DAY = f"bodies_{OLD:%Y%m%d}"
@@ -14,14 +16,14 @@ DAY = f"bodies_{OLD:%Y%m%d}"
 @pytest.fixture
 def aged(stored, ledger):
     """An event, its body and its runs as they would be, had it come 100 days ago."""
-    upkeep.make_partition(ledger, OLD.date())
+    partitions.make_partition(ledger, OLD.date())
 
     def put(event_id, status):
         number = stored(event_id, status=status, runs=[("credit", "done", 1)])
-        ledger.execute("UPDATE events SET received_at = %s WHERE id = %s", [OLD, number])
-        ledger.execute("UPDATE bodies SET received_at = %s WHERE event = %s", [OLD, number])
+        ledger.execute("UPDATE hookonce.events SET received_at = %s WHERE id = %s", [OLD, number])
+        ledger.execute("UPDATE hookonce.bodies SET received_at = %s WHERE event = %s", [OLD, number])
         if status in {"waiting", "running", "received"}:
-            ledger.execute("UPDATE events SET due_at = 'tomorrow' WHERE id = %s", [number])
+            ledger.execute("UPDATE hookonce.events SET due_at = 'tomorrow' WHERE id = %s", [number])
         return number
 
     return put
@@ -30,8 +32,8 @@ def aged(stored, ledger):
 @pytest.fixture
 def left(ledger):
     def read():
-        rows = ledger.execute("SELECT id FROM events ORDER BY id").fetchall()
-        return [row[0] for row in rows], DAY in upkeep.days(ledger).values()
+        rows = ledger.execute("SELECT id FROM hookonce.events ORDER BY id").fetchall()
+        return [row[0] for row in rows], DAY in partitions.days(ledger).values()
 
     return read
 
@@ -41,29 +43,31 @@ def test_prune_deletes_what_has_ended_and_outlived_its_horizon(hookonce, stored,
     for status in ("done", "ignored", "dead"):
         aged(status, status)
     young = stored("young", status="done")
-    ledger.execute("INSERT INTO rejected VALUES (DEFAULT, %s, 'stripe', 'stale', '', '{}', '')", [OLD])
+    ledger.execute(
+        "INSERT INTO hookonce.rejected VALUES (DEFAULT, %s, 'stripe', 'stale', '', '{}', '')", [OLD]
+    )
 
     pruned = hookonce("prune", "--json")
 
     assert pruned.code == 0
     assert left() == ([young], False)
     assert [pruned.documents[0][key] for key in ("events", "rejected", "days")] == [3, 1, [DAY]]
-    assert ledger.execute("SELECT count(*) FROM runs").fetchone() == (0,)
-    assert ledger.execute("SELECT action FROM audit").fetchall() == [("prune",)]
+    assert ledger.execute("SELECT count(*) FROM hookonce.runs").fetchone() == (0,)
+    assert ledger.execute("SELECT action FROM hookonce.audit").fetchall() == [("prune",)]
 
 
 @pytest.mark.usefixtures("inbox")
 def test_prune_spares_an_event_that_is_replayed_while_it_looks(aged, left, ledger, monkeypatch):
     number = aged("replayed", "done")
-    delete = desk_prune._delete  # noqa: SLF001
-    horizons = desk_prune.Horizons.of(load_settings(need_secrets=False))._replace(bodies=timedelta(days=200))
+    delete = retention._delete  # noqa: SLF001
+    horizons = retention.Retention.of(load_settings(need_secrets=False))._replace(bodies=timedelta(days=200))
 
     def delete_after_the_replay(connection, ids):
-        list(desk_replay.replay(ledger, [number], "a person"))
+        list(events.replay(ledger, [number], "a person"))
         return delete(connection, ids)
 
-    monkeypatch.setattr(desk_prune, "_delete", delete_after_the_replay)
-    list(desk_prune.Pruning(horizons).steps(ledger))
+    monkeypatch.setattr(retention, "_delete", delete_after_the_replay)
+    list(retention.RetentionPass(horizons).steps(ledger))
 
     assert left()[0] == [number]
 
@@ -102,11 +106,11 @@ def test_prune_keeps_what_the_configuration_says(inbox, hookonce, aged, left):
 
 @pytest.mark.usefixtures("inbox")
 def test_prune_gives_way_when_the_bodies_are_in_use(hookonce, aged, left, ledger, monkeypatch):
-    monkeypatch.setattr(prune, "TRIES", 1)
+    monkeypatch.setattr(prune, "MAX_TRIES", 1)
     aged("evt_1", "done")
 
     with ledger.transaction():
-        ledger.execute("SELECT FROM bodies")
+        ledger.execute("SELECT FROM hookonce.bodies")
         pruned = hookonce("prune")
 
     assert pruned.code == 3
@@ -118,45 +122,48 @@ def test_prune_counts_what_it_deleted_once(inbox, hookonce, aged, ledger):
     for number in range(3):
         aged(f"evt_{number}", "ignored")
     ledger.execute(
-        "INSERT INTO audit (at, who, action, subject, detail) VALUES (%s, '', '', '', '{}')", [OLD]
+        "INSERT INTO hookonce.audit (at, who, action, subject, detail) VALUES (%s, '', '', '', '{}')", [OLD]
     )
     (inbox / "hookonce.toml").write_text('[receiver]\nkeep_audit = "99d"\n')
-    counts.recount(ledger)
-    counts.advance(ledger, counts.mark(ledger))
+    event_counts.recount(ledger)
+    event_counts.advance(ledger, event_counts.mark(ledger))
 
     pruned = hookonce("prune", "--json")
 
     assert [pruned.documents[0][key] for key in ("events", "audit")] == [3, 1]
-    assert figures.events_by_status(ledger) == []
+    assert totals.events_by_status(ledger) == []
 
 
 @pytest.mark.usefixtures("inbox")
 def test_sweep_prunes_in_steps_and_goes_on_where_it_stopped(aged, stored, ledger, monkeypatch):
-    monkeypatch.setattr(pruner, "SIZE", 2)
-    monkeypatch.setattr(pruner, "BUDGET", pruner.timedelta(0))
+    monkeypatch.setattr(pruning, "PRUNE_STEP", 2)
+    monkeypatch.setattr(pruning, "PRUNE_BUDGET", pruning.timedelta(0))
     held = aged("held", "held")
     for number in range(5):
         aged(f"evt_{number}", "done")
     young = stored("young", status="done")
-    sweep = pruner.Pruner(load_settings(need_secrets=False))
+    sweep = pruning.Pruner(load_settings(need_secrets=False))
 
     left = []
-    while not ledger.execute("SELECT FROM audit").rowcount:
+    while not ledger.execute("SELECT FROM hookonce.audit").rowcount:
         sweep.turn(ledger)
-        left.append(ledger.execute("SELECT count(*) FROM events").fetchone()[0])
+        left.append(ledger.execute("SELECT count(*) FROM hookonce.events").fetchone()[0])
 
     assert sorted(set(left), reverse=True) == [7, 6, 4, 2]
-    assert ledger.execute("SELECT array_agg(id ORDER BY id) FROM events").fetchone()[0] == [held, young]
-    assert ledger.execute("SELECT who, action FROM audit").fetchall() == [("sweep", "prune")]
+    assert ledger.execute("SELECT array_agg(id ORDER BY id) FROM hookonce.events").fetchone()[0] == [
+        held,
+        young,
+    ]
+    assert ledger.execute("SELECT who, action FROM hookonce.audit").fetchall() == [("sweep", "prune")]
 
 
 def test_sweep_prunes_nothing_when_told_not_to(inbox, aged, ledger):
     (inbox / "hookonce.toml").write_text("[receiver]\nauto_prune = false\n")
     aged("evt_1", "done")
 
-    pruner.Pruner(load_settings(need_secrets=False)).turn(ledger)
+    pruning.Pruner(load_settings(need_secrets=False)).turn(ledger)
 
-    assert ledger.execute("SELECT FROM events").rowcount == 1
+    assert ledger.execute("SELECT FROM hookonce.events").rowcount == 1
 
 
 @pytest.mark.usefixtures("place")

@@ -3,11 +3,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from providers.kit.registry import load
-from receiver.ledger.quarantine import Arrival, keep
-from receiver.sealing import Keyring
-from receiver.settings_quarantine import Quarantine
-from receiver.ward import pack
+from hookonce.providers.kit.registry import load
+from hookonce.receiver.encryption import Keyring
+from hookonce.receiver.ledger.quarantine import Arrival, keep, pack
+from hookonce.receiver.source import Quarantine
 
 KEY = os.urandom(32)
 STRIPE = load("stripe", ())

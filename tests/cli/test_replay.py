@@ -7,7 +7,7 @@ from subprocess import PIPE
 
 import pytest
 
-from receiver.cli.rates import Pace
+from hookonce.receiver.cli.options.rate_option import Pace
 
 pytestmark = pytest.mark.usefixtures("inbox")
 
@@ -16,10 +16,11 @@ pytestmark = pytest.mark.usefixtures("inbox")
 def state(ledger):
     def read(number):
         event = ledger.execute(
-            "SELECT status, due_at <= now() FROM events WHERE id = %s", [number]
+            "SELECT status, due_at <= now() FROM hookonce.events WHERE id = %s", [number]
         ).fetchone()
         runs = ledger.execute(
-            "SELECT handler, status, attempts, cycle FROM runs WHERE event = %s ORDER BY handler", [number]
+            "SELECT handler, status, attempts, cycle FROM hookonce.runs WHERE event = %s ORDER BY handler",
+            [number],
         )
         return event, runs.fetchall()
 
@@ -29,7 +30,7 @@ def state(ledger):
 @pytest.fixture
 def audited(ledger):
     def read():
-        rows = ledger.execute("SELECT action, subject, detail FROM audit ORDER BY id").fetchall()
+        rows = ledger.execute("SELECT action, subject, detail FROM hookonce.audit ORDER BY id").fetchall()
         return [(action, subject, detail["outcome"]) for action, subject, detail in rows]
 
     return read
@@ -78,7 +79,7 @@ def test_replay_makes_an_event_without_runs_due(hookonce, stored, state, audited
 
 def test_replay_refuses_an_event_whose_body_was_dropped(hookonce, stored, ledger, state):
     number = stored("evt_1", status="done", runs=[("a", "done", 1)])
-    ledger.execute("DELETE FROM bodies")
+    ledger.execute("DELETE FROM hookonce.bodies")
 
     replayed = hookonce("replay", number)
 
@@ -181,7 +182,7 @@ def test_replay_keeps_to_the_rate(hookonce, stored, ledger):
 
     assert replayed.code == 0
     assert time.monotonic() - started > 0.29
-    assert ledger.execute("SELECT rate, replayed FROM bulk_replays").fetchall() == [(10, 4)]
+    assert ledger.execute("SELECT rate, replayed FROM hookonce.bulk_replays").fetchall() == [(10, 4)]
 
 
 def test_replay_stopped_by_ctrl_c_says_how_to_go_on_and_goes_on(hookonce, stored, state, inbox):
@@ -189,7 +190,7 @@ def test_replay_stopped_by_ctrl_c_says_how_to_go_on_and_goes_on(hookonce, stored
     command = [
         sys.executable,
         "-m",
-        "receiver.cli",
+        "hookonce.receiver.cli",
         "replay",
         "--status",
         "dead",
@@ -220,10 +221,12 @@ def test_replay_waits_and_tells_how_many_succeeded_and_died(hookonce, stored, le
         stored(f"evt_{n}", status="dead", runs=[("a", "dead", 1)])
     ledger.execute(
         "CREATE FUNCTION worker() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-        "UPDATE events SET status = CASE event_id WHEN 'evt_1' THEN 'dead' ELSE 'done' END, due_at = NULL "
+        "UPDATE hookonce.events SET status = CASE event_id WHEN 'evt_1' THEN 'dead' ELSE 'done' END, due_at = NULL "
         "WHERE id = ANY(NEW.events); RETURN NEW; END $$"
     )
-    ledger.execute("CREATE TRIGGER works AFTER INSERT ON bulk_steps FOR EACH ROW EXECUTE FUNCTION worker()")
+    ledger.execute(
+        "CREATE TRIGGER works AFTER INSERT ON hookonce.bulk_steps FOR EACH ROW EXECUTE FUNCTION worker()"
+    )
 
     replayed = hookonce("replay", "--status", "dead", "--yes", "--wait")
 

@@ -1,6 +1,6 @@
 import pytest
 
-from receiver.ledger import handed
+from hookonce.receiver.ledger import handshake_secrets
 
 TABLES = """
 [sources.asana]
@@ -14,8 +14,8 @@ secrets = ["env:NOTION_SECRET"]
 def kept(inbox, ledger, monkeypatch):
     (inbox / "hookonce.toml").write_text(TABLES)
     monkeypatch.setenv("NOTION_SECRET", "a-configured-secret")
-    handed.keep(ledger, "asana", "handed-to-asana-0001")
-    handed.keep(ledger, "notion", "handed-to-notion-0001")
+    handshake_secrets.keep(ledger, "asana", "handed-to-asana-0001")
+    handshake_secrets.keep(ledger, "notion", "handed-to-notion-0001")
     return ledger
 
 
@@ -36,8 +36,10 @@ def test_secrets_forgets_one_and_says_who_did(hookonce, kept):
     first, again = hookonce("secrets", "forget", "asana"), hookonce("secrets", "forget", "asana")
 
     assert (first.code, again.code) == (0, 4)
-    assert [one.source for one in handed.all_kept(kept)] == ["notion"]
-    assert kept.execute("SELECT action, subject FROM audit").fetchall() == [("forget secret", "source asana")]
+    assert [one.source for one in handshake_secrets.all_kept(kept)] == ["notion"]
+    assert kept.execute("SELECT action, subject FROM hookonce.audit").fetchall() == [
+        ("forget secret", "source asana")
+    ]
 
 
 @pytest.mark.usefixtures("kept")

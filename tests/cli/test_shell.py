@@ -6,10 +6,11 @@ import click
 import pytest
 from rich.console import Console
 
-from receiver.cli import COMMANDS, cli, drawing, tables
-from receiver.cli.exits import Exit
-from receiver.cli.man import contexts, page
-from receiver.vocabulary import EXITS
+from hookonce.receiver.cli import COMMANDS, cli
+from hookonce.receiver.cli.commands.man import contexts, page
+from hookonce.receiver.cli.output import rich_tables, tables
+from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.vocabulary import EXITS
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def test_exits_lists_every_code_with_its_meaning(hookonce):
 def test_table_has_no_color_when_no_color_is_set(monkeypatch, capsys):
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setattr(drawing, "Console", lambda: Console(force_terminal=True, width=60))
+    monkeypatch.setattr(rich_tables, "Console", lambda: Console(force_terminal=True, width=60))
 
     tables.show(["id"], [["1"]])
 
@@ -106,7 +107,7 @@ def test_completion_of_a_command_imports_no_other(place):
     script = (
         "import os, sys; sys.argv = ['hookonce']; os.environ |= {'COMP_WORDS': 'hookonce ', 'COMP_CWORD': '1', "
         "'_HOOKONCE_COMPLETE': 'bash_complete'}\n"
-        "from receiver.cli import main\n"
+        "from hookonce.receiver.cli import main\n"
         "try: main()\n"
         "finally: print([name for name in sys.modules if name.startswith(('psycopg', 'rich', 'flask'))],"
         " file=sys.stderr)"

@@ -6,8 +6,8 @@ from subprocess import PIPE
 
 import pytest
 
-from receiver.ledger.desk_filter import Filter
-from receiver.ledger.desk_tail import Tail
+from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.queries.tail import Tail
 
 pytestmark = pytest.mark.usefixtures("inbox")
 
@@ -15,7 +15,17 @@ pytestmark = pytest.mark.usefixtures("inbox")
 def test_tail_shows_what_comes_and_what_becomes_of_it_until_ctrl_c(inbox, stored, ledger):
     stored("evt_0")
     stored("evt_1")
-    command = [sys.executable, "-m", "receiver.cli", "tail", "--json", "--last", "1", "--every", "0.05"]
+    command = [
+        sys.executable,
+        "-m",
+        "hookonce.receiver.cli",
+        "tail",
+        "--json",
+        "--last",
+        "1",
+        "--every",
+        "0.05",
+    ]
     with subprocess.Popen(command, cwd=inbox, stdout=PIPE, stderr=PIPE, text=True) as process:
 
         def next_line():
@@ -27,7 +37,7 @@ def test_tail_shows_what_comes_and_what_becomes_of_it_until_ctrl_c(inbox, stored
         seen.append(next_line())
         ledger.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
                        " AND datname = current_database()")  # fmt: skip
-        ledger.execute("UPDATE events SET status = 'done', due_at = NULL WHERE id = %s", [number])
+        ledger.execute("UPDATE hookonce.events SET status = 'done', due_at = NULL WHERE id = %s", [number])
         seen.append(next_line())
         process.send_signal(signal.SIGINT)
         rest, said = process.communicate(timeout=10)
@@ -41,12 +51,12 @@ def test_tail_shows_an_event_that_was_committed_after_one_with_a_higher_id(store
     now = [0.0]
     tail = Tail(ledger, Filter(), lambda: now[0])
     numbers = [stored(f"evt_{n}") for n in range(3)]
-    ledger.execute("CREATE TABLE late AS TABLE events")
-    ledger.execute("DELETE FROM events WHERE id = %s", [numbers[0]])
+    ledger.execute("CREATE TABLE late AS TABLE hookonce.events")
+    ledger.execute("DELETE FROM hookonce.events WHERE id = %s", [numbers[0]])
 
     first = [row.id for row in tail.look(ledger)]
     ledger.execute(
-        "INSERT INTO events OVERRIDING SYSTEM VALUE SELECT * FROM late WHERE id = %s", [numbers[0]]
+        "INSERT INTO hookonce.events OVERRIDING SYSTEM VALUE SELECT * FROM late WHERE id = %s", [numbers[0]]
     )
     second = [row.id for row in tail.look(ledger)]
     now[0] = 60.0
@@ -60,7 +70,9 @@ def test_tail_by_status_shows_what_takes_it_on(stored, ledger):
     wanted, other = stored("evt_1"), stored("evt_2", type="other")
 
     assert tail.look(ledger) == []
-    ledger.execute("UPDATE events SET status = 'dead', due_at = NULL WHERE id = ANY(%s)", [[wanted, other]])
+    ledger.execute(
+        "UPDATE hookonce.events SET status = 'dead', due_at = NULL WHERE id = ANY(%s)", [[wanted, other]]
+    )
 
     assert [row.id for row in tail.look(ledger)] == [wanted]
     assert tail.look(ledger) == []

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from receiver.ledger import tokens
+from hookonce.receiver.ledger.access import api_tokens
 
 pytestmark = pytest.mark.usefixtures("inbox")
 
@@ -13,7 +13,7 @@ def test_token_is_printed_alone_and_kept_as_a_hash(hookonce, ledger):
 
     (token,) = made.lines
     assert re.fullmatch(r"hko_[A-Za-z0-9_-]{43}", token)
-    assert ledger.execute("SELECT hash FROM api_tokens").fetchone() == (
+    assert ledger.execute("SELECT hash FROM hookonce.api_tokens").fetchone() == (
         hashlib.sha256(token.encode()).digest(),
     )
 
@@ -35,7 +35,7 @@ def test_tokens_lists_name_scopes_and_expiry_but_no_token(hookonce):
     ("arguments", "why"),
     [
         (["create", "ci", "--scope", "read"], "already"),
-        (["create", "a b", "--scope", "read"], "no name for a token"),
+        (["create", "a b", "--scope", "read"], "not a name for a token"),
         (["create", "new"], "--scope"),
         (["create", "new", "--scope", "root"], "root"),
         (["create", "new", "--scope", "read", "--expires", "soon"], "90s"),
@@ -58,33 +58,33 @@ def test_tokens_revoke_ends_a_token_and_suggests_the_nearest(hookonce, ledger):
 
     assert (missed.code, revoked.code) == (4, 0)
     assert "did you mean 'deploy'?" in missed.err
-    assert tokens.find(ledger, tokens.digest(token)) is None
+    assert api_tokens.find(ledger, api_tokens.digest(token)) is None
 
 
 def test_tokens_revoke_forgets_what_the_token_was_answered(hookonce, ledger):
     hookonce("tokens", "create", "ci", "--scope", "read")
     ledger.execute(
-        "INSERT INTO idempotency (token, key, fingerprint) SELECT id::text, 'k', '' FROM api_tokens"
+        "INSERT INTO hookonce.idempotency (token, key, fingerprint) SELECT id::text, 'k', '' FROM hookonce.api_tokens"
     )
 
     hookonce("tokens", "revoke", "ci")
 
-    assert ledger.execute("SELECT FROM idempotency").rowcount == 0
+    assert ledger.execute("SELECT FROM hookonce.idempotency").rowcount == 0
 
 
 def test_tokens_are_audited_without_the_token(hookonce, ledger):
     hookonce("tokens", "create", "ci", "--scope", "read")
     hookonce("tokens", "revoke", "ci")
 
-    rows = ledger.execute("SELECT action, subject, detail FROM audit ORDER BY id").fetchall()
+    rows = ledger.execute("SELECT action, subject, detail FROM hookonce.audit ORDER BY id").fetchall()
 
     assert rows == [("create token", "token ci", {}), ("revoke token", "token ci", {})]
 
 
 def test_token_that_expired_is_none(hookonce, ledger):
     token = hookonce("tokens", "create", "ci", "--scope", "read", "--expires", "1h").lines[0]
-    assert tokens.find(ledger, tokens.digest(token)).name == "ci"
+    assert api_tokens.find(ledger, api_tokens.digest(token)).name == "ci"
 
-    ledger.execute("UPDATE api_tokens SET expires_at = now()")
+    ledger.execute("UPDATE hookonce.api_tokens SET expires_at = now()")
 
-    assert tokens.find(ledger, tokens.digest(token)) is None
+    assert api_tokens.find(ledger, api_tokens.digest(token)) is None

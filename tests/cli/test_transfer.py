@@ -1,14 +1,15 @@
+import contextlib
 import json
 
 import psycopg
 import pytest
 
-from receiver.ledger import desk_transfer
+from hookonce.receiver.ledger import transfer
 
 pytestmark = pytest.mark.usefixtures("inbox")
 ALL = """
 SELECT source, event_id, type, account, fingerprint, id_is_signed, occurred_at, url, headers::text, body
-FROM events e JOIN bodies b ON b.event = e.id WHERE source = 'stripe' ORDER BY e.id
+FROM hookonce.events e JOIN hookonce.bodies b ON b.event = e.id WHERE source = 'stripe' ORDER BY e.id
 """
 
 
@@ -22,10 +23,10 @@ def elsewhere(monkeypatch, fresh_database):
 def test_events_of_an_export_are_the_same_in_another_ledger(
     hookonce, stored, ledger, elsewhere, inbox, monkeypatch
 ):
-    monkeypatch.setattr(desk_transfer, "PAGE", 2)
+    monkeypatch.setattr(transfer, "TRANSFER_PAGE_SIZE", 2)
     for n, body in enumerate((b'{"\xc3\xa4": 1}', b"\xff\x00\r\n", b"")):
         stored(f"evt_{n}", body=body, status="done", runs=[("a", "done", 1)])
-    ledger.execute("UPDATE events SET occurred_at = now(), account = 'acct_1' WHERE id = 2")
+    ledger.execute("UPDATE hookonce.events SET occurred_at = now(), account = 'acct_1' WHERE id = 2")
     stored("evt_x", source="github")
     (inbox / "out").write_bytes(hookonce("events", "export", "--source", "stripe").out)
 
@@ -39,10 +40,26 @@ def test_events_of_an_export_are_the_same_in_another_ledger(
     )
     assert again.err.startswith("0 new, 3 known")
     assert other.execute(ALL).fetchall() == ledger.execute(ALL).fetchall()
-    assert other.execute("SELECT DISTINCT status, due_at FROM events").fetchall() == [("held", None)]
-    assert other.execute("SELECT action, detail FROM audit").fetchall() == [
+    assert other.execute("SELECT DISTINCT status, due_at FROM hookonce.events").fetchall() == [("held", None)]
+    assert other.execute("SELECT action, detail FROM hookonce.audit").fetchall() == [
         ("import", {"events": 3, "run": False})
     ]
+
+
+@pytest.mark.parametrize("how", ["--run", "--no-run"])
+def test_element_that_nobody_can_read_is_dead_wherever_it_is_imported(
+    hookonce, stored, ledger, elsewhere, inbox, how
+):
+    stored("evt_1", status="dead", type="unreadable")
+    ledger.execute("UPDATE hookonce.bodies SET is_element = true")
+    (inbox / "out").write_bytes(hookonce("events", "export").out)
+
+    other = elsewhere()
+    hookonce("events", "import", how, "out")
+
+    assert other.execute("SELECT status, due_at FROM hookonce.events").fetchall() == [("dead", None)]
+    assert hookonce("replay", "--status", "held", "--yes").code == 0
+    assert other.execute("SELECT status, due_at FROM hookonce.events").fetchall() == [("dead", None)]
 
 
 def test_events_are_exported_oldest_first_with_their_runs(hookonce, stored):
@@ -67,7 +84,9 @@ def test_events_of_an_import_run_at_once_when_asked_to(hookonce, stored, elsewhe
     other = elsewhere()
     hookonce("events", "import", "--run", "out")
 
-    assert other.execute("SELECT status, due_at <= now() FROM events").fetchall() == [("received", True)]
+    assert other.execute("SELECT status, due_at <= now() FROM hookonce.events").fetchall() == [
+        ("received", True)
+    ]
     assert rings() == 1
 
 
@@ -107,4 +126,22 @@ def test_import_keeps_another_body_beside_the_known_one(hookonce, stored, ledger
     imported = hookonce("events", "import", "in")
 
     assert imported.err.startswith("0 new and held, 1 known, 1 known with another body")
-    assert ledger.execute("SELECT body FROM conflicts").fetchall() == [(b"other",)]
+    assert ledger.execute("SELECT body FROM hookonce.conflicts").fetchall() == [(b"other",)]
+
+
+@pytest.mark.parametrize("step", ["UPDATE ON hookonce.events", "INSERT ON hookonce.audit"])
+def test_nothing_of_an_import_to_be_held_is_due_when_it_is_cut_in_between(
+    hookonce, stored, elsewhere, inbox, step
+):
+    stored("evt_1", status="done")
+    (inbox / "out").write_bytes(hookonce("events", "export").out)
+    other = elsewhere()
+    other.execute("CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''cut''; END'")
+    other.execute(f"CREATE TRIGGER cut BEFORE {step} FOR EACH ROW EXECUTE FUNCTION cut()")
+
+    with contextlib.suppress(psycopg.errors.RaiseException):
+        hookonce("events", "import", "--no-run", "out")
+
+    assert other.execute("SELECT status FROM hookonce.events WHERE status <> 'held'").fetchall() == []
+    counted = "SELECT (SELECT count(*) FROM hookonce.events) = (SELECT count(*) FROM hookonce.audit)"
+    assert other.execute(counted).fetchone() == (True,)

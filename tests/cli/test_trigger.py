@@ -6,8 +6,8 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
-from receiver.app import create_app
-from receiver.settings import load_settings
+from hookonce.receiver.app import create_app
+from hookonce.receiver.config.settings import load_settings
 
 
 class Quiet(WSGIRequestHandler):
@@ -57,12 +57,14 @@ def test_trigger_makes_two_github_events_that_are_no_repeats(hookonce, ledger):
     sent = [hookonce("trigger", "github", "issues.opened", "--json").documents[0] for _ in range(2)]
 
     assert [(answer["status"], answer["type"]) for answer in sent] == [("accepted", "issues")] * 2
-    assert ledger.execute("SELECT DISTINCT type, repeat_of FROM events").fetchall() == [("issues", None)]
+    assert ledger.execute("SELECT DISTINCT type, repeat_of FROM hookonce.events").fetchall() == [
+        ("issues", None)
+    ]
 
 
 @pytest.mark.usefixtures("receiver")
 def test_trigger_tells_the_answer_when_the_provider_has_a_bug(hookonce, monkeypatch):
-    monkeypatch.setattr("providers.stripe.events", lambda delivery: [delivery.nothing])
+    monkeypatch.setattr("hookonce.providers.stripe.events", lambda delivery: [delivery.nothing])
 
     sent = hookonce("trigger", "stripe", "invoice.paid", "--event-id", "evt_1")
 
@@ -73,7 +75,7 @@ def test_trigger_tells_the_answer_when_the_provider_has_a_bug(hookonce, monkeypa
 def test_trigger_sets_values_in_the_body(hookonce, ledger):
     hookonce("trigger", "stripe", "invoice.paid", "--set", "data.object.amount_paid=7", "--set", "note=a b")
 
-    body = json.loads(ledger.execute("SELECT body FROM bodies").fetchone()[0])
+    body = json.loads(ledger.execute("SELECT body FROM hookonce.bodies").fetchone()[0])
     assert (body["data"]["object"]["amount_paid"], body["note"]) == (7, "a b")
 
 

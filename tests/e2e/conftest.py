@@ -15,13 +15,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from make import new_event
 
-from providers.kit.registry import load
-from receiver import database
-from receiver.admin.sessions import Session, Sessions
-from receiver.ledger.store import store
-from receiver.stack import session as http
+from hookonce.providers.kit.registry import load
+from hookonce.receiver.dashboard.sessions import Session, Sessions
+from hookonce.receiver.dev.stack import session as http
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.store import store
+from tests.support.new_event import new_event
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "token-of-the-browser-tests"
@@ -39,7 +39,7 @@ secrets = ["env:SECRET_SHOPIFY"]
 """
 HANDLERS = """
 from pathlib import Path
-from jobs import GiveUp, on
+from hookonce import GiveUp, on
 
 BROKEN = Path(__file__).with_name("broken")
 
@@ -71,7 +71,7 @@ WITH counted AS (
                  ('shopify', 'accepted', 1.1), ('shopify', 'done', 1.0), ('stripe', 'rejected.stale', 0.12)
          ) AS kinds (source, what, share)
 )
-INSERT INTO activity (minutes, at, source, what, count)
+INSERT INTO hookonce.activity (minutes, at, source, what, count)
 SELECT 1, at, source, what, count FROM counted WHERE count > 0
 UNION ALL SELECT 1, at, '', 'filled', 0 FROM counted WHERE at > now() - interval '10 minutes' GROUP BY at
 """
@@ -145,7 +145,7 @@ def inbox(fresh_database, fresh_redis, tmp_path_factory):
     with (
         fresh_database() as database_url,
         fresh_redis() as redis_url,
-        database.connect(database_url) as connection,
+        connections.connect(database_url) as connection,
     ):
         connection.execute(DAY)
         listener = socket.create_server(("127.0.0.1", 0), backlog=128)
@@ -164,7 +164,7 @@ def inbox(fresh_database, fresh_redis, tmp_path_factory):
 def _run(directory, environment, *command, listener=None):
     with (directory / f"{command[0]}.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "receiver.cli", *command],
+            [sys.executable, "-m", "hookonce.receiver.cli", *command],
             cwd=directory,
             env=environment,
             stdout=log,
@@ -201,8 +201,9 @@ def _await(url):
     pytest.fail("the receiver did not start")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
+    # Playwright's loop goes on in this thread until it is stopped, and an async handler runs a loop of its own.
     with pytest.importorskip("playwright.sync_api").sync_playwright() as driver:
         options = {"executable_path": chromium(), "args": ["--no-sandbox", "--disable-dev-shm-usage"]}
         browser = driver.chromium.launch(**options)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from receiver.stack import session as http
+from hookonce.receiver.dev.stack import session as http
 from tests.e2e.conftest import PICTURES_ARE_WANTED
 
 PAGES = ("/", "/events", "/dead", "/bulk/new?status=dead", "/rejected", "/sources", "/handlers")
@@ -28,11 +28,14 @@ def attacked(inbox):
                 >= 400
             )
     inbox.until(
-        "SELECT count(*) FROM runs WHERE handler IN ('shop.evil', 'shop.odd') AND finished_at IS NOT NULL", 2
+        "SELECT count(*) FROM hookonce.runs WHERE handler IN ('shop.evil', 'shop.odd') AND finished_at IS NOT NULL",
+        2,
     )
-    inbox.until("SELECT count(*) > 0 FROM rejected", expected=True)
-    numbers = inbox.connection.execute("SELECT id FROM events WHERE event_id LIKE '%script%'").fetchall()
-    refused = inbox.connection.execute("SELECT id FROM rejected").fetchall()
+    inbox.until("SELECT count(*) > 0 FROM hookonce.rejected", expected=True)
+    numbers = inbox.connection.execute(
+        "SELECT id FROM hookonce.events WHERE event_id LIKE '%script%'"
+    ).fetchall()
+    refused = inbox.connection.execute("SELECT id FROM hookonce.rejected").fetchall()
     return [f"/events/{row[0]}" for row in numbers] + [f"/rejected/{row[0]}" for row in refused]
 
 
@@ -52,7 +55,7 @@ def test_markup_of_a_sender_stays_text_on_every_page(attacked, page):
 def test_pages_fit_a_phone(inbox, window, picture):
     inbox.invoice("evt_1S" + "phone" * 40)
     page = window(width=390, height=800)
-    number = inbox.connection.execute("SELECT max(id) FROM events").fetchone()[0]
+    number = inbox.connection.execute("SELECT max(id) FROM hookonce.events").fetchone()[0]
 
     for path in (*PAGES, f"/events/{number}"):
         page.goto(f"/admin{path}")

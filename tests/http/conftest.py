@@ -13,8 +13,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from providers.kit.registry import load
-from tests.http import wire
+from hookonce.providers.kit.registry import load
+from tests.support import raw_http
 
 ROOT = Path(__file__).parents[2]
 PARTNER = {
@@ -77,7 +77,7 @@ class Server:
         self.max_body = max_body
 
     def exchange(self, data, **options):
-        return wire.exchange(self.port, data, **options)
+        return raw_http.exchange(self.port, data, **options)
 
     def deliver(self, body, source="stripe", *, now=None, extra=(), **said):
         """Sign as the sender would, send, and give the answer."""
@@ -85,11 +85,11 @@ class Server:
 
     def signed(self, body, source="stripe", *, now=None, extra=(), **said):
         headers = SENDERS[source].sign(body, SECRETS[source], now or datetime.now(UTC), **said)
-        return wire.request(target=f"/hooks/{source}", headers=[*headers.items(), *extra], body=body)
+        return raw_http.request(target=f"/hooks/{source}", headers=[*headers.items(), *extra], body=body)
 
     def events(self):
         with psycopg.connect(self.database_url) as connection:
-            return connection.execute("SELECT count(*) FROM events").fetchone()[0]
+            return connection.execute("SELECT count(*) FROM hookonce.events").fetchone()[0]
 
     def logged(self):
         return self.log.read_text(encoding="utf-8", errors="replace")
@@ -108,7 +108,7 @@ def serving(directory, database_url, redis_url, *, max_body=1024 * 1024, **envir
     listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
     with listener, log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "receiver.cli", "serve", "--bind", f"fd://{listener.fileno()}"],
+            [sys.executable, "-m", "hookonce.receiver.cli", "serve", "--bind", f"fd://{listener.fileno()}"],
             cwd=directory,
             env=_environment(database_url, redis_url) | environment,
             stdout=output,
@@ -149,7 +149,7 @@ def _await(server):
     until = time.monotonic() + 30
     while time.monotonic() < until:
         with contextlib.suppress(OSError):
-            answer = server.exchange(wire.request("GET", "/livez"), seconds=2)
+            answer = server.exchange(raw_http.request("GET", "/livez"), seconds=2)
             if answer is not None and answer.status == 200:
                 return
         assert server.process.poll() is None, server.logged()

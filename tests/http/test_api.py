@@ -4,18 +4,20 @@ import json
 
 import pytest
 
-from receiver import database
-from receiver.ledger import tokens
-from receiver.ledger.tokens import Scope
-from tests.http.wire import chunked, request
+from hookonce.receiver.ledger.access import api_tokens
+from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.database import connections
+from tests.support.raw_http import chunked, request
 
 REPLAYS = "/api/v1/replays"
 
 
 @pytest.fixture(scope="module")
 def authorization(server):
-    with database.connect(server.database_url) as connection:
-        return {"Authorization": f"Bearer {tokens.create(connection, 'ci', [Scope.ADMIN], None, 'a test')}"}
+    with connections.connect(server.database_url) as connection:
+        return {
+            "Authorization": f"Bearer {api_tokens.create(connection, 'ci', [Scope.ADMIN], None, 'a test')}"
+        }
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])

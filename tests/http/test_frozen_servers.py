@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from receiver import migrate
-from receiver.embedded import Postgres, Valkey
+from hookonce.receiver.dev.embedded import Postgres, Valkey
+from hookonce.receiver.ledger.database import migrate
 from tests.http.conftest import serving
-from tests.http.wire import request
+from tests.support.raw_http import request
 
 pytestmark = pytest.mark.alone
 
 AT_ONCE = 1
-LEDGER_DEADLINE = 2.5
+LEDGER_DEADLINE = 9
 """Seconds; some senders give three."""
 RECOVERED = 20
 

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from providers import Delivery, KeyNeeded, Reason, Rejected
-from providers.kit import registry
-from receiver.app import create_app
-from receiver.settings import load_settings
-from tests.http.conftest import CONFIGURATION, PARTNER, SECRETS, SENDERS
-from tests.http.wire import request
+from hookonce.providers import Delivery, KeyNeeded, Reason, Rejected
+from hookonce.providers.kit import registry
+from hookonce.receiver.app import create_app
+from hookonce.receiver.config.settings import load_settings
+from tests.http.conftest import CONFIGURATION, SECRETS, SENDERS
+from tests.support.raw_http import request
+from tests.support.senders_page import provider_of
 
 DOCUMENTED = {200, 400, 401, 404, 405, 409, 413, 415, 503}
 CODES = {*Reason, "conflict"}
@@ -63,7 +64,7 @@ bodies = st.binary(max_size=300) | (events | json_values).map(lambda value: json
 
 
 def documented(answer):
-    """Check that an answer is one that docs/http.md has; hanging up says nothing and is one too."""
+    """Check that an answer is one that docs/explanation/http.md has; hanging up says nothing and is one too."""
     if answer is None:
         return
     assert answer.status in DOCUMENTED
@@ -178,7 +179,7 @@ def test_application_knows_again_whatever_it_accepted(application, source, event
 
 def fuzzed(name):
     """A provider, and a secret that it takes."""
-    provider = registry.load(name, options=PARTNER if name == "hmac" else None)
+    provider = provider_of(name)
     for secret in ("whsec_" + "c2VjcmV0" * 4, "c2VjcmV0" * 4, "73656372" * 8):
         with contextlib.suppress(ValueError):
             if provider.check_secret:

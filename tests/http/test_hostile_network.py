@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.http.conftest import serving
-from tests.http.wire import connect, converse, exchange, request
+from tests.support.raw_http import connect, converse, exchange, request
 
 pytestmark = pytest.mark.alone
 
@@ -247,12 +247,14 @@ def peak_megabytes(pid):
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
+@pytest.mark.alone(really=False)
 def test_receiver_tells_a_client_that_still_sends_why(server):
     answer = server.exchange(HEAD + b"Content-Length: 99999999\r\n\r\n" + b"x" * 30_000_000)
 
     assert (answer.status, answer.code) == (413, "too_large")
 
 
+@pytest.mark.alone(really=False)
 def test_receiver_takes_a_large_body_when_others_are_gone(server):
     start = event()[:-1] + b',"filler":"'
     body = start + b"x" * (server.max_body - len(start) - 2) + b'"}'
@@ -262,6 +264,7 @@ def test_receiver_takes_a_large_body_when_others_are_gone(server):
     assert (answer.status, answer.document["status"]) == (200, "accepted")
 
 
+@pytest.mark.alone(really=False)
 def test_receiver_serves_a_connection_again_and_again(server):
     with connect(server.port) as connection:
         answers = list(

@@ -7,7 +7,7 @@ import uuid
 import psycopg
 import pytest
 
-from tests.http.wire import chunked, connect, converse, request
+from tests.support.raw_http import chunked, connect, converse, request
 
 
 def unique():
@@ -18,8 +18,8 @@ def stored(server, body):
     """The row and the kept bytes of the event whose body is this one."""
     with psycopg.connect(server.database_url) as connection:
         return connection.execute(
-            "SELECT e.event_id, e.type, e.account, b.body FROM events e"
-            " JOIN bodies b ON b.event = e.id AND b.received_at = e.received_at WHERE b.body = %s",
+            "SELECT e.event_id, e.type, e.account, b.body FROM hookonce.events e"
+            " JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at WHERE b.body = %s",
             [body],
         ).fetchone()
 
@@ -32,7 +32,7 @@ BODIES = {
     "account of 10 KB": '{{"id":"{id}","type":"a","account":"' + "x" * 10_000 + '"}}',
     "id of emoji": '{{"id":"{id}' + "\N{PILE OF POO}" * 100 + '","type":"a"}}',
     "id of quotes and line ends": '{{"id":"{id}\\"\\r\\n\\t","type":"a"}}',
-    "id that is SQL": '{{"id":"{id}\'; DROP TABLE events; --","type":"a"}}',
+    "id that is SQL": '{{"id":"{id}\'; DROP TABLE hookonce.events; --","type":"a"}}',
     "id like a window key": '{{"id":"{id}}}:{{x","type":"a"}}',
     "two ids": '{{"id":"first","type":"a","id":"{id}"}}',
     "byte order mark": '\ufeff{{"id":"{id}","type":"a"}}',

@@ -1,3 +1,4 @@
-from inbox import desk
+from tests.support.inbox import inbox
+from tests.support.shop import shop
 
-__all__ = ["desk"]
+__all__ = ["inbox", "shop"]

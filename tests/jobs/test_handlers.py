@@ -3,8 +3,8 @@ from datetime import timedelta
 
 import pytest
 
-from jobs import handlers
-from jobs.handlers import Handler, HandlerError, Registry, RetryLater, import_handlers, on
+from hookonce.jobs import handlers
+from hookonce.jobs.handlers import Handler, HandlerError, Registry, RetryLater, import_handlers, on
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_registry_refuses_one_name_with_two_time_limits():
     registry = Registry()
     registry.add(handler(pattern="a.*"))
 
-    with pytest.raises(HandlerError, match="'h' has different attempts, backoff or timeout"):
+    with pytest.raises(HandlerError, match="'h' has different attempts, backoff, timeout or isolation"):
         registry.add(handler(pattern="b.*", timeout=timedelta(seconds=600)))
 
 
@@ -97,11 +97,22 @@ def test_registry_refuses_two_functions_under_one_name():
 
 
 @pytest.mark.parametrize(
-    "options", [{"attempts": 0}, {"backoff": (2, 1)}, {"backoff": (-1, 1)}, {"timeout": 0}, {"timeout": 3601}]
+    "options",
+    [{"attempts": 0}, {"backoff": (2, 1)}, {"backoff": (-1, 1)}, {"timeout": 0}, {"timeout": 3601}],
 )
 def test_on_refuses_values_that_make_no_sense(registry, options):
     with pytest.raises(HandlerError, match="attempts from 1"):
         on("stripe", "*", **options)(lambda *_: None)
+
+    assert not len(registry)
+
+
+@pytest.mark.parametrize("isolation", ["read uncommitted", "SERIALIZABLE", 3])
+def test_on_names_the_isolation_levels_there_are(registry, isolation):
+    with pytest.raises(
+        HandlerError, match="expected one of 'read committed', 'repeatable read', 'serializable'"
+    ):
+        on("stripe", "*", isolation=isolation)(lambda *_: None)
 
     assert not len(registry)
 
@@ -115,26 +126,26 @@ def test_on_says_what_a_span_is(registry, options):
 
 
 def test_retry_later_says_what_a_delay_is():
-    with pytest.raises(TypeError, match="'5m' is no time; expected seconds or a timedelta"):
+    with pytest.raises(TypeError, match="'5m' is not a time; expected seconds or a timedelta"):
         RetryLater("5m")
 
 
-@pytest.mark.parametrize("use", [lambda: on(asynchronous), lambda: on("stripe", asynchronous)])
+@pytest.mark.parametrize("use", [lambda: on(lazy), lambda: on("stripe", lazy)])
 def test_on_refuses_what_is_no_source_and_type(use):
     with pytest.raises(HandlerError, match="expected a source and a type"):
         use()
-
-
-async def asynchronous(_event, _tx):
-    return None
 
 
 def lazy(_event, _tx):
     yield
 
 
+async def lazy_and_asynchronous(_event, _tx):
+    yield
+
+
 @pytest.mark.parametrize(
-    "function", [asynchronous, lazy, lambda: None, lambda _: None, lambda _a, _b, _c: None]
+    "function", [lazy, lazy_and_asynchronous, lambda: None, lambda _: None, lambda _a, _b, _c: None]
 )
 def test_on_refuses_what_can_not_be_called_as_a_handler(registry, function):
     with pytest.raises(HandlerError, match=r"\(event, tx\)"):

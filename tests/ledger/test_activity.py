@@ -2,11 +2,13 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from make import new_event
 
-from receiver import database
-from receiver.ledger import activity, notes
-from receiver.ledger.store import store
+from hookonce.receiver.ledger import redeliveries, rejected
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.replay.events import replay
+from hookonce.receiver.ledger.stats import activity, source_activity
+from hookonce.receiver.ledger.store import store
+from tests.support.new_event import new_event
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 AN_HOUR_AGO = datetime.now(UTC) - HOUR
@@ -14,26 +16,27 @@ AN_HOUR_AGO = datetime.now(UTC) - HOUR
 
 @pytest.fixture
 def connection(database_url):
-    with database.connect(database_url) as connection:
+    with connections.connect(database_url) as connection:
         yield connection
 
 
 def deliver(connection, *event_ids, minutes_ago=5, **changes):
     store(connection, [new_event(event_id, **changes) for event_id in event_ids])
     connection.execute(
-        "UPDATE events SET received_at = date_trunc('minute', now()) - %s WHERE event_id = ANY(%s)",
+        "UPDATE hookonce.events SET received_at = date_trunc('minute', now()) - %s WHERE event_id = ANY(%s)",
         [minutes_ago * MINUTE, list(event_ids)],
     )
 
 
 def finish(connection, event_id, status="done", *, minutes_ago=4, handler="h", event_status=None):
     connection.execute(
-        "INSERT INTO runs (event, handler, status, finished_at) "
-        "SELECT id, %s, %s, date_trunc('minute', now()) - %s FROM events WHERE event_id = %s",
+        "INSERT INTO hookonce.runs (event, handler, status, finished_at) "
+        "SELECT id, %s, %s, date_trunc('minute', now()) - %s FROM hookonce.events WHERE event_id = %s",
         [handler, status, minutes_ago * MINUTE, event_id],
     )
     connection.execute(
-        "UPDATE events SET status = %s, due_at = NULL WHERE event_id = %s", [event_status or status, event_id]
+        "UPDATE hookonce.events SET status = %s, due_at = NULL WHERE event_id = %s",
+        [event_status or status, event_id],
     )
 
 
@@ -46,7 +49,8 @@ def fill(connection):
 
 def counted(connection, minutes=1):
     rows = connection.execute(
-        "SELECT source, what, sum(count)::int FROM activity WHERE minutes = %s AND what NOT IN ('filled', 'last') "
+        "SELECT source, what, sum(count)::int FROM hookonce.activity WHERE minutes = %s AND what "
+        "NOT IN ('filled', 'last') "
         "GROUP BY source, what ORDER BY source, what",
         [minutes],
     )
@@ -77,7 +81,7 @@ def test_activity_counts_an_event_once_when_its_last_run_ends(connection):
     fill(connection)
 
     done = connection.execute(
-        "SELECT now() - at FROM activity WHERE minutes = 1 AND what = 'done'"
+        "SELECT now() - at FROM hookonce.activity WHERE minutes = 1 AND what = 'done'"
     ).fetchall()
     assert len(done) == 1
     assert done[0][0] < 3 * MINUTE
@@ -100,6 +104,66 @@ def test_activity_counts_an_unreadable_element_as_dead(connection):
     assert counted(connection) == [("stripe", "accepted", 1), ("stripe", "dead", 1)]
 
 
+@pytest.mark.parametrize("is_counted_before", [False, True])
+def test_activity_counts_an_end_that_a_replay_took_away(connection, is_counted_before):
+    deliver(connection, "a", "b")
+    finish(connection, "a", "dead")
+    finish(connection, "b", "dead", minutes_ago=3)
+    if is_counted_before:
+        fill(connection)
+
+    replayed = list(replay(connection, ids(connection), "a test"))
+    fill(connection)
+
+    assert len(replayed) == 2
+    assert ("stripe", "dead", 2) in counted(connection)
+    assert ("stripe", "dead", 2) in counted(connection, minutes=0)
+
+
+def test_rates_show_an_end_that_a_replay_took_away(connection):
+    deliver(connection, "a")
+    finish(connection, "a", "dead", minutes_ago=0)
+    list(replay(connection, ids(connection), "a test"))
+
+    found = activity.rates(connection, AN_HOUR_AGO, MINUTE)
+
+    assert [(each.what, each.number) for each in found] == [("accepted", 1), ("dead", 1)]
+
+
+def test_ends_are_counted_once_while_replays_and_sweeps_race(connection, database_url):
+    names = [f"evt_{n}" for n in range(40)]
+    deliver(connection, *names)
+    for name in names:
+        finish(connection, name, "dead")
+    barrier = threading.Barrier(3, timeout=20)
+
+    def replays(mine):
+        with connections.connect(database_url) as own:
+            barrier.wait()
+            for each in mine:
+                list(replay(own, [each], "a test"))
+
+    def fills():
+        with connections.connect(database_url) as own:
+            barrier.wait()
+            fill(own)
+
+    every = ids(connection)
+    threads = [threading.Thread(target=replays, args=(every[n::2],)) for n in range(2)]
+    threads.append(threading.Thread(target=fills))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    fill(connection)
+    assert ("stripe", "dead", len(names)) in counted(connection)
+
+
+def ids(connection):
+    return [row[0] for row in connection.execute("SELECT id FROM hookonce.events ORDER BY id")]
+
+
 def test_activity_leaves_out_the_minute_that_is_not_over(connection):
     deliver(connection, "a", minutes_ago=0)
 
@@ -110,7 +174,7 @@ def test_activity_leaves_out_the_minute_that_is_not_over(connection):
 
 def test_activity_counts_nothing_twice_from_many_sweeps(connection, database_url):
     def sweep():
-        with database.connect(database_url) as own:
+        with connections.connect(database_url) as own:
             barrier.wait()
             for _ in range(10):
                 activity.fill(own)
@@ -134,7 +198,9 @@ def test_activity_counts_nothing_twice_from_many_sweeps(connection, database_url
 
 def test_activity_goes_on_where_it_stopped_after_an_outage(connection):
     fill(connection)
-    connection.execute("DELETE FROM activity WHERE minutes = 1 AND at > now() - interval '30 minutes'")
+    connection.execute(
+        "DELETE FROM hookonce.activity WHERE minutes = 1 AND at > now() - interval '30 minutes'"
+    )
     deliver(connection, "a", minutes_ago=25)
     deliver(connection, "b", minutes_ago=40)  # counted before, as nothing
 
@@ -145,7 +211,8 @@ def test_activity_goes_on_where_it_stopped_after_an_outage(connection):
 def test_activity_rolls_minutes_up_by_the_hour(connection):
     deliver(connection, "a", minutes_ago=61)
     connection.execute(
-        "INSERT INTO activity VALUES (1, date_trunc('minute', now()) - interval '130 minutes', '', 'filled', 0)"
+        "INSERT INTO hookonce.activity "
+        "VALUES (1, date_trunc('minute', now()) - interval '130 minutes', '', 'filled', 0)"
     )
 
     fill(connection)
@@ -155,7 +222,7 @@ def test_activity_rolls_minutes_up_by_the_hour(connection):
 
 def test_activity_forgets_old_minutes_and_hours(connection):
     connection.execute(
-        "INSERT INTO activity VALUES (1, now() - interval '10 days', 'stripe', 'accepted', 1), "
+        "INSERT INTO hookonce.activity VALUES (1, now() - interval '10 days', 'stripe', 'accepted', 1), "
         "(60, now() - interval '10 days', 'stripe', 'accepted', 1), "
         "(60, now() - interval '70 days', 'stripe', 'accepted', 1), (0, 'epoch', 'stripe', 'accepted', 1), "
         "(1, date_trunc('minute', now()) - interval '70 minutes', '', 'filled', 0)"
@@ -171,8 +238,8 @@ def test_rates_fold_reasons_and_add_what_is_not_counted_yet(connection):
     deliver(connection, "a", minutes_ago=5)
     fill(connection)
     deliver(connection, "b", minutes_ago=0)
-    notes.add_rejections(connection, [], {("stripe", "stale"): 2, ("stripe", "bad_signature"): 1})
-    notes.add_redeliveries(connection, {("stripe", "a"): 3})
+    rejected.add_rejections(connection, [], {("stripe", "stale"): 2, ("stripe", "bad_signature"): 1})
+    redeliveries.add_redeliveries(connection, {("stripe", "a"): 3})
 
     found = activity.rates(connection, AN_HOUR_AGO, MINUTE)
 
@@ -192,7 +259,7 @@ def test_rates_by_the_hour_take_hours_and_the_minutes_after_them(connection):
     now = datetime.now(UTC)
     this_hour = now.replace(minute=0, second=0, microsecond=0)
     connection.execute(
-        "INSERT INTO activity VALUES (60, %(h)s - interval '1 hour', 's', 'accepted', 60), "
+        "INSERT INTO hookonce.activity VALUES (60, %(h)s - interval '1 hour', 's', 'accepted', 60), "
         "(1, %(h)s - interval '1 hour', 's', 'accepted', 60), (1, %(h)s, 's', 'accepted', 7), "
         "(1, %(m)s, '', 'filled', 0)",
         {"h": this_hour, "m": max(this_hour, now.replace(second=0, microsecond=0) - MINUTE)},
@@ -201,3 +268,63 @@ def test_rates_by_the_hour_take_hours_and_the_minutes_after_them(connection):
     found = activity.rates(connection, this_hour - 24 * HOUR, HOUR)
 
     assert found == [(this_hour - HOUR, "s", "accepted", 60), (this_hour, "s", "accepted", 7)]
+
+
+def jump_ahead_and_back(connection):
+    """Leave what a sweep and a delivery leave while the clock is a day ahead."""
+    connection.execute(
+        "INSERT INTO hookonce.activity SELECT 1, at, '', 'filled', 1 FROM generate_series("
+        "date_trunc('minute', now()), date_trunc('minute', now()) + interval '1 day', interval '1 minute') AS at"
+    )
+    connection.execute(
+        "INSERT INTO hookonce.activity VALUES "
+        "(0, 'epoch', 'stripe', 'last', extract(epoch FROM now() + interval '1 day')), "
+        "(1, date_trunc('minute', now()) + interval '1 day', 'stripe', 'rejected.stale', 1)"
+    )
+
+
+def test_activity_goes_on_after_a_clock_was_ahead(connection):
+    fill(connection)
+    connection.execute(
+        "DELETE FROM hookonce.activity WHERE what = 'filled' AND at > now() - interval '10 minutes'"
+    )
+    jump_ahead_and_back(connection)
+    deliver(connection, "a", minutes_ago=5)
+
+    assert fill(connection) > 5
+    assert ("stripe", "accepted", 1) in counted(connection)
+    assert not connection.execute(
+        "SELECT FROM hookonce.activity WHERE what = 'filled' AND at > now()"
+    ).fetchall()
+
+
+def test_source_is_silent_from_when_a_clock_came_back(connection):
+    jump_ahead_and_back(connection)
+    connection.execute(
+        "INSERT INTO hookonce.activity VALUES (1, date_trunc('minute', now()) - interval '5 minutes', '', 'filled', 0)"
+    )
+
+    fill(connection)
+
+    assert source_activity.last_seen(connection)["stripe"] <= datetime.now(UTC)
+    assert source_activity.recent(connection, HOUR, ["rejected.stale"]) == {}
+
+
+def test_activity_counts_nothing_twice_when_a_minute_comes_again(connection):
+    deliver(connection, "a", minutes_ago=5)
+    finish(connection, "a", minutes_ago=4)
+    fill(connection)
+    before = counted(connection, 0)
+
+    connection.execute(
+        "DELETE FROM hookonce.activity WHERE what = 'filled' AND at > now() - interval '10 minutes'"
+    )
+    fill(connection)
+
+    assert counted(connection, 0) == before == [("stripe", "accepted", 1), ("stripe", "done", 1)]
+
+
+def test_activity_counts_no_hour_again_where_all_marks_are_from_a_clock_that_was_ahead(connection):
+    jump_ahead_and_back(connection)
+
+    assert fill(connection) <= 2

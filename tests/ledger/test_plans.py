@@ -5,43 +5,42 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
-from make import new_event
 
-from receiver.ledger import (
-    activity,
-    claims,
-    counts,
-    desk,
-    desk_counts,
-    desk_dead,
-    desk_figures,
-    desk_prune,
-    figures,
-    moments,
-    notes,
-    runs,
-    seen,
-    store,
-    upkeep,
+from hookonce.receiver.encryption import OFF
+from hookonce.receiver.ledger import id_at_time, pauses, redeliveries, store
+from hookonce.receiver.ledger.maintenance import partitions, retention
+from hookonce.receiver.ledger.queries import (
+    dead_letters,
+    events,
 )
-from receiver.ledger.runs import Ending
-from receiver.sealing import OFF
+from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.runs import claims, parking, transitions
+from hookonce.receiver.ledger.runs.transitions import AttemptResult
+from hookonce.receiver.ledger.stats import (
+    activity,
+    backlog,
+    event_counts,
+    source_activity,
+    totals,
+)
+from tests.support.new_event import new_event
 
 ROWS = 20_000
 SPAN = timedelta(minutes=1)
 FILL = f"""
-INSERT INTO events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at, received_at)
+INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at, received_at)
 SELECT 'stripe', 'stripe', 'evt_' || md5(n::text), 'invoice.paid', sha256(n::text::bytea), n % 2 = 0,
        CASE WHEN n % 100 = 0 THEN 'dead' WHEN n % 100 = 1 THEN 'ignored' WHEN n > {ROWS} - 300 THEN 'received'
             ELSE 'done' END,
        CASE WHEN n > {ROWS} - 300 AND n % 100 > 1 THEN now() END,
        now() - ({ROWS} - n) * interval '5 seconds'
 FROM generate_series(1, {ROWS}) AS n;
-INSERT INTO bodies (event, received_at, url, headers, body, is_element)
-SELECT id, received_at, '/hooks/stripe', '{{}}', '', false FROM events;
-INSERT INTO runs (event, handler, status, attempts, finished_at)
-SELECT id, 'credit', 'done', 1, received_at FROM events WHERE status = 'done';
-INSERT INTO failures (event, handler, cycle, attempt, error) SELECT id, 'credit', 1, 1, '' FROM events;
+INSERT INTO hookonce.bodies (event, received_at, url, headers, body, is_element)
+SELECT id, received_at, '/hooks/stripe', '{{}}', '', false FROM hookonce.events;
+INSERT INTO hookonce.runs (event, handler, status, attempts, finished_at)
+SELECT id, 'credit', 'done', 1, received_at FROM hookonce.events WHERE status = 'done';
+INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) SELECT id, 'credit', 1, 1, ''
+FROM hookonce.events;
 ANALYZE
 """  # noqa: S608  constants of this module
 
@@ -77,7 +76,7 @@ class Handlers:
 def ledger(fresh_database):
     with fresh_database() as url, psycopg.connect(url, autocommit=True) as connection:
         for ago in range(3):
-            upkeep.make_partition(connection, (datetime.now(UTC) - timedelta(days=ago)).date())
+            partitions.make_partition(connection, (datetime.now(UTC) - timedelta(days=ago)).date())
         connection.execute(FILL)
         connection.execute("SET plan_cache_mode = force_generic_plan")
         yield connection
@@ -94,51 +93,70 @@ def recorder(ledger):
 def receive(connection):
     store.store(connection, [new_event(f"new_{n}", body=b"%d" % n, id_is_signed=False) for n in range(5)])
     store.store(connection, [new_event("new_1", body=b"1"), new_event("new_2", body=b"other")])
-    notes.add_redeliveries(connection, {("stripe", "new_1"): 2})
+    redeliveries.add_redeliveries(connection, {("stripe", "new_1"): 2})
 
 
 def work(connection):
     claim = claims.claim(connection, Handlers(), budget=SPAN)
     first, second, third = claim.runs[:3]
-    runs.end(connection, first, Ending("done", result=1), second)
-    runs.end(connection, second, Ending("waiting", error="no", delay=SPAN), third)
-    runs.release(connection, claim.runs[3:])
+    transitions.end(connection, first, AttemptResult("done", result=1), second)
+    transitions.end(connection, second, AttemptResult("waiting", error="no", delay=SPAN), third)
+    transitions.release(connection, claim.runs[3:])
     claims.claim(connection, Handlers(), budget=SPAN, ids=[run.event.id for run in claim.runs[3:5]])
-    runs.load_body(connection, third.event)
-    runs.wake_ignored(connection, Handlers(), SPAN)
+    transitions.load_body(connection, third.event)
+    transitions.requeue_ignored(connection, Handlers(), SPAN)
 
 
 def sweep(connection):
-    upkeep.is_anything_due(connection)
-    moments.first_since(connection, datetime.now(UTC))
-    counts.advance(connection, counts.mark(connection))
-    kept = desk_prune.Horizons(SPAN * 1500, SPAN * 1500, SPAN, SPAN)
-    for _ in desk_prune.Pruning(kept, size=100).steps(connection):
+    claims.is_anything_due(connection)
+    id_at_time.first_since(connection, datetime.now(UTC))
+    event_counts.advance(connection, event_counts.mark(connection))
+    kept = retention.Retention(SPAN * 1500, SPAN * 1500, SPAN, SPAN)
+    for _ in retention.RetentionPass(kept, size=100).steps(connection):
         pass
 
 
 def scrape(connection):
-    figures.events_by_status(connection)
-    figures.oldest_due(connection)
-    figures.conflicts(connection)
+    totals.events_by_status(connection)
+    backlog.oldest_due(connection)
+    totals.conflicts(connection)
 
 
 def look(connection):
-    desk_counts.waiting(connection)
-    deaths = desk_dead.deaths(connection)
-    desk.detail(connection, deaths[0].event, OFF)
-    desk_figures.latest(connection)
+    backlog.waiting(connection)
+    deaths = dead_letters.deaths(connection)
+    events.detail(connection, deaths[0].event, OFF)
+    source_activity.last_seen(connection)
 
 
 def count(connection):
-    connection.execute("TRUNCATE activity")
+    connection.execute("TRUNCATE hookonce.activity")
     connection.execute(
-        "INSERT INTO activity SELECT 1, date_trunc('minute', now()) - n * interval '1 minute', '', 'filled', %s "
+        "INSERT INTO hookonce.activity "
+        "SELECT 1, date_trunc('minute', now()) - n * interval '1 minute', '', 'filled', %s "
         "FROM generate_series(5, 20) AS n",
         [ROWS - 200],
     )
     assert activity.fill(connection)
-    seen.due(connection)
+    backlog.due(connection)
+
+
+def wait(connection):
+    """Park and un-park a few: many among so few rows are read quicker without an index."""
+    with connection.transaction(force_rollback=True):
+        psycopg.Cursor(connection).execute(
+            "UPDATE hookonce.events SET due_at = now() + interval '1 h' WHERE due_at <= now() AND id < %s",
+            [ROWS - 30],
+        )
+        pauses.pause(connection, "handler", "credit", "test")
+        claims.claim(connection, Handlers(), budget=SPAN)
+        parking.unpark_left(connection)
+        pauses.resume(connection, "handler", "credit", "test")
+        pauses.pause(connection, "source", "stripe", "test")
+        claims.claim(connection, Handlers(), budget=SPAN)
+        parking.park_sources(connection)
+        list(events.events(connection, Filter(status="received"), limit=10))
+        pauses.resume(connection, "source", "stripe", "test")
 
 
 def plans(connection, query, params):
@@ -187,9 +205,10 @@ def scans(connection, statements):
     [
         (receive, {"events_source_event_id_key", "events_repeat"}),
         (work, {"events_due", "events_pkey", "runs_pkey", "bodies_pkey", "events_received"}),
-        (sweep, {"events_due", "events_pkey", "events_attention"}),
+        (sweep, {"events_due", "events_pkey", "events_attention", "events_parked_received"}),
+        (wait, {"events_due", "events_pkey", "runs_pkey", "events_parked", "runs_parked"}),
         (scrape, {"events_due", "events_pkey", "events_attention"}),
-        (look, {"events_attention", "events_due", "events_pkey", "events_repeat"}),
+        (look, {"events_attention", "events_due", "events_pkey", "events_repeat_of"}),
         (count, {"events_due", "events_pkey", "runs_finished"}),
     ],
 )
@@ -207,9 +226,10 @@ def test_statement_uses_an_index_on_a_ledger_of_some_size(ledger, recorder, task
     ("task", "index"),
     [
         (work, "events_due"),
+        (wait, "events_due"),
         (receive, "events_repeat"),
         (scrape, "events_attention"),
-        (look, "events_repeat"),
+        (look, "events_repeat_of"),
         (count, "runs_finished"),
         (sweep, "events_pkey CASCADE"),
     ],
@@ -219,7 +239,11 @@ def test_plans_tell_when_an_index_is_missing(ledger, recorder, task, index):
     ledger.cursor_factory = psycopg.Cursor
 
     with ledger.transaction(force_rollback=True):
-        drop = f"DROP INDEX {index}" if "pkey" not in index else f"ALTER TABLE events DROP CONSTRAINT {index}"
+        drop = (
+            f"DROP INDEX hookonce.{index}"
+            if "pkey" not in index
+            else f"ALTER TABLE hookonce.events DROP CONSTRAINT {index}"
+        )
         ledger.execute(drop)
         sequential, _ = scans(ledger, Recorded.seen)
 

@@ -3,18 +3,20 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from make import new_event
 from psycopg.pq import TransactionStatus
 
-from receiver import database
-from receiver.ledger import claims, runs
-from receiver.ledger.desk import RunRow
-from receiver.ledger.runs import Ending, LeaseLost
-from receiver.ledger.store import store
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.queries.events import RunRow
+from hookonce.receiver.ledger.runs import claimed, claims, transitions
+from hookonce.receiver.ledger.runs.transitions import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.store import store
+from tests.support.new_event import new_event
 
 BUDGET = timedelta(seconds=2)
-DONE = Ending("done")
-FAILED = Ending("waiting", error="RuntimeError: no", delay=timedelta(0))
+LONGEST = timedelta(seconds=30) + claimed.LEASE_MARGIN
+"""How long a run of `Plan` is ours once it is started."""
+DONE = AttemptResult("done")
+FAILED = AttemptResult("waiting", error="RuntimeError: no", delay=timedelta(0))
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Planner:
 
 @pytest.fixture
 def connection(database_url):
-    with database.connect(database_url) as connection:
+    with connections.connect(database_url) as connection:
         yield connection
 
 
@@ -58,20 +60,21 @@ def claim(connection, *names, **options):
 
 
 def expire(connection):
-    connection.execute("UPDATE runs SET due_at = now(), lease_until = now() WHERE token IS NOT NULL")
-    connection.execute("UPDATE events SET due_at = now() WHERE due_at IS NOT NULL")
+    connection.execute("UPDATE hookonce.runs SET due_at = now(), lease_until = now() WHERE token IS NOT NULL")
+    connection.execute("UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL")
 
 
 def state(connection):
     return connection.execute(
-        "SELECT e.event_id, e.status, r.handler, r.status, r.attempts FROM events e LEFT JOIN runs r ON r.event = e.id "
+        "SELECT e.event_id, e.status, r.handler, r.status, r.attempts FROM hookonce.events e LEFT "
+        "JOIN hookonce.runs r ON r.event = e.id "
         "ORDER BY e.id, r.handler"
     ).fetchall()
 
 
 def end(connection, run, ending, following=None):
     with connection.transaction():
-        return runs.end(connection, run, ending, following)
+        return transitions.end(connection, run, ending, following)
 
 
 def test_claim_leases_a_batch_and_starts_one_run_only(connection, stored):
@@ -122,8 +125,8 @@ def test_claim_buries_a_run_that_was_lost_too_often(connection, stored):
 
     assert claim(connection, "h").runs == []
     assert state(connection) == [("poison", "dead", "h", "dead", 3)]
-    assert connection.execute("SELECT count(*) FROM failures").fetchone() == (3,)
-    assert connection.execute("SELECT due_at FROM events").fetchone() == (None,)
+    assert connection.execute("SELECT count(*) FROM hookonce.failures").fetchone() == (3,)
+    assert connection.execute("SELECT due_at FROM hookonce.events").fetchone() == (None,)
 
 
 def test_claim_puts_off_a_handler_it_does_not_know(connection, stored):
@@ -138,14 +141,14 @@ def test_claim_puts_off_a_handler_it_does_not_know(connection, stored):
 @pytest.mark.parametrize(("kind", "name"), [("source", "stripe"), ("handler", "h")])
 def test_claim_runs_nothing_that_is_paused(connection, stored, kind, name):
     stored("a")
-    connection.execute("INSERT INTO pauses (kind, name) VALUES (%s, %s)", [kind, name])
+    connection.execute("INSERT INTO hookonce.pauses (kind, name) VALUES (%s, %s)", [kind, name])
 
     assert claim(connection, "h").runs == []
 
 
 def test_claim_lets_the_runs_of_a_paused_handler_wait(connection, stored):
     stored("a")
-    connection.execute("INSERT INTO pauses (kind, name) VALUES ('handler', 'h')")
+    connection.execute("INSERT INTO hookonce.pauses (kind, name) VALUES ('handler', 'h')")
 
     claim(connection, "h", "other")
 
@@ -154,7 +157,7 @@ def test_claim_lets_the_runs_of_a_paused_handler_wait(connection, stored):
 
 def test_claim_runs_a_source_whose_name_a_paused_handler_has(connection, stored):
     stored("a")
-    connection.execute("INSERT INTO pauses (kind, name) VALUES ('handler', 'stripe')")
+    connection.execute("INSERT INTO hookonce.pauses (kind, name) VALUES ('handler', 'stripe')")
 
     assert len(claim(connection, "h").runs) == 1
 
@@ -167,25 +170,29 @@ def test_claim_keeps_when_an_attempt_began_until_the_next_begins(connection, sto
 
     assert len(claim(connection, "h").runs) == 2
 
-    assert connection.execute("SELECT count(*) FROM runs WHERE started_at IS NULL").fetchone() == (0,)
+    assert connection.execute("SELECT count(*) FROM hookonce.runs WHERE started_at IS NULL").fetchone() == (
+        0,
+    )
 
 
 def test_end_marks_done_and_starts_the_next(connection, stored):
     stored("a", "b")
     first, second = claim(connection, "h").runs
 
-    started = end(connection, first, Ending("done", {"ok": 1}), second)
+    started = end(connection, first, AttemptResult("done", {"ok": 1}), second)
 
     assert started
     assert state(connection) == [("a", "done", "h", "done", 1), ("b", "running", "h", "running", 1)]
-    assert connection.execute("SELECT result FROM runs WHERE status = 'done'").fetchone() == ({"ok": 1},)
+    assert connection.execute("SELECT result FROM hookonce.runs WHERE status = 'done'").fetchone() == (
+        {"ok": 1},
+    )
 
 
 def test_end_keeps_the_event_running_until_its_last_run(connection, stored):
     stored("a")
     first, second = claim(connection, "h1", "h2").runs
 
-    end(connection, first, Ending("dead", error="GiveUp: no"), second)
+    end(connection, first, AttemptResult("dead", error="GiveUp: no"), second)
     assert state(connection)[0][1] == "running"
     end(connection, second, DONE)
 
@@ -196,17 +203,25 @@ def test_end_writes_down_a_failure_and_when_to_try_again(connection, stored):
     stored("a")
     run = claim(connection, "h").runs[0]
 
-    end(connection, run, Ending("waiting", error="boom", delay=timedelta(hours=1)))
+    end(connection, run, AttemptResult("waiting", error="boom", delay=timedelta(hours=1)))
 
-    row = connection.execute("SELECT status, due_at - now() > interval '59 minutes' FROM events").fetchone()
+    row = connection.execute(
+        "SELECT status, due_at - now() > interval '59 minutes' FROM hookonce.events"
+    ).fetchone()
     assert row == ("waiting", True)
-    assert connection.execute("SELECT handler, attempt, error FROM failures").fetchall() == [("h", 1, "boom")]
+    assert connection.execute("SELECT handler, attempt, error FROM hookonce.failures").fetchall() == [
+        ("h", 1, "boom")
+    ]
 
 
 def test_end_counts_no_attempt_when_the_handler_asks_for_time(connection, stored):
     stored("a")
 
-    end(connection, claim(connection, "h").runs[0], Ending("waiting", delay=timedelta(0), counted=False))
+    end(
+        connection,
+        claim(connection, "h").runs[0],
+        AttemptResult("waiting", delay=timedelta(0), counted=False),
+    )
 
     assert state(connection) == [("a", "waiting", "h", "waiting", 0)]
 
@@ -236,16 +251,42 @@ def test_end_refuses_a_run_that_was_not_started(connection, stored):
 def test_end_starts_nothing_that_another_has_taken(connection, stored):
     stored("a", "b")
     first, second = claim(connection, "h").runs
-    connection.execute("UPDATE runs SET token = gen_random_uuid() WHERE event = %s", [second.event.id])
+    connection.execute(
+        "UPDATE hookonce.runs SET token = gen_random_uuid() WHERE event = %s", [second.event.id]
+    )
 
     assert not end(connection, first, DONE, second)
+
+
+def test_end_leases_what_it_starts_for_all_of_its_time(connection, stored):
+    stored("a", "b")
+    first, second = claim(connection, "h").runs
+
+    end(connection, first, DONE, second)
+
+    (spans,) = connection.execute(
+        "SELECT lease_until - started_at, due_at - started_at FROM hookonce.runs WHERE status = 'running'"
+    ).fetchall()
+    assert [round(span.total_seconds()) for span in spans] == [LONGEST.total_seconds()] * 2
+
+
+def test_release_leaves_what_another_has_taken_meanwhile(connection, stored):
+    stored("a")
+    stale = claim(connection, "h1", "h2").runs
+    expire(connection)
+    first, second = claim(connection, "h1", "h2").runs
+
+    released = transitions.release(connection, stale)
+
+    assert released == []
+    assert end(connection, first, DONE, second)
 
 
 def test_release_makes_unstarted_runs_due_again_uncharged(connection, stored):
     stored("a", "b", "c")
     started, *rest = claim(connection, "h").runs
 
-    released = runs.release(connection, [started, *rest])
+    released = transitions.release(connection, [started, *rest])
 
     assert released == [run.event.id for run in rest]
     assert [run.event.event_id for run in claim(connection, "h").runs] == ["b", "c"]
@@ -256,7 +297,7 @@ def test_wake_ignored_takes_up_what_this_worker_takes(connection, stored):
     (event,) = stored("a")
     claim(connection)
 
-    assert runs.wake_ignored(connection, Planner(Plan("h")), timedelta(minutes=15)) == [event]
+    assert transitions.requeue_ignored(connection, Planner(Plan("h")), timedelta(minutes=15)) == [event]
     assert claim(connection, "h").runs
 
 
@@ -267,7 +308,7 @@ def test_load_body_fetches_what_was_too_heavy_to_claim(connection):
     (run,) = claim(connection, "h").runs
 
     assert run.event.body is None
-    assert runs.load_body(connection, run.event) == (body, None)
+    assert transitions.load_body(connection, run.event) == (body, None)
 
 
 def test_end_commits_nothing_of_a_worker_whose_lease_ran_out(connection, stored):
@@ -277,12 +318,12 @@ def test_end_commits_nothing_of_a_worker_whose_lease_ran_out(connection, stored)
     claim(connection, "h")
 
     connection.execute("BEGIN")
-    connection.execute("UPDATE events SET account = 'an effect'")
+    connection.execute("UPDATE hookonce.events SET account = 'an effect'")
     with pytest.raises(LeaseLost):
-        runs.end(connection, stale, DONE)
+        transitions.end(connection, stale, DONE)
     connection.execute("ROLLBACK")
 
-    assert connection.execute("SELECT account FROM events").fetchone() == (None,)
+    assert connection.execute("SELECT account FROM hookonce.events").fetchone() == (None,)
 
 
 def test_end_tells_a_lost_lease_from_a_commit_that_divides_by_zero(connection, stored):
@@ -300,7 +341,7 @@ def test_end_tells_a_lost_lease_from_a_commit_that_divides_by_zero(connection, s
     connection.execute("BEGIN")
     connection.execute("INSERT INTO effects VALUES (0)")
     with pytest.raises(psycopg.errors.DivisionByZero):
-        runs.end(connection, run, DONE)
+        transitions.end(connection, run, DONE)
 
 
 def test_end_begins_the_next_transaction_if_asked_to(connection, stored):
@@ -308,7 +349,7 @@ def test_end_begins_the_next_transaction_if_asked_to(connection, stored):
     first, second = claim(connection, "h").runs
 
     connection.execute("BEGIN")
-    runs.end(connection, first, DONE, second, chain=True)
+    transitions.end(connection, first, DONE, second, chain=True)
 
     assert connection.info.transaction_status is TransactionStatus.INTRANS
     connection.execute("ROLLBACK")
@@ -319,11 +360,12 @@ def test_claim_sets_right_an_event_that_fell_due_before_its_running_run(connecti
     stored("a", "b")
     first, second = claim(connection, "h").runs
     end(connection, first, DONE, second)
-    connection.execute("UPDATE events SET due_at = now() WHERE event_id = 'b'")
+    connection.execute("UPDATE hookonce.events SET due_at = now() WHERE event_id = 'b'")
 
     assert claim(connection, "h")[:2] == ([], 1)
     assert connection.execute(
-        "SELECT e.due_at = r.due_at FROM events e JOIN runs r ON r.event = e.id WHERE e.event_id = 'b'"
+        "SELECT e.due_at = r.due_at FROM hookonce.events e JOIN hookonce.runs r ON r.event = e.id "
+        "WHERE e.event_id = 'b'"
     ).fetchone() == (True,)
     end(connection, second, DONE)
     assert [row[1] for row in state(connection)] == ["done", "done"]

@@ -1,17 +1,18 @@
 import threading
+from datetime import timedelta
 
 import psycopg
 import pytest
-from make import new_event
 
-from receiver import database
-from receiver.ledger import store as takes
-from receiver.ledger.store import Verdict, store
+from hookonce.receiver.ledger import store as ledger_store
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.store import FormerId, Verdict, store
+from tests.support.new_event import new_event
 
 
 @pytest.fixture
 def connection(database_url):
-    with database.connect(database_url) as connection:
+    with connections.connect(database_url) as connection:
         yield connection
 
 
@@ -27,10 +28,10 @@ def test_store_accepts_an_event_once(connection):
     first, again = verdicts(connection, new_event(), new_event())
 
     assert (first, again) == (Verdict.ACCEPTED, Verdict.DUPLICATE)
-    assert rows(connection, "SELECT event_id, status, due_at <= now() FROM events") == [
+    assert rows(connection, "SELECT event_id, status, due_at <= now() FROM hookonce.events") == [
         ("evt_1", "received", True)
     ]
-    assert rows(connection, "SELECT body FROM bodies") == [(b"{}",)]
+    assert rows(connection, "SELECT body FROM hookonce.bodies") == [(b"{}",)]
 
 
 def test_store_keeps_sources_apart(connection):
@@ -43,26 +44,26 @@ def test_store_keeps_the_first_body_when_another_comes_under_its_id(connection):
         Verdict.CONFLICT,
         Verdict.CONFLICT,
     ]
-    assert rows(connection, "SELECT body FROM bodies") == [(b"one",)]
-    assert rows(connection, "SELECT body, deliveries, last_at > first_at FROM conflicts") == [
+    assert rows(connection, "SELECT body FROM hookonce.bodies") == [(b"one",)]
+    assert rows(connection, "SELECT body, deliveries, last_at > first_at FROM hookonce.conflicts") == [
         (b"two", 2, True)
     ]
 
 
 def test_store_takes_in_what_was_pruned_while_it_looked(connection, monkeypatch):
     store(connection, [new_event()])
-    insert = takes._insert  # noqa: SLF001
+    insert = ledger_store._insert  # noqa: SLF001
 
     def insert_then_prune(*arguments):
-        monkeypatch.setattr(takes, "_insert", insert)
+        monkeypatch.setattr(ledger_store, "_insert", insert)
         answers = insert(*arguments)
-        connection.execute("DELETE FROM events")
+        connection.execute("DELETE FROM hookonce.events")
         return answers
 
-    monkeypatch.setattr(takes, "_insert", insert_then_prune)
+    monkeypatch.setattr(ledger_store, "_insert", insert_then_prune)
 
     assert verdicts(connection, new_event()) == ["accepted"]
-    assert rows(connection, "SELECT count(*) FROM events") == [(1,)]
+    assert rows(connection, "SELECT count(*) FROM hookonce.events") == [(1,)]
 
 
 def test_store_keeps_any_bytes(connection):
@@ -70,7 +71,7 @@ def test_store_keeps_any_bytes(connection):
 
     store(connection, [new_event(body=body)])
 
-    assert rows(connection, "SELECT body FROM bodies") == [(body,)]
+    assert rows(connection, "SELECT body FROM hookonce.bodies") == [(body,)]
 
 
 def test_store_takes_a_batch_in_any_order_and_answers_by_key(connection):
@@ -95,15 +96,15 @@ def test_store_compares_ids_by_their_bytes(connection):
 
 def test_store_makes_a_missing_partition(connection):
     today = rows(connection, "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')")[0][0]
-    connection.execute(f"DROP TABLE bodies_{today}")
+    connection.execute(f"DROP TABLE hookonce.bodies_{today}")
 
     assert verdicts(connection, new_event()) == [Verdict.ACCEPTED]
-    assert rows(connection, "SELECT count(*) FROM bodies") == [(1,)]
+    assert rows(connection, "SELECT count(*) FROM hookonce.bodies") == [(1,)]
 
 
 def test_store_gives_up_on_a_day_whose_partition_was_taken_out(connection):
     today = rows(connection, "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')")[0][0]
-    connection.execute(f"ALTER TABLE bodies DETACH PARTITION bodies_{today}")
+    connection.execute(f"ALTER TABLE hookonce.bodies DETACH PARTITION hookonce.bodies_{today}")
 
     with pytest.raises(psycopg.errors.CheckViolation):
         verdicts(connection, new_event())
@@ -114,14 +115,15 @@ def test_store_points_to_the_first_event_when_an_unsigned_id_changes(connection)
 
     verdicts(connection, first, second)
 
-    assert rows(connection, "SELECT e.event_id, f.event_id FROM events e LEFT JOIN events f ON f.id = e.repeat_of "
+    assert rows(connection, "SELECT e.event_id, f.event_id FROM hookonce.events e LEFT JOIN "
+    "hookonce.events f ON f.id = e.repeat_of "
                             "ORDER BY e.id") == [("a", None), ("b", "a")]  # fmt: skip
 
 
 def test_store_sees_no_repeat_where_ids_are_signed(connection):
     verdicts(connection, new_event("a"), new_event("b"))
 
-    assert rows(connection, "SELECT count(repeat_of) FROM events") == [(0,)]
+    assert rows(connection, "SELECT count(repeat_of) FROM hookonce.events") == [(0,)]
 
 
 def test_store_holds_a_repeat_when_the_source_says_so(connection):
@@ -131,12 +133,14 @@ def test_store_holds_a_repeat_when_the_source_says_so(connection):
         Verdict.ACCEPTED,
         Verdict.HELD,
     ]
-    assert rows(connection, "SELECT event_id, due_at FROM events WHERE status = 'held'") == [("b", None)]
+    assert rows(connection, "SELECT event_id, due_at FROM hookonce.events WHERE status = 'held'") == [
+        ("b", None)
+    ]
 
 
 def test_store_holds_all_but_one_of_many_repeats_at_once(database_url):
     def deliver(n):
-        with database.connect(database_url) as own:
+        with connections.connect(database_url) as own:
             barrier.wait()
             event = new_event(f"id-{n}", id_is_signed=False, hold_repeats=True)
             answers.append(store(own, [event])[event.key].verdict)
@@ -154,13 +158,13 @@ def test_store_holds_all_but_one_of_many_repeats_at_once(database_url):
 def test_store_keeps_an_unreadable_element_seen_and_dead(connection):
     store(connection, [new_event(type="unreadable", is_readable=False, is_element=True)])
 
-    assert rows(connection, "SELECT status, due_at FROM events") == [("dead", None)]
+    assert rows(connection, "SELECT status, due_at FROM hookonce.events") == [("dead", None)]
 
 
 def test_store_waits_for_a_twin_and_learns_the_truth(connection, database_url):
     with psycopg.connect(database_url) as twin:
         twin.execute(
-            "INSERT INTO events (source, provider, event_id, type, fingerprint, id_is_signed, status) "
+            "INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status) "
             "VALUES ('stripe', 'stripe', 'evt_1', 'x', %s, true, 'received')",
             [new_event().fingerprint],
         )
@@ -177,7 +181,85 @@ def test_store_waits_for_a_twin_and_learns_the_truth(connection, database_url):
 
 def test_store_gives_up_on_a_lock_in_time(connection, database_url):
     with psycopg.connect(database_url) as other:
-        other.execute("LOCK TABLE events")
+        other.execute("LOCK TABLE hookonce.events")
 
         with pytest.raises(psycopg.errors.LockNotAvailable):
             store(connection, [new_event()])
+
+
+MINUTE = timedelta(minutes=1)
+
+
+def renamed(body=b"{}", within=MINUTE):
+    return new_event("later", body, former_ids=(FormerId("earlier", within),))
+
+
+def test_store_knows_an_event_by_a_former_id(connection):
+    row = store(connection, [new_event("earlier")])["stripe", "earlier"]
+
+    known = store(connection, [renamed()])["stripe", "later"]
+
+    assert known == row._replace(verdict=Verdict.DUPLICATE, former_id="earlier")
+    assert rows(connection, "SELECT event_id FROM hookonce.events") == [("earlier",)]
+
+
+@pytest.mark.parametrize(
+    ("other", "age"), [({}, 2 * MINUTE), ({"source": "billing"}, None), ({"event_id": "another"}, None)]
+)
+def test_store_takes_a_former_id_for_none_where_it_is(connection, other, age):
+    store(connection, [new_event(**{"event_id": "earlier"} | other)])
+    if age:
+        connection.execute("UPDATE hookonce.events SET received_at = received_at - %s", [age])
+
+    assert verdicts(connection, renamed(), renamed()) == [Verdict.ACCEPTED, Verdict.DUPLICATE]
+
+
+def test_store_prefers_an_events_own_id_to_a_former_one(connection):
+    own = store(connection, [new_event("later")])["stripe", "later"]
+    store(connection, [new_event("earlier")])
+
+    assert store(connection, [renamed()])["stripe", "later"] == own._replace(verdict=Verdict.DUPLICATE)
+
+
+def test_store_takes_another_body_for_another_event_whatever_it_was_called(connection):
+    store(connection, [new_event("earlier", b"one")])
+
+    assert verdicts(connection, renamed(b"two")) == [Verdict.ACCEPTED]
+    assert rows(connection, "SELECT event FROM hookonce.conflicts") == []
+
+
+def test_store_looks_for_former_ids_of_some_events_of_a_batch(connection):
+    store(connection, [new_event("earlier")])
+
+    answers = store(connection, [new_event("plain"), renamed(), new_event("unsigned", id_is_signed=False)])
+
+    assert {key[1]: row.verdict for key, row in answers.items()} == {
+        "plain": Verdict.ACCEPTED,
+        "later": Verdict.DUPLICATE,
+        "unsigned": Verdict.ACCEPTED,
+    }
+
+
+def test_store_holds_a_repeat_among_events_with_former_ids(connection):
+    former = (FormerId("no such", MINUTE),)
+    repeat = new_event("later", id_is_signed=False, hold_repeats=True, former_ids=former)
+
+    assert verdicts(connection, new_event("first", id_is_signed=False), repeat) == [
+        Verdict.ACCEPTED,
+        Verdict.HELD,
+    ]
+
+
+def test_store_takes_in_what_grew_too_old_for_a_former_id_while_it_looked(connection, monkeypatch):
+    store(connection, [new_event("earlier")])
+    insert = ledger_store._insert  # noqa: SLF001
+
+    def insert_then_wait(*arguments):
+        monkeypatch.setattr(ledger_store, "_insert", insert)
+        answers = insert(*arguments)
+        connection.execute("UPDATE hookonce.events SET received_at = received_at - %s", [MINUTE])
+        return answers
+
+    monkeypatch.setattr(ledger_store, "_insert", insert_then_wait)
+
+    assert verdicts(connection, renamed()) == [Verdict.ACCEPTED]

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from providers.kit.conformance import captured, cases
+from hookonce.providers.kit import http_file
+from hookonce.providers.kit.conformance import cases
 
 RAW = b"POST /hooks/acme?a=b HTTP/1.1\nHost: in.example\nX-A: 1\nx-a: 2\n\n"
 NAMES = st.text(string.ascii_letters + string.digits + "-", min_size=1, max_size=20)
@@ -19,15 +20,15 @@ MOMENT = datetime(2026, 1, 1, 0, 0, 0, 123000, UTC)
     at=st.none() | st.just(MOMENT),
 )
 def test_captured_request_survives_its_file_byte_for_byte(headers, body, at):
-    request = captured.Captured("POST", "/hooks/a?b=c", headers, body, at)
+    request = http_file.Captured("POST", "/hooks/a?b=c", headers, body, at)
 
-    assert captured.read(captured.written(request)) == request
+    assert http_file.read(http_file.written(request)) == request
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 @pytest.mark.parametrize("body", [b"", b"\n\r\n\n", b"a\r\n\r\nb", b"\x00\xff"])
 def test_captured_request_reads_either_line_end(end, body):
-    read = captured.read(RAW.replace(b"\n", end) + body)
+    read = http_file.read(RAW.replace(b"\n", end) + body)
 
     assert (read.body, read.url) == (body, "https://in.example/hooks/acme?a=b")
     assert read.lowered() == {"host": "in.example", "x-a": "1,2"}
@@ -36,19 +37,19 @@ def test_captured_request_reads_either_line_end(end, body):
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
-        (b"", "the first line is no request"),
-        (b"\x00\xff", "the first line is no request"),
-        (b'POST /\n{"id": 1}', "line 2 is no header"),
+        (b"", "the first line is not a request"),
+        (b"\x00\xff", "the first line is not a request"),
+        (b'POST /\n{"id": 1}', "line 2 is not a header"),
         (b"POST /\nhookonce-captured-at: soon\n\n", "expected a time"),
     ],
 )
 def test_captured_request_says_which_line_is_wrong(raw, said):
     with pytest.raises(ValueError, match=said):
-        captured.read(raw)
+        http_file.read(raw)
 
 
 def test_masked_credentials_are_the_facts_secret_again():
-    read = captured.read(b"POST / HTTP/1.1\nauthorization: Basic [secret]\nx-token: [secret]\n\n")
+    read = http_file.read(b"POST / HTTP/1.1\nauthorization: Basic [secret]\nx-token: [secret]\n\n")
 
     assert read.lowered("user:pass") == {"authorization": "Basic dXNlcjpwYXNz", "x-token": "user:pass"}
 

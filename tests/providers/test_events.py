@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from providers import Delivery, Reason, Rejected
-from providers.kit import (
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit import (
     body_digest,
     digest,
     field,
@@ -19,8 +19,8 @@ from providers.kit import (
     query,
     whole,
 )
-from providers.kit.fingerprint import fingerprint
-from providers.kit.paths import find, parse, plant, slices, without
+from hookonce.providers.kit.events.fingerprint import fingerprint
+from hookonce.providers.kit.reading.json_paths import find, parse, put, slices, without
 
 
 def delivered(body, url="", **headers):
@@ -233,7 +233,7 @@ def test_without_removes_every_named_place_and_nothing_else():
 def test_plant_makes_what_find_finds():
     steps = parse("$.a[1].b")
 
-    assert find(plant(None, steps, "x"), steps) == "x"
+    assert find(put(None, steps, "x"), steps) == "x"
 
 
 def test_slices_take_the_last_of_two_equal_keys():

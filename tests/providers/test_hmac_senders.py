@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from providers import Delivery, Reason, Rejected
-from providers.kit.registry import load
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit.registry import load
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SECRET = "secret-of-tests"

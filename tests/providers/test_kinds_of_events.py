@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from providers import Delivery, Reason, Rejected
-from providers.kit import FORM
-from providers.kit.multipart import parts_in
-from providers.kit.registry import load
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit import FORM
+from hookonce.providers.kit.reading.multipart import parts_in
+from hookonce.providers.kit.registry import load
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SECRET = "a-secret-of-thirty-two-characters"

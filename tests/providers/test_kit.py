@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from providers import Delivery, Reason, Rejected
-from providers.kit import Hmac, StandardWebhooks, Timestamp, Token, instant
-from providers.kit.encoding import speller
-from providers.kit.keys import key_of
-from providers.kit.template import template
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit import Hmac, StandardWebhooks, Timestamp, Token, instant
+from hookonce.providers.kit.crypto.secret_keys import key_of
+from hookonce.providers.kit.crypto.signature_text import speller
+from hookonce.providers.kit.signing.message_template import template
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 T = "1767225600"

@@ -5,9 +5,9 @@ from dataclasses import replace
 from itertools import islice
 
 import pytest
-from captured import CAPTURED
 
-from providers.kit.conformance.junk import put_junk
+from hookonce.providers.kit.conformance.junk import put_junk
+from tests.support.captured import CAPTURED
 
 
 def is_json(body):

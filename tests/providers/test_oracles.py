@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import BODIES, IDS, NOW, SECRETS, T, accepted, differential, oracle
 
-from providers.kit.registry import load
+from hookonce.providers.kit.registry import load
+from tests.support.vendor_sdks import BODIES, IDS, NOW, SECRETS, T, accepted, differential, oracle
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from hashlib import sha256
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from oracles import IDS, NOW, accepted, differential, oracle
 
-from providers.kit.registry import load
+from hookonce.providers.kit.registry import load
+from tests.support.vendor_sdks import IDS, NOW, accepted, differential, oracle
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=100)
 SECRETS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=40)

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from providers import Delivery, Reason, Rejected
-from providers.kit import (
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit import (
     Hmac,
     Timestamp,
     any_body,
@@ -14,7 +14,7 @@ from providers.kit import (
     position,
     split_events,
 )
-from providers.kit.composite import secrets_for
+from hookonce.providers.kit.signing.composite_secrets import secrets_for
 
 STEPS = ("entry", None, ("changes", "messaging"), None)
 

@@ -11,10 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from providers import Reason, Rejected, Reply
-from providers.kit.conformance import CHECKS, cases
+from hookonce.providers import Delivery, Reason, Rejected, Reply
+from hookonce.providers.kit import (
+    Hmac,
+    body_digest,
+    field,
+    first,
+    fixed,
+    form_body,
+    header,
+    json_body,
+    one_event,
+    query,
+)
+from hookonce.providers.kit.conformance import CHECKS, cases, check_id_is_signed
 
 HERE = Path(__file__).parent
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def refuse(reason, detail="no"):
@@ -91,9 +104,11 @@ def verifies_a_lossy_text(delivery, secrets, now):
     stripe_verify(delivery, secrets, now, body=delivery.body.decode("ascii", "ignore").encode())
 
 
+UNDERSTOOD = {bytes(c.delivery.body[:8]): c.delivery.body for c in cases(HERE / "stripe") if c.is_genuine}
+
+
 def verifies_only_what_it_understands(delivery, secrets, now):
-    known = {bytes(c.delivery.body[:8]): c.delivery.body for c in cases(HERE / "stripe") if c.is_genuine}
-    stripe_verify(delivery, secrets, now, body=known.get(delivery.body[:8], delivery.body))
+    stripe_verify(delivery, secrets, now, body=UNDERSTOOD.get(delivery.body[:8], delivery.body))
 
 
 def uses_only_the_first_secret(delivery, secrets, now):
@@ -231,6 +246,10 @@ def caught(mutants):
     return {check.__name__ for case in mutants for check in CHECKS if complains(check, case)}
 
 
+def is_caught(mutants):
+    return any(complains(check, case) for case in mutants for check in CHECKS)
+
+
 def complains(check, case):
     try:
         check(case)
@@ -249,14 +268,14 @@ def test_contract_accepts_the_verifier_without_bugs():
 
 @pytest.mark.parametrize("bug", STRIPE_VERIFIERS, ids=lambda bug: bug.__name__)
 def test_contract_catches_a_verifier_that(bug):
-    assert caught(mutated("stripe", verify=bug))
+    assert is_caught(mutated("stripe", verify=bug))
 
 
 @pytest.mark.parametrize("bug", EVENT_READERS, ids=lambda bug: bug.__name__)
 def test_contract_catches_a_reader_with(bug):
     mutants = [replace(c, provider=replace(c.provider, events=bug(c))) for c in cases(HERE / "stripe")]
 
-    assert caught(mutants)
+    assert is_caught(mutants)
 
 
 def test_contract_catches_github_accepting_sha1():
@@ -289,6 +308,109 @@ def test_contract_catches_base64_compared_after_lenient_decoding():
             refuse(Reason.BAD_SIGNATURE)
 
     assert caught(mutated("shopify", verify=verify)) == {"check_changed_signature"}
+
+
+def github(**changes):
+    return [case for case in mutated("github", **changes) if case.is_genuine]
+
+
+def test_contract_catches_a_claim_that_the_header_of_the_id_is_signed():
+    assert caught(github(id_is_signed=True)) == {"check_id_is_signed"}
+
+
+def test_contract_catches_a_claim_that_a_tokens_body_is_signed():
+    assert "check_id_is_signed" in caught(mutated("telegram", id_is_signed=True))
+
+
+def id_in_a_header(_):
+    """Right for every delivery that was captured: this sender never sends the header."""
+    given = header("x-event-id")
+    return one_event(id=first(given, field("$.id")), type=field("$.type"))
+
+
+def id_in_the_query(_):
+    return one_event(id=first(query("event"), field("$.id")), type=field("$.type"))
+
+
+def body_read_by_its_content_type(_):
+    def read(delivery):
+        return json_body(delivery) if "json" in delivery.headers.get("content-type", "json") else {}
+
+    return one_event(
+        id=first(field("$.id"), body_digest()), type=first(field("$.type"), fixed("t")), read=read
+    )
+
+
+def id_by_the_method(case):
+    def events(delivery):
+        return [replace(event, id=delivery.method + event.id) for event in case.provider.events(delivery)]
+
+    return events
+
+
+def batch_by_an_unsigned_header(case):
+    def events(delivery):
+        found = case.provider.events(delivery)
+        is_batch = "x-batch" in delivery.headers
+        return [replace(event, id=event.id + "-0") for event in found] if is_batch else found
+
+    return events
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        id_in_a_header,
+        id_in_the_query,
+        body_read_by_its_content_type,
+        id_by_the_method,
+        batch_by_an_unsigned_header,
+    ],
+    ids=lambda bug: bug.__name__,
+)
+def test_contract_catches_an_id_that_is_not_signed_with(bug):
+    genuine = [case for case in mutated("stripe", methods=("POST", "PUT")) if case.is_genuine]
+    genuine += [
+        replace(case, delivery=replace(case.delivery, url="https://in.example/?event=e1")) for case in genuine
+    ]
+
+    assert "check_id_is_signed" in caught(
+        replace(case, provider=replace(case.provider, events=bug(case))) for case in genuine
+    )
+
+
+def test_contract_catches_an_id_that_is_the_fingerprint_of_a_form_signed_by_its_fields():
+    scheme = Hmac(header="x-signature", signed="{url}{params}")
+    body, url = b"To=1&From=2&Text=a+b", "https://in.example/"
+    headers = scheme.sign(body, "secret", NOW, url=url)
+    events = one_event(id=body_digest(), type=fixed("t"), read=form_body)
+    [case, *_] = github(verify=scheme.verify, sign=scheme.sign, events=events, id_is_signed=True)
+    delivery = Delivery("POST", url, headers, body)
+
+    with pytest.raises(AssertionError, match="accepted with another event id"):
+        check_id_is_signed(replace(case, delivery=delivery, secret="secret", now=NOW))
+
+
+MISSPELT = '''"""Acme signs the body."""
+
+from hookonce.providers.kit import Hmac, Sender, header, one_event
+
+scheme = Hmac(header="x-acme-signature")
+verify = scheme.verify
+sign = scheme.sign
+events = one_event(id=header("x-acme-id"), type=header("x-acme-type"))
+sender = Sender(id_is_sigend=False, retry_horizon=None)
+'''
+
+
+def test_misspelt_declaration_does_not_reach_the_contract(tmp_path):
+    (tmp_path / "acme.py").write_text(MISSPELT)
+    (tmp_path / "one.json").write_text('{"secret": "s", "headers": {}, "body": ""}')
+
+    with pytest.raises(
+        ValueError, match=r"provider 'acme' \(.*acme\.py\) can't be imported: .*'id_is_sigend'"
+    ):
+        cases(tmp_path, "acme", [str(tmp_path)])
 
 
 def answers_any_probe(delivery, _):
@@ -356,4 +478,4 @@ def forgets_the_event_id(case):
 def test_contract_catches_a_signer_that(provider, bug):
     mutants = [replace(c, provider=replace(c.provider, sign=bug(c))) for c in cases(HERE / provider)]
 
-    assert caught(mutants)
+    assert is_caught(mutants)

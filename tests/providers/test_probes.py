@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from providers import Delivery, Reason, Rejected
-from providers.kit.registry import load
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit.registry import load
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SECRET = "a-secret-of-thirty-two-characters"

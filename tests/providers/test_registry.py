@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from providers import Delivery, Rejected
-from providers.kit import places, registry
-from providers.kit.conformance import CHECKS, cases
+from hookonce.providers import Delivery, Rejected
+from hookonce.providers.kit import registry
+from hookonce.providers.kit.conformance import CHECKS, cases
+from hookonce.providers.kit.registry import discovery
+from tests.support.senders_page import OPTIONS
 
 ROOT = Path(__file__).parents[2]
 SENDERS = {"github", "gitlab", "hmac", "shopify", "slack", "standard_webhooks", "stripe"}
@@ -20,11 +22,18 @@ ACME = '''"""Acme signs the body.
 Nothing surprises.
 """
 
-from providers.kit import Hmac, field, one_event
+from hookonce.providers.kit import Hmac, Sender, field, one_event, told_apart_by
 
 scheme = Hmac(header="x-acme-signature", encoding="base64")
-verify, sign, CHECK = scheme.verify, scheme.sign, scheme.check_secret
+verify = scheme.verify
+sign = scheme.sign
 events = one_event(id=field("$.id"), type=field("$.type"))
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=None,
+    identity=told_apart_by("$.id"),
+    check_secret=scheme.check_secret,
+)
 '''
 
 
@@ -77,22 +86,24 @@ def test_load_names_the_nearest_when_there_is_none(name, message):
 
 def test_loading_one_provider_imports_no_other():
     code = (
-        "import sys; from providers.kit.registry import load, names, listing; names(); listing(); load('stripe');"
-        "print(sorted(m for m in sys.modules if m.startswith('providers.') and m.count('.') == 1))"
+        "import sys; from hookonce.providers.kit.registry import load, names, listing; "
+        "names(); listing(); load('stripe');"
+        "print(sorted(m for m in sys.modules if m.startswith('hookonce.providers.') and m.count('.') == 2))"
     )
 
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
 
-    assert done.stdout.strip() == "['providers.kit', 'providers.stripe']"
+    assert done.stdout.strip() == "['hookonce.providers.kit', 'hookonce.providers.stripe']"
 
 
 def test_providers_import_nothing_but_the_standard_library_and_cryptography():
     code = (
-        "import sys; from providers.kit.registry import load, names\n"
-        "options = {'hmac': {'header': 'x', 'id': '$.i', 'type': '$.t'}}\n"
+        "import sys; from hookonce.providers.kit.registry import load, names\n"
+        f"options = {OPTIONS!r}\n"
         "for name in names(): load(name, options=options.get(name))\n"
-        "allowed = {'providers', 'cryptography', '_cffi_backend', '_openssl', '__main__'} | sys.stdlib_module_names\n"
-        "print(sorted({m.partition('.')[0] for m in sys.modules} - allowed))"
+        "allowed = {'hookonce', 'cryptography', '_cffi_backend', '_openssl', '__main__'} | sys.stdlib_module_names\n"
+        "others = {m for m in sys.modules if m.startswith(('hookonce.receiver', 'hookonce.jobs'))}\n"
+        "print(sorted({m.partition('.')[0] for m in sys.modules} - allowed | others))"
     )
 
     done = subprocess.run(
@@ -181,8 +192,10 @@ def test_place_that_does_not_exist_is_named(place):
 
 
 def test_entry_point_adds_a_provider_but_replaces_none(monkeypatch):
-    points = [EntryPoint(name, "providers.github", places.GROUP) for name in ("acme-ep", "stripe")]
-    monkeypatch.setattr(places, "entry_points", lambda group: points if group == places.GROUP else [])
+    points = [
+        EntryPoint(name, "hookonce.providers.github", discovery.GROUP) for name in ("acme-ep", "stripe")
+    ]
+    monkeypatch.setattr(discovery, "entry_points", lambda group: points if group == discovery.GROUP else [])
 
     assert registry.load("acme_ep").summary.startswith("GitHub")
     assert registry.load("stripe").summary.startswith("Stripe")
@@ -193,7 +206,7 @@ def test_entry_point_adds_a_provider_but_replaces_none(monkeypatch):
     [
         (
             '"""X."""\ndef verify(): ...\n',
-            r"provider 'broken' \(.*broken\.py\) lacks events, sign; a provider needs",
+            r"provider 'broken' \(.*broken\.py\) lacks events, sign, sender; a provider needs",
         ),
         (
             "import no_such_module_x\n",
@@ -201,7 +214,7 @@ def test_entry_point_adds_a_provider_but_replaces_none(monkeypatch):
         ),
         ("raise SystemExit(0)\n", "can't be imported: SystemExit"),
         ("def (\n", r"provider 'broken' \(.*broken\.py\) can't be imported: SyntaxError"),
-        ("def configure(options): return object()\n", "lacks verify, events, sign"),
+        ("def configure(options): return object()\n", "lacks verify, events, sign, sender"),
     ],
 )
 def test_broken_module_is_an_error_that_names_the_file(tmp_path, source, message):
@@ -211,6 +224,82 @@ def test_broken_module_is_an_error_that_names_the_file(tmp_path, source, message
         registry.load("broken", [str(tmp_path)])
     assert "broken" in registry.names([str(tmp_path)])
     assert registry.listing([str(tmp_path)])
+
+
+def declaring(text="", **declared):
+    """The module ACME with these declarations (None: not there) and `text` before them."""
+    declared = {"id_is_signed": "True", "retry_horizon": "None", **declared}
+    said = ", ".join(f"{name}={value}" for name, value in declared.items() if value is not None)
+    return f"{ACME.partition('sender = ')[0]}{text}\nsender = Sender({said})\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (declaring(id_is_sigend="True"), "can't be imported: TypeError: .*'id_is_sigend'"),
+        (declaring(id_is_signed=None), "can't be imported: TypeError: .*'id_is_signed'"),
+        (declaring(retry_horizon=None), "can't be imported: TypeError: .*'retry_horizon'"),
+        (declaring(volatile='("$.attempt")'), "can't be imported: ValueError: volatile is a text"),
+        (
+            ACME.partition("sender = ")[0],
+            r"lacks sender; .* sender = Sender\(id_is_signed=…, retry_horizon=…",
+        ),
+        (ACME.partition("sender = ")[0] + "sender = dict()", "lacks sender; "),
+        (
+            ACME.partition("sender = ")[0] + "ID_IS_SIGNED, SETUP = False, ''",
+            r"has ID_IS_SIGNED, SETUP, which nothing reads; write sender = Sender\(id_is_signed=…, setup_url=…\)",
+        ),
+        (declaring("opened = print"), r"has opened, which nothing reads; write sender = Sender\(decode=…\)"),
+        (
+            declaring("def handshake(delivery, secrets): ..."),
+            r"has handshake\(\) and does not declare it; write Sender\(handshake=handshake, …\)",
+        ),
+        (declaring("def check_secret(secret): ..."), "has check_secret.* and does not declare it"),
+        (declaring("def hanshake(delivery, secrets): ..."), r"has hanshake\(\); did you mean handshake\?"),
+        (declaring("def decoded(delivery, secrets): ..."), r"has decoded\(\); did you mean decode\?"),
+        (
+            declaring("def verify(delivery, secrets, now): ..."),
+            r"does not tell whether the body is signed; write Sender\(body_is_unsigned=False, …\)",
+        ),
+        (declaring(body_is_unsigned="True"), "says body_is_unsigned=True, and Hmac shows"),
+        (
+            declaring("from hookonce.providers.kit import Token\nverify = Token(header='x').verify")[:-2]
+            + ", body_is_unsigned=False)",
+            "says body_is_unsigned=False, and Token shows",
+        ),
+        (
+            declaring(
+                "from hookonce.providers.kit import StandardWebhooks\nverify = StandardWebhooks().verify"
+            ),
+            r"allows a signed time to be 0:05:00 off; write Sender\(tolerance=scheme.tolerance, …\)",
+        ),
+    ],
+)
+def test_declaration_that_would_be_passed_over_is_refused(tmp_path, source, message):
+    (tmp_path / "broken.py").write_text(source)
+
+    with pytest.raises(ValueError, match=message):
+        registry.load("broken", [str(tmp_path)])
+
+
+def test_configured_provider_declares_the_functions_of_its_module(tmp_path):
+    made = "Configured(verify=verify, events=events, sign=sign, sender=sender)"
+    text = f"def handshake(delivery, secrets): ...\ndef configure(options): return {made}\n"
+    source = declaring(text).replace("import Hmac", "import Configured, Hmac")
+    (tmp_path / "quiet.py").write_text(source)
+    (tmp_path / "open.py").write_text(source.replace("Sender(", "Sender(handshake=handshake, "))
+
+    with pytest.raises(ValueError, match=r"has handshake\(\) and does not declare it"):
+        registry.load("quiet", [str(tmp_path)])
+    assert registry.load("open", [str(tmp_path)]).handshake
+
+
+def test_function_of_a_module_may_be_called_anything_that_is_not_a_slip(tmp_path):
+    (tmp_path / "fine.py").write_text(
+        declaring("def _decoded(): ...\ndef parse(): ...\nfrom json import dumps")
+    )
+
+    assert registry.load("fine", [str(tmp_path)]).decode is None
 
 
 def test_options_are_refused_by_a_provider_that_takes_none():
@@ -232,6 +321,8 @@ def test_provider_has_defaults_for_all_that_a_module_leaves_out(place):
 
 
 def test_provider_takes_keys_when_verify_has_the_keyword(tmp_path):
-    (tmp_path / "keyed.py").write_text(ACME + "\ndef verify(delivery, secrets, now, *, keys=None): ...\n")
+    own = "def verify(delivery, secrets, now, *, keys=None): ...\n"
+    text = ACME.replace("verify = scheme.verify\n", own).replace("Sender(", "Sender(body_is_unsigned=False, ")
+    (tmp_path / "keyed.py").write_text(text)
 
     assert registry.load("keyed", [str(tmp_path)]).takes_keys

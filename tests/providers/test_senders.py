@@ -1,39 +1,26 @@
-"""What single senders do besides the contract."""
+"""What all senders do, or many of them, besides the contract; what a single one does is beside its deliveries."""
 
 import json
-from base64 import b64encode
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from urllib.parse import urlencode
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from providers import Delivery, Reason, Rejected
-from providers.kit.conformance.cases import Case
-from providers.kit.conformance.junk import put_junk
-from providers.kit.registry import load
+from hookonce.providers import Delivery
+from hookonce.providers.kit.conformance.cases import Case
+from hookonce.providers.kit.conformance.junk import put_junk
+from hookonce.providers.kit.events.fingerprint import fingerprint
+from hookonce.providers.kit.registry import load
+from tests.support.senders import NOW, SIGNING, ids_of, sent
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-SIGNING = "whsec_" + b64encode(b"k" * 32).decode()
 PARTNER = {"header": "X-Sig", "id": "$.id", "type": "$.type"}
+CHANGED = {"webhook_id": "w", "event_name": "a"}
 SENDERS = ["stripe", "github", "gitlab", "slack", "shopify", "standard_webhooks", "hmac"]
 OPTIONS = {"hmac": PARTNER}
 
 
-def sent(name, body, secret=SIGNING, options=None, now=NOW, **said):
-    provider = load(name, options=options or OPTIONS.get(name))
-    body = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return provider, Delivery("POST", "", provider.sign(body, secret, now, **said), body)
-
-
-def reason_of(provider, delivery, secrets, now=NOW):
-    try:
-        provider.verify(delivery, secrets, now)
-    except Rejected as error:
-        return error.reason
-    return None
+def fingerprint_of(name, body):
+    return fingerprint(json.dumps(body).encode(), load(name).volatile)
 
 
 headers = st.dictionaries(st.sampled_from(
@@ -70,144 +57,83 @@ def test_sender_raises_nothing_but_rejected_whatever_arrives(name, sent_headers,
 @settings(max_examples=30, deadline=None)
 @given(body=bodies)
 def test_sender_verifies_any_body_that_it_signs(name, body):
-    provider, delivery = sent(name, body)
+    provider, delivery = sent(name, body, options=OPTIONS.get(name))
 
     provider.verify(delivery, [SIGNING], NOW)
 
 
-def test_github_type_is_the_header_alone():
-    provider, delivery = sent("github", {"action": "opened"}, type="issues.opened")
-
-    assert provider.events(delivery)[0].type == "issues"
-
-
-def test_github_event_with_unreadable_json_is_bad_body():
-    provider, delivery = sent("github", b"{")
-
-    with pytest.raises(Rejected, match="bad_body"):
-        provider.events(delivery)
-
-
-@pytest.mark.parametrize("secret", ["sk_live_123", "pk_test_1", "rk_live_1", "", " "])
-def test_stripe_refuses_secrets_that_are_api_keys(secret):
-    with pytest.raises(ValueError, match="the secret is"):
-        load("stripe").check_secret(secret)
-
-
 @pytest.mark.parametrize(
-    ("secrets", "reason"),
+    ("name", "first", "again"),
     [
-        (["token"], None),
-        ([SIGNING], None),
-        ([SIGNING, "token"], None),
-        (["other"], Reason.BAD_SIGNATURE),
-        ([SIGNING[:-4] + "AAA=", "token"], Reason.BAD_SIGNATURE),
-        ([""], Reason.NO_SECRET),
+        ("hubspot", [{"a": 1, "attemptNumber": 0}], [{"a": 1, "attemptNumber": 3}]),
+        (
+            "primer",
+            {"eventType": "PAYMENT.STATUS", "signedAt": 1},
+            {"eventType": "PAYMENT.STATUS", "signedAt": 2},
+        ),
+        ("linear", {"action": "a", "webhookTimestamp": 1}, {"action": "a", "webhookTimestamp": 2}),
     ],
 )
-def test_gitlab_trusts_the_signature_before_the_token(secrets, reason):
-    provider, signed = sent("gitlab", {})
-    delivery = replace(signed, headers={**signed.headers, "x-gitlab-token": "token"})
-
-    assert reason_of(provider, delivery, secrets) == reason
-
-
-def test_gitlab_token_opens_where_both_kinds_are_configured():
-    provider, delivery = sent("gitlab", {}, "token")
-
-    assert reason_of(provider, delivery, [SIGNING, "token"]) is None
-
-
-def test_gitlab_id_is_the_signed_one():
-    provider, delivery = sent("gitlab", {}, event_id="sent")
-    forged = replace(delivery, headers={**delivery.headers, "idempotency-key": "new"})
-
-    assert provider.events(forged)[0].id == "sent"
+def test_derived_id_stays_when_the_attempt_is_counted(name, first, again):
+    assert ids_of(name, first) == ids_of(name, again)
 
 
 @pytest.mark.parametrize(
-    ("body", "answer"),
+    ("name", "first", "again"),
     [
-        (b'{"type":"url_verification","challenge":"abc"}', b'{"challenge": "abc"}'),
-        (b'{"type":"url_verification","challenge":"\\ud800"}', b'{"challenge": "\\ud800"}'),
-        (b'{"type":"url_verification","challenge":1}', None),
-        (b'{"type":"url_verification"}', None),
-        (b'["url_verification"]', None),
-        (b'{"url_verification":', None),
-        (b'{"type":"event_callback","challenge":"url_verification"}', None),
-        (urlencode({"ssl_check": "1", "token": "t"}).encode(), b""),
-        (b"", None),
+        ("hubspot", {"eventId": 1, "attemptNumber": 0}, {"eventId": 1, "attemptNumber": 3}),
+        ("mux", {"id": "1", "attempts": []}, {"id": "1", "attempts": [{"at": 1}]}),
+        ("notion", {"id": "1", "attempt_number": 1}, {"id": "1", "attempt_number": 2}),
+        ("nylas", {"id": "1", "webhook_delivery_attempt": 1}, {"id": "1", "webhook_delivery_attempt": 2}),
+        ("line", {"deliveryContext": {"isRedelivery": False}}, {"deliveryContext": {"isRedelivery": True}}),
+        ("linear", {"a": 1, "webhookTimestamp": 1}, {"a": 1, "webhookTimestamp": 2}),
+        (
+            "heroku",
+            {"webhook_metadata": {"attempt": {"id": 1}}},
+            {"webhook_metadata": {"attempt": {"id": 2}}},
+        ),
     ],
 )
-def test_slack_answers_signed_probes_only(body, answer):
-    provider, delivery = sent("slack", body)
-
-    reply = provider.handshake(delivery, [SIGNING])
-
-    assert (reply.body if reply else None) == answer
-    for unsigned in (replace(delivery, headers={}), replace(delivery, body=body + b" ")):
-        assert provider.handshake(unsigned, [SIGNING]) is None
-    assert provider.handshake(delivery, ["other"]) is None
-    assert provider.handshake(delivery, []) is None
-
-
-def test_standard_webhooks_type_is_unknown_where_the_sender_gives_none():
-    provider, delivery = sent("standard_webhooks", {"data": 1})
-
-    assert provider.events(delivery)[0].type == "unknown"
-
-
-@pytest.mark.parametrize("name", ["standard_webhooks", "standard-webhooks"])
-def test_standard_webhooks_takes_a_tolerance(name):
-    provider, delivery = sent(name, {}, options={"tolerance": 10})
-
-    assert reason_of(provider, delivery, [SIGNING], NOW + timedelta(seconds=11)) == Reason.STALE
-
-
-def test_standard_webhooks_cannot_sign_with_a_public_key():
-    with pytest.raises(ValueError, match="can't sign"):
-        sent("standard_webhooks", {}, "whpk_" + b64encode(b"k" * 32).decode())
+def test_attempts_of_one_event_are_no_conflict(name, first, again):
+    assert fingerprint_of(name, first) == fingerprint_of(name, again)
 
 
 @pytest.mark.parametrize(
-    ("options", "mistakes"),
+    ("name", "first", "other"),
     [
-        ({}, ["header is required", "id is required", "type is required"]),
-        (PARTNER | {"heder": "x"}, ["'heder' is not an option, did you mean 'header'?"]),
-        (PARTNER | {"hash": "md5"}, ["hash is 'md5', expected one of sha256, sha1, sha512"]),
-        (PARTNER | {"encoding": 1, "prefix": 2}, ["encoding is 1", "prefix is 2, expected text"]),
-        (PARTNER | {"signed": "{bdy}"}, ["signed leaves out the body", "'{bdy}' is not something that is signed"]),
-        (PARTNER | {"timestamp": "X-T"}, ["a signed time needs a timestamp and a template with {timestamp}"]),
-        (PARTNER | {"timestamp": 5}, ["timestamp is 5, expected a header's name or a table"]),
-        (PARTNER | {"timestamp": {"unit": "m", "tolerance": 0}}, ["unit is 'm'", "tolerance is 0", "header or key"]),
-        (PARTNER | {"id": "id"}, ["id is 'id', expected '$.path'"]),
-        (PARTNER | {"id": "$.a[*]"}, ["names many places"]),
-        (PARTNER | {"type": "fingerprint"}, ["type is 'fingerprint'"]),
-        (PARTNER | {"volatile": "$.a"}, ["volatile is '$.a', expected a list"]),
-        (PARTNER | {"volatile": ["a"]}, ["'a' is not a path"]),
+        ("retell", {"event": "call_ended", "call": {"call_id": "1"}},
+         {"event": "call_ended", "call": {"call_id": "2"}}),
+        ("retell", {"event": "transcript_updated", "call": {"call_id": "1", "t": 1}},
+         {"event": "transcript_updated", "call": {"call_id": "1", "t": 2}}),
+        ("x_twitter", {"for_user_id": "1", "tweet_create_events": [{"id_str": "5"}]},
+         {"for_user_id": "2", "tweet_create_events": [{"id_str": "5"}]}),
+        ("lemon_squeezy", {"meta": CHANGED, "data": {"id": "1", "attributes": {"updated_at": "1"}}},
+         {"meta": CHANGED, "data": {"id": "1", "attributes": {"updated_at": "2"}}}),
+        ("meta", {"object": "page", "entry": [{"id": "1", "time": 1, "changes": [{"field": "feed", "value": 1}]}]},
+         {"object": "page", "entry": [{"id": "1", "time": 2, "changes": [{"field": "feed", "value": 1}]}]}),
+        ("onfido", {"payload": {"action": "a", "object": {"id": "1", "status": "x"}}},
+         {"payload": {"action": "a", "object": {"id": "1", "status": "y"}}}),
+        ("zoom", {"event": "e", "event_ts": 1, "payload": {}}, {"event": "e", "event_ts": 2, "payload": {}}),
     ],
 )  # fmt: skip
-def test_hmac_lists_every_mistake_in_its_options(options, mistakes):
-    with pytest.raises(ValueError, match="hmac: ") as wrong:
-        load("hmac", options=options)
-
-    assert [mistake for mistake in mistakes if mistake not in str(wrong.value)] == []
-
-
-def test_hmac_without_options_says_what_it_needs():
-    with pytest.raises(ValueError, match="header is required"):
-        load("hmac")
+def test_different_events_have_different_ids(name, first, other):
+    assert ids_of(name, first) != ids_of(name, other)
 
 
 @pytest.mark.parametrize(
-    ("options", "signed"),
+    ("name", "good", "bad"),
     [
-        ({}, True),
-        ({"id": "header:X-Id"}, False),
-        ({"id": "header:X-Id", "signed": "{header:X-Id}.{body}"}, True),
-        ({"id": "query:id"}, False),
-        ({"id": "fingerprint"}, True),
+        ("finch", "MDEyMzQ1Njc4OWFiY2RlZg==", "not base64!"),
+        ("squarespace", "b5" * 16, "not hex"),
+        ("microsoft_teams_outgoing", "MDEyMzQ1Njc4OWFiY2RlZg==", "?"),
+        ("pusher", "key:secret", "secret"),
+        ("worldline_connect", "id:key", "key"),
+        ("notion", "secret_abc", " "),
     ],
 )
-def test_hmac_knows_whether_the_id_is_signed(options, signed):
-    assert load("hmac", options=PARTNER | options).id_is_signed == signed
+def test_secret_of_another_form_is_refused_with_what_a_right_one_looks_like(name, good, bad):
+    provider = load(name)
+
+    assert provider.check_secret(good) is None
+    with pytest.raises(ValueError, match="the secret is not usable; expected"):
+        provider.check_secret(bad)

@@ -4,9 +4,9 @@ from collections import defaultdict
 from dataclasses import replace
 
 import pytest
-from captured import CAPTURED
 
-from providers.kit.registry import load
+from hookonce.providers.kit.registry import load
+from tests.support.captured import CAPTURED
 
 CASES = defaultdict(list)
 for case in CAPTURED:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from providers import Delivery, Reason, Rejected
-from providers.kit.registry import load
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit.registry import load
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ONE, TWO = (b64encode(bytes([number]) * 24).decode() for number in (1, 2))

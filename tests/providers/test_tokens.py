@@ -4,17 +4,17 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 import pytest
-from captured import CAPTURED
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from providers import Delivery, KeyNeeded, Reason, Rejected
-from providers.kit.asymmetric import public_key, signature_of, verifies
-from providers.kit.composite import parts_of
-from providers.kit.fetched import owner_of
-from providers.kit.jws import keys_in, make
-from providers.kit.jwt import Jwt
+from hookonce.providers import Delivery, KeyNeeded, Reason, Rejected
+from hookonce.providers.kit.crypto.fetched_keys import owner_of
+from hookonce.providers.kit.crypto.jws import keys_in, make
+from hookonce.providers.kit.crypto.public_keys import public_key, signature_of, verifies
+from hookonce.providers.kit.schemes.jwt import Jwt
+from hookonce.providers.kit.signing.composite_secrets import parts_of
+from tests.support.captured import CAPTURED
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RSA = rsa.generate_private_key(65537, 2048)
@@ -204,7 +204,7 @@ def test_key_set_gives_the_named_key_and_none_that_has_ended():
 
 
 def test_unknown_key_id_asks_for_the_set_again():
-    from providers.google_pubsub import configure  # noqa: PLC0415  # one sender, as an example
+    from hookonce.providers.google_pubsub import configure  # noqa: PLC0415  # one sender, as an example
 
     sender = configure({"audience": "https://h.example/x"})
     claims = {"email": "a@b.example", "iss": "accounts.google.com"}

@@ -1,13 +1,21 @@
-"""`python -m tests.soak`: SOAK_SECONDS (60) and SOAK_SEED (random) may be set; exit status 1 if it failed."""
+"""`python -m tests.soak`: SOAK_SECONDS (60) and SOAK_SEED (random) may be set; exit status 1 if it failed.
+
+After the storm servers go away, one story after the other, each for a twentieth of the time and 35 s at most.
+"""
 
 import os
 import secrets
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from tests.soak.run import Size, soak
 
+SHORTEST, LONGEST = 3, 35
+"""Seconds of an outage; 30 are more than any timeout or pause there is."""
+ROOT = Path(__file__).parents[2]
+STORIES = ROOT / "tests" / "stories"
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108  the names in it are random
 
 
@@ -21,7 +29,16 @@ def main():
         say(line)
     for mistake in outcome.mistakes:
         say(f"FAILED: {mistake}")
-    sys.exit(bool(outcome.mistakes))
+    sys.exit(bool(outcome.mistakes) | outages(min(LONGEST, max(SHORTEST, size.seconds / 20))))
+
+
+def outages(seconds):
+    """Tell the stories of servers that go away, for so long each; give the exit status."""
+    say(f"taking servers away for {seconds:g} s each")
+    environ = os.environ | {"STORY_OUTAGE_SECONDS": f"{seconds:g}"}
+    stories = sorted(map(str, STORIES.glob("test_servers_*.py")))
+    command = [sys.executable, "-m", "pytest", "-vs", "--no-header", "-p", "no:cacheprovider", *stories]
+    return subprocess.run(command, cwd=ROOT, env=environ, check=False).returncode
 
 
 def say(line):

@@ -3,9 +3,9 @@
 The growing pauses of `hookonce worker` would leave nobody to kill, since each worker is killed every few seconds.
 """
 
-from receiver import supervisor
-from receiver.cli import main
+from hookonce.receiver.cli import main
+from hookonce.receiver.processes import supervisor
 
 if __name__ == "__main__":
-    supervisor.LONGEST_PAUSE = supervisor.FIRST_PAUSE
+    supervisor.MAX_RESTART_DELAY = supervisor.MIN_RESTART_DELAY
     main()

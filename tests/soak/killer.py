@@ -7,10 +7,10 @@ import signal
 import threading
 import time
 
-from tests.stories.support.hurried import where
+from tests.support.stories.hurried import where
 
 HOLDS = """
-SELECT 1 FROM runs WHERE event = %s AND attempts = %s AND status = 'running' AND token IS NOT NULL
+SELECT 1 FROM hookonce.runs WHERE event = %s AND attempts = %s AND status = 'running' AND token IS NOT NULL
 """
 RECEIVERS = 0.25
 """The share of receivers among the killed."""

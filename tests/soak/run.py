@@ -9,12 +9,14 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from receiver import migrate
-from receiver.embedded import Postgres, Valkey
+from hookonce.receiver.dev.embedded import Postgres, Valkey
+from hookonce.receiver.ledger.database import migrate
+from tests.soak import housekeeping
+from tests.soak.housekeeping import Housekeeper
 from tests.soak.killer import Killer
 from tests.soak.storm import Storm
-from tests.stories.support.sending import stripe
-from tests.stories.support.stack import Stack, running
+from tests.support.stories.sending import stripe
+from tests.support.stories.stack import Stack, running
 
 KINDS = ("invoice.sent", "invoice.sent", "invoice.sent", "invoice.paid")
 SLOW_SHARE, SLOW = 0.04, (0.05, 0.15)
@@ -54,12 +56,16 @@ class Outcome:
     longest_pause: float = 0
     lost: int = 0
     doubled: int = 0
+    rotated: int = 0
+    pruned: int = 0
+    commands_killed: int = 0
+    housekeeping: list = field(default_factory=list)
     violations: list = field(default_factory=list)
 
     @property
     def mistakes(self):
         """Why it failed; nothing if it did not."""
-        found = [f"{each.check}: {each.what}" for each in self.violations]
+        found = [f"{each.check}: {each.what}" for each in self.violations] + self.housekeeping
         if self.lost or self.doubled:
             found.append(f"{self.lost} lost, {self.doubled} doubled")
         if self.holding < self.seconds / ONE_IN - 1:
@@ -76,14 +82,24 @@ class Outcome:
         kills = self.worker_kills + self.receiver_kills
         yield f"kills          {kills} ({self.worker_kills} workers, {self.receiver_kills} receivers)"
         yield f"held work      {self.holding} of them, {self.longest_pause:.1f} s apart at most"
+        done = (
+            f"{self.rotated} rotations of keys, {self.pruned} prunings, {self.commands_killed} killed at it"
+        )
+        yield f"housekeeping   {done}"
         yield f"lost           {self.lost}"
         yield f"doubled        {self.doubled}"
 
 
 class Impatient(Stack):
-    """A stack that lets nobody wait long who was killed."""
+    """A stack that lets nobody wait long who was killed, and that seals and redacts what it keeps."""
 
     program = "tests.soak.impatient"
+    keyring = housekeeping.KEYRING
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        (self.directory / "hookonce.toml").write_text(housekeeping.configuration())
+        self.environ |= housekeeping.environ()
 
 
 def soak(size, seed, disk):
@@ -99,6 +115,7 @@ def soak(size, seed, disk):
         migrate.upgrade(postgres.url)
         place = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="soak-")))
         stack = Impatient(place, postgres.url, valkey.url, web=size.web, workers=size.workers).make_effects()
+        housekeeping.grow_old(stack)
         cleaning.enter_context(running(stack))
         stack.run("second sweep", "sweep")
         stack.insist(stack.event())
@@ -109,19 +126,27 @@ def _rage(stack, size, seed):
     chance = random.Random(seed)  # noqa: S311  to be repeated, not to be kept secret
     outcome = Outcome(seed)
     killer, storm = Killer(stack, random.Random(seed + 1)), Storm(stack.path)  # noqa: S311  same
+    housekeeper = Housekeeper(stack, random.Random(seed + 2))  # noqa: S311  same
     killer.start()
+    housekeeper.start()
     try:
         with stack.load(senders=1, breath=AT_HAND_EVERY, slow=AT_HAND):
             _blow(stack, storm, size, chance)
     finally:
         killer.stop()
+        housekeeper.stop()
         storm.close()
     stack.history.faults = killer.workers + killer.receivers
+    stack.history.deliveries = [housekeeping.as_stored(each) for each in stack.history.deliveries]
+    stack.rest()
+    housekeeper.finish()
     outcome.violations = stack.violations()
     outcome.seconds, outcome.longest_pause = killer.seconds, killer.longest_pause
     outcome.holding = len(killer.holding)
     outcome.worker_kills, outcome.receiver_kills = killer.workers, killer.receivers
     outcome.deliveries = len(stack.history.deliveries)
+    outcome.rotated, outcome.pruned = housekeeper.ended["rotate"], housekeeper.ended["prune"]
+    outcome.commands_killed, outcome.housekeeping = housekeeper.killed, housekeeper.mistakes
     _count(stack, outcome)
     return outcome
 
@@ -141,13 +166,14 @@ def _blow(stack, storm, size, chance):
 
 def _message(number, chance):
     slow = {"slow": chance.uniform(*SLOW)} if chance.random() < SLOW_SHARE else {}
-    return stripe(f"evt_soak_{number}", chance.choice(KINDS), **slow)
+    return stripe(f"evt_soak_{number}", chance.choice(KINDS), card=housekeeping.CARD, **slow)
 
 
 def _count(stack, outcome):
     """Count events that were promised and are not done, and effects beyond the first, without the checker's help."""
-    sent = {each.event_id for delivery in stack.history.deliveries for each in delivery.events}
-    done = {row[0] for row in stack.query("SELECT event_id FROM events WHERE status = 'done'")}
+    genuine = [delivery for delivery in stack.history.deliveries if delivery.is_authentic]
+    sent = {each.event_id for delivery in genuine for each in delivery.events}
+    done = {row[0] for row in stack.query("SELECT event_id FROM hookonce.events WHERE status = 'done'")}
     effects = stack.query("SELECT event_id, handler, count(*) FROM effects GROUP BY 1, 2")
     outcome.events = len(sent)
     outcome.lost = len(sent - done) + len(sent - {row[0] for row in effects})

@@ -4,7 +4,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
-from tests.stories.support.sending import post
+from tests.support.stories.sending import post
 
 PROCESSES = 4
 THREADS = 12

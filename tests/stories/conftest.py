@@ -1,3 +1,3 @@
-from tests.stories.support.fixtures import backup, lab, nurseries, wrong_lab
+from tests.support.stories.fixtures import backup, lab, nurseries, wrong_lab
 
 __all__ = ["backup", "lab", "nurseries", "wrong_lab"]

@@ -1,7 +1,9 @@
+import socket
+
 import pytest
 
-from receiver.failpoints import POINTS
-from tests.stories.support import scenarios
+from hookonce.receiver.failpoints import POINTS
+from tests.support.stories import scenarios
 
 DAYS = (
     scenarios.day_of_deliveries,
@@ -21,3 +23,16 @@ def test_days_go_through_every_failpoint_there_is(lab):
     met = {point for day in DAYS for point in scenarios.points_of(lab, day)}
 
     assert met == set(POINTS)
+
+
+def test_receiver_of_the_stories_is_the_worker_that_serves(lab):
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(10)
+        client.connect(lab.receiver().path)
+        client.sendall(b"POST /hooks/stripe\r\n\r\n")
+        answer = b"".join(iter(lambda: client.recv(4096), b""))
+
+    assert (answer.partition(b"\r\n")[0], b'"code": "bad_header"' in answer) == (
+        b"HTTP/1.1 400 Bad Request",
+        True,
+    )

@@ -1,9 +1,9 @@
 import pytest
 
-from receiver.ledger import desk_replay
-from tests.stories.support import scenarios
-from tests.stories.support.lab import keys_of
-from tests.stories.support.sending import stripe
+from hookonce.receiver.ledger.replay import events
+from tests.support.stories import scenarios
+from tests.support.stories.lab import keys_of
+from tests.support.stories.sending import stripe
 
 RECEIVING, WORKING = scenarios.day_of_deliveries, scenarios.day_of_work
 CUTS = {
@@ -45,6 +45,8 @@ def test_process_that_dies_at_this_point_costs_nothing(lab, point, day):
         scenarios.clocks_disagree,
         scenarios.two_workers_at_once,
         scenarios.hurried_worker,
+        scenarios.handler_that_commits_itself,
+        scenarios.handler_that_rolls_back,
     ],
     ids=lambda story: story.__name__,
 )
@@ -89,13 +91,13 @@ def test_late_retry_is_a_duplicate_when_the_body_is_long_gone(lab):
 def test_replay_asked_for_twice_is_one_new_cycle(lab):
     lab.insist(stripe("evt_again", "invoice.sent"))
     lab.recover()
-    (event,) = lab.sql.execute("SELECT id FROM events").fetchone()
+    (event,) = lab.sql.execute("SELECT id FROM hookonce.events").fetchone()
 
-    fates = [outcome.fate for _ in range(2) for outcome in desk_replay.replay(lab.sql, [event], "ops")]
+    fates = [outcome.fate for _ in range(2) for outcome in events.replay(lab.sql, [event], "ops")]
     lab.recover()
 
     assert fates == ["replayed", "already queued"]
-    assert lab.sql.execute("SELECT cycle, attempts, status FROM runs").fetchall() == [(2, 1, "done")]
+    assert lab.sql.execute("SELECT cycle, attempts, status FROM hookonce.runs").fetchall() == [(2, 1, "done")]
     assert lab.violations() == []
 
 
@@ -103,14 +105,21 @@ def test_replay_leaves_a_running_attempt_alone(lab):
     lab.insist(stripe("evt_slow", "invoice.sent", wait=True))
     worker = lab.start_worker()
     lab.until(lambda: lab.entries() == 1, "the handler")
-    (event,) = lab.sql.execute("SELECT id FROM events").fetchone()
+    (event,) = lab.sql.execute("SELECT id FROM hookonce.events").fetchone()
 
-    fates = [outcome.fate for outcome in desk_replay.replay(lab.sql, [event], "ops")]
+    fates = [outcome.fate for outcome in events.replay(lab.sql, [event], "ops")]
     lab.let_go("evt_slow", 1)
     lab.ended(worker)
 
     assert fates == ["running"]
     assert lab.violations() == []
+
+
+def test_event_that_only_a_ledger_beside_ours_holds_is_stored(lab, wrong_lab, fresh_database):
+    with fresh_database() as url:
+        scenarios.neighbours_share_a_window(lab, wrong_lab("", url))
+
+        assert lab.violations() == []
 
 
 def test_event_that_a_restored_ledger_lost_is_stored_again(wrong_lab, backup):

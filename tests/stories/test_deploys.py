@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from tests.stories.support.sending import depot
-from tests.stories.support.stack import Stack, running, until
+from tests.support.stories.sending import depot
+from tests.support.stories.stack import Stack, running, until
 
 pytestmark = pytest.mark.alone
 
@@ -16,19 +16,19 @@ ENDED = 20
 """Seconds in which a process has ended that was asked to."""
 KNOWING = """
 from datetime import timedelta
-import tests.stories.support.hurried
-from jobs import drain
-from jobs.handlers import registry
+import tests.support.stories.hurried
+from hookonce.jobs import drain
+from hookonce.jobs.handlers import registry
 drain.WAKE_INTERVAL = timedelta(seconds=0.5)
 registry._handlers[:] = [handler for handler in registry if handler.name in {names}]
 """
 VERSIONS = {"stripe_only": ("credit", "mail"), "depot_only": ("track",)}
-HELD = "SELECT count(*) FROM runs WHERE token IS NOT NULL"
-RUN = "SELECT r.status, attempts FROM runs r JOIN events ON id = event WHERE event_id = %s"
-UNDONE = "SELECT count(*) FROM events WHERE status <> 'done'"
+HELD = "SELECT count(*) FROM hookonce.runs WHERE token IS NOT NULL"
+RUN = "SELECT r.status, attempts FROM hookonce.runs r JOIN hookonce.events ON id = event WHERE event_id = %s"
+UNDONE = "SELECT count(*) FROM hookonce.events WHERE status <> 'done'"
 PASS_TIME = (
-    "UPDATE runs SET due_at = now() WHERE due_at > now()",
-    "UPDATE events SET due_at = now() WHERE due_at > now()",
+    "UPDATE hookonce.runs SET due_at = now() WHERE due_at > now()",
+    "UPDATE hookonce.events SET due_at = now() WHERE due_at > now()",
 )
 
 
@@ -74,7 +74,7 @@ def test_receiver_that_is_told_to_stop_under_load_answers_what_it_took(stack):
         until(lambda: len(stack.answers) > 30, "some load")
         status = stop(stack.processes["serve"])
         time.sleep(0.5)  # for senders to write down what they heard
-        taken = {row[0] for row in stack.query("SELECT event_id FROM events")}
+        taken = {row[0] for row in stack.query("SELECT event_id FROM hookonce.events")}
         told = {e.event_id for d in stack.history.deliveries if d.status == 200 for e in d.events}
         stack.start()
 
@@ -124,8 +124,8 @@ def test_workers_with_different_handlers_side_by_side_leave_nothing_undone(stack
 
 
 def test_old_version_goes_on_beside_a_newer_schema(stack):
-    stack.query("ALTER TABLE events ADD COLUMN from_the_future text")
-    stack.query("UPDATE hookonce_version SET version_num = '9999'")
+    stack.query("ALTER TABLE hookonce.events ADD COLUMN from_the_future text")
+    stack.query("UPDATE hookonce.hookonce_version SET version_num = '9999'")
 
     start(stack)
     stack.insist(stack.event())
@@ -136,7 +136,7 @@ def test_old_version_goes_on_beside_a_newer_schema(stack):
 
 
 def run(stack, *arguments):
-    command = [sys.executable, "-m", "receiver.cli", *arguments]
+    command = [sys.executable, "-m", "hookonce.receiver.cli", *arguments]
     return subprocess.run(
         command,
         cwd=stack.directory,

@@ -3,8 +3,9 @@ from hashlib import sha256
 
 import pytest
 
-from tests.stories.support.history import (
+from tests.support.stories.history import (
     CHECKS,
+    COMMITTED,
     LEASE_RAN_OUT,
     Conflict,
     Delivery,
@@ -75,6 +76,11 @@ RETRIED = [delivered(503), delivered(None), delivered(verdict="duplicate", raw=C
 GOOD = {
     "came once": {},
     "answered late, not at all, then as a duplicate": {"deliveries": RETRIED},
+    "committed by a handler itself": {
+        "runs": [run(status="dead"), run("mail")],
+        "rows": [DEAD],
+        "failures": [failure(error=f"{COMMITTED}: so it is dead")],
+    },
     "retry that the sender counted in its body": {
         "deliveries": [delivered(), delivered(verdict="duplicate", raw=COUNTED)],
     },
@@ -159,6 +165,14 @@ BAD = {
     "entered too often": ("overrun", {"entries": [entry()] * 4}),
     "dead without a reason": ("dead_early", {"runs": [run(status="dead"), run("mail")]}),
     "dead too early": ("dead_early", {"runs": [run(status="dead"), run("mail")], "failures": [failure()]}),
+    "dead as committed without its effect": (
+        "dead_early",
+        {
+            "runs": [run(status="dead"), run("mail")],
+            "failures": [failure(error=COMMITTED)],
+            "effects": [effect("mail")],
+        },
+    ),
     "charged without an attempt": ("overcharged", {"runs": [run(attempts=2), run("mail")]}),
     "whole batch charged for one fault": (
         "overcharged",

@@ -1,9 +1,14 @@
+import ast
+from pathlib import Path
+
 import pytest
 
+from tests.stories import mistakes
 from tests.stories.mistakes import PLANTED
-from tests.stories.support import scenarios
+from tests.support.stories import scenarios
 
-TOLD = {name: planted for name, planted in PLANTED.items() if planted.story != "restored_from_a_backup"}
+OTHER_SERVERS = {"restored_from_a_backup", "neighbours_share_a_window"}
+TOLD = {name: planted for name, planted in PLANTED.items() if planted.story not in OTHER_SERVERS}
 
 
 def judged(lab, name):
@@ -33,6 +38,49 @@ def test_window_without_its_timeline_is_caught_by_a_restored_ledger(wrong_lab, b
     getattr(scenarios, mistake.story)(lab, backup)
 
     assert mistake.check in {violation.check for violation in lab.violations()}
+
+
+def test_window_without_its_database_is_caught_by_a_ledger_beside_ours(wrong_lab, fresh_database):
+    mistake = PLANTED["receiving.leaves_the_database_out"]
+    with fresh_database() as url:
+        neighbour, lab = (wrong_lab("receiving.leaves_the_database_out", *other) for other in ([url], []))
+
+        getattr(scenarios, mistake.story)(lab, neighbour)
+
+        assert mistake.check in {violation.check for violation in lab.violations()}
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        lambda: mistakes.replace(mistakes, "no_such_thing", None),
+        lambda: mistakes.replace(Inheriting, "inherited", None),
+        lambda: mistakes.reword(mistakes, "no_such_statement", "a", "b"),
+        lambda: mistakes.reword(mistakes, "__name__", "no such text", "b"),
+    ],
+)
+def test_mistake_that_no_longer_fits_the_product_fails(plant):
+    with pytest.raises(AssertionError, match="no longer"):
+        plant()
+
+
+class Inherited:
+    inherited = True
+
+
+class Inheriting(Inherited):
+    pass
+
+
+@pytest.mark.parametrize("module", ["receiving", "working"])
+def test_mistakes_change_the_product_by_what_fails_if_it_has_changed(module):
+    source = (Path(mistakes.__file__).parent / f"{module}.py").read_text()
+    nodes = list(ast.walk(ast.parse(source)))
+
+    stored = [n for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)]
+    called = [n.id for n in nodes if isinstance(n, ast.Name) and n.id in {"setattr", "delattr"}]
+    assert [ast.unparse(n) for n in stored if ast.unparse(n.value) != "self"] == []
+    assert called == []
 
 
 def test_every_story_that_catches_a_mistake_passes_without_it(lab):

@@ -2,19 +2,18 @@
 
 import pytest
 import redis
-from inbox import desk, effect
 
-from receiver import failpoints, migrate
-from receiver.app import create_app
-from receiver.embedded import Postgres, Valkey
-from receiver.settings import load_settings
-from tests.stories.support.plans import SECRET
-from tests.stories.support.sending import stripe
-from tests.stories.support.stack import Stack, running, until
+from hookonce.receiver import failpoints
+from hookonce.receiver.app import create_app
+from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.dev.embedded import Postgres, Valkey
+from hookonce.receiver.ledger.database import migrate
+from tests.support.inbox import effect, inbox
+from tests.support.stories.plans import SECRET
+from tests.support.stories.sending import stripe
+from tests.support.stories.stack import Stack, running, until
 
-pytestmark = pytest.mark.alone
-
-__all__ = ["desk"]
+__all__ = ["inbox"]
 
 MOST = 60
 
@@ -65,24 +64,24 @@ def own_redis(data_directory):
 
 @pytest.mark.parametrize("befall", [flushed, filled, spoilt])
 def test_nothing_is_lost_or_doubled_when_redis_is_struck_between_any_two_steps(
-    desk, own_redis, monkeypatch, befall
+    inbox, own_redis, monkeypatch, befall
 ):
     url, client = own_redis
-    desk.on(effect)
-    app = create_app(settings_for(desk, url))
-    monkeypatch.setattr(desk, "settings", settings_for(desk, url))
-    met = [strike_at(k, app, desk, client, befall, monkeypatch) for k in range(1, MOST)]
+    inbox.on(effect)
+    app = create_app(settings_for(inbox, url))
+    monkeypatch.setattr(inbox, "settings", settings_for(inbox, url))
+    met = [strike_at(k, app, inbox, client, befall, monkeypatch) for k in range(1, MOST)]
     app.extensions["hookonce"].close()
 
     sent = sorted(f"evt_{k}" for k in range(1, MOST))
-    assert sorted(desk.effects()) == sent
+    assert sorted(inbox.effects()) == sent
     assert max(met) < MOST
 
 
-def settings_for(desk, url):
+def settings_for(inbox, url):
     return load_settings(
         {
-            "DATABASE_URL": desk.settings.database_url,
+            "DATABASE_URL": inbox.settings.database_url,
             "REDIS_URL": url,
             "HOOKONCE_CONFIG": "/dev/null",
             "HOOKONCE_SECRET__STRIPE": SECRET,
@@ -90,7 +89,7 @@ def settings_for(desk, url):
     )
 
 
-def strike_at(k, app, desk, client, befall, monkeypatch):
+def strike_at(k, app, inbox, client, befall, monkeypatch):
     """Deliver an event and its retry and work, with Redis struck at the k-th step; count the steps."""
     met = []
 
@@ -102,11 +101,11 @@ def strike_at(k, app, desk, client, befall, monkeypatch):
     message = stripe(f"evt_{k}")
     monkeypatch.setattr(failpoints, "_counter", step)
     answers = [post(app, message), post(app, message.again())]
-    desk.work()
+    inbox.work()
     answers.append(post(app, message.again()))
     monkeypatch.setattr(failpoints, "_counter", None)
     client.config_set("maxmemory", 0)
-    desk.work()
+    inbox.work()
     assert answers == [(200, "accepted"), (200, "duplicate"), (200, "duplicate")]
     return len(met)
 

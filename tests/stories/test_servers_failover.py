@@ -5,8 +5,8 @@ primary, answers the retry as a duplicate: see docs/decisions/0007.
 """
 
 import contextlib
+import itertools
 import os
-import pwd
 import subprocess
 import tempfile
 import time
@@ -15,11 +15,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from receiver import migrate
-from receiver.embedded import Postgres, binaries
-from receiver.spawn import Account
-from tests.stories.support.proxy import Proxy
-from tests.stories.support.stack import Stack, running, until
+from hookonce.receiver.dev.embedded import Postgres, binaries
+from hookonce.receiver.ledger.database import migrate
+from tests.support.stories.proxy import Proxy
+from tests.support.stories.stack import OUTAGE, Stack, running, until
 
 pytestmark = pytest.mark.alone
 
@@ -32,7 +31,7 @@ def pair(data_directory):
     """A primary and its streaming standby."""
     primary = Postgres.start(data_directory / "old", durable=False)
     migrate.upgrade(primary.url)
-    account = _account()
+    account = primary.account
     home = data_directory / "new" / "postgres"
     home.mkdir(parents=True, mode=0o711)
     home.parent.chmod(0o711)
@@ -57,13 +56,6 @@ def pair(data_directory):
     yield primary, standby
     standby.stop()
     primary.stop()
-
-
-def _account():
-    if os.geteuid() != 0:
-        return None
-    nobody = pwd.getpwnam("nobody")
-    return Account(nobody.pw_uid, nobody.pw_gid)
 
 
 @pytest.fixture
@@ -106,7 +98,8 @@ def test_event_that_only_the_old_primary_had_is_stored_again_and_handled_once(
         ROADS[road](primary, standby, directory) as (url, fail_over),
         running(Stack(directory, url, redis_url, workers=1).make_effects()) as stack,
     ):
-        kept = [stack.insist(stack.event())]
+        stack.insist(stack.event())
+        kept = stack.history.deliveries[:]
         lost = stack.event()
         stack.rest()
         cut_off(primary, standby)
@@ -138,16 +131,37 @@ def two_hosts(primary, standby, _directory):
 
 @contextlib.contextmanager
 def switch(primary, standby, directory):
-    """A place in the network that leads to the new primary; the old one lives on where nobody sees it."""
+    """A place in the network that leads to the other of the two from now on, which live on where nobody sees it."""
     path = directory / ".s.PGSQL.5432"
-    proxies = [Proxy(str(primary.socket), path)]
+    servers = itertools.cycle([primary, standby])
+    proxies = [Proxy(str(next(servers).socket), path)]
 
     def turn():
         proxies[-1].close()
-        proxies.append(Proxy(str(standby.socket), path))
+        proxies.append(Proxy(str(next(servers).socket), path))
 
     yield f"postgresql://hookonce@/hookonce?host={directory}", turn
     proxies[-1].close()
+
+
+def test_senders_are_told_to_come_again_while_the_road_leads_to_a_standby(pair, directory, redis_url):
+    primary, standby = pair
+    with (
+        switch(primary, standby, directory) as (url, turn),
+        running(Stack(directory, url, redis_url, workers=1).make_effects()) as stack,
+    ):
+        stack.insist(stack.event())
+        with stack.load():
+            turn()
+            began = time.monotonic()
+            time.sleep(OUTAGE)
+            until(lambda: any(answer.status == 503 for answer in stack.since(began)), "a refusal")
+            assert not any(answer.is_new for answer in stack.since(began))
+            turn()
+        stack.history.faults += len(stack.workers) + len(stack.receivers)
+
+        assert stack.violations() == []
+        print(stack.figures(began))  # noqa: T201  for `make soak`
 
 
 ROADS = {"of two hosts": two_hosts, "through a switch": switch}

@@ -4,31 +4,36 @@ import contextlib
 import shutil
 import signal
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 import pytest
 import redis
 
-from receiver.embedded import Valkey
-from tests.stories.support.stack import Stack, p99, running, until
+from hookonce.receiver.dev.embedded import Valkey
+from hookonce.receiver.dev.embedded import valkey as embedded_valkey
+from tests.support.stories.stack import OUTAGE, Stack, p99, running, until
 
-pytestmark = pytest.mark.alone
-
+SHORT = 3
+"""Seconds that an outage of the tests takes; that of `make soak` is longer."""
 LOOKS = 4  # the machine may be busy with something else
 HUNG_P99 = 0.3
 """Seconds in which a sender has its answer while Redis hangs, once the breaker has opened."""
 BREAKER = 3
 """Seconds after which the breaker of every process has opened: three failures of 0.25 s each, by far."""
-LONG = 3
 
 
 @pytest.fixture(scope="module")
 def valkey(disk):
+    """A server that can be told to load its data again, slowly."""
     directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-", dir=disk))
-    server = Valkey.start(directory)
-    yield server
-    server.stop()
+    with pytest.MonkeyPatch.context() as patch:  # also for each restart
+        patch.setitem(embedded_valkey.SETTINGS, "enable-debug-command", "local")
+        patch.setitem(embedded_valkey.SETTINGS, "loading-process-events-interval-bytes", "1024")
+        server = Valkey.start(directory)
+        yield server
+        server.stop()
     shutil.rmtree(directory)
 
 
@@ -48,6 +53,7 @@ def stack(running_stack):
     began = time.monotonic()
     yield running_stack
     assert running_stack.violations() == []
+    print(running_stack.figures(began))  # noqa: T201  for `make soak`
     assert {answer.status for answer in running_stack.since(began)} == {200}
     assert all(process.poll() is None for process in running_stack.processes.values())
 
@@ -67,7 +73,7 @@ def handled_with_redis_as_it_is(stack):
     """Deliver an event and wait until it is done."""
     message = stack.event()
     stack.insist(message)
-    done = "SELECT 1 FROM events WHERE event_id = %s AND status = 'done'"
+    done = "SELECT 1 FROM hookonce.events WHERE event_id = %s AND status = 'done'"
     until(lambda: stack.query(done, [message.events()[0].event_id]), "the handling")
 
 
@@ -75,17 +81,20 @@ def test_senders_and_workers_go_on_while_redis_is_killed_and_comes_back_empty(st
     with stack.load():
         valkey.kill()
         handled_with_redis_as_it_is(stack)
+        time.sleep(OUTAGE - SHORT)
         valkey.restart()
         until(lambda: remembered(client), "the use of the new Redis")
 
     handled_with_redis_as_it_is(stack)
 
 
+@pytest.mark.alone
 def test_senders_have_their_answer_in_time_while_redis_hangs(stack, valkey):
     with stack.load():
         valkey.kill(signal.SIGSTOP)
         time.sleep(BREAKER)
         looks = [look(stack) for _ in range(LOOKS)]
+        time.sleep(OUTAGE - SHORT)
         handled_with_redis_as_it_is(stack)
         valkey.kill(signal.SIGCONT)
 
@@ -96,12 +105,12 @@ def test_senders_have_their_answer_in_time_while_redis_hangs(stack, valkey):
 def look(stack):
     """How long senders wait for their answers, for a while."""
     since = time.monotonic()
-    time.sleep(LONG / 2)
+    time.sleep(SHORT / 2)
     return [answer.seconds for answer in stack.since(since)]
 
 
 def test_nothing_is_lost_or_doubled_while_redis_is_flushed_all_the_time(stack, client):
-    enough = time.monotonic() + LONG
+    enough = time.monotonic() + OUTAGE
     with stack.load():
         while time.monotonic() < enough:
             client.flushall()
@@ -117,10 +126,44 @@ def test_nothing_is_lost_or_doubled_while_redis_is_restarted_again_and_again(sta
 def test_senders_and_workers_go_on_while_redis_is_out_of_memory(stack, client):
     with stack.load(), memory_full(client):
         handled_with_redis_as_it_is(stack)
+        time.sleep(OUTAGE - SHORT)
         with pytest.raises(redis.exceptions.OutOfMemoryError):
             client.set("hookonce:test", "x")
 
     handled_with_redis_as_it_is(stack)
+
+
+def test_senders_and_workers_go_on_while_redis_loads_its_data(stack, valkey, client):
+    with stack.load(), loading(valkey, client):
+        with pytest.raises(redis.exceptions.BusyLoadingError):
+            client.get("hookonce:test")
+        handled_with_redis_as_it_is(stack)
+        with pytest.raises(redis.exceptions.BusyLoadingError):
+            client.get("hookonce:test")
+
+    handled_with_redis_as_it_is(stack)
+
+
+@contextlib.contextmanager
+def loading(valkey, client):
+    """Have the server load its data again, which it takes its time for; joined at the end."""
+    keys = int(OUTAGE * 300)
+    with client.pipeline(transaction=False) as fill:
+        for n in range(keys):
+            fill.set(f"hookonce:test:{n}", "x" * 100)
+        fill.execute()
+    client.config_set("key-load-delay", int(OUTAGE / keys * 1e6))
+    with redis.Redis.from_url(valkey.url, socket_timeout=None) as other:
+        reload = threading.Thread(target=other.execute_command, args=["DEBUG", "RELOAD"])
+        reload.start()
+        until(lambda: is_loading(client), "the loading")
+        yield
+        reload.join()
+    client.config_set("key-load-delay", 0)
+
+
+def is_loading(client):
+    return client.info("persistence")["loading"] == 1
 
 
 @contextlib.contextmanager

@@ -1,10 +1,6 @@
 """A short soak; `make soak` is the long one."""
 
-import pytest
-
 from tests.soak.run import Size, soak
-
-pytestmark = pytest.mark.alone
 
 SEED = 20_261_121
 

@@ -30,13 +30,16 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import text
 
-from jobs.drain import BUDGET, Drain
-from jobs.handlers import Handler, Registry
-from jobs.sweep import Sweep
-from receiver.app import create_app
-from receiver.ledger import claims, desk_replay, runs
-from receiver.ledger.runs import Ending, LeaseLost
-from receiver.settings import load_settings
+from hookonce.jobs.drain import DRAIN_BUDGET, Drain
+from hookonce.jobs.handlers import Handler, Registry
+from hookonce.jobs.maintenance.sweep import Sweep
+from hookonce.receiver.app import create_app
+from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.ledger import pauses
+from hookonce.receiver.ledger.replay import events as event_replays
+from hookonce.receiver.ledger.runs import claims, transitions
+from hookonce.receiver.ledger.runs.transitions import AttemptResult, LeaseLost
+from tests.support import status_moves
 
 SECRET = "whsec_of_the_machine"
 ATTEMPTS = 2
@@ -114,12 +117,15 @@ def handle(name):
 
 
 EFFECT = text("INSERT INTO effects VALUES (:event, :handler)")
-TABLES = "events, bodies, runs, failures, conflicts, audit, pauses, effects"
+TABLES = (
+    "hookonce.events, hookonce.bodies, hookonce.runs, hookonce.failures, hookonce.conflicts, "
+    "hookonce.audit, hookonce.pauses, effects, moves"
+)
 EXPIRE = """
 WITH over AS (
-    UPDATE runs SET lease_until = now(), due_at = now() WHERE token IS NOT NULL RETURNING event
+    UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE token IS NOT NULL RETURNING event
 )
-UPDATE events SET due_at = now() WHERE id IN (SELECT event FROM over)
+UPDATE hookonce.events SET due_at = now() WHERE id IN (SELECT event FROM over)
 """
 
 
@@ -143,6 +149,7 @@ class World:
         self.redis = redis.Redis.from_url(redis_url)
         self.database = psycopg.connect(database_url, autocommit=True)
         self.database.execute("CREATE TABLE effects (event text, handler text)")
+        status_moves.record(self.database)
 
     def clean(self):
         self.database.execute(f"TRUNCATE {TABLES} CASCADE")
@@ -222,9 +229,9 @@ class Inbox(RuleBasedStateMachine):
 
     @rule()
     def work(self):
-        self.world.drain.work()
+        self.world.drain.run_due()
         if self.due_in_the_ledger() and not self.paused:  # it stopped on its budget
-            self.world.drain.work()
+            self.world.drain.run_due()
         if not self.paused:
             for kept in self.due():
                 kept.work()
@@ -239,11 +246,11 @@ class Inbox(RuleBasedStateMachine):
     @rule(target=claims, limit=st.integers(1, 3), is_over=st.booleans())
     def crash(self, limit, is_over):
         """A worker claims and is gone; what it started has cost an attempt, the rest nothing."""
-        claim = claims.claim(self.world.database, self.world.registry, budget=BUDGET, limit=limit)
+        claim = claims.claim(self.world.database, self.world.registry, budget=DRAIN_BUDGET, limit=limit)
         assert claim.events <= limit
         assert not (self.paused and claim.events)
         leased = {(run.event.event_id, run.handler) for run in claim.runs}
-        for event_id, status in self.world.rows("SELECT event_id, status FROM events"):
+        for event_id, status in self.world.rows("SELECT event_id, status FROM hookonce.events"):
             self.adopt(self.kept[event_id], event_id, status, leased)
         started = [self.start(first) for first in claim.runs[:1]]
         if is_over:
@@ -288,7 +295,7 @@ class Inbox(RuleBasedStateMachine):
             self.world.database.execute(
                 "INSERT INTO effects VALUES (%s, %s)", [claim.event.event_id, claim.handler]
             )
-            runs.end(self.world.database, claim, Ending("done"))
+            transitions.end(self.world.database, claim, AttemptResult("done"))
         except LeaseLost:
             self.world.database.execute("ROLLBACK")
             assert not is_ours
@@ -300,8 +307,8 @@ class Inbox(RuleBasedStateMachine):
     @rule(event_id=events)
     def replay(self, event_id):
         kept = self.kept[event_id]
-        [(number,)] = self.world.rows("SELECT id FROM events WHERE event_id = %s", event_id)
-        [outcome] = desk_replay.replay(self.world.database, [number], "the machine")
+        [(number,)] = self.world.rows("SELECT id FROM hookonce.events WHERE event_id = %s", event_id)
+        [outcome] = event_replays.replay(self.world.database, [number], "the machine")
         spent = [n for n, r in kept.runs.items() if not r.is_open or (r.status == "waiting" and r.attempts)]
         assert sorted(outcome.handlers) == sorted(spent)
         assert sorted(outcome.left) == sorted(n for n, r in kept.runs.items() if r.status == "running")
@@ -312,14 +319,22 @@ class Inbox(RuleBasedStateMachine):
     @precondition(lambda self: not self.paused)
     @rule()
     def pause(self):
-        self.world.database.execute("INSERT INTO pauses (kind, name) VALUES ('source', 'stripe')")
+        pauses.pause(self.world.database, "source", "stripe", "the machine")
         self.paused = True
 
     @precondition(lambda self: self.paused)
     @rule()
     def resume(self):
-        self.world.database.execute("DELETE FROM pauses")
+        pauses.resume(self.world.database, "source", "stripe", "the machine")
         self.paused = False
+
+    @precondition(lambda self: self.paused)
+    @rule()
+    def resume_and_be_killed(self):
+        """The pause is gone, and whoever ended it before he came to what was parked; a sweep does that for him."""
+        self.world.database.execute("DELETE FROM hookonce.pauses")
+        self.paused = False
+        self.world.sweep.once()
 
     @invariant()
     def ledger_holds_each_event_once(self):
@@ -337,6 +352,10 @@ class Inbox(RuleBasedStateMachine):
         assert found == expected
 
     @invariant()
+    def moves_are_those_that_are_declared(self):
+        assert status_moves.made(self.world.database) <= status_moves.declared()
+
+    @invariant()
     def effects_are_one_for_each_done(self):
         found = Counter(self.world.rows("SELECT event, handler FROM effects"))
         done = Counter({(e, name): n for e, kept in self.kept.items() for name, n in kept.done.items()})
@@ -344,7 +363,9 @@ class Inbox(RuleBasedStateMachine):
 
     @invariant()
     def other_bodies_are_kept_apart(self):
-        found = self.world.rows("SELECT e.event_id, c.body FROM conflicts c JOIN events e ON e.id = c.event")
+        found = self.world.rows(
+            "SELECT e.event_id, c.body FROM hookonce.conflicts c JOIN hookonce.events e ON e.id = c.event"
+        )
         assert set(found) == {(e, body) for e, kept in self.kept.items() for body in kept.others}
 
     @invariant()
@@ -355,15 +376,14 @@ class Inbox(RuleBasedStateMachine):
         return [kept for kept in self.kept.values() if kept.is_due]
 
     def due_in_the_ledger(self):
-        return self.world.rows("SELECT count(*) FROM events WHERE due_at <= now()")[0][0]
+        return self.world.rows("SELECT count(*) FROM hookonce.events WHERE due_at <= now()")[0][0]
 
     def all_runs(self):
         return [run for kept in self.kept.values() for run in kept.runs.values()]
 
     def teardown(self):
         """In the end, with nothing in the way, everything ends."""
-        self.world.database.execute("DELETE FROM pauses")
-        self.paused = False
+        self.resume_and_be_killed()
         self.expire()
         self.work()
         for check in (self.runs_are_where_the_model_has_them, self.effects_are_one_for_each_done):
@@ -371,13 +391,17 @@ class Inbox(RuleBasedStateMachine):
         assert not any(run.is_open for run in self.all_runs())
 
 
-BODIES = "SELECT e.event_id, b.body FROM events e JOIN bodies b ON b.event = e.id AND b.received_at = e.received_at"
-RUNS = """
-SELECT e.event_id, r.handler, r.status, r.attempts, r.cycle FROM runs r JOIN events e ON e.id = r.event
-"""
-STATUS = (
-    "SELECT r.status FROM runs r JOIN events e ON e.id = r.event WHERE e.event_id = %s AND r.handler = %s"
+BODIES = (
+    "SELECT e.event_id, b.body FROM hookonce.events e JOIN hookonce.bodies b ON b.event = e.id "
+    "AND b.received_at = e.received_at"
 )
+RUNS = """
+SELECT e.event_id, r.handler, r.status, r.attempts, r.cycle
+FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event
+"""
+STATUS = """
+SELECT r.status FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event WHERE e.event_id = %s AND r.handler = %s
+"""
 
 
 @pytest.fixture

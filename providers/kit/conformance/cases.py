@@ -1,6 +1,6 @@
 """Captured deliveries as files, and the questions that checks put to a provider.
 
-Either one JSON file holds all of it, or a `.http` file (`providers.kit.conformance.captured`) is the delivery and
+Either one JSON file holds all of it, or a `.http` file (`providers.kit.http_file`) is the delivery and
 a `.toml` or `.json` file of the same name beside it has the rest: anything but method, headers and body.
 
 {"secret": …, "headers": {…}, "body": "…" or "body_b64": "…", "verify_at": Unix seconds,
@@ -23,10 +23,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from providers import Delivery, Event, KeyNeeded, Reason, Rejected, Reply
-from providers.kit.conformance import captured
-from providers.kit.provider import Provider
-from providers.kit.registry import load
+from hookonce.providers import Delivery, Event, KeyNeeded, Reason, Rejected, Reply
+from hookonce.providers.kit import http_file
+from hookonce.providers.kit.crypto.secret_keys import wrong_secret
+from hookonce.providers.kit.provider import Provider
+from hookonce.providers.kit.registry import load
 
 
 @dataclass(frozen=True)
@@ -63,14 +64,14 @@ class Case:
         return self.reason is None and self.reply is None
 
     def events(self, delivery: Delivery) -> list[Event]:
-        """The events of a verified delivery, opened if its sender encrypts. Raises: what a provider may."""
-        opened = self.provider.opened
-        return self.provider.events(opened(delivery, [self.secret]) if opened else delivery)
+        """Return the events of a verified delivery, decrypted if its sender encrypts. Raises: what a provider may."""
+        decode = self.provider.decode
+        return self.provider.events(decode(delivery, [self.secret]) if decode else delivery)
 
     def signed(
         self, body: bytes | None = None, secret: str | None = None, at: datetime | None = None
     ) -> Delivery:
-        """A delivery of `body` (the case's own) as the provider itself would sign it."""
+        """Return a delivery of `body` (the case's own) as the provider itself would sign it."""
         body = self.delivery.body if body is None else body
         url, method = self.delivery.url, self.delivery.method
         kept = {key: value for key, value in self.delivery.headers.items() if key == "content-type"}
@@ -92,7 +93,7 @@ class Case:
             return Reason.BAD_SIGNATURE
 
     def probe(self, delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
-        """The reply to `delivery` as a probe. Raises: what a handshake may."""
+        """Return the reply to `delivery` as a probe. Raises: what a handshake may."""
         handshake = self.provider.handshake
         try:
             return handshake(delivery, secrets, **self.fetched) if handshake else None
@@ -106,7 +107,7 @@ class Case:
 
 
 def refusal(call: Callable[[], object]) -> Reason | None:
-    """The reason with which `call` raises Rejected, None if it raises nothing.
+    """Return the reason with which `call` raises Rejected, None if it raises nothing.
 
     Raises: KeyNeeded, AssertionError for any other exception.
     """
@@ -129,15 +130,8 @@ def expect(ok: object, complaint: str) -> None:
         raise AssertionError(complaint)
 
 
-def other(secret: str) -> str:
-    """A secret of the same form that is not `secret`: one character in its middle is another."""
-    middle = len(secret) // 2 + 2
-    replacement = "B" if secret[middle - 1 : middle].upper() == "A" else "A"
-    return secret[: middle - 1] + replacement + secret[middle:]
-
-
 def cases(folder: str | Path, name: str = "", places: Sequence[str] = ()) -> list[Case]:
-    """The cases in the files of `folder`, for the provider `name` (the folder's name unless given).
+    """Return the cases in the files of `folder`, for the provider `name` (the folder's name unless given).
 
     Raises: ValueError for a `.http` file that can't be read, or has no facts beside it.
     """
@@ -148,19 +142,21 @@ def cases(folder: str | Path, name: str = "", places: Sequence[str] = ()) -> lis
 
 
 def said(file: Path) -> dict[str, Any]:
-    """What a case's file says, or a `.http` file with the facts beside it. Raises: ValueError."""
+    """Return what a case's file says, or a `.http` file with the facts beside it. Raises: ValueError."""
     if file.suffix != ".http":
         return dict(json.loads(file.read_text(encoding="utf-8")))
     try:
-        request = captured.read(file.read_bytes())
+        request = http_file.read(file.read_bytes())
     except ValueError as error:
         msg = f"{file}: {error}"
         raise ValueError(msg) from None
     facts = _facts(file)
     moment = {"verify_at": request.at} if request.at else {}
+    url, path_secret = request.addressed(facts["secret"])
     return {
         "method": request.method,
-        "url": request.url,
+        "url": url,
+        "path_secret": path_secret,
         **moment,
         **facts,
         "headers": request.lowered(facts["secret"]),
@@ -198,7 +194,7 @@ def _case(file: Path, said: Mapping[str, Any], name: str, places: Sequence[str])
         reason=Reason(said["expected_reason"]) if "expected_reason" in said else None,
         timed=said.get("timed", True),
         signing=said.get("signing_secret", said["secret"]),
-        wrong=said.get("wrong_secret") or other(said["secret"]),
+        wrong=said.get("wrong_secret") or wrong_secret(said["secret"]),
         keys={url: text.encode() for url, text in said.get("keys", {}).items()},
     )
 

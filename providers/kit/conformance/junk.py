@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from providers import Delivery
-from providers.kit.conformance.cases import Case, expect, refusal
+from hookonce.providers import Delivery
+from hookonce.providers.kit.conformance.cases import Case, expect, refusal
 
 JUNK_TEXTS = (
     "", " ", "=", ",", "v1=", "t=,v1=", "t=1,t=2,v1=0", "sha256=", "v1,", "v1a,AAAA",

@@ -2,8 +2,8 @@
 
 import json
 
-from providers import Rejected
-from providers.kit.conformance.cases import Case, expect
+from hookonce.providers import Rejected
+from hookonce.providers.kit.conformance.cases import Case, expect
 
 
 def check_handshake(case: Case) -> None:
@@ -14,7 +14,7 @@ def check_handshake(case: Case) -> None:
         return
     reply = case.probe(case.delivery, [case.secret])
     if case.reply is None:
-        expect(reply is None, "what is no probe was answered as one")
+        expect(reply is None, "what is not a probe was answered as one")
         return
     expect(reply is not None, "a probe was not answered")
     if reply is None:

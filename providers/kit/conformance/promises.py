@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from providers import Delivery, Event, KeyNeeded, Rejected
-from providers.kit.conformance.cases import Case, expect, refusal
+from hookonce.providers import Delivery, Event, KeyNeeded, Rejected
+from hookonce.providers.kit.conformance.cases import Case, expect, refusal
+from hookonce.providers.kit.conformance.equal_bytes import check_equal_bytes
 
 _SECRET: Final = 8
 _LONG: Final = 16
@@ -13,7 +14,7 @@ _LONG: Final = 16
 
 
 def check_genuine(case: Case) -> None:
-    """A genuine delivery is accepted, and its events are the expected ones, each time alike."""
+    """A genuine delivery is accepted; its events are the expected ones, each time alike, and told from others."""
     if not case.is_genuine:
         return
     reason = case.verdict(case.delivery)
@@ -30,6 +31,7 @@ def check_genuine(case: Case) -> None:
         (case.accounts, [event.account for event in events][:1], "account"),
     ):
         expect(want is None or want == have, f"the events' {what} are {have}, expected {want}")
+    check_equal_bytes(case)
 
 
 def check_refused(case: Case) -> None:
@@ -87,7 +89,7 @@ def check_silence(case: Case) -> None:
 
 
 def _spoilt(case: Case) -> Iterator[Delivery]:
-    """The delivery itself, and versions of it that should be refused for many reasons."""
+    """Return the delivery itself, and versions of it that should be refused for many reasons."""
     yield case.delivery
     yield replace(case.delivery, headers={})
     yield replace(case.delivery, body=case.delivery.body + b" ")
@@ -108,12 +110,12 @@ def _said(case: Case, delivery: Delivery, secrets: list[str]) -> str:
 
 
 def _secrets(case: Case) -> list[str]:
-    """The secret with and without its prefix; a short one may be a word that messages use."""
+    """Return the secret with and without its prefix; a short one may be a word that messages use."""
     return [text for text in (case.secret, case.secret.partition("_")[2]) if len(text) >= _SECRET]
 
 
 def _hidden(case: Case, delivery: Delivery, secrets: list[str]) -> list[str]:
-    """What a message about `delivery` must not hold; names of headers, which some headers list, it may."""
+    """Return what a message about `delivery` must not hold; names of headers, which some headers list, it may."""
     signing = case.is_genuine and case.signing
     headers = case.signed(delivery.body, secrets[0] if secrets else None).headers if signing else {}
     right = headers.values()

@@ -3,6 +3,9 @@
 A mistake is a function in `receiving` or `working` that changes a module of the product in the process that
 calls it; its name completes "a receiver (a worker) that …". `PLANTED` says in which story each must be caught,
 and by which checks of `support/history.py`. `nursery.py` plants what a test asks for; the product knows nothing.
+
+A mistake changes things by `replace` and `reword` only, which fail where the product no longer has what they
+change: the story would otherwise meet a product without any mistake, or with another one.
 """
 
 from importlib import import_module
@@ -27,13 +30,17 @@ PLANTED = {
     "receiving.takes_a_counted_retry_for_another_body": Mistake("day_of_deliveries", "false_conflict"),
     "receiving.retries_the_set_nx_and_believes_it": Mistake("reply_of_the_window_lost", "lost"),
     "receiving.leaves_the_timeline_out": Mistake("restored_from_a_backup", "lost"),
+    "receiving.leaves_the_database_out": Mistake("neighbours_share_a_window", "lost"),
     "receiving.checks_no_signature": Mistake("day_of_deliveries", "refused_though_genuine"),
     "working.never_sweeps": Mistake("reply_to_the_claim_lost", "unfinished"),
     "working.marks_done_in_a_second_transaction": Mistake("day_of_work", "doubled"),
     "working.commits_what_a_failed_attempt_wrote": Mistake("day_of_work", "effect_lost"),
+    "working.believes_that_what_failed_is_rolled_back": Mistake("handler_that_commits_itself", "doubled"),
+    "working.takes_a_rollback_for_a_commit": Mistake("handler_that_rolls_back", "dead_early"),
     "working.finishes_without_the_token": Mistake("stale_worker_goes_on", "stale_finish"),
     "working.fails_without_the_token": Mistake("stale_worker_fails", "failed_twice"),
     "working.finishes_what_is_not_running": Mistake("reply_to_the_finish_lost", "doubled"),
+    "working.leases_what_follows_as_if_it_waited": Mistake("following_attempt_takes_its_time", "lease_taken"),
     "working.leases_by_its_own_clock": Mistake("clocks_disagree", "lease_taken"),
     "working.counts_an_attempt_at_its_end": Mistake("poison_kills_its_workers", "overrun"),
     "working.charges_the_whole_batch": Mistake("day_of_work", "overcharged"),
@@ -50,7 +57,20 @@ def plant(name, role):
         getattr(import_module(f"tests.stories.mistakes.{module}"), mistake)()
 
 
+def replace(owner, name, new):
+    """Put something else in the place of what a module or a class itself has under this name; give what was there."""
+    assert name in vars(owner), f"{owner.__name__} no longer has {name!r}"
+    right = vars(owner)[name]
+    setattr(owner, name, new)
+    return right
+
+
+def reword(module, name, before, after, *, count=1):
+    """Change what a statement of a module says; `count` is how often at most, -1 for everywhere."""
+    replace(module, name, changed(vars(module).get(name, ""), before, after, count=count))
+
+
 def changed(text, before, after, *, count=1):
-    """Change what a statement says; a mistake that no longer fits the product must not pass for one."""
+    """Give a text that says something else, which it must have said."""
     assert before in text, f"the product no longer says {before!r}"
     return text.replace(before, after, count)

@@ -5,58 +5,58 @@
 import threading
 from hashlib import sha256
 
-from providers.kit import hmacs
-from receiver import batch, database, intake, window
-from receiver.failpoints import reach
-from receiver.ledger import store
-from receiver.ledger.store import Verdict
+from hookonce.providers.kit.events.fingerprint import fingerprint
+from hookonce.providers.kit.schemes import hmac_signature
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.intake import deduplication, new_events, pipeline
+from hookonce.receiver.ledger import store
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.store import Verdict
+from hookonce.receiver.redis import dedup_window
+from tests.stories.mistakes import replace, reword
 
 
 def believes_the_nx_alone():
     def claim(self, place, entries):
         return [answer is not None for answer in ask(self, place, entries)]
 
-    window.Window.claim = claim
+    replace(dedup_window.DedupWindow, "claim", claim)
 
 
 def believes_the_window_whatever_the_body():
     def claim(self, place, entries):
         return [(answer or b"").startswith(b"accepted") for answer in ask(self, place, entries)]
 
-    window.Window.claim = claim
+    replace(dedup_window.DedupWindow, "claim", claim)
 
 
 def retries_the_set_nx_and_believes_it():
-    right = window.Window.claim
-
     def claim(self, place, entries):
         try:
             return right(self, place, entries)
-        except window.WindowUnavailable:
+        except dedup_window.WindowUnavailable:
             return [answer is not None for answer in ask(self, place, entries)]
 
-    window.Window.claim = claim
+    right = replace(dedup_window.DedupWindow, "claim", claim)
 
 
 def answers_before_the_commit():
     def store_later(self, source, delivery, events, *rest):
         threading.Thread(target=right, args=[self, source, delivery, events, *rest]).start()
-        return intake.Outcome([(event.id, Verdict.ACCEPTED) for event in events])
+        return pipeline.IntakeResult([(event.id, Verdict.ACCEPTED) for event in events])
 
-    right = intake.Intake._store
-    intake.Intake._store = store_later
+    right = replace(pipeline.Intake, "_store", store_later)
 
 
 def settles_before_the_commit():
-    def store_settled(self, parcels, found):
-        entries = {batch._copy(e): batch._entry(e, p.ttl) for p in parcels for e in p.events}
-        new = [entries[copy] for copy in entries if copy not in found]
-        self._window.settle(self._place, new, self._bell.queue)
+    def store_settled(self, deliveries, found):
+        ttls = {deduplication._entry(e): d.ttl for d in deliveries for e in d.events}
+        new = {entry: ttl for entry, ttl in ttls.items() if entry not in found}
+        self._window.settle(self._identity, new, self._work_queue.queue)
         reach("window.settled")
-        return right(self, parcels, found)
+        return right(self, deliveries, found)
 
-    right = batch.Lane._store
-    batch.Lane._store = store_settled
+    right = replace(deduplication.Deduplicator, "_store", store_settled)
 
 
 def keeps_the_body_in_a_second_transaction():
@@ -64,8 +64,7 @@ def keeps_the_body_in_a_second_transaction():
         store._INSERT.index("), kept AS ("),
         store._INSERT.index(")\nSELECT source, event_id, id, status"),
     )
-    store._INSERT = store._INSERT[:start] + store._INSERT[end:]
-    right = store._insert
+    replace(store, "_INSERT", store._INSERT[:start] + store._INSERT[end:])
 
     def insert(connection, events):
         stored = right(connection, events)
@@ -76,53 +75,55 @@ def keeps_the_body_in_a_second_transaction():
                 connection.execute(KEEP, content)
         return stored
 
-    store._insert = insert
+    right = replace(store, "_insert", insert)
 
 
 KEEP = """
-INSERT INTO bodies (event, received_at, url, headers, body, is_element)
-SELECT id, received_at, %s, %s::text::json, %s, %s FROM events WHERE id = %s
+INSERT INTO hookonce.bodies (event, received_at, url, headers, body, is_element)
+SELECT id, received_at, %s, %s::text::json, %s, %s FROM hookonce.events WHERE id = %s
 """
 
 
 def overwrites_the_body_on_conflict():
-    right = store._compare
-
     def compare(connection, known):
         answers = right(connection, known)
         for event in known:
             if answers[event.key].verdict is Verdict.CONFLICT:
                 connection.execute(
-                    "UPDATE bodies SET body = %s WHERE event = %s", [event.body, answers[event.key].id]
+                    "UPDATE hookonce.bodies SET body = %s WHERE event = %s",
+                    [event.body, answers[event.key].id],
                 )
         return answers
 
-    store._compare = compare
+    right = replace(store, "_compare", compare)
 
 
 def forgets_the_other_body():
-    store._CONFLICT = "SELECT %b::bigint, %b::bytea, %b::text, %b::bytea, %b::text"
+    replace(store, "_CONFLICT", "SELECT %b::bigint, %b::bytea, %b::text, %b::bytea, %b::text")
 
 
 def takes_a_counted_retry_for_another_body():
-    intake.fingerprint = lambda body, _volatile: sha256(body).digest()
+    right = replace(new_events, "fingerprint", lambda body, _volatile: sha256(body).digest())
+    assert right is fingerprint
 
 
 def leaves_the_timeline_out():
-    right = database.where_am_i
+    timeline = "left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)"
+    reword(connections, "_DATABASE_IDENTITY", timeline, "'00000000'")
+    reword(
+        connections, "_DATABASE_IDENTITY", "pg_postmaster_start_time()", "'then'"
+    )  # says as much of a restore
 
-    def where_am_i(connection):
-        place = right(connection)
-        return place and place.rpartition("-")[0]
 
-    database.where_am_i = where_am_i
+def leaves_the_database_out():
+    reword(connections, "_DATABASE_IDENTITY", "database.oid", "0")
 
 
 def checks_no_signature():
-    hmacs.expect_match = lambda *_: None
+    replace(hmac_signature, "expect_match", lambda *_: None)
 
 
 def ask(self, place, entries):
     """What the window holds for each entry, claimed if it was nothing."""
-    keys = [window._key(place, entry) for entry in entries]
+    keys = [dedup_window._key(place, entry) for entry in entries]
     return self._ask(lambda: self._claim(keys, [60_000]))

@@ -1,21 +1,21 @@
 """Mistakes of a worker or a sweep; each name completes "a worker that …"."""
 
-# ruff: noqa: SLF001  a mistake is made inside
-
+import dataclasses
 import time
 from datetime import UTC, datetime
 
-from jobs import drain, execution
-from jobs.sweep import Sweep
-from receiver import engines
-from receiver.failpoints import reach
-from receiver.ledger import claims, runs, triage
-from receiver.ledger.runs import Ending
-from tests.stories.mistakes import changed
+from hookonce.jobs import drain
+from hookonce.jobs.attempts import attempt as attempts
+from hookonce.jobs.maintenance.sweep import Sweep
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.database import engines
+from hookonce.receiver.ledger.runs import claim_plan, claimed, claims, transitions
+from hookonce.receiver.ledger.runs.transitions import AttemptResult
+from tests.stories.mistakes import changed, replace, reword
 
 
 def never_sweeps():
-    Sweep.once = lambda _: 0
+    replace(Sweep, "once", lambda _: 0)
 
 
 def marks_done_in_a_second_transaction():
@@ -26,11 +26,13 @@ def marks_done_in_a_second_transaction():
             result = handler.function(event, self.connection)
         reach("handler.returned")
         with self.connection.begin():
-            started = runs.end(engines.raw(self.connection), run, Ending("done", result), following())
+            started = transitions.end(
+                engines.raw(self.connection), run, AttemptResult("done", result), following()
+            )
         reach("run.committed")
         return started
 
-    execution.Executor._attempt = attempt
+    replace(attempts.Executor, "_attempt", attempt)
 
 
 def commits_what_a_failed_attempt_wrote():
@@ -39,60 +41,74 @@ def commits_what_a_failed_attempt_wrote():
             engines.raw(self._connection).commit()
         right(self)
 
-    right = execution.Executor._reset
-    execution.Executor._reset = keep
+    right = replace(attempts.Executor, "_reset", keep)
+
+
+def believes_that_what_failed_is_rolled_back():
+    replace(transitions, "is_committed", lambda *_: False)
+
+
+def takes_a_rollback_for_a_commit():
+    replace(transitions, "is_committed", lambda *_: True)
 
 
 OURS = "AND token = %(token)s AND status = 'running'"
 
 
 def finishes_without_the_token():
-    runs._END = changed(runs._END, OURS, "AND status = 'running'")
+    reword(transitions, "_END", OURS, "AND status = 'running'")
 
 
 def fails_without_the_token():
     either = "AND (token = %(token)s OR %(status)s <> 'done') AND status = 'running'"
-    runs._END = changed(runs._END, OURS, either)
+    reword(transitions, "_END", OURS, either)
 
 
 def finishes_what_is_not_running():
-    runs._END = changed(runs._END, OURS, "AND token = %(token)s")
-    runs._END = changed(runs._END, "token = NULL, lease_until = NULL, result", "lease_until = NULL, result")
-    runs.DERIVE = changed(runs.DERIVE, "status = 'running' OR token IS NOT NULL", "status = 'running'")
+    reword(transitions, "_END", OURS, "AND token = %(token)s")
+    reword(transitions, "_END", "token = NULL, lease_until = NULL, result", "lease_until = NULL, result")
+    reword(
+        transitions, "DERIVE_EVENT_STATUS", "status = 'running' OR token IS NOT NULL", "status = 'running'"
+    )
+
+
+def leases_what_follows_as_if_it_waited():
+    def leased(*fields, **named):
+        lease = drain.DRAIN_BUDGET + claimed.UNSTARTED_MARGIN
+        return dataclasses.replace(right(*fields, **named), lease=lease)
+
+    right = replace(claim_plan, "ClaimedRun", leased)
 
 
 def leases_by_its_own_clock():
-    right, statements = (
-        claims.claim,
-        {name: getattr(claims, name) for name in ("_DUE_ANY", "_DUE_NAMED", "_RUNS", "_LEASE")},
-    )
+    statements = {name: getattr(claims, name) for name in ("_DUE_ANY", "_DUE_NAMED", "_RUNS", "_LEASE")}
 
     def claim(*args, **options):
         now = f"'{datetime.fromtimestamp(time.time(), UTC).isoformat()}'::timestamptz"
         for name, statement in statements.items():
-            setattr(claims, name, changed(statement, "now()", now, count=-1))
+            replace(claims, name, changed(statement, "now()", now, count=-1))
         return right(*args, **options)
 
-    claims.claim = claim
+    right = replace(claims, "claim", claim)
 
 
 def counts_an_attempt_at_its_end():
-    claims._LEASE = changed(claims._LEASE, "starts::int", "0")
-    runs._END = changed(runs._END, "attempts = attempts - %(refund)s", "attempts = attempts + 1 - %(refund)s")
-    runs._END = changed(runs._END, "attempts = attempts + 1, started_at", "attempts = attempts, started_at")
+    reword(claims, "_LEASE", "starts::int", "0")
+    reword(transitions, "_END", "attempts = attempts - %(refund)s", "attempts = attempts + 1 - %(refund)s")
+    reword(transitions, "_END", "attempts = attempts + 1, started_at", "attempts = attempts, started_at")
 
 
 def charges_the_whole_batch():
-    claims._LEASE = changed(claims._LEASE, "starts::int", "leased::int")
-    runs._END = changed(runs._END, "attempts = attempts + 1, started_at", "attempts = attempts, started_at")
+    reword(claims, "_LEASE", "starts::int", "leased::int")
+    reword(transitions, "_END", "attempts = attempts + 1, started_at", "attempts = attempts, started_at")
 
 
 def stops_on_its_budget_without_ringing():
-    drain.Drain._ring = lambda _: None
+    replace(drain.Drain, "_notify", lambda _: None)
 
 
 def buries_at_the_first_failure():
-    execution._failure = lambda _run, _handler, error: Ending("dead", error=error)
+    replace(attempts, "_failure", lambda _run, _handler, error: AttemptResult("dead", error=error))
 
 
 def runs_the_first_handler_only():
@@ -106,9 +122,7 @@ def runs_the_first_handler_only():
         def named(self, name):
             return self._planner.named(name)
 
-    right = triage.Triage.__init__
+    def init(self, events, planner, existing, paused, token):
+        right(self, events, First(planner), existing, paused, token)
 
-    def init(self, events, planner, existing, paused):
-        right(self, events, First(planner), existing, paused)
-
-    triage.Triage.__init__ = init
+    right = replace(claim_plan.ClaimPlan, "__init__", init)

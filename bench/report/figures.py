@@ -1,0 +1,144 @@
+"""The figures: what each is, where it is aimed, and in which order they are shown."""
+
+from typing import NamedTuple
+
+
+class Figure(NamedTuple):
+    """One figure. `floor` and `aim` are None where there is no target; `is_better_low` for times and memory."""
+
+    name: str
+    title: str
+    unit: str = "/s"
+    floor: float | None = None
+    aim: float | None = None
+    is_better_low: bool = False
+
+    def verdict(self, value: float) -> str:
+        """Say whether a value reaches the aim, the floor, or neither; nothing without a target."""
+        if self.floor is None or self.aim is None:
+            return ""
+        for word, mark in (("aim", self.aim), ("floor", self.floor)):
+            if value <= mark if self.is_better_low else value >= mark:
+                return word
+        return "missed"
+
+
+TARGETS = (
+    Figure("new_to_empty", "new events ÷ empty Flask route", "", 0.60, 0.80),
+    Figure("new_to_obvious", "new events ÷ the obvious way", "times", 5.5, 8.0),
+    Figure("duplicates_to_empty", "duplicates ÷ empty Flask route", "", 0.95, 1.2),
+    Figure(
+        "cpu_new_to_empty",
+        "gunicorn's CPU: a new event ÷ an empty request",
+        "times",
+        1.3,
+        1.0,
+        is_better_low=True,
+    ),
+    Figure("done_to_obvious", "accept to done at full load ÷ the obvious way", "times", 6.0, 10.0),
+    Figure("drain_rate", "drain of a backlog, one worker process", "/s", 1000, 2000),
+    Figure("done_p50_ms", "accept to done at 50 events/s, p50", "ms", 25, 15, is_better_low=True),
+    Figure("done_p99_ms", "accept to done at 50 events/s, p99", "ms", 100, 60, is_better_low=True),
+    Figure("answer_p99_ms", "answer at 70 % of peak, p99", "ms", 40, 20, is_better_low=True),
+    Figure("redis_down_to_up", "new events with Redis down ÷ with Redis", "", 0.8, 1.0),
+    Figure("receiver_peak_mb", "peak memory of a gunicorn worker", "MB", 110, 90, is_better_low=True),
+    Figure("worker_peak_mb", "peak memory of an RQ worker", "MB", 110, 90, is_better_low=True),
+    Figure("receiver_growth_mb", "its growth over the last half", "MB", 2, 0, is_better_low=True),
+    Figure("worker_growth_mb", "its growth over the last half", "MB", 2, 0, is_better_low=True),
+    Figure("fair_p99_ms", "instant handler beside a slow one, p99", "ms", 2000, 2000, is_better_low=True),
+    Figure("batch_ms", "10,000 events in one delivery, answer", "ms", 1000, 500, is_better_low=True),
+    Figure("batch_mb", "memory that it takes", "MB", 100, 60, is_better_low=True),
+)
+GROWTH = (
+    Figure("growth_ingest", "ingest at 5 million rows ÷ at none", "", 0.85, 0.95),
+    Figure("growth_ingest_dropping", "the same, a day of bodies dropped meanwhile", "", 0.75, 0.90),
+    Figure("growth_rows", "rows loaded", "rows"),
+    Figure("growth_load_seconds", "loading them took", "s"),
+    Figure("growth_empty_rate", "new events, empty ledger"),
+    Figure("growth_full_rate", "new events, full ledger"),
+    Figure("growth_dropping_rate", "new events while bodies are dropped"),
+    Figure("growth_ingest_beside_sweep", "ingest at 5 million rows while the sweep prunes ÷ at none", ""),
+    Figure("growth_pruned_by_sweep", "ledger rows the sweep prunes meanwhile"),
+    Figure("growth_ingest_beside_command", "the same beside `hookonce prune`", ""),
+    Figure("growth_pruned_by_command", "ledger rows `hookonce prune` prunes meanwhile"),
+    Figure("growth_list_ms", "`events list` on the full ledger, with different filters", "ms"),
+    Figure("growth_list_worst_ms", "the slowest of them", "ms", 400, 400, is_better_low=True),
+    Figure("growth_start_ms", "of these, what `events list --help` takes", "ms"),
+    Figure("growth_scrape_ms", "/metrics on the full ledger", "ms", 100, 100, is_better_low=True),
+    Figure("growth_page_ms", "first byte of a dashboard page, different ones", "ms"),
+    Figure("growth_page_worst_ms", "the slowest of them", "ms", 100, 100, is_better_low=True),
+    Figure("growth_ledger_bytes", "events and runs with their indexes, per event", "bytes"),
+    Figure("growth_index_bytes", "of these, the indexes", "bytes"),
+    Figure("growth_body_bytes", "a body of 1.2 KB with its index", "bytes"),
+    Figure("growth_empty_wal_bytes", "WAL per new event, empty ledger", "bytes"),
+    Figure("growth_wal_bytes", "WAL per new event, full ledger", "bytes"),
+    Figure(
+        "growth_fresh_wal_bytes",
+        "the same, right after a checkpoint",
+        "bytes",
+        5000,
+        4000,
+        is_better_low=True,
+    ),
+    Figure(
+        "growth_disturbed",
+        "pairs left out, since the disk was another in one half than in the other",
+        "pairs",
+    ),
+    Figure("growth_empty_disk_ms", "a flush to disk beside the empty ledger", "ms"),
+    Figure("growth_full_disk_ms", "a flush to disk beside the full ledger", "ms"),
+)
+RATES = (
+    Figure("empty_rate", "empty Flask route"),
+    Figure("raw_read_rate", "plain WSGI that reads the delivery"),
+    Figure("flask_read_rate", "Flask that reads the delivery"),
+    Figure("new_rate", "new events"),
+    Figure("duplicates_rate", "duplicates inside the window"),
+    Figure("redis_down_rate", "new events, Redis down"),
+    Figure("obvious_rate", "the obvious way, new events"),
+    Figure("peer_fastapi_rate", "FastAPI and SQLAlchemy on uvicorn, new events"),
+    Figure("peer_djstripe_rate", "dj-stripe on Django and gunicorn, new events of Stripe"),
+    Figure("done_rate", "accept to done at full load, two workers"),
+    Figure("obvious_done_rate", "the obvious way, accept to done"),
+    Figure("wrk_empty_rate", "empty Flask route, by wrk"),
+    Figure("wrk_new_rate", "new events, by wrk"),
+    Figure("new_rate_1_receivers", "new events, 1 gunicorn worker"),
+    Figure("new_rate_2_receivers", "new events, 2 gunicorn workers"),
+    Figure("new_rate_4_receivers", "new events, 4 gunicorn workers"),
+    Figure("drain_rate_1_workers", "drain, 1 worker process"),
+    Figure("drain_rate_2_workers", "drain, 2 worker processes"),
+    Figure("drain_rate_4_workers", "drain, 4 worker processes"),
+    Figure("pgbench_single_rate", "PostgreSQL alone, an event a commit"),
+    Figure("pgbench_batch_rate", "PostgreSQL alone, 32 events a commit"),
+    Figure("redis_single_rate", "Redis, one SET NX GET a round trip"),
+    Figure("redis_batch_rate", "Redis, 32 a round trip"),
+    Figure("window_rate", "our window by one client, claim and settle of 32 at a time"),
+)
+OTHERS = (
+    Figure("new_to_fastapi", "new events ÷ FastAPI and SQLAlchemy on uvicorn", "times"),
+    Figure("stripe_to_djstripe", "new events of Stripe ÷ dj-stripe on Django and gunicorn", "times"),
+    Figure("peer_github_cpu_us", "beside the peers, CPU per new event: gunicorn workers", "µs"),
+    Figure("peer_fastapi_cpu_us", "the same of FastAPI: uvicorn workers", "µs"),
+    Figure("peer_stripe_cpu_us", "beside the peers, CPU per new event of Stripe: gunicorn workers", "µs"),
+    Figure("peer_djstripe_cpu_us", "the same of dj-stripe: gunicorn workers", "µs"),
+    Figure("new_to_raw", "new events ÷ plain WSGI that reads the delivery", ""),
+    Figure("new_to_pgbench", "new events ÷ PostgreSQL alone, an event a commit", ""),
+    Figure("answer_p50_ms", "answer at 70 % of peak, p50", "ms"),
+    Figure("events_a_commit", "events a commit while new events come", "events"),
+    Figure("cpu_empty_us", "CPU per empty request: gunicorn workers", "µs"),
+    Figure("cpu_receiver_us", "CPU per new event: gunicorn workers", "µs"),
+    Figure("cpu_postgres_us", "CPU per new event: PostgreSQL", "µs"),
+    Figure("cpu_valkey_us", "CPU per new event: Valkey", "µs"),
+    Figure("cpu_worker_us", "CPU per handled event: RQ worker", "µs"),
+    Figure("cpu_worker_postgres_us", "CPU per handled event: PostgreSQL", "µs"),
+    Figure("window_bytes", "memory of the window per event", "bytes"),
+    Figure("cpu_load_us", "CPU per new event: load generator", "µs"),
+    Figure("cpu_load_empty_us", "CPU per empty request: load generator", "µs"),
+    Figure("sealed_to_plain", "new events, bodies encrypted ÷ not", ""),
+    Figure("cpu_sealing_us", "CPU per new event for encrypting its body", "µs"),
+    Figure("wrk_new_to_empty", "new events ÷ empty Flask route, by wrk", ""),
+    Figure("wrk_to_ours_empty", "empty Flask route, wrk ÷ our generator", ""),
+    Figure("wrk_to_ours_new", "new events, wrk ÷ our generator", ""),
+    Figure("memory_events", "events before memory was read", "events"),
+)
+EVERY = TARGETS + GROWTH + RATES + OTHERS

@@ -1,0 +1,48 @@
+"""Scenarios: `receiving`, `handling`, `batches`, `limits`, `wrk` and `memory`; apart, `growth` on an `aged_ledger`.
+
+`SCENARIOS` is in the order they run: cheap and important first, so that a run cut short says most.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from bench.run import Run
+from bench.scenarios import batches, handling, limits, memory, receiving, wrk
+
+
+class Scenario(NamedTuple):
+    """One thing measured. `seconds` and `quick_seconds` are what it takes on two cores; 0: not in a quick run."""
+
+    name: str
+    what: str
+    measure: Callable[[Run], None]
+    seconds: int
+    quick_seconds: int
+
+
+SCENARIOS = (
+    Scenario("peaks", "deliveries/s: new, duplicate, obvious way, empty route", receiving.peaks, 140, 20),
+    Scenario("answers", "time to answer at 70 % of the peak", receiving.answer_times, 35, 5),
+    Scenario("latency", "accept to done at 50 events/s", handling.latency, 45, 6),
+    Scenario("full", "accept to done at full load, ours and the obvious way", handling.full_load, 80, 8),
+    Scenario("drain", "a backlog, one worker process", handling.backlog, 90, 6),
+    Scenario("fair", "an instant handler beside a slow one", handling.fairness, 18, 0),
+    Scenario("redis", "new events with Redis killed", receiving.redis_down, 40, 5),
+    Scenario("sealed", "new events, bodies encrypted and not", receiving.sealed, 30, 0),
+    Scenario("batches", "ten thousand events in one delivery", batches.batches, 30, 0),
+    Scenario("limits", "PostgreSQL and Redis without us", limits.limits, 20, 4),
+    Scenario("wrk", "wrk beside our own load generator", wrk.cross_check, 35, 0),
+    Scenario("receivers", "new events by 1, 2, 4 gunicorn workers", receiving.scale_receivers, 35, 0),
+    Scenario("workers", "a backlog by 1, 2, 4 worker processes", handling.scale_workers, 40, 0),
+    Scenario("peers", "deliveries/s: FastAPI and dj-stripe beside ours", receiving.peers, 60, 0),
+    Scenario("memory", "memory after many events", memory.memory, 200, 8),
+)
+
+
+def chosen(names: list[str], *, quick: bool) -> list[Scenario]:
+    """Return the scenarios of these names, or all that the kind of run has. Raises `LookupError` for a wrong one."""
+    known = {scenario.name: scenario for scenario in SCENARIOS}
+    wrong = [name for name in names if name not in known]
+    if wrong:
+        raise LookupError(f"no scenario is called '{wrong[0]}'; there are {', '.join(known)}")
+    return [known[name] for name in names] or [s for s in SCENARIOS if s.quick_seconds or not quick]

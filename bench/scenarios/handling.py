@@ -1,0 +1,162 @@
+"""From accepted to done: full load, backlog, latency at a calm pace, fairness to fast handlers."""
+
+from datetime import timedelta
+
+from bench.load.deliveries import SIZE, body
+from bench.load.generator import Plan, quantile
+from bench.load.sending import CONNECTIONS, prepare, send
+from bench.run import Run
+from bench.servers.process_costs import cpu_seconds
+from bench.servers.stack import OBVIOUS_WORKER, WORKER, Site
+
+WORKERS = 2
+_BETWEEN = "SELECT count(*) / extract(epoch FROM max(at) - min(at)) FROM effects"
+_FROM_FIRST = (
+    "SELECT count(*) / extract(epoch FROM (SELECT max(at) FROM effects) - "
+    "min(received_at)) FROM hookonce.events"
+)
+_DELAYS = """
+SELECT extract(epoch FROM r.finished_at - e.received_at)::float8
+FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event WHERE r.handler = %s
+"""
+_BACKLOG = """
+WITH stored AS (
+    INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at)
+    SELECT 'github', 'github', gen_random_uuid()::text, 'push', sha256(n::text::bytea), false, 'received', now()
+    FROM generate_series(1, %(count)s) AS n
+    RETURNING id, received_at
+)
+INSERT INTO hookonce.bodies (event, received_at, url, headers, body, is_element)
+SELECT id, received_at, '/hooks/github', %(headers)s::json, %(body)s, false FROM stored
+"""
+_HEADERS = '{"content-type": "application/json", "x-github-event": "push", "x-github-delivery": "%s"}' % (
+    "0" * 36
+)
+
+
+def full_load(run: Run) -> None:
+    """Send as fast as it is taken, two workers beside it; ours and the obvious way in turn."""
+    ours, other = run.stack.ours, run.stack.obvious
+    count = int(run.pick(8000, 1500))
+    with (
+        ours.serve("wsgi:application") as hookonce,
+        other.serve("bench.peers.obvious_way:app", is_stock=True) as obvious,
+    ):
+        for _ in run.rounds(5, 1, 15):
+            rate = _end_to_end(ours, hookonce.port, count, WORKER)
+            theirs = _end_to_end(other, obvious.port, int(run.pick(200, 80)), OBVIOUS_WORKER)
+            run.note(done_rate=rate, obvious_done_rate=theirs, done_to_obvious=rate / theirs)
+
+
+def backlog(run: Run) -> None:
+    """Have one worker process take up a backlog, one database write for each event."""
+    for _ in run.rounds(5, 1, run.pick(20, 4)):
+        run.note(drain_rate=drain(run, int(run.pick(20_000, 2000)), 1))
+
+
+def scale_workers(run: Run) -> None:
+    """Have 1, 2 and 4 worker processes take up a backlog."""
+    for _ in run.rounds(2, 1, 15):
+        for workers in (1, 2, 4):
+            rate = drain(run, int(run.pick(6000, 2000)), workers)
+            run.note(**{f"drain_rate_{workers}_workers": rate})
+
+
+def drain(run: Run, count: int, workers: int) -> float:
+    """Make a backlog, start workers, and give events/s from the first write to the last; note their CPU."""
+    site = run.stack.ours
+    site.empty()
+    add_backlog(site, count)
+    with site.workers(workers) as pids:
+        costs = {"cpu_worker_us": pids, "cpu_worker_postgres_us": [run.stack.postgres.pid]}
+        site.await_effects(count // 4)  # whoever starts costs more than work does
+        before = {name: sum(map(cpu_seconds, each)) for name, each in costs.items()}
+        begun = site.value("SELECT count(*) FROM effects")
+        site.await_effects(count)
+        for name, each in costs.items():
+            run.note(**{name: (sum(map(cpu_seconds, each)) - before[name]) / max(count - begun, 1) * 1e6})
+    rate = site.value(_BETWEEN)
+    site.empty()
+    return rate
+
+
+def add_backlog(site: Site, count: int) -> None:
+    """Store events that are due, as if they had been received a moment ago."""
+    if len(body()) != SIZE:
+        raise ValueError("the body is not of the size it should have")
+    with site.connect() as connection:
+        connection.execute(_BACKLOG, {"count": count, "headers": _HEADERS, "body": body().encode()})
+        connection.execute("ANALYZE hookonce.events")
+
+
+def latency(run: Run) -> None:
+    """Measure the time from accept to done at 50 events a second, by the database's clock."""
+    ours = run.stack.ours
+    for _ in run.rounds(5, 1, 8):
+        with ours.serve("wsgi:application") as server, ours.workers(WORKERS):
+            _warm_up(ours, server.port)
+            send(_steady(server.port, rate=50, seconds=run.pick(5, 3)))
+            ours.await_effects(int(50 * run.pick(5, 3)))
+            delays = _delays(ours, "write")
+        run.note(done_p50_ms=quantile(delays, 0.5) * 1000, done_p99_ms=quantile(delays, 0.99) * 1000)
+    ours.empty()
+
+
+def fairness(run: Run) -> None:
+    """One event a second for a handler that takes a second, fifty for an instant one, two workers."""
+    ours, seconds = run.stack.ours, run.pick(12, 5)
+    with ours.serve("wsgi:application") as server, ours.workers(WORKERS):
+        _warm_up(ours, server.port)
+        loads = [
+            prepare(_steady(server.port, rate=50, seconds=seconds)),
+            prepare(_steady(server.port, rate=1, seconds=seconds, type="slow")),
+        ]
+        for load in loads:
+            load.start()
+        for load in loads:
+            load.result()
+        ours.await_effects(int(51 * seconds))
+        run.note(fair_p99_ms=quantile(_delays(ours, "write"), 0.99) * 1000)
+    ours.empty()
+
+
+def _end_to_end(site: Site, port: int, count: int, worker: tuple[str, ...]) -> float:
+    """Send so many with workers running; events/s from the first accepted to the last done."""
+    site.empty()
+    with site.workers(WORKERS, worker):
+        _warm_up(site, port)
+        send(Plan(port, count=count, connections=CONNECTIONS))
+        site.await_effects(count)
+    rate = site.value(_FROM_FIRST)
+    site.empty()
+    return rate
+
+
+def _warm_up(site: Site, port: int) -> None:
+    """Wait until the workers work, then forget what they did; the connections stay."""
+    send(Plan(port, count=40, connections=4))
+    site.await_effects(40)
+    _settled(site)
+    with site.connect() as connection:
+        connection.execute(
+            "TRUNCATE hookonce.events, hookonce.bodies, hookonce.runs, hookonce.failures, hookonce.conflicts, effects"
+        )
+
+
+def _settled(site: Site, seconds: timedelta = timedelta(seconds=10)) -> None:
+    with site.connect() as connection:
+        connection.execute(f"SET statement_timeout = {int(seconds.total_seconds() * 1000)}".encode())
+        while connection.execute(
+            "SELECT FROM hookonce.events WHERE due_at IS NOT NULL AND parked IS NULL LIMIT 1"
+        ).rowcount:
+            connection.execute("SELECT pg_sleep(0.05)")
+
+
+def _steady(port: int, *, rate: float, seconds: float, type: str = "push") -> Plan:  # noqa: A002
+    count = int(rate * seconds)
+    return Plan(port, count=count, seconds=seconds, connections=4, rate=rate, type=type)
+
+
+def _delays(site: Site, handler: str) -> list[float]:
+    with site.connect() as connection:
+        return [row[0] for row in connection.execute(_DELAYS, [handler])]

@@ -1,0 +1,178 @@
+"""How many deliveries a second can be taken in: ours, the obvious way, and routes that do nothing.
+
+Each round measures all of them in turn, so that a ratio compares neighbours in time.
+"""
+
+import base64
+import contextlib
+import os
+from collections.abc import Callable
+
+from bench.load.deliveries import SECRET
+from bench.load.generator import Plan
+from bench.load.sending import CONNECTIONS, closed, send
+from bench.run import Run
+from bench.servers.peers import Peers, are_installed
+from bench.servers.process_costs import cpu_seconds
+from bench.servers.stack import Server
+
+KNOWN = 2000  # deliveries sent over and over to measure duplicates
+
+_BATCH = (
+    "SELECT count(*)::float8 / count(DISTINCT received_at) FROM hookonce.events"  # now() is the transaction's
+)
+
+
+def peaks(run: Run) -> None:
+    """Measure empty route, new events, duplicates, obvious way, bare reading; note rates, ratios and CPU."""
+    seconds = run.pick(2.5, 0.7)
+    with contextlib.ExitStack() as stack:
+        ours, obvious = run.stack.ours, run.stack.obvious
+        hookonce = stack.enter_context(ours.serve("wsgi:application"))
+        other = stack.enter_context(obvious.serve("bench.peers.obvious_way:app", is_stock=True))
+        flask = stack.enter_context(ours.serve("bench.peers.empty_route:flask_app", is_stock=True))
+        raw = stack.enter_context(ours.serve("bench.peers.empty_route:raw", is_stock=True))
+        measures: dict[str, Callable[[], float]] = {
+            "empty": lambda: _empty(run, flask, seconds),
+            "new": lambda: _new(run, hookonce, seconds),
+            "duplicates": lambda: _again(hookonce, seconds),
+            "obvious": lambda: send(closed(other.port, seconds))["rate"],
+            "flask_read": lambda: send(closed(flask.port, seconds))["rate"],
+            "raw_read": lambda: send(closed(raw.port, seconds))["rate"],
+        }
+        for _ in run.rounds(5, 2, seconds * 8):
+            rates = {name: measure() for name, measure in measures.items()}
+            run.note(**{f"{name}_rate": rate for name, rate in rates.items()})
+            run.note(
+                new_to_empty=rates["new"] / rates["empty"],
+                new_to_obvious=rates["new"] / rates["obvious"],
+                new_to_raw=rates["new"] / rates["raw_read"],
+                duplicates_to_empty=rates["duplicates"] / rates["empty"],
+                cpu_new_to_empty=run.figures["cpu_receiver_us"][-1] / run.figures["cpu_empty_us"][-1],
+            )
+            ours.empty()
+            obvious.empty()
+
+
+def peers(run: Run) -> None:
+    """Measure what users would pick instead, beside us: GitHub's events with FastAPI, Stripe's with dj-stripe."""
+    if not are_installed():
+        print("  the peers are not installed (`make bench-peers`); skipped", flush=True)
+        return
+    seconds = run.pick(3, 3)
+    ours, others = run.stack.ours, Peers(run.stack)
+    with contextlib.ExitStack() as stack:
+        hookonce = stack.enter_context(ours.serve("wsgi:application", HOOKONCE_SECRET__STRIPE=SECRET))
+        fastapi = stack.enter_context(others.fastapi())
+        djstripe, path = stack.enter_context(others.djstripe())
+        send(
+            Plan(djstripe.port, path, sender="stripe", count=CONNECTIONS)
+        )  # or the first round is of its imports
+        for _ in run.rounds(5, 1, seconds * 7):
+            rate, cpu = _with_cpu(hookonce, seconds)
+            stripe_rate, stripe_cpu = _with_cpu(hookonce, seconds, sender="stripe", path="/hooks/stripe")
+            fastapi_rate, fastapi_cpu = _with_cpu(fastapi, seconds)
+            djstripe_rate, djstripe_cpu = _with_cpu(djstripe, seconds, sender="stripe", path=path)
+            run.note(peer_fastapi_rate=fastapi_rate, peer_djstripe_rate=djstripe_rate)
+            run.note(peer_fastapi_cpu_us=fastapi_cpu, peer_djstripe_cpu_us=djstripe_cpu)
+            run.note(peer_github_cpu_us=cpu, peer_stripe_cpu_us=stripe_cpu)
+            run.note(new_to_fastapi=rate / fastapi_rate, stripe_to_djstripe=stripe_rate / djstripe_rate)
+            ours.empty()
+
+
+def scale_receivers(run: Run) -> None:
+    """Measure new events with 1, 2 and 4 gunicorn workers."""
+    for _ in run.rounds(3, 1, 15):
+        for workers in (1, 2, 4):
+            with run.stack.ours.serve("wsgi:application", workers) as server:
+                rate = send(closed(server.port, run.pick(2.5, 1.0)))["rate"]
+            run.note(**{f"new_rate_{workers}_receivers": rate})
+            run.stack.ours.empty()
+
+
+def answer_times(run: Run) -> None:
+    """Measure the answer's p50 and p99 at 70 % of the peak of a moment ago, on a schedule."""
+    with run.stack.ours.serve("wsgi:application") as server:
+        seconds = run.pick(4, 2)
+        for _ in run.rounds(5, 1, seconds * 2.5):
+            rate = 0.7 * send(closed(server.port, seconds / 2))["rate"]
+            count = int(rate * seconds)
+            plan = Plan(
+                server.port, count=count, seconds=seconds, warm=seconds / 5, connections=32, rate=rate
+            )
+            result = send(plan)
+            run.note(answer_p50_ms=result["p50_ms"], answer_p99_ms=result["p99_ms"])
+    run.stack.ours.empty()
+
+
+def sealed(run: Run) -> None:
+    """Measure new events whose bodies are encrypted, and others, in turn; note what sealing costs in CPU."""
+    seconds = run.pick(2.0, 1.0)
+    ours = run.stack.ours
+    file = run.stack.directory / "sealed.toml"
+    file.write_text('[receiver]\nencryption_keys = ["env:BENCH_KEY"]\n', encoding="ascii")
+    keyed = {"HOOKONCE_CONFIG": str(file), "BENCH_KEY": base64.b64encode(os.urandom(32)).decode()}
+    with ours.serve("wsgi:application") as plain, ours.serve("wsgi:application", **keyed) as sealing:
+        for _ in run.rounds(5, 1, seconds * 3):
+            (plain_rate, plain_us), (sealed_rate, sealed_us) = (
+                _with_cpu(server, seconds) for server in (plain, sealing)
+            )
+            run.note(sealed_to_plain=sealed_rate / plain_rate, cpu_sealing_us=sealed_us - plain_us)
+            ours.empty()
+
+
+def redis_down(run: Run) -> None:
+    """Measure new events with Redis and, right after, with Redis killed."""
+    seconds = run.pick(2.0, 1.0)
+    valkey = run.stack.valkey
+    with run.stack.ours.serve("wsgi:application") as server:
+        for _ in run.rounds(5, 1, seconds * 5):
+            send(closed(server.port, 1))  # lets the breaker close after the last round
+            with_redis = send(closed(server.port, seconds))["rate"]
+            valkey.kill()
+            try:
+                without = send(closed(server.port, seconds))["rate"]
+            finally:
+                valkey.restart()
+            run.note(redis_down_rate=without, redis_down_to_up=without / with_redis)
+    run.stack.ours.empty()
+
+
+def _empty(run: Run, server: Server, seconds: float) -> float:
+    """Ask the empty route; its cost in CPU is what is left of a new event's when we do nothing."""
+    before = cpu_seconds(server.pid)
+    result = send(closed(server.port, seconds, path="/empty", bare=True))
+    run.note(cpu_empty_us=(cpu_seconds(server.pid) - before) / result["answered"] * 1e6)
+    run.note(cpu_load_empty_us=result["cpu_us"])
+    return float(result["rate"])
+
+
+def _with_cpu(server: Server, seconds: float, **options: str) -> tuple[float, float]:
+    """Send new deliveries; give the rate, and µs of the receiver's CPU for each."""
+    before = cpu_seconds(server.pid)
+    result = send(closed(server.port, seconds, **options))
+    return result["rate"], (cpu_seconds(server.pid) - before) / max(result["answered"], 1) * 1e6
+
+
+def _again(server: Server, seconds: float) -> float:
+    """Send deliveries that the window knows: the same requests in both passes, made by one generator."""
+    plan = closed(server.port, seconds, count=KNOWN, again=True)
+    plan.warm = seconds / 2  # the first KNOWN answers are of new events
+    plan.seconds = seconds * 1.5
+    return float(send(plan)["rate"])
+
+
+def _new(run: Run, server: Server, seconds: float) -> float:
+    """Send new deliveries and note what each costs in CPU, by who spends it."""
+    pids = {
+        "receiver": server.pid,
+        "postgres": run.stack.postgres.pid,
+        "valkey": run.stack.valkey.pid,
+    }
+    before = {name: cpu_seconds(pid) for name, pid in pids.items()}
+    result = send(closed(server.port, seconds))
+    answered = max(result["answered"], 1)
+    for name, pid in pids.items():
+        run.note(**{f"cpu_{name}_us": (cpu_seconds(pid) - before[name]) / answered * 1e6})
+    run.note(cpu_load_us=result["cpu_us"], events_a_commit=run.stack.ours.value(_BATCH))
+    return float(result["rate"])

@@ -1,0 +1,56 @@
+"""wrk beside our own generator, as a check: were ours slow, its rates would be the generator's and not the server's.
+
+Skipped where wrk is not installed (`apt-get install wrk`).
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from bench.load.deliveries import bare, deliveries
+from bench.load.sending import CONNECTIONS, MAX_RATE, BadAnswers, closed, send
+from bench.run import Run
+
+SCRIPT = Path(__file__).with_name("wrk_requests.lua")
+
+
+def cross_check(run: Run) -> None:
+    """Measure the empty route and new events with wrk and with ours, in turn."""
+    wrk = shutil.which("wrk")
+    if wrk is None:
+        print("  wrk is not installed; skipped", flush=True)
+        return
+    seconds = 2
+    file = run.stack.directory / "requests"
+    ours = run.stack.ours
+    empty_route = "bench.peers.empty_route:flask_app"
+    with ours.serve("wsgi:application") as hookonce, ours.serve(empty_route, is_stock=True) as flask:
+        for _ in run.rounds(3, 1, seconds * 6):
+            _write(file, [bare("/empty")] * MAX_RATE * seconds)
+            empty = _wrk(wrk, flask.port, seconds, file)
+            empty_ours = send(closed(flask.port, seconds, path="/empty", bare=True))["rate"]
+            _write(file, deliveries(MAX_RATE * seconds, "/hooks/github"))
+            new = _wrk(wrk, hookonce.port, seconds, file)
+            new_ours = send(closed(hookonce.port, seconds))["rate"]
+            run.note(wrk_empty_rate=empty, wrk_new_rate=new, wrk_new_to_empty=new / empty)
+            run.note(wrk_to_ours_empty=empty / empty_ours, wrk_to_ours_new=new / new_ours)
+            ours.empty()
+
+
+def _write(file: Path, requests: list[bytes]) -> None:
+    with file.open("wb") as out:
+        out.writelines(b"%d\n%s" % (len(request), request) for request in requests)
+
+
+def _wrk(wrk: str, port: int, seconds: int, file: Path) -> float:
+    """Return requests/s by wrk's own count. Raises `BadAnswers` unless all answers were 2xx or 3xx."""
+    command = [wrk, "--threads", "1", "--connections", str(CONNECTIONS), "--duration", f"{seconds}s"]
+    output = subprocess.run(  # noqa: S603  found on PATH, on loopback
+        [*command, "--script", str(SCRIPT), f"http://127.0.0.1:{port}", "--", str(file)],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    if "Non-2xx" in output or "Socket errors" in output:
+        raise BadAnswers(f"wrk saw bad answers: {output}")
+    return float(output.split("Requests/sec:")[1].split()[0])

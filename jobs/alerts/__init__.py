@@ -1,0 +1,7 @@
+"""What is wrong, found by the sweep, and told.
+
+- `conditions`: what raises an alert
+- `missing_deliveries`: a source that is silent against its habit
+- `watcher`: raises and resolves
+- `delivery`: sends alerts, as a handler
+"""

@@ -1,0 +1,119 @@
+"""What is wrong by the ledger's own figures, in words that say what was expected and what to do."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+import psycopg
+
+from hookonce.jobs.alerts import missing_deliveries
+from hookonce.receiver.config.alerts import ALERTS_SOURCE, Rate
+from hookonce.receiver.config.durations import format_duration
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.ledger.alerts import Alert
+from hookonce.receiver.ledger.stats import backlog, source_activity
+
+Condition = dict[tuple[str, str], str]
+"""(kind, subject) → what to say about it."""
+
+FAILURES = ("rejected.bad_signature", "rejected.stale", "rejected.no_secret")
+LAG = timedelta(minutes=2)
+"""How long it may take until a repetition is counted: under the minute it came in, by a receiver that may be busy."""
+
+
+def ledger_conditions(
+    connection: psycopg.Connection,
+    settings: Settings,
+    known: Mapping[tuple[str, str], Alert],
+    since: datetime,
+    now: datetime,
+) -> Condition:
+    """Find what is wrong; `known` is what was wrong before, `since` when looking began or went on after an outage."""
+    chosen = settings.alerts
+    found: Condition = {}
+    if chosen.signature_failures:
+        found |= _failures(connection, chosen.signature_failures)
+    if chosen.dead_runs:
+        found |= _dead(connection, chosen.dead_runs)
+    if chosen.oldest_due:
+        found |= _overdue(connection, chosen.oldest_due)
+    if source_activity.is_current(connection):
+        found |= dict(_silent(connection, settings, known, since, now))
+    else:  # nothing is known, so nothing changes
+        found |= {label: alert.detail for label, alert in known.items() if alert.kind == "source_silent"}
+    return found
+
+
+def _failures(connection: psycopg.Connection, rate: Rate) -> Condition:
+    return {
+        ("signature_failures", source): (
+            f"{number} deliveries within {format_duration(rate.within)} failed verification; expected fewer than "
+            f"{rate.number}; see `hookonce rejected list --source {source}`: is the secret still the sender's?"
+        )
+        for source, number in source_activity.recent(connection, rate.within, FAILURES).items()
+        if number >= rate.number
+    }
+
+
+def _dead(connection: psycopg.Connection, rate: Rate) -> Condition:
+    return {
+        ("dead_runs", source): (
+            f"{recent} {'event' if recent == 1 else 'events'} died within {format_duration(rate.within)}, "
+            f"and {number} {'is' if number == 1 else 'are'} dead in all; see why with "
+            f"`hookonce events list --status dead --source {source}`, "
+            f"then `hookonce replay --status dead --source {source}`"
+        )
+        for source, (recent, number) in backlog.dead(connection, rate.within).items()
+        if recent >= rate.number
+        and source != ALERTS_SOURCE  # or an alert that can't be sent would make another
+    }
+
+
+def _overdue(connection: psycopg.Connection, longest: timedelta) -> Condition:
+    age = timedelta(seconds=backlog.oldest_due(connection))
+    if age <= longest:
+        return {}
+    text = f"an event has been due for {format_duration(age)}; expected {format_duration(longest)} at most"
+    return {("oldest_due", ""): f"{text}; start `hookonce worker`, or more of them"}
+
+
+def _silent(
+    connection: psycopg.Connection,
+    settings: Settings,
+    known: Mapping[tuple[str, str], Alert],
+    since: datetime,
+    now: datetime,
+) -> Iterator[tuple[tuple[str, str], str]]:
+    last = source_activity.last_seen(connection)
+    learning: dict[str, datetime] = {}
+    for name, source in settings.sources.items():
+        label = ("source_silent", name)
+        silent_since = max(last.get(name, since), since)
+        if label in known and silent_since < known[label].since - LAG:
+            # Only a delivery ends it: one that was not counted then, or came since.
+            yield label, known[label].detail
+        elif source.expect_every and now - silent_since > source.expect_every + LAG:
+            told = (
+                "since it is watched" if silent_since == since else f"since {silent_since:%Y-%m-%d %H:%M} UTC"
+            )
+            yield (
+                label,
+                (
+                    f"no delivery {told}; expected one every {format_duration(source.expect_every)} "
+                    f"([sources.{name}] expect_every); does its sender still have our URL?"
+                ),
+            )
+        elif (
+            not source.expect_every and settings.alerts.learn and now - silent_since > missing_deliveries.HOUR
+        ):
+            learning[name] = silent_since
+    for name, hours in source_activity.hours(connection, list(learning)).items():
+        missing = missing_deliveries.missing_deliveries(hours, learning[name], now)
+        if missing:
+            yield (
+                ("source_silent", name),
+                (
+                    f"no delivery since {learning[name]:%Y-%m-%d %H:%M} UTC; by its own rhythm {missing.due} or more "
+                    f"were due: the least that the same hours brought in each of the last {missing.weeks} weeks; set "
+                    f"[sources.{name}] expect_every if that is not a reason to worry"
+                ),
+            )

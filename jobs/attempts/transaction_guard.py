@@ -1,0 +1,244 @@
+"""What a handler may not do with the connection it is given: commit its transaction, or leave a child on it.
+
+A rollback is let through: an ORM session does one whenever a flush fails. It costs the attempt and nothing else, so
+nothing more may be done then: it would go to a transaction that nobody gave out.
+
+A handler may take the driver's own connection (`tx.connection.driver_connection`) for what SQLAlchemy lacks. So the
+transaction is begun there before the handler is called: psycopg's `transaction()` makes a savepoint of it then, and
+would commit otherwise. A session that was given out so is closed after the attempt: settings, locks and adapters that
+were left on it are for nobody else.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn, Self
+
+from psycopg import Cursor
+from psycopg.pq import TransactionStatus
+from sqlalchemy import Connection, PoolProxiedConnection
+
+from hookonce.receiver.ledger.database import engines
+from hookonce.receiver.ledger.runs import transitions
+
+SESSION_CHANGED = "stained"
+"""The key in a connection's `info` that says: a handler has changed the session."""
+TRANSACTION_CHANGED = "unchained"
+"""Says: a handler has changed its transaction in a way that a chained one would take over."""
+SETTINGS_CHANGED = "moved"
+"""Says: a handler has changed a setting, maybe one that leads our own statements elsewhere (`RESET_SETTINGS`)."""
+RESET_SETTINGS = """
+SET LOCAL session_authorization TO DEFAULT; SET LOCAL role TO DEFAULT; SET LOCAL search_path TO DEFAULT;
+SET LOCAL statement_timeout TO DEFAULT
+"""
+"""Leads our statements back to the ledger, as whom we connected, in a transaction with `SETTINGS_CHANGED`."""
+
+ROLLED_BACK = (
+    "the transaction was rolled back inside the handler; for an ORM session whose rollback is its own, name the second "
+    "parameter session, as in def handler(event, session); on tx, use tx.begin_nested()"
+)
+CANCELLED = (
+    "a statement was cancelled inside the handler, and its transaction with it; let the cancellation out"
+)
+REFUSED = "the transaction is hookonce's: return to commit it, raise to roll it back"
+ABORTED = (
+    "the transaction is aborted by an error: let it out, or go back to a savepoint by a statement of its own"
+)
+COMMITTED = (
+    "the handler committed the transaction it was given: what it wrote until then stays, so there is no further "
+    "attempt; only return, and it is committed with the run"
+)
+ISOLATION_IS_DECLARED = (
+    "the isolation of a handler's transaction can't be set inside it; declare it, "
+    "as in @on(..., isolation='serializable')"
+)
+
+_HOOKED = {"connection": ("commit", "rollback", "close"), "driver": ("commit", "rollback", "wait")}
+_COMMENTS = r"(?:\s|--[^\n]*\n|(?>/\*.*?\*/))*+"
+_STAINS_SESSION = re.compile(
+    rf"(?:^|;){_COMMENTS}(set\s+(?!local\b|constraints\b|transaction\b)|(reset|listen|discard|prepare|declare)\b)"
+    r"|set_config\s*\(|pg_(try_)?advisory_lock|\bpg_temp\.|\btemp(orary)?\s+(table|view|sequence)"
+    r"|(?<!insert\s)\binto\s+temp(orary)?\s",
+    re.IGNORECASE | re.DOTALL,
+)
+# One statement that its first word makes one of these: by PostgreSQL's grammar none of them ends a transaction block,
+# nor does anything that they call. For all others the transaction's id is asked for first.
+_ENDS_NO_TRANSACTION = re.compile(
+    rf"{_COMMENTS}[\s(]*(select|insert|update|delete|merge|values|with|savepoint|release|rollback\s+to)\b[^;]*;?\s*\Z",
+    re.IGNORECASE,
+)
+_ENDS_TRANSACTION = re.compile(
+    rf"{_COMMENTS};*{_COMMENTS}"
+    r"(commit|end|abort|begin|start\s+transaction|prepare\s+transaction|rollback(?!\s+(work\s+|transaction\s+)?to\b))\b"
+    r"|.*?;\s*(commit|abort|rollback)(\s+(work|transaction))?(\s+and\s+(no\s+)?chain)?\s*(;|$)",
+    re.IGNORECASE | re.DOTALL,
+)
+_CHANGES_SETTING = re.compile(
+    rf"(?:^|;){_COMMENTS}set\s+(?!constraints\b|transaction\b)|set_config\s*\(", re.IGNORECASE | re.DOTALL
+)
+_SETS_ISOLATION = re.compile(
+    r"\bset\s+transaction\b[^;]*\bisolation\b|\bset\s+((local|session)\s+)?transaction_isolation\b"
+    r"|set_config\s*\(\s*'transaction_isolation'",
+    re.IGNORECASE,
+)
+_CHANGES_TRANSACTION = re.compile(r"\bset\s+transaction\b|transaction_(read_only|deferrable)", re.IGNORECASE)
+
+
+class RolledBack(Exception):  # noqa: N818  what was found
+    """A handler's transaction is no longer the one it was given, and nothing that was written in that is there."""
+
+
+class TransactionGuard:
+    """Keeps the handler in its block from committing the transaction it is given; savepoints work.
+
+    What the handler sets up on the connection goes with the block. `xact_id` is the transaction's own id, by which
+    PostgreSQL tells later what became of it: it is asked for before the handler does what might end the transaction,
+    and is None after one that did nothing of the kind. Ids are not for everybody: one costs a round trip, and
+    while its transaction lasts no vacuum goes beyond it.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.xact_id: str | None = None
+        self._connection = connection
+        self._driver = engines.raw(connection)
+        self._given = connection.get_transaction()
+        self._is_rolled_back = False
+        self._is_given_out = False
+
+    def __enter__(self) -> Self:
+        connection, driver = self._connection, self._driver
+        self._options = connection.get_execution_options()
+        self._factories = driver.row_factory, driver.cursor_factory
+        if driver.pgconn.transaction_status == TransactionStatus.IDLE:
+            driver.execute("")
+        driver.cursor_factory = GivenCursor
+        connection.__dict__.update(dict.fromkeys(_HOOKED["connection"], self._refuse), guard=self)
+        connection.__class__ = _GivenConnection
+        driver.__dict__.update(commit=self._refuse, rollback=self._roll_back, guard=self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        connection, driver = self._connection, self._driver
+        connection.__class__ = Connection
+        for name in (*_HOOKED["connection"], "guard"):
+            connection.__dict__.pop(name, None)
+        for name in (*_HOOKED["driver"], "guard"):
+            driver.__dict__.pop(name, None)
+        driver.row_factory, driver.cursor_factory = self._factories
+        is_changed = self._is_given_out or connection.get_execution_options() != self._options
+        if is_changed and not connection.invalidated:
+            connection.info[SESSION_CHANGED] = True
+
+    def identify(self) -> None:
+        """Ask for the transaction's id, unless it is known."""
+        if self.xact_id is None and not self._is_rolled_back:
+            self.xact_id = transitions.current_xact_id(self._driver)
+
+    def look_at(self, query: object) -> None:
+        """Ask for the id before a statement that may end the transaction, whoever sends it.
+
+        An aborted transaction has none to tell any more, and nothing but a savepoint leads out of it.
+        """
+        if isinstance(query, str) and _ENDS_NO_TRANSACTION.match(query):
+            return
+        if self._driver.pgconn.transaction_status == TransactionStatus.INERROR:
+            raise RuntimeError(ABORTED)
+        self.identify()
+
+    def give_out(self) -> None:
+        """Prepare for a handler that goes past SQLAlchemy: there it may do anything to transaction and session."""
+        self.identify()
+        self._is_given_out = True
+
+    def require_open(self) -> None:
+        """Raise `RolledBack` if the handler has visibly ended its transaction; how, `xact_id` can tell."""
+        if self._connection.invalidated:
+            raise RolledBack(CANCELLED)
+        is_idle = self._driver.pgconn.transaction_status == TransactionStatus.IDLE
+        if is_idle or not (self._given and self._given.is_active):
+            raise RolledBack(ROLLED_BACK)
+
+    def _roll_back(self) -> None:
+        """Roll back, for the handler or a session of its; from now on there is nothing to write to."""
+        self._is_rolled_back = True
+        self._driver.__dict__["rollback"] = _nothing
+        type(self._driver).rollback(self._driver)
+        self._driver.__dict__["wait"] = self._refuse
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise RuntimeError(ROLLED_BACK if self._is_rolled_back else REFUSED)
+
+
+class _GivenConnection(Connection):
+    """A connection while a handler has it. Whoever takes the driver's own from it can do anything with that."""
+
+    @property
+    def connection(self) -> PoolProxiedConnection:
+        """The connection of the pool, with the driver's own in it."""
+        if guard := self.__dict__.get("guard"):
+            guard.give_out()
+        return super().connection
+
+
+class GivenCursor(Cursor[Any]):
+    """A cursor of the driver's while a handler has the connection, whether or not SQLAlchemy has made it.
+
+    What it is given it sends as it is: the ledger's schema is put into our own statements only.
+    psycopg asks a cursor for its `connection` itself, so that one can't be counted as given out there.
+    """
+
+    def execute(self, query: Any, *args: Any, **options: Any) -> Self:  # noqa: ANN401, D102  psycopg's
+        self._look_at(query)
+        return super().execute(query, *args, **options)
+
+    def executemany(self, query: Any, *args: Any, **options: Any) -> None:  # noqa: ANN401, D102  psycopg's
+        self._look_at(query)
+        super().executemany(query, *args, **options)
+
+    def copy(self, statement: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401, D102  psycopg's
+        self._look_at(statement)
+        return super().copy(statement, *args, **options)
+
+    def stream(self, query: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401, D102  psycopg's
+        self._look_at(query)
+        return super().stream(query, *args, **options)
+
+    def _look_at(self, query: object) -> None:
+        if guard := self._conn.__dict__.get("guard"):
+            guard.look_at(query)
+
+
+def _nothing() -> None:
+    """Roll back again."""
+
+
+@contextmanager
+def exit_forked_children() -> Iterator[None]:
+    """End a child that a handler forked and let return: it must not touch what it shares with its parent."""
+    home = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != home:
+            os._exit(70)
+
+
+def watch_sql(connection: Connection, _cursor: object, statement: str, *_rest: object) -> None:
+    """Refuse SQL that plainly ends the transaction or sets its isolation, early and with a clear error.
+
+    What is not seen here is found out later: PostgreSQL knows what became of a transaction (`transitions.end`). SQL
+    that changes the session leaves the mark `SESSION_CHANGED` in the connection's `info`, SQL that changes what kind
+    of transaction it is `TRANSACTION_CHANGED`. Statements in a row are looked at where they begin; what a function
+    does is not seen.
+    """
+    if _SETS_ISOLATION.search(statement):
+        raise RuntimeError(ISOLATION_IS_DECLARED)
+    if not _ENDS_NO_TRANSACTION.match(statement) and _ENDS_TRANSACTION.match(statement):
+        raise RuntimeError(REFUSED)
+    if _STAINS_SESSION.search(statement):
+        connection.info[SESSION_CHANGED] = True
+    if _CHANGES_SETTING.search(statement):
+        connection.info[SETTINGS_CHANGED] = True
+    if _CHANGES_TRANSACTION.search(statement):
+        connection.info[TRANSACTION_CHANGED] = True

@@ -1,0 +1,104 @@
+"""What is kept of an error that a handler raised: its type, what it says, and the line of the user's code.
+
+What a database says may quote values: SQLAlchemy the parameters of a statement, PostgreSQL a row's in its DETAIL.
+Neither is kept in the clear.
+"""
+
+import re
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+MAX_MESSAGE_LENGTH = 1800
+"""Characters of what an error says about itself."""
+LEFT_OUT = "(left out: it may quote values)"
+
+_LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_OURS = tuple(str(Path(__file__).with_name(name)) for name in ("attempts", "handlers.py"))
+_PARAMETERS = re.compile(r"^\[(?:SQL: )?parameters: .*$", re.MULTILINE)
+_DETAIL = re.compile(r"^(D[EÉ]TAIL|CONTEXT) ?:(?! *\(left out).*$", re.MULTILINE)
+_MAX_LINKS = 100
+"""Errors that are followed from one to what caused it."""
+
+
+def summarize(error: BaseException) -> str:
+    """Return an error's name and where it came from, `ValueError: no such customer (shop/handlers.py:12)`; no locals.
+
+    What an error says about itself is a handler's code too: it may raise.
+    """
+    place = _place(error)
+    return message_of(error) + (f" ({place})" if place else "")
+
+
+def whereabouts(error: BaseException) -> str:
+    """Return an error's name and where it came from, and nothing that it says: for logs."""
+    place = _place(error)
+    return type(error).__name__ + (f" ({place})" if place else "")
+
+
+def message_of(error: BaseException, *, with_details: bool = False) -> str:
+    """Return an error's type and what it says about itself, `ValueError: no such customer`.
+
+    Parameters of statements are left out, and DETAIL lines of the database unless `with_details`.
+    """
+    try:
+        for each in linked(error):
+            if hasattr(each, "hide_parameters"):  # a statement's, of an engine of the user's
+                each.hide_parameters = True
+        text = f"{type(error).__name__}: {error}".removesuffix(": ")
+        text = _PARAMETERS.sub("[parameters left out]", text)
+        text = text if with_details else _without_details(text, linked(error))
+        return text[:MAX_MESSAGE_LENGTH]
+    except Exception:  # noqa: BLE001
+        return type(error).__name__
+
+
+def linked(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what it came from, whether it is shown or not, and what it wraps."""
+    seen: set[int] = set()
+    left: list[BaseException | None] = [error]
+    while left and len(seen) < _MAX_LINKS:
+        each = left.pop()
+        if isinstance(each, BaseException) and id(each) not in seen:
+            seen.add(id(each))
+            yield each
+            left += [each.__cause__, each.__context__, getattr(each, "orig", None)]
+
+
+def is_library(path: str) -> bool:
+    """Whether a file is no code of the user's: the standard library's, an installed package's, or ours."""
+    return path.startswith(("<", *_LIBRARIES, *_OURS))
+
+
+def is_ours(path: str) -> bool:
+    """Whether a file is one that calls handlers."""
+    return path.startswith(_OURS)
+
+
+def _without_details(text: str, errors: Iterable[BaseException]) -> str:
+    """Leave out what PostgreSQL says in detail: word for word where that is known, for it may have any lines."""
+    for error in errors:
+        diagnosis = getattr(error, "diag", None)
+        for said in (getattr(diagnosis, "message_detail", None), getattr(diagnosis, "context", None)):
+            if said:
+                text = text.replace(f"  {said}", f"  {LEFT_OUT}")
+    return _DETAIL.sub(rf"\1:  {LEFT_OUT}", text)
+
+
+def _place(error: BaseException) -> str | None:
+    """Return file and line of the innermost frame that is neither ours nor a library's."""
+    place = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        path = frame.f_code.co_filename
+        if not is_library(path):
+            place = f"{_short(path)}:{line}"
+    return place
+
+
+def _short(path: str) -> str:
+    """Return the path as seen from where its module was found."""
+    homes = (home for home in sys.path if home and path.startswith(home.rstrip("/") + "/"))
+    longest = max(homes, key=len, default="")
+    return path[len(longest) :].lstrip("/") if longest else path

@@ -1,0 +1,103 @@
+"""The event as a handler sees it."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from hookonce.providers import Delivery, Rejected
+from hookonce.providers.kit.provider import Provider
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+
+
+class BodyDropped(Exception):  # noqa: N818  a state of the event that no attempt can change
+    """Retention has dropped the body of this event, so it can't be handled any more."""
+
+
+@dataclass
+class ReceivedEvent:
+    """What happened, as the sender told it, and what this attempt is.
+
+    `id` is the ledger's number, `event_id` the sender's. `idempotency_key` is the same for every attempt of
+    this handler on this event: pass it to payment APIs. `repeat_of` is the ledger id of an earlier event with
+    the same body whose id, too, was not covered by the signature.
+    """
+
+    id: int
+    event_id: str
+    source: str
+    provider: str
+    type: str
+    account: str | None
+    occurred_at: datetime | None
+    received_at: datetime
+    headers: Mapping[str, str]
+    raw: bytes
+    attempt: int
+    repeat_of: int | None
+    _handler: str = field(repr=False)
+    _parse: Callable[[], Any] = field(repr=False)
+
+    @cached_property
+    def data(self) -> Any:  # noqa: ANN401  whatever the sender sent
+        """The payload, parsed by the provider; None where it can't be read."""
+        return self._parse()
+
+    @cached_property
+    def idempotency_key(self) -> str:
+        """The same for every attempt of this handler on this event, and for no other (64 hex digits)."""
+        return idempotency_key(self.source, self.event_id, self._handler)
+
+
+def received(run: ClaimedRun, body: bytes | None, provider: Provider | None) -> ReceivedEvent:
+    """Make what a handler gets from a claimed run and its body. Raises `BodyDropped` if there is none."""
+    event = run.event
+    if body is None or event.url is None:
+        raise BodyDropped(f"the body of event {event.id} was dropped by retention; it can't be handled again")
+    delivery = Delivery("POST", event.url, event.headers or {}, body)
+
+    def parse() -> Any:  # noqa: ANN401
+        if event.is_element:
+            return _json(body)
+        return _payload(provider, delivery)
+
+    return ReceivedEvent(
+        id=event.id,
+        event_id=event.event_id,
+        source=event.source,
+        provider=event.provider,
+        type=event.type,
+        account=event.account,
+        occurred_at=event.occurred_at,
+        received_at=event.received_at,
+        headers=delivery.headers,
+        raw=body,
+        attempt=run.attempt,
+        repeat_of=event.repeat_of,
+        _handler=run.handler,
+        _parse=parse,
+    )
+
+
+def idempotency_key(source: str, event_id: str, handler: str) -> str:
+    """Derive the key that every attempt, replay and worker gives to the same work (64 hex digits)."""
+    return hashlib.sha256(f"{source}\n{event_id}\n{handler}".encode()).hexdigest()
+
+
+def _payload(provider: Provider | None, delivery: Delivery) -> Any:  # noqa: ANN401
+    if provider is None:
+        return _json(delivery.body)
+    try:
+        return provider.events(delivery)[0].data
+    except (Rejected, IndexError):
+        return None
+
+
+def _json(body: bytes) -> Any:  # noqa: ANN401
+    try:
+        return json.loads(body.decode())
+    except (ValueError, RecursionError):
+        return None

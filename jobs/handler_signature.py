@@ -1,0 +1,110 @@
+"""What a handler's signature asks for: the transaction itself, or an ORM session in it; awaited, if it is `async def`.
+
+Annotations are told apart by the names of their classes, so that nobody who does without the ORM imports it.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+_SQLALCHEMY = "sqlalchemy."
+_CONNECTIONS = {False: "Connection", True: "AsyncConnection"}
+_SESSIONS = {False: "Session", True: "AsyncSession"}
+_GIVEN = {*_CONNECTIONS.values(), *_SESSIONS.values()}
+_SECOND = {"tx", "session", "connection"}
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How a handler is called; `session_class` is the user's own, where the annotation names one."""
+
+    is_async: bool = False
+    takes_session: bool = False
+    session_class: type | None = None
+
+
+def signature_of(function: Callable[..., Any]) -> Signature:
+    """Read how a handler is called.
+
+    Raises `ValueError` saying what is wrong, `TypeError` where it does not take two arguments.
+    """
+    _require_plain(function)
+    is_async = _is_coroutine_function(function)
+    try:
+        found = inspect.signature(function)
+    except ValueError:  # written in C: it does not tell
+        return Signature(is_async)
+    found.bind(None, None)
+    first, second = [*found.parameters.values(), None][:2]
+    if first is None or first.kind not in _POSITIONAL or second is None or second.kind not in _POSITIONAL:
+        return Signature(is_async)
+    if first.name in _SECOND:
+        raise ValueError(f"takes '{first.name}' first; a handler takes (event, tx) or (event, session)")
+    annotation = _evaluated(function, second)
+    kind = _kind(annotation)
+    _require_understood(second.name, annotation, kind)
+    _require_right_colour(kind, is_async=is_async)
+    if second.name == "session" and kind in _CONNECTIONS.values():
+        raise ValueError(f"calls {kind} 'session'; annotate it {_SESSIONS[is_async]}, or call it tx")
+    takes_session = second.name == "session" or kind in _SESSIONS.values()
+    given = annotation if takes_session and isinstance(annotation, type) and kind is not None else None
+    return Signature(is_async, takes_session, given)
+
+
+def _require_plain(function: Callable[..., Any]) -> None:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ValueError("is a generator; make it a function of (event, tx) that returns")
+
+
+def _require_understood(name: str, annotation: object, kind: str | None) -> None:
+    """Refuse a second argument that plainly expects something else."""
+    if kind is None and _is_plain_class(annotation):
+        raise ValueError(
+            f"takes {inspect.formatannotation(annotation)}; annotate it Connection for (event, tx), or Session for an "
+            "ORM session (AsyncConnection, AsyncSession where it is an async def)"
+        )
+    if kind is None and name != "session" and "session" in name.lower():
+        raise ValueError(
+            f"calls its second argument '{name}'; for an ORM session call it session, or annotate it Session; "
+            "for the connection call it tx"
+        )
+
+
+def _require_right_colour(kind: str | None, *, is_async: bool) -> None:
+    for kinds in (_CONNECTIONS, _SESSIONS):
+        if kind == kinds[not is_async]:
+            what = "an async def" if is_async else "a plain function"
+            raise ValueError(f"takes {kind}, but is {what}, which gets {kinds[is_async]}")
+
+
+def _is_coroutine_function(function: Callable[..., Any]) -> bool:
+    called = inspect.getattr_static(type(function), "__call__", None)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+
+
+def _evaluated(function: Callable[..., Any], parameter: inspect.Parameter) -> object:
+    """Return an annotation, itself if it is no text or its text means something where the function is."""
+    if not isinstance(parameter.annotation, str):
+        return parameter.annotation
+    try:
+        return inspect.signature(function, eval_str=True).parameters[parameter.name].annotation
+    except Exception:  # noqa: BLE001  imported for type checkers only, or whatever the text does
+        return parameter.annotation
+
+
+def _kind(annotation: object) -> str | None:
+    """Return which of the things that handlers get this is, `Session` for a class derived from it."""
+    if isinstance(annotation, str):
+        name = annotation.rpartition(".")[2]
+        return name if name in _GIVEN else None
+    for each in getattr(annotation, "__mro__", ()):
+        if each.__module__.startswith(_SQLALCHEMY) and each.__name__ in _GIVEN:
+            return str(each.__name__)
+    return None
+
+
+def _is_plain_class(annotation: object) -> bool:
+    is_class = isinstance(annotation, type) and annotation not in {object, Any, inspect.Parameter.empty}
+    return is_class and not getattr(annotation, "_is_protocol", False)

@@ -1,0 +1,6 @@
+"""What goes on beside the workers, in one process or many.
+
+- `sweep`: finds what was forgotten and notifies workers of it
+- `tasks`: what the sweep does besides
+- `pruning`: retention, a little at a time
+"""

@@ -1,0 +1,87 @@
+"""What a sweep does besides notifying: each chore a little at a time, and no failure of one keeps the others waiting.
+
+A new chore is one more line in `MaintenanceTasks.__init__`: what to say when it fails, and a function of the
+connection that is safe in many processes at once and takes a fraction of a second.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+import psycopg
+
+from hookonce.jobs.alerts.watcher import AlertWatcher
+from hookonce.jobs.maintenance.pruning import Pruner
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.ledger import quarantine
+from hookonce.receiver.ledger.maintenance import partitions
+from hookonce.receiver.ledger.replay import bulk_progress, bulk_steps
+from hookonce.receiver.ledger.runs import parking
+from hookonce.receiver.ledger.stats import activity, event_counts
+from hookonce.receiver.redis.client import Client
+
+log = logging.getLogger(__name__)
+
+UPKEEP_INTERVAL = timedelta(minutes=10)
+COUNT_INTERVAL = timedelta(seconds=10)
+
+Task = Callable[[psycopg.Connection], object]
+
+
+class MaintenanceTasks:
+    """The tasks of one sweep, in order; `client` is the Redis that it watches."""
+
+    def __init__(self, settings: Settings, client: Client) -> None:
+        self._mark: event_counts.Mark | None = None
+        self._quarantines = {s.name: s.quarantine for s in settings.sources.values() if s.quarantine}
+        self._tasks: tuple[tuple[str, Task], ...] = (
+            ("no partitions for the coming days", _at_most_every(_partition)),  # no right to make tables, say
+            ("nothing has left the quarantine", _at_most_every(self._expire)),
+            ("what is paused was not parked", parking.park_sources),
+            ("what is not paused any more stays parked", parking.unpark_left),
+            ("bulk replays must wait", bulk_steps.advance),
+            ("bulk replays are not looked after", bulk_progress.look),
+            ("activity was not counted", activity.fill),
+            ("trouble was not looked for", AlertWatcher(settings, client).evaluate),
+            ("events were not counted", self._count),
+            ("nothing more was pruned", Pruner(settings).turn),
+        )
+
+    def turn(self, connection: psycopg.Connection) -> None:
+        """Do a little of each. Raises: psycopg.Error once the connection is lost, or has led to a standby."""
+        for failure, task in self._tasks:
+            try:
+                task(connection)
+            except psycopg.Error as error:
+                if connection.closed or isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+                    raise
+                log.warning("sweep: %s: %s", failure, type(error).__name__)
+
+    def _expire(self, connection: psycopg.Connection) -> None:
+        quarantine.expire(connection, self._quarantines)
+
+    def _count(self, connection: psycopg.Connection) -> None:
+        if self._mark is None:
+            self._mark = event_counts.mark(connection)
+        elif time.monotonic() - self._mark.at > COUNT_INTERVAL.total_seconds():
+            self._mark = event_counts.advance(connection, self._mark)
+
+
+def _partition(connection: psycopg.Connection) -> None:
+    for name in partitions.create_partitions(connection):
+        log.info("made partition %s", name)
+
+
+def _at_most_every(task: Task) -> Task:
+    """Have a task done once in `UPKEEP_INTERVAL`, however often it is called."""
+    rests_until = 0.0
+
+    def turn(connection: psycopg.Connection) -> None:
+        nonlocal rests_until
+        now = time.monotonic()
+        if now >= rests_until:
+            rests_until = now + UPKEEP_INTERVAL.total_seconds()
+            task(connection)
+
+    return turn

@@ -1,0 +1,44 @@
+"""Datadog signs nothing; its webhooks bring the user name and password, or the header, that they were set up with.
+
+The secret is `user:password` (put it before the host in the webhook's URL); option `in` names a custom header instead,
+`datadog = { in = "header:X-Token" }`. The body is a template of the user's: keep `"id": "$ID"`, which is the event's
+id in Datadog, the same on every attempt, and `$EVENT_TYPE`. Without an id equal bodies are one event: add
+`$LAST_UPDATED` or `$ALERT_TRANSITION` to such a template. A body that is a form is read too. Datadog waits 15 s, and
+tries five more times after a 5xx.
+
+https://docs.datadoghq.com/integrations/webhooks/
+"""
+
+from hookonce.providers.kit import (
+    Sender,
+    any_body,
+    body_digest,
+    field,
+    first,
+    fixed,
+    one_event,
+    told_apart_by,
+)
+from hookonce.providers.kit.registry.token_sender import token_sender
+
+events = one_event(
+    id=first(field("$.id"), body_digest()),
+    type=first(field("$.event_type"), fixed("unknown")),
+    account=field("$.org.id"),
+    occurred_at=first(field("$.last_updated"), field("$.date")),
+    read=any_body,
+)
+configure = token_sender(
+    "datadog",
+    "basic",
+    events=events,
+    sender=Sender(
+        id_is_signed=False,
+        body_is_unsigned=True,
+        retry_horizon=None,
+        identity=told_apart_by(
+            "$.id", "body", because="the template is the user's; without an id it says what an event is"
+        ),
+        setup_url="https://app.datadoghq.com/integrations/webhooks",
+    ),
+)

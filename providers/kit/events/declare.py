@@ -1,0 +1,209 @@
+"""From a delivery to its events: `one_event(...)` and `many_events(...)` declare where everything is.
+
+    events = one_event(id=header("x-github-delivery"), type=header("x-github-event"))
+    events = many_events(items="$.events", id=field("$.id"), type=field("$.type"), account=whole("$.tenant"))
+
+What they make is called like a function, and has `sample` besides.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from hookonce.providers import Delivery, Event, Reason, Rejected
+from hookonce.providers.kit.events.fields import EventView, Extractor, text, text_or_none
+from hookonce.providers.kit.reading import json_paths
+from hookonce.providers.kit.reading.bodies import form_body, form_field, json_body, json_in_form, text_of
+from hookonce.providers.kit.signing.timestamps import instant
+
+UNREADABLE: Final = "unreadable"
+"""The type of an element that can't be read; its id is the SHA-256 (hex) of its bytes."""
+_MAX_BATCH_BYTES: Final = 64 * 1024 * 1024
+_STEPS: Final = 9
+"""Of the time within which attempts of one event follow each other: two events are told apart a ninth later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Of a sender without ids, which signs each attempt anew: the signed time is a part of the id.
+
+    What has the same id otherwise, and was signed no more than `within` before, is an earlier attempt of the same
+    event; an event that follows sooner is lost, so let this be the sender's first pause and no longer.
+    """
+
+    signed_at: Extractor
+    within: timedelta
+
+    def ids(self, event_id: str, view: EventView) -> tuple[str, ...]:
+        """Return the id with its time, then as it was at each moment of an earlier attempt."""
+        moment = instant(self.signed_at.get(view))
+        if moment is None:
+            return (event_id,)
+        step = int(moment.timestamp() * _STEPS // self.within.total_seconds())
+        return tuple(f"{event_id}@{step - before}" for before in range(_STEPS + 1))
+
+
+@dataclass(kw_only=True, eq=False)
+class one_event:  # noqa: N801  reads as a declaration
+    """Events of a sender whose delivery is one event.
+
+    id, type: required; a delivery without them is Rejected
+    account, occurred_at: None where absent or unreadable, which never costs an event
+    undated: the id of an event that has no `id`, where another event may have the same; the signed time counts too
+        then (`attempts`), or the time of receipt (`Sender(id_period=…)`)
+    attempts: what tells attempts from events, where only the signed time does; of all events if there is no `undated`
+    former: how ids were made in an earlier release; what was stored by one of them is no new event
+    read: how the body is read, JSON unless said otherwise
+    """
+
+    id: Extractor
+    type: Extractor
+    account: Extractor | None = None
+    occurred_at: Extractor | None = None
+    undated: Extractor | None = None
+    attempts: Attempts | None = None
+    former: tuple[Extractor, ...] = ()
+    read: Callable[[Delivery], Any] = json_body
+
+    def __call__(self, delivery: Delivery) -> list[Event]:
+        """Return the event of a verified `delivery`. Raises: Rejected(bad_body, bad_header, missing_header)."""
+        data = self.read(delivery)
+        return [_event(self, EventView(delivery, data, data), None)]
+
+    def sample(self, event_id: str, kind: str) -> bytes:
+        """Return a body with this id and type where the sender has them, to be signed and sent as a test."""
+        data = _sample(self, event_id, kind)
+        return urlencode(data).encode() if self.read is form_body else _json(data)
+
+
+@dataclass(kw_only=True, eq=False)
+class many_events(one_event):  # noqa: N801
+    """Events of a sender that sends batches: the list at `items`, `$` for a body that is the list.
+
+    form: the field that holds the JSON, of a sender that sends forms
+
+    Each event's `raw` is the element as the sender wrote it. An object where the list should be is a batch of
+    one. An empty list has no events. An element that lacks its id or type becomes an event of type
+    `unreadable` with the SHA-256 of its bytes as id: seen, not lost, and no reason to lose its neighbours.
+    """
+
+    items: str
+    form: str = ""
+    _steps: tuple[json_paths.Step, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._steps = json_paths.parse(self.items)
+
+    def __call__(self, delivery: Delivery) -> list[Event]:
+        """Return the events of a verified `delivery`. Raises: Rejected(bad_body) for an unreadable body or list."""
+        document = form_field(delivery, self.form) if self.form else text_of(delivery.body)
+        whole = json_in_form(self.form)(delivery) if self.form else json_body(delivery)
+        found = json_paths.slices(document, self._steps)
+        elements = [element for value, raw in found for element in _elements(value, raw)]
+        if not found and None not in self._steps:
+            raise Rejected(Reason.BAD_BODY, f"{self.items} is missing")
+        return [
+            _element(self, EventView(delivery, value, whole, at), raw)
+            for at, (value, raw) in enumerate(elements)
+        ]
+
+    def sample(self, event_id: str, kind: str) -> bytes:
+        """Return a batch of one event with this id and type."""
+        element = _sample(self, event_id, kind)
+        batch = _json(json_paths.put(None, (*self._steps, 0), element))
+        return urlencode({self.form: batch}).encode() if self.form else batch
+
+
+@dataclass(kw_only=True, eq=False)
+class split_events(one_event):  # noqa: N801
+    """Events of a sender whose batches are nested, or share what every event needs (an account, a channel).
+
+    `pieces` cuts the body, as read, into deliveries of one event each, of the same shape as the whole, and
+    raises Rejected for what can't be cut. A piece is the event's data; its `raw` is the piece written as
+    compact JSON, so numbers may be spelled otherwise than they were sent. The whole itself, uncut, is an event
+    with the raw body, and so is a batch whose pieces would repeat what they share beyond 64 MiB in all.
+    """
+
+    pieces: Callable[[Any], Iterable[Any]]
+
+    def __call__(self, delivery: Delivery) -> list[Event]:
+        """Return the events of a verified `delivery`. Raises: Rejected(bad_body) for what can't be read or cut."""
+        whole = self.read(delivery)
+        found, size = [], 0
+        try:
+            for at, piece in enumerate(self.pieces(whole)):
+                raw = b"" if piece is whole else _json(piece)
+                size += len(raw)
+                if piece is whole or size > _MAX_BATCH_BYTES:
+                    return [_event(self, EventView(delivery, whole, whole), None)]
+                found.append(_element(self, EventView(delivery, piece, whole, at), raw.decode()))
+        except RecursionError:
+            raise Rejected(Reason.BAD_BODY, "the body is nested too deeply") from None
+        return found
+
+
+@dataclass(eq=False)
+class one_of_two:  # noqa: N801  reads as a declaration
+    """Events of a sender with two kinds of deliveries: `other` where `when` holds, else `usual`, as samples are."""
+
+    usual: one_event
+    other: one_event
+    _: KW_ONLY
+    when: Callable[[Delivery], bool]
+
+    def __call__(self, delivery: Delivery) -> list[Event]:
+        """Return the events of a verified `delivery`. Raises: Rejected(bad_body, bad_header, missing_header)."""
+        return (self.other if self.when(delivery) else self.usual)(delivery)
+
+    def sample(self, event_id: str, kind: str) -> bytes:
+        """Return a body of the usual kind with this id and type."""
+        return self.usual.sample(event_id, kind)
+
+
+def _elements(value: object, raw: str) -> list[tuple[Any, str]]:
+    return json_paths.slices(raw, (None,)) if isinstance(value, list) else [(value, raw)]
+
+
+def _element(spec: one_event, view: EventView, raw: str) -> Event:
+    own = raw.encode("utf-8", "surrogatepass")
+    try:
+        return _event(spec, view, own)
+    except Rejected:
+        return Event(sha256(own).hexdigest(), UNREADABLE, view.data, raw=own)
+
+
+def _event(spec: one_event, view: EventView, raw: bytes | None) -> Event:
+    dated = text_or_none(spec.id, view) if spec.undated else None
+    own = dated or text(spec.undated or spec.id, view)
+    timed = None if dated else spec.attempts
+    event_id, *earlier = timed.ids(own, view) if timed else (own,)
+    former = [known for pick in spec.former if (known := text_or_none(pick, view)) not in {None, event_id}]
+    is_undated = spec.undated is not None and dated is None and timed is None
+    if is_undated:
+        earlier = [own]  # without the time of receipt: what it was called when all events had ids
+    return Event(
+        event_id,
+        text(spec.type, view),
+        view.data,
+        text_or_none(spec.account, view),
+        instant(spec.occurred_at.get(view)) if spec.occurred_at else None,
+        raw,
+        (*earlier, *former),
+        is_undated if spec.undated else None,
+    )
+
+
+def _sample(spec: one_event, event_id: str, kind: str) -> Any:  # noqa: ANN401
+    data: Any = {} if spec.id.put else {"hookonce": event_id}
+    for pick, value in ((spec.id, event_id), (spec.type, kind)):
+        if pick.put:
+            data = pick.put(data, value)
+    return data
+
+
+def _json(data: object) -> bytes:
+    return json.dumps(data, separators=(",", ":")).encode()

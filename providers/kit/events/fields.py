@@ -1,0 +1,215 @@
+"""Where a sender keeps what we want: a header, a place in the body, or something made of several.
+
+Each function makes an `Extractor`, which `one_event` and `many_events` apply to every delivery.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit.events.fingerprint import canonical, fingerprint
+from hookonce.providers.kit.reading import json_paths
+
+_MAX_PARAMETERS: Final = 100
+
+
+class EventView(NamedTuple):
+    """What a pick looks at: the delivery, the event's own data, the whole body (of a batch), the place in it."""
+
+    delivery: Delivery
+    data: Any
+    whole: Any
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Extractor:
+    """How to get one value: `get` gives None where there is none, `where` names the place in messages.
+
+    `put` puts a value at this place of a sample body, None where the place is not in the body.
+    """
+
+    get: Callable[[EventView], object]
+    where: str
+    absent: Reason = Reason.BAD_BODY
+    junk: Reason = Reason.BAD_BODY
+    put: Callable[[Any, str], Any] | None = None
+
+
+def header(*names: str) -> Extractor:
+    """The first of these headers that was sent."""
+    lower = tuple(name.lower() for name in names)
+
+    def get(view: EventView) -> object:
+        sent: Mapping[str, str] = view.delivery.headers
+        return next((sent[name] for name in lower if name in sent), None)
+
+    return Extractor(get, f"header {' or '.join(lower)}", Reason.MISSING_HEADER, Reason.BAD_HEADER)
+
+
+def field(path: str) -> Extractor:
+    """A place in the event's data: `$.id`; in a form, a field. Raises: ValueError for what is not a path."""
+    steps = _one_place(path)
+    key = steps[0] if len(steps) == 1 else None
+
+    def get(view: EventView) -> object:
+        data = view.data
+        if key.__class__ is str and data.__class__ is dict:  # nearly all, in batches of thousands
+            return data.get(key)
+        return json_paths.find(data, steps)
+
+    return Extractor(
+        get,
+        path,
+        put=lambda data, value: json_paths.put(data, steps, value),
+    )
+
+
+def whole(path: str) -> Extractor:
+    """A place in the whole body of a batch, outside its elements. Raises: ValueError for what is not a path."""
+    steps = _one_place(path)
+    return Extractor(lambda view: json_paths.find(view.whole, steps), f"{path} of the batch")
+
+
+def query(name: str) -> Extractor:
+    """A parameter in the URL's query."""
+
+    def get(view: EventView) -> object:
+        try:
+            return dict(parse_qsl(urlsplit(view.delivery.url).query, max_num_fields=_MAX_PARAMETERS)).get(
+                name
+            )
+        except ValueError:
+            return None
+
+    return Extractor(get, f"query parameter {name}", Reason.BAD_HEADER, Reason.BAD_HEADER)
+
+
+def position() -> Extractor:
+    """The event's place in its batch, from 0: tells apart events of one batch that are alike."""
+    return Extractor(lambda view: view.at, "the place in the batch")
+
+
+def fixed(text: str) -> Extractor:
+    """Always `text`; last in `first`, what holds when the sender said nothing."""
+    return Extractor(lambda _: text, "a fixed text")
+
+
+def first(*picks: Extractor) -> Extractor:
+    """The first of `picks` that has a text or a number; an empty text is nothing."""
+
+    def get(view: EventView) -> object:
+        odd: object = None
+        for pick in picks:
+            value = pick.get(view)
+            if isinstance(value, (str, int, float)) and not isinstance(value, bool) and value != "":
+                return value
+            odd = value if odd is None else odd
+        return odd
+
+    return Extractor(
+        get, " or ".join(pick.where for pick in picks), picks[0].absent, picks[0].junk, picks[0].put
+    )
+
+
+def when_matches(pick: Extractor, pattern: str, then: Extractor) -> Extractor:
+    """`then`, where the whole text of `pick` fits the regular expression `pattern`."""
+    form = re.compile(pattern)
+
+    def get(view: EventView) -> object:
+        text = text_or_none(pick, view)
+        return then.get(view) if text is not None and form.fullmatch(text) else None
+
+    return Extractor(get, then.where, then.absent, then.junk, then.put)
+
+
+def join(*picks: Extractor, by: str = ":") -> Extractor:
+    """An id of several values, `created:7:1767225600`; None unless every one is a text or an integer."""
+
+    def get(view: EventView) -> object:
+        values = [text_or_none(pick, view) for pick in picks]
+        return by.join(filter(None, values)) if all(values) else None
+
+    return Extractor(get, " + ".join(pick.where for pick in picks), put=_put_all(picks))
+
+
+def digest(*picks: Extractor) -> Extractor:
+    """An id for senders that have none: SHA-256 (hex) over these values, in this order.
+
+    The same for every redelivery if the values are; None if every one of them is absent.
+    """
+
+    def get(view: EventView) -> object:
+        values = [pick.get(view) for pick in picks]
+        try:
+            made = canonical(values)
+        except RecursionError:
+            raise Rejected(Reason.BAD_BODY, "the body is nested too deeply") from None
+        return sha256(made).hexdigest() if any(value is not None for value in values) else None
+
+    return Extractor(get, " + ".join(pick.where for pick in picks), put=_put_all(picks))
+
+
+def body_digest(*volatile: str) -> Extractor:
+    """An id for senders that have none: the body's fingerprint (hex) without the `volatile` paths."""
+    return Extractor(lambda view: fingerprint(view.delivery.body, volatile).hex(), "the body's fingerprint")
+
+
+def data_digest(*volatile: str) -> Extractor:
+    """Like `body_digest`, of the event's own data: for the elements of a batch."""
+
+    def get(view: EventView) -> object:
+        try:
+            return fingerprint(canonical(view.data), volatile).hex()
+        except RecursionError:
+            raise Rejected(Reason.BAD_BODY, "the body is nested too deeply") from None
+
+    return Extractor(get, "the event's fingerprint")
+
+
+def text(pick: Extractor, view: EventView) -> str:
+    """Return what `pick` finds, as text: a string that is not empty, or an integer.
+
+    Raises: Rejected for anything else (a boolean, a list, nothing), naming the place and never the value.
+    """
+    value = pick.get(view)
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if value is None:
+        raise Rejected(pick.absent, f"{pick.where} is missing")
+    raise Rejected(pick.junk, f"{pick.where} is neither a text nor an integer")
+
+
+def text_or_none(pick: Extractor | None, view: EventView) -> str | None:
+    """Like `text`, for what an event can do without."""
+    try:
+        return text(pick, view) if pick else None
+    except Rejected:
+        return None
+
+
+def _put_all(picks: Sequence[Extractor]) -> Callable[[Any, str], Any] | None:
+    """Put one value at every place, which is enough to make samples of different ids differ."""
+    if not any(pick.put for pick in picks):
+        return None
+
+    def put(data: Any, value: str) -> Any:  # noqa: ANN401
+        for pick in picks:
+            data = pick.put(data, value) if pick.put else data
+        return data
+
+    return put
+
+
+def _one_place(path: str) -> tuple[json_paths.Step, ...]:
+    steps = json_paths.parse(path)
+    if None in steps:
+        msg = f"{path!r} names many places; expected one"
+        raise ValueError(msg)
+    return steps

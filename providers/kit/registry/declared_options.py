@@ -1,0 +1,199 @@
+"""Options of a source that say what a module would declare: the scheme, the signed time, places, volatile paths.
+
+Each function takes its options from `Options`, which keeps the mistakes.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from hookonce.providers.kit.crypto.secret_keys import CODECS
+from hookonce.providers.kit.crypto.signature_text import ENCODINGS
+from hookonce.providers.kit.events.fields import Extractor, body_digest, field, fixed, header, query
+from hookonce.providers.kit.events.identity import BODY, RECEIPT, Identity, told_apart_by
+from hookonce.providers.kit.reading import json_paths
+from hookonce.providers.kit.registry.options import Options
+from hookonce.providers.kit.schemes.hmac_signature import HASHES, Hmac
+from hookonce.providers.kit.schemes.shared_token import Token
+from hookonce.providers.kit.signing.message_template import signs_body
+from hookonce.providers.kit.signing.timestamps import TOLERANCE, UNITS, Timestamp
+
+_PLACES: Final[dict[str, Callable[[str], Extractor]]] = {"header": header, "query": query, "fixed": fixed}
+_EXPECTED: Final = "expected '$.path', 'header:Name', 'query:name' or 'fixed:text'"
+_WHERE_EXPECTED: Final = (
+    "expected 'header:Name', 'bearer', 'basic', 'query:name', 'path' or '$.path' of the body"
+)
+_NOWHERE: Final = fixed("")
+
+
+def hmac_scheme(given: Options) -> Hmac:
+    """Return the scheme that the options tell; what it is after a mistake is of no use, `given.done()` raises."""
+    declared: dict[str, Any] = {
+        **_places_of_signature(given),
+        "hash": given.choice("hash", HASHES),
+        "encoding": given.choice("encoding", ENCODINGS),
+        "prefix": given.text("prefix", ""),
+        "key": given.text("key", ""),
+        "separator": given.text("separator", ""),
+        "signed": given.text("signed", "{body}"),
+        "timestamp": timestamp(given, "timestamp"),
+        "secret": given.choice("secret", CODECS),
+    }
+    if not signs_body(declared["signed"]):
+        given.mistakes.append("signed leaves out the body; expected a template with {body}")
+    try:
+        return Hmac(**declared)
+    except ValueError as error:
+        given.mistakes.append(str(error))
+        return Hmac(header="")
+
+
+def _places_of_signature(given: Options) -> dict[str, Any]:
+    """Return the header, the list of headers of which any may hold a signature, the query's parameter, or both."""
+    query, header = given.text("query", ""), given.take("header")
+    names = header if isinstance(header, list) else [] if header is None else [header]
+    if not all(isinstance(name, str) and name for name in names):
+        given.mistakes.append(f"header is {header!r}, expected a header's name or a list of names")
+        names = ["?"]
+    if not names and not query:
+        given.mistakes.append("header is required, or query for a signature in the URL")
+        names = ["?"]
+    if query and "{url}" in str(given.take("signed", "")):
+        given.mistakes.append(
+            "query puts the signature into the URL, which is then not what was signed; leave out {url}"
+        )
+    return {"header": tuple(names), "query": query, "every": len(names) > 1}
+
+
+def token_scheme(given: Options, usual: str | None = None) -> Token:
+    """Return the token that the options `in` and `prefix` tell, `in` being `usual` if not given.
+
+    What it is after a mistake is of no use, `given.done()` raises.
+    """
+    where, prefix = given.text("in", usual), given.text("prefix", "")
+    if prefix and not where.startswith("header:"):
+        given.mistakes.append(
+            "prefix stands before a token in a header; write in = 'header:Name', or leave it out"
+        )
+        prefix = ""
+    try:
+        return token_in(where, prefix)
+    except ValueError as error:
+        if where:
+            given.mistakes.append(f"in is {where!r}, {error}")
+        return Token(path=True)
+
+
+def token_in(where: str, prefix: str = "") -> Token:
+    """Return the token at `where`, written as the option `in` is. Raises: ValueError for what is no such place."""
+    kind, _, name = where.partition(":")
+    if where in {"basic", "bearer", "path"}:
+        return {
+            "basic": Token(basic=True),
+            "bearer": Token(header="authorization", prefix="Bearer "),
+            "path": Token(path=True),
+        }[where]
+    if where.startswith("$."):
+        return Token(field=where)
+    if kind == "header" and name:
+        return Token(header=name, prefix=prefix)
+    if kind == "query" and name:
+        return Token(query=name)
+    raise ValueError(_WHERE_EXPECTED)
+
+
+def place(given: Options, name: str) -> Extractor:
+    """Return a required place; what it gives after a mistake is of no use, `given.done()` raises."""
+    pick = place_or_none(given, name)
+    if pick is None:
+        given.mistakes.append(f"{name} is required, {_EXPECTED}")
+    return pick or _NOWHERE
+
+
+def place_or_none(given: Options, name: str) -> Extractor | None:
+    """Return a place written as text: `$.path`, `header:Name`, `query:name`, `fixed:text`; None if not given."""
+    value = given.take(name)
+    if value is None:
+        return None
+    kind, _, rest = str(value).partition(":")
+    if kind in _PLACES and rest:
+        return _PLACES[kind](rest)
+    try:
+        if isinstance(value, str) and value.startswith("$"):
+            return field(value)
+        given.mistakes.append(f"{name} is {value!r}, {_EXPECTED}")
+    except ValueError as error:
+        given.mistakes.append(f"{name}: {error}")
+    return _NOWHERE
+
+
+def header_named(place: str) -> str:
+    """Return the header that a place names, in lower case; empty for other places."""
+    return place.removeprefix("header:").lower() if place.startswith("header:") else ""
+
+
+def period(given: Options, name: str) -> timedelta | None:
+    """Return the time within which what looks alike is the same event; None if not given."""
+    return timedelta(seconds=given.seconds(name, 60)) if given.take(name) is not None else None
+
+
+def id_place(given: Options, name: str, left_out: tuple[str, ...]) -> Extractor:
+    """Like `place`, and `fingerprint` for the body's own, without the paths `left_out`."""
+    if given.take(name) == "fingerprint":
+        return body_digest(*left_out)
+    return place(given, name)
+
+
+def identity(given: Options, name: str, within: timedelta | None) -> Identity:
+    """Return how events are told apart whose id is at the place that `id_place` reads, and when they came `within`."""
+    told = str(given.take(name))
+    if within:
+        return told_apart_by(RECEIPT)
+    kind, _, rest = told.partition(":")
+    if kind in {"header", "query"} and rest:
+        return told_apart_by(f"{kind} {rest.lower() if kind == 'header' else rest}")
+    if told.startswith("$"):
+        return told_apart_by(told)
+    return told_apart_by(
+        BODY, because="the source's options say that the body, or a fixed text, is the event"
+    )
+
+
+def volatile(given: Options, name: str) -> tuple[str, ...]:
+    """Return a list of JSON paths, empty if not given."""
+    value = given.take(name, [])
+    if not isinstance(value, list) or not all(isinstance(path, str) for path in value):
+        given.mistakes.append(f"{name} is {value!r}, expected a list of paths such as '$.sent_at'")
+        return ()
+    try:
+        for path in value:
+            json_paths.parse(path)
+    except ValueError as error:
+        given.mistakes.append(f"{name}: {error}")
+    return tuple(value)
+
+
+def timestamp(given: Options, name: str) -> Timestamp | None:
+    """Return the signed time: a header's name, or a table { header or key, unit, tolerance }; None if not given."""
+    value = given.take(name)
+    if value is None:
+        return None
+    if not isinstance(value, (str, Mapping)):
+        given.mistakes.append(f"{name} is {value!r}, expected a header's name or a table")
+        return None
+    inner = Options({"header": value} if isinstance(value, str) else value, name)
+    tolerance = timedelta(seconds=inner.seconds("tolerance", 300))
+    made = Timestamp(
+        header=inner.text("header", ""),
+        key=inner.text("key", ""),
+        unit=inner.choice("unit", UNITS),
+        tolerance=tolerance,
+        ahead=max(tolerance, TOLERANCE),
+    )
+    if bool(made.header) == bool(made.key):
+        inner.mistakes.append("name either header or key")
+    try:
+        inner.done()
+    except ValueError as error:
+        given.mistakes.append(str(error))
+    return made

@@ -1,0 +1,121 @@
+"""What a provider's module declares, typed: a wrong name fails at import and in mypy, a lacking answer too.
+
+    sender = Sender(
+        id_is_signed=True,
+        retry_horizon=timedelta(days=3),
+        identity=told_apart_by("$.id"),
+        tolerance=scheme.tolerance,
+        check_secret=scheme.check_secret,
+    )
+
+`verify`, `events` and `sign` are functions of the module. What a module has besides (`handshake`, `deliver`,
+`sample`, `decode`) is named here as well, so that none is left out by a slip of the pen.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol, Unpack
+
+from hookonce.providers import Delivery, Event, Reason, Reply
+from hookonce.providers.kit.events.fields import Extractor
+from hookonce.providers.kit.events.identity import Identity
+from hookonce.providers.kit.signing.verdict import Sign, SignOptions
+
+Verify = Callable[[Delivery, Sequence[str], datetime], None]
+"""`verify` of a provider; it may have the keyword `keys` besides (URL → fetched document)."""
+Events = Callable[[Delivery], list[Event]]
+"""`events` of a provider."""
+Handshake = Callable[[Delivery, Sequence[str]], Reply | None]
+"""`handshake` of a provider; it has the keyword `keys` if `verify` has."""
+
+
+Accepted = Callable[[Delivery], Reply | None]
+"""What an accepted delivery is answered; None for our own answer."""
+
+
+class Deliver(Protocol):
+    """`deliver` of a provider: the whole delivery that its sender would send with `body`."""
+
+    def __call__(self, body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
+        """Sign `body` with `secret` as of `now`. Raises: ValueError for an unusable secret."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """A sender's declarations. The first two have no default that is safe, so every module answers them.
+
+    id_is_signed: the event id is covered by the signature, so a new id is a new event
+    retry_horizon: how long after an event the sender may still send it again, None where that is not documented
+    identity: how two events are told apart whose bytes are equal otherwise, and what a retry changes
+        (`told_apart_by`); a module without it loads, and fails the contract test
+    body_is_unsigned: only a token vouches for the delivery, the body could be anyone's; None where `verify` is
+        a scheme's, which tells
+    signed_in_parts: not the body's bytes are signed but values in it; what is not, is not in the events' data
+    signs_url: our URL is a part of what is signed, or of the answer to a probe, so the receiver has to know it
+    tolerance: how far a signed time may be off, None where no time is signed
+    volatile: JSON paths that differ between redeliveries and are left out of the fingerprint
+    id_period: the sender has no ids and sends equal bodies for different events; the receiver makes body and time
+        of receipt part of the event id: an equal body that comes again within this time (within five sixths of it,
+        for certain) is the same event, a later one another
+    methods: with which HTTP methods it delivers events; probes come by others besides
+    statuses: HTTP status for a rejection, where the sender wants another than ours
+    accepted: the reply to an accepted delivery, where the sender wants one: fixed, or made of the delivery
+    nonce: a signed value that each delivery has anew, of a sender that does not sign the body: what comes again with
+        it is a repeat, whatever else its body says
+    max_body: bytes that a delivery may have at most, of a sender whose body is parsed to find the signature
+    fetches: patterns of the whole URLs that may be fetched for it (`providers.kit.crypto.fetched_keys`)
+    needs_secret: nothing is verified without a secret; False if options of the source say enough
+    unauthenticated: the sender proves nothing, so only a secret in the URL's path tells it from others
+    credentials: headers whose value is a secret, not a signature, in lower case; that of a `Token` is known
+    check_secret: raises ValueError with what a right secret looks like
+    handshake: answers a probe of the URL, None for anything else
+    deliver: like `sign`, but makes the whole delivery, where the signature is in the body or the URL
+    sample: makes a body with a given event id and type, for test deliveries; `one_event` and its like have one
+    decode: decrypts the body of a verified delivery, or puts it where the events are read; its result is kept
+    setup_url: the sender's page about its webhooks
+
+    Raises: ValueError for a text where a tuple of texts belongs.
+    """
+
+    id_is_signed: bool
+    retry_horizon: timedelta | None
+    identity: Identity | None = None
+    body_is_unsigned: bool | None = None
+    signed_in_parts: bool = False
+    signs_url: bool = False
+    tolerance: timedelta | None = None
+    volatile: tuple[str, ...] = ()
+    id_period: timedelta | None = None
+    methods: tuple[str, ...] = ("POST",)
+    statuses: Mapping[Reason, int] = field(default_factory=dict)
+    accepted: Reply | Accepted | None = None
+    nonce: Extractor | None = None
+    max_body: int | None = None
+    fetches: tuple[str, ...] = ()
+    needs_secret: bool = True
+    unauthenticated: bool = False
+    credentials: tuple[str, ...] = ()
+    check_secret: Callable[[str], None] | None = None
+    handshake: Handshake | None = None
+    deliver: Deliver | None = None
+    sample: Callable[[str, str], bytes] | None = None
+    decode: Callable[[Delivery, Sequence[str]], Delivery] | None = None
+    setup_url: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("volatile", "methods", "fetches", "credentials"):
+            if isinstance(getattr(self, name), str):
+                msg = f"{name} is a text, expected a tuple of texts; did you forget a comma?"
+                raise ValueError(msg)  # noqa: TRY004  as every declaration that can't mean anything
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configured:
+    """What `configure(options)` returns: all that a module without options has at its top level."""
+
+    verify: Verify
+    events: Events
+    sign: Sign
+    sender: Sender

@@ -1,0 +1,76 @@
+"""Lever signs `<token><triggeredAt>`, two fields of the body, with HMAC-SHA256, in hex; the rest is not signed.
+
+The signature is `$.signature`, the key the signature token of the webhook. What else the body says could be
+anyone's who has seen a delivery, so a handler should fetch the candidate it names. The id is `$.id`; an older
+delivery without one is known by its contents. Lever tries five more times, ever more slowly, and how long is not
+said, so the age of `triggeredAt` decides nothing.
+
+https://hire.lever.co/developer/documentation#webhooks
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Unpack
+
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit import (
+    Hmac,
+    Sender,
+    SignOptions,
+    as_json,
+    data_digest,
+    field,
+    first,
+    fixed,
+    json_body,
+    json_or_empty,
+    made_id,
+    one_event,
+    signature_in_body,
+    told_apart_by,
+)
+
+scheme = Hmac(header="signature")
+sign = signature_in_body.sign
+events = one_event(
+    id=first(field("$.id"), data_digest("$.token", "$.signature")),
+    type=first(field("$.event"), fixed("unknown")),
+    occurred_at=field("$.triggeredAt"),
+)
+
+
+def _signed(data: Any) -> bytes:  # noqa: ANN401  any JSON
+    """Return the signed text. Raises: Rejected(bad_body)."""
+    token, at = (data.get("token"), data.get("triggeredAt")) if isinstance(data, dict) else (None, None)
+    if not isinstance(token, str) or isinstance(at, bool) or not isinstance(at, int):
+        raise Rejected(Reason.BAD_BODY, "the body lacks the token or triggeredAt that Lever signs")
+    return f"{token}{at}".encode("utf-8", "surrogatepass")
+
+
+def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
+    """Accept `delivery` if its token and time are signed with one of `secrets`. Raises: Rejected."""
+    data = json_body(delivery)
+    scheme.expect(data.get("signature") if isinstance(data, dict) else None, _signed(data), secrets)
+
+
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
+    """What Lever would send with `body`, signed as of `now`."""
+    said = json_or_empty(body)
+    data = dict(said) if isinstance(said, dict) else {}
+    token, at = data.get("token"), data.get("triggeredAt")
+    data["token"] = token if isinstance(token, str) else made_id(body).replace("-", "")
+    data["triggeredAt"] = at if type(at) is int else int(now.timestamp() * 1000)
+    data["signature"] = scheme.signature(_signed(data), secret)
+    return as_json(data, **options)
+
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    retry_horizon=None,
+    identity=told_apart_by("$.id", "$.triggeredAt"),
+    max_body=1 << 20,  # it is parsed before it is known to be genuine
+    check_secret=scheme.check_secret,
+    deliver=deliver,
+    setup_url="https://hire.lever.co/settings/integrations",
+)

@@ -1,0 +1,98 @@
+"""Midtrans puts `SHA512(order_id + status_code + gross_amount + server key)` into the body, and signs nothing else.
+
+So `$.transaction_status` could be anyone's who has seen a notification of that order: ask Midtrans' API before
+goods leave. Of a pay account `account_id + account_status + status_code` is hashed. The digest is
+`$.signature_key`. There is no id: an event is its body, with the transaction, its status and, of refunds, what was
+given back. Times are Jakarta's and do not say so, so none is taken over.
+
+https://docs.midtrans.com/docs/https-notification-webhooks
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from hashlib import sha512
+from typing import Any, Unpack
+
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit import (
+    Sender,
+    SignOptions,
+    as_json,
+    body_digest,
+    expect_match,
+    field,
+    first,
+    fixed,
+    json_body,
+    json_or_empty,
+    key_of,
+    keys_of,
+    made_id,
+    one_event,
+    signature_in_body,
+    speller,
+    told_apart_by,
+)
+
+_hex = speller("hex", 64)
+_PAYMENT = ("order_id", "status_code", "gross_amount")
+_ACCOUNT = ("account_id", "account_status", "status_code")
+sign = signature_in_body.sign
+events = one_event(
+    id=body_digest(),
+    type=first(field("$.transaction_status"), field("$.account_status"), fixed("unknown")),
+    account=field("$.merchant_id"),
+)
+
+
+def _signed(data: Mapping[str, Any]) -> bytes:
+    """Return the hashed text before the key. Raises: Rejected(bad_body)."""
+    values = [data.get(name) for name in (_PAYMENT if "order_id" in data else _ACCOUNT)]
+    if not all(isinstance(value, str) for value in values):
+        raise Rejected(Reason.BAD_BODY, "the body lacks a text that Midtrans hashes")
+    return "".join(map(str, values)).encode("utf-8", "surrogatepass")
+
+
+def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
+    """Accept `delivery` if its digest was made with one of `secrets`. Raises: Rejected."""
+    keys = keys_of(secrets, "raw")
+    data = json_body(delivery)
+    given = data.get("signature_key") if isinstance(data, dict) else None
+    if not isinstance(given, str):
+        raise Rejected(Reason.MISSING_HEADER, "the body holds no signature_key")
+    folded = _hex.fold(given)
+    if folded is None:
+        raise Rejected(Reason.BAD_HEADER, "signature_key is no SHA-512 in hex")
+    message = _signed(data)
+    expect_match([folded], (_hex.folded(sha512(message + key).digest()) for key in keys))
+
+
+def check_secret(secret: str) -> None:
+    """Raises: ValueError for a blank key."""
+    key_of(secret, "raw")
+
+
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:  # noqa: ARG001
+    """What Midtrans would send with `body`. Raises: ValueError for a blank key."""
+    said = json_or_empty(body)
+    data = dict(said) if isinstance(said, dict) else {}
+    if not all(isinstance(data.get(name), str) for name in _PAYMENT):
+        data |= {"order_id": made_id(body), "status_code": "200", "gross_amount": "10000.00"}
+    data["signature_key"] = _hex.spell(sha512(_signed(data) + key_of(secret, "raw")).digest())
+    return as_json(data, **options)
+
+
+sender = Sender(
+    id_is_signed=False,
+    body_is_unsigned=True,
+    retry_horizon=None,
+    identity=told_apart_by(
+        "$.transaction_id + $.transaction_status",
+        "body",
+        because="a transaction comes into each state once, and a refund in parts lists its parts",
+    ),
+    max_body=1 << 20,  # it is parsed before it is known to be genuine
+    check_secret=check_secret,
+    deliver=deliver,
+    setup_url="https://dashboard.midtrans.com/settings/vtweb_configuration",
+)

@@ -1,0 +1,102 @@
+"""Paddle Classic signs all fields of its form with RSA and SHA-1, in `p_signature`; the secret is its public key.
+
+Signed is the form as PHP would serialize it: an array of the other fields, sorted by name, all as strings with
+their length in bytes. The key is the vendor's, from the page of the dashboard. The id is `$.alert_id`, the type
+`$.alert_name`; a fulfilment webhook has no such fields and is known by its order. The event's data lacks
+`p_signature`. Newer accounts are on Paddle Billing: `paddle_billing`.
+
+https://developer.paddle.com/classic/webhook-reference/verifying-webhooks
+"""
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Unpack
+
+from hookonce.providers import Delivery
+from hookonce.providers.kit import (
+    Sender,
+    SignOptions,
+    as_form,
+    data_digest,
+    field,
+    first,
+    fixed,
+    form_body,
+    form_field,
+    headers_of,
+    one_event,
+    told_apart_by,
+)
+from hookonce.providers.kit.crypto.public_keys import (
+    expect_signature,
+    public_key,
+    public_keys,
+    signature_in,
+    signature_of,
+)
+
+_SIGNATURE = "p_signature"
+
+
+def _fields(delivery: Delivery) -> dict[str, str]:
+    """Return what is signed. Raises: Rejected(bad_body)."""
+    return {name: value for name, value in form_body(delivery).items() if name != _SIGNATURE}
+
+
+def _serialized(fields: Mapping[str, str]) -> bytes:
+    """Return PHP's `serialize` of an array of strings, sorted by their names."""
+    texts = [
+        text.encode("utf-8", "surrogatepass") for name in sorted(fields) for text in (name, fields[name])
+    ]
+    return b"a:%d:{%b}" % (len(fields), b"".join(b's:%d:"%b";' % (len(text), text) for text in texts))
+
+
+def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
+    """Accept `delivery` if one of the keys signed its fields. Raises: Rejected."""
+    keys = public_keys(secrets, "rsa-sha1")
+    signature = signature_in(_SIGNATURE, form_field(delivery, _SIGNATURE), "base64")
+    expect_signature(keys, "rsa-sha1", signature, _serialized(_fields(delivery)))
+
+
+def check_secret(secret: str) -> None:
+    """Raises: ValueError with what the vendor's key looks like."""
+    public_key(secret, "rsa-sha1")
+
+
+def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:  # noqa: ARG001
+    """What Paddle would send with the fields of the form `body`. Raises: ValueError unless it is a private key."""
+    fields = _fields(Delivery("POST", "", {}, body))
+    signature = signature_of(secret, "rsa-sha1", _serialized(fields))
+    return as_form({**fields, _SIGNATURE: b64encode(signature).decode()}, **options)
+
+
+sign = headers_of(deliver)
+events = one_event(
+    id=first(field("$.alert_id"), data_digest()),
+    type=first(field("$.alert_name"), fixed("fulfillment")),
+    account=field("$.user_id"),
+    occurred_at=field("$.event_time"),
+    read=_fields,
+)
+
+
+def sample(event_id: str, kind: str) -> bytes:
+    """Return a form with this id and type."""
+    return as_form({"alert_id": event_id, "alert_name": kind}).body
+
+
+sender = Sender(
+    id_is_signed=True,
+    body_is_unsigned=False,
+    signed_in_parts=True,
+    retry_horizon=None,
+    identity=told_apart_by(
+        "$.alert_id", "$.p_order_id", "body", because="a fulfilment webhook is sent for an order, once"
+    ),
+    max_body=1 << 20,  # it is parsed before it is known to be genuine
+    check_secret=check_secret,
+    deliver=deliver,
+    sample=sample,
+    setup_url="https://vendors.paddle.com/public-key",
+)

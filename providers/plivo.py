@@ -1,0 +1,96 @@
+"""Plivo signs its URL, the fields of the form and a nonce with HMAC-SHA256, in base64; the key is the auth token.
+
+`X-Plivo-Signature-V3` may list several signatures, of an account and its subaccount. The nonce is new in each request
+and no time is signed, so only the event's id tells a replay. The id is made of all fields: a status of a message comes
+once. Callbacks by GET have their fields in the query. What wants XML for an answer (a call's answer URL) is not for
+an inbox.
+
+https://www.plivo.com/docs/messaging/concepts/signature-validation
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from urllib.parse import parse_qsl, urlsplit
+
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit import (
+    FORM,
+    Hmac,
+    Sender,
+    data_digest,
+    field,
+    first,
+    fixed,
+    form_body,
+    form_pairs,
+    header_of,
+    join,
+    octets,
+    one_event,
+    query_as_form,
+    signer,
+    told_apart_by,
+)
+
+_NONCE = "x-plivo-signature-v3-nonce"
+_MAX_PARAMETERS = 100
+
+
+def _query(url: str) -> str:
+    """Return the parameters of a query, decoded, sorted and joined again, as Plivo signs them. Raises: Rejected."""
+    try:
+        pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, max_num_fields=_MAX_PARAMETERS)
+    except ValueError:
+        raise Rejected(Reason.BAD_HEADER, "the URL's query can't be read") from None
+    return "&".join(f"{name}={value}" for name, value in sorted(pairs))
+
+
+def _signed(delivery: Delivery, _: bytes) -> bytes:
+    """Return URL, query, fields and nonce as Plivo's SDKs put them together. Raises: Rejected."""
+    base, query = delivery.url.partition("?")[0], _query(delivery.url)
+    fields = "".join(name + value for name, value in sorted(form_pairs(delivery)))
+    mark = "?" if query or fields else ""
+    dot = "." if query and fields else ""
+    nonce = octets(*header_of(delivery.headers, (_NONCE,)))
+    return f"{base}{mark}{query}{dot}{fields}.".encode("utf-8", "surrogatepass") + nonce
+
+
+scheme = Hmac(header="x-plivo-signature-v3", separator=",", encoding="base64", signed=_signed)
+verify = scheme.verify
+sign = signer(scheme.sign, event_id=_NONCE, content=FORM)
+_status = first(field("$.Status"), field("$.MessageStatus"), field("$.CallStatus"))
+events = one_event(
+    id=data_digest(),
+    type=first(
+        join(field("$.Event"), _status, by="."),
+        join(fixed("message"), _status, by="."),
+        fixed("message"),
+    ),
+    account=first(field("$.ParentAuthID"), field("$.MessageUUID"), field("$.CallUUID")),
+    read=form_body,
+)
+
+
+def decode(delivery: Delivery, secrets: Sequence[str]) -> Delivery:
+    """Put the fields where they are read, of a callback by GET."""
+    return query_as_form(delivery, secrets)
+
+
+sender = Sender(
+    id_is_signed=True,
+    signed_in_parts=True,
+    body_is_unsigned=False,
+    signs_url=True,
+    retry_horizon=timedelta(hours=1),
+    identity=told_apart_by(
+        "$.MessageUUID + $.Status",
+        "$.MessageUUID",
+        "$.CallUUID",
+        new_on_retry=(f"header {_NONCE}",),
+    ),
+    methods=("POST", "GET"),
+    max_body=1 << 20,  # it is parsed before it is known to be genuine
+    check_secret=scheme.check_secret,
+    decode=decode,
+    setup_url="https://console.plivo.com/",
+)

@@ -1,0 +1,80 @@
+"""Any sender that signs nothing and brings a shared secret, described on the source: it needs no code.
+
+    token = { in = "header:X-Token", id = "$.id", type = "$.event" }
+    token = { in = "bearer", id = "header:X-Delivery", type = "header:X-Topic", account = "$.shop" }
+    token = { in = "$.verification_token", id = "fingerprint", type = "fixed:form", challenge = "$.challenge" }
+
+in (required) is where the secret comes: "header:Name" (behind prefix, if that is given), "bearer", "basic" (the secret
+is user:password), "query:name", "path" (`/hooks/<source>/<secret>`, for senders where only a URL can be set), or
+"$.path", a field of a JSON body or a form, which is kept with the event. id and type (required), account and
+occurred_at are places: "$.path", "header:Name", "query:name", "fixed:text"; id may also be "fingerprint", of the
+body without the token and the paths in volatile. Of a form "$.name" is a field; a body that is neither JSON nor a form
+is a text without places. Where different events may have equal bytes and no id, period says for how many seconds what
+looks alike is the same event.
+
+challenge is for senders that ask whether there is anybody: "query:name" is sent back as text, "header:Name" as the same
+header, "$.path" as JSON with the same path. A body is such a question if it has a text there and no id (with a
+fingerprint: and nothing else). Anybody gets that answer but who brings a wrong secret; it says nothing that was not
+asked.
+
+Nothing but the secret is proven: whoever has seen one delivery can send others. What can sign, should.
+
+https://datatracker.ietf.org/doc/html/rfc7617
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hookonce.providers.kit import Configured, Extractor, Sender, any_body, data_digest, one_event, signer
+from hookonce.providers.kit.registry.challenge_option import challenge
+from hookonce.providers.kit.registry.declared_options import (
+    header_named,
+    identity,
+    period,
+    place,
+    place_or_none,
+    token_scheme,
+    volatile,
+)
+from hookonce.providers.kit.registry.options import Options
+from hookonce.providers.kit.registry.token_sender import by_token
+
+
+def configure(options: Mapping[str, Any]) -> Configured:
+    """Make the provider with a source's options. Raises: ValueError listing every mistake."""
+    given = Options(options, "token")
+    scheme = token_scheme(given)
+    left_out = volatile(given, "volatile")
+    changing = (*left_out, scheme.field) if scheme.field else left_out
+    id_at = _id(given, changing)
+    events = one_event(
+        id=id_at,
+        type=place(given, "type"),
+        account=place_or_none(given, "account"),
+        occurred_at=place_or_none(given, "occurred_at"),
+        read=any_body,
+    )
+    handshake = challenge(given, "challenge", None if options.get("id") == "fingerprint" else id_at, scheme)
+    within = period(given, "period")
+    given.done()
+    return by_token(
+        scheme,
+        events=events,
+        sender=Sender(
+            id_is_signed=False,
+            body_is_unsigned=True,
+            retry_horizon=None,
+            identity=identity(given, "id", within),
+            id_period=within,
+            volatile=changing,
+            handshake=handshake,
+        ),
+        wrap=lambda sign: signer(
+            sign, event_id=header_named(options["id"]), type=header_named(options["type"])
+        ),
+    )
+
+
+def _id(given: Options, changing: tuple[str, ...]) -> Extractor:
+    """Return the place of the id; a fingerprint is that of what was read, so that a form loses its token too."""
+    return data_digest(*changing) if given.take("id") == "fingerprint" else place(given, "id")

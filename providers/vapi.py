@@ -1,0 +1,35 @@
+"""Vapi brings the secret of its server URL in `X-Vapi-Secret`, and signs nothing.
+
+A credential of the kind "Bearer Token" is `in = "bearer"`; one of the kind "HMAC" is whatever its user made of it,
+for `provider = "hmac"`. There is no id: a message is its body, with `$.message.timestamp`. Vapi waits for what some
+types ask (`assistant-request`, `tool-calls`, `transfer-destination-request`, `knowledge-base-request`), and an
+inbox can't answer them: have those sent to your own server.
+
+https://docs.vapi.ai/server-url/server-authentication
+"""
+
+from hookonce.providers.kit import Sender, body_digest, field, first, fixed, one_event, told_apart_by
+from hookonce.providers.kit.registry.token_sender import token_sender
+
+events = one_event(
+    id=body_digest(),
+    type=first(field("$.message.type"), fixed("unknown")),
+    account=field("$.message.call.orgId"),
+    occurred_at=field("$.message.timestamp"),
+)
+configure = token_sender(
+    "vapi",
+    "header:X-Vapi-Secret",
+    events=events,
+    sender=Sender(
+        id_is_signed=False,
+        body_is_unsigned=True,
+        retry_horizon=None,
+        identity=told_apart_by(
+            "$.message.timestamp",
+            "body",
+            because="most messages have their time; others tell the state of a call, each once",
+        ),
+        setup_url="https://dashboard.vapi.ai/settings/integrations",
+    ),
+)

@@ -1,0 +1,155 @@
+"""Numbers, retention, the dedup window, and who is asking."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from hookonce.receiver.api.models import RequestModel, ResponseModel
+from hookonce.receiver.api.operations import Call, operation
+from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
+from hookonce.receiver.ledger.states import EventStatus
+from hookonce.receiver.ledger.stats import backlog, totals
+from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
+from hookonce.receiver.redis.client import RedisUnavailable, connect
+from hookonce.receiver.redis.dedup_window import DedupWindow
+from hookonce.receiver.redis.work_queue import WorkQueue
+
+MAX_TRIES = 10
+"""How often a day in use is tried."""
+
+
+class StatusCount(ResponseModel):
+    """Events of a source in a status."""
+
+    source: str
+    status: str
+    count: int
+
+
+class RejectionCount(ResponseModel):
+    """Deliveries rejected since ever; `source` is empty where none has the name."""
+
+    source: str
+    reason: str
+    count: int
+
+
+class Stats(ResponseModel):
+    """The numbers of the inbox."""
+
+    events: list[StatusCount]
+    rejected: list[RejectionCount]
+    dead: int
+    held: int
+    conflicts: int
+    oldest_due_seconds: float
+    notifications_pending: int | None = Field(description="null while Redis does not answer")
+
+
+class PruneRequest(RequestModel):
+    """Whether to delete, or only to say what would go."""
+
+    dry_run: bool = False
+
+
+class Pruned(ResponseModel):
+    """What went, or would go: ledger rows, rejected deliveries, lines of the audit, days of bodies."""
+
+    dry_run: bool
+    events: int
+    rejected: int
+    audit: int
+    days: list[str]
+    needed: list[str] = Field(description="stay: an event of that day is yet to be handled")
+    busy: list[str] = Field(description="could not be dropped now; ask again")
+
+
+class Forgotten(ResponseModel):
+    """How many event ids the dedup window forgot."""
+
+    forgotten: int
+
+
+class TokenModel(ResponseModel):
+    """The token of this request."""
+
+    name: str
+    scopes: list[Scope]
+    created_at: datetime
+    expires_at: datetime | None
+
+
+@operation("GET", "/stats", scope=Scope.READ)
+def get_stats(call: Call) -> Stats:
+    """Count events by source and status, and rejected deliveries by reason; say what waits."""
+    events = totals.events_by_status(call.connection)
+    return Stats(
+        events=[StatusCount(source=source, status=status, count=count) for source, status, count in events],
+        rejected=[
+            RejectionCount(source=source, reason=reason, count=count)
+            for source, reason, count in totals.rejections(call.connection)
+        ],
+        dead=sum(count for _, status, count in events if status == EventStatus.DEAD),
+        held=sum(count for _, status, count in events if status == EventStatus.HELD),
+        conflicts=totals.conflicts(call.connection),
+        oldest_due_seconds=round(backlog.oldest_due(call.connection), 1),
+        notifications_pending=_pending(call.settings.redis_url),
+    )
+
+
+@operation("POST", "/prune", scope=Scope.ADMIN, is_atomic=False)
+def prune(call: Call, body: PruneRequest) -> Pruned:
+    """Let go of what has outlived its horizon, in small steps; safe to repeat. It answers when all is done."""
+    pruning = RetentionPass(Retention.of(call.settings), dry_run=body.dry_run, patience=MAX_TRIES)
+    try:
+        for _ in pruning.steps(call.connection):
+            pass
+    finally:
+        pruning.audit(call.connection, call.who)
+    gone = pruning.done
+    return Pruned(
+        dry_run=body.dry_run,
+        events=gone.events,
+        rejected=gone.rejected,
+        audit=gone.audit,
+        days=gone.days,
+        needed=gone.needed,
+        busy=gone.busy,
+    )
+
+
+@operation("POST", "/window/forget", scope=Scope.ADMIN, is_atomic=False)
+def forget_window(call: Call) -> Forgotten:
+    """Forget every event id in Redis, after a restore of the database; duplicates are then found by the ledger."""
+    try:
+        with connect(call.settings.redis_url) as client:
+            return Forgotten(forgotten=DedupWindow(client, CircuitBreaker()).forget())
+    except (RedisUnavailable, ValueError) as error:  # the last: there is no address
+        raise Problem(
+            503, f"Redis does not answer ({error or type(error).__name__})", code="window_unavailable"
+        ) from None
+
+
+@operation("GET", "/token", scope=None)
+def get_token(call: Call) -> TokenModel:
+    """Show the name and the scopes of the token that is asking."""
+    token = call.token
+    return TokenModel(
+        name=token.name,
+        scopes=[Scope(scope) for scope in token.scopes],
+        created_at=token.created_at,
+        expires_at=token.expires_at,
+    )
+
+
+def _pending(url: str) -> int | None:
+    try:
+        with connect(url) as client:
+            return WorkQueue(client).pending()
+    except (RedisUnavailable, ValueError):
+        return None
+
+
+OPERATIONS = (get_stats, prune, forget_window, get_token)

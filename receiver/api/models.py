@@ -1,0 +1,116 @@
+"""What the API's models are made of: the types of their fields, and how strictly they are read."""
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Generic, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+
+from hookonce.receiver.config.durations import parse_duration
+
+MAX_ID = (1 << 63) - 1
+PAGE_SIZE = 200
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})")
+_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})"
+)
+_DURATION = "[0-9]{1,4}[smhdw]"
+_TEXT = r"^[^\x00-\x1f\x7f]+$"
+_NAME = "^[a-z0-9][a-z0-9_-]{0,62}$"
+
+
+class RequestModel(BaseModel):
+    """What a client may send; nothing that is not named."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ResponseModel(BaseModel):
+    """What a client is shown."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+Row = TypeVar("Row", bound=ResponseModel)
+
+
+def _number(value: object) -> object:
+    """Read a number of a path or query, where everything is text."""
+    if isinstance(value, str):
+        if not _NUMBER.fullmatch(value):
+            raise ValueError("expected a whole number")
+        return int(value)
+    return value
+
+
+def _whole(value: object) -> object:
+    """Read a number of a JSON body: 2.0 is the integer 2, `true` and "2" are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("expected a whole number")  # noqa: TRY004  pydantic's way to refuse
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _read_time(value: object) -> object:
+    if isinstance(value, datetime):
+        return value
+    text = value.upper() if isinstance(value, str) else ""
+    if re.fullmatch(_DURATION.upper(), text):
+        return datetime.now(UTC) - parse_duration(text)
+    if not _TIME.fullmatch(text):
+        raise ValueError(
+            "expected a time with its offset (2026-01-31T14:00:00Z) or a span (90s, 15m, 2h, 7d)"
+        )
+    return datetime.fromisoformat(text.replace(":60", ":59", 1) if text[16:19] == ":60" else text)
+
+
+Identifier = Annotated[int, Field(ge=1, le=MAX_ID)]
+IdInPath = Annotated[Identifier, BeforeValidator(_number)]
+IdInBody = Annotated[Identifier, BeforeValidator(_whole)]
+Limit = Annotated[int, Field(ge=1, le=PAGE_SIZE), BeforeValidator(_number)]
+Time = Annotated[
+    datetime,
+    BeforeValidator(_read_time),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "anyOf": [{"format": "date-time"}, {"pattern": f"^{_DURATION}$"}],
+            "examples": ["2026-01-31T14:00:00Z", "2h"],
+        }
+    ),
+]
+"""A point in time as it is asked for: absolute, or so long ago."""
+Name = Annotated[str, Field(pattern=_NAME)]
+"""The name of a source or a provider."""
+Text = Annotated[str, Field(pattern=_TEXT, max_length=255)]
+
+
+def _cursor(value: object) -> object:
+    """Read a cursor; a number is one that we make."""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str) and re.fullmatch("[0-7][0-9a-f]{15}", value):
+        return int(value, 16)
+    raise ValueError("expected `next` of the page before, unchanged")
+
+
+Cursor = Annotated[
+    int,
+    BeforeValidator(_cursor),
+    PlainSerializer(lambda number: f"{number:016x}", return_type=str),
+    WithJsonSchema({"type": "string", "pattern": "^[0-7][0-9a-f]{15}$"}),
+]
+"""Where a page ends: the id of its last row, to clients a text without a meaning."""
+
+
+class Paged(RequestModel):
+    """The part of a query that every listing has."""
+
+    limit: Limit = Field(50, description="how many rows at most")
+    cursor: Cursor | None = Field(None, description="`next` of the page before")
+
+
+class Page(ResponseModel, Generic[Row]):
+    """One page of a listing, newest first; `next` is the cursor of the page after, null on the last one."""
+
+    data: list[Row]
+    next: Cursor | None

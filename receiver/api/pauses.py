@@ -1,0 +1,82 @@
+"""Handlers, and pauses of sources and handlers."""
+
+from typing import Literal
+
+from hookonce.receiver.api.models import RequestModel, ResponseModel, Text
+from hookonce.receiver.api.operations import Call, operation
+from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.ledger import pauses
+from hookonce.receiver.ledger.access.api_tokens import Scope
+
+Kind = Literal["source", "handler"]
+
+
+class PausePath(RequestModel):
+    """What is paused: a source or a handler, by its name."""
+
+    kind: Kind
+    name: Text
+
+
+class Pause(ResponseModel):
+    """A pause: deliveries are taken in all the same, runs wait."""
+
+    kind: Kind
+    name: str
+
+
+class Pauses(ResponseModel):
+    """What is paused, by kind and name."""
+
+    data: list[Pause]
+
+
+class Handler(ResponseModel):
+    """A handler that has run lately, or is paused."""
+
+    name: str
+    is_paused: bool
+
+
+class Handlers(ResponseModel):
+    """Handlers by name."""
+
+    data: list[Handler]
+
+
+@operation("GET", "/handlers", scope=Scope.READ)
+def list_handlers(call: Call) -> Handlers:
+    """List the handlers of recent runs, and those that are paused."""
+    paused = {name for kind, name in pauses.paused(call.connection) if kind == "handler"}
+    names = {*pauses.handlers(call.connection), *paused}
+    return Handlers(data=[Handler(name=name, is_paused=name in paused) for name in sorted(names)])
+
+
+@operation("GET", "/pauses", scope=Scope.READ)
+def list_pauses(call: Call) -> Pauses:
+    """List what is paused."""
+    return Pauses(data=[Pause.model_validate(each) for each in _paused(call)])
+
+
+@operation("PUT", "/pauses/{kind}/{name}", scope=Scope.ADMIN)
+def pause(call: Call, path: PausePath) -> Pause:
+    """Pause a source or a handler. A handler's name is taken at its word: it may never have run yet."""
+    if path.kind == "source" and path.name not in call.settings.sources:
+        raise Problem(404, f"no source is called '{path.name}'; `/sources` lists them")
+    pauses.pause(call.connection, path.kind, path.name, call.who)
+    return Pause(kind=path.kind, name=path.name)
+
+
+@operation("DELETE", "/pauses/{kind}/{name}", scope=Scope.ADMIN, is_atomic=False)
+def resume(call: Call, path: PausePath) -> None:
+    """End a pause: what waited is due at once, retries included."""
+    if not pauses.resume(call.connection, path.kind, path.name, call.who, pauses.PATIENCE):
+        raise Problem(404, f"the {path.kind} '{path.name}' is not paused; `/pauses` lists what is")
+    call.notifies_workers = True
+
+
+def _paused(call: Call) -> list[dict[str, str]]:
+    return [{"kind": kind, "name": name} for kind, name in pauses.paused(call.connection)]
+
+
+OPERATIONS = (list_handlers, list_pauses, pause, resume)

@@ -1,0 +1,162 @@
+"""One request of the API, from its token to its answer, on a connection to the ledger of its own."""
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+
+from hookonce.receiver.api import request_reader
+from hookonce.receiver.api.models import RequestModel
+from hookonce.receiver.api.operations import Answer, Call, Octets, Operation
+from hookonce.receiver.api.problem import Problem, unauthorized
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.ledger.access import api_tokens, idempotency_keys
+from hookonce.receiver.ledger.access.api_tokens import Token
+from hookonce.receiver.ledger.access.idempotency_keys import InProgress, KeyReused, Result, TakenOver
+from hookonce.receiver.ledger.database import connections, schema_version
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.logs import limited
+from hookonce.receiver.redis import workers
+
+log = limited(__name__)
+
+MAX_CONCURRENT_REQUESTS = 8
+"""Requests, so connections to PostgreSQL, per process; further ones wait."""
+MAX_UNPROVEN_REQUESTS = 2
+"""Of these, requests whose token has not yet proved good here: made-up ones can't take everybody's place."""
+ADMISSION_TIMEOUT = timedelta(seconds=5)
+KEY_LOCK_TIMEOUT = timedelta(seconds=2)
+_TOKEN_REFUSAL = "the token is unknown, was revoked, or has expired"  # noqa: S105  a message
+IN_PROGRESS = Result(
+    202, {"Content-Type": "application/json", "Retry-After": "2"}, b'{"status": "in_progress"}'
+)
+
+
+class Server:
+    """Serves the operations of one application."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._turns = threading.BoundedSemaphore(MAX_CONCURRENT_REQUESTS)
+        self._strangers = threading.BoundedSemaphore(MAX_UNPROVEN_REQUESTS)
+        self._proven: set[bytes] = set()
+
+    def serve(self, operation: Operation, environ: request_reader.Environ, path: Mapping[str, str]) -> Result:
+        """Return the answer to a request. Raises `Problem`."""
+        presented = api_tokens.digest(request_reader.bearer(environ))
+        if presented is None:
+            raise unauthorized(_TOKEN_REFUSAL, "invalid_token")
+        body = request_reader.body_of(environ)
+        with ExitStack() as doubt:
+            if presented not in self._proven:
+                doubt.enter_context(_admission(self._strangers))
+            with _admission(self._turns), self._ledger(operation) as connection:
+                token = self._authorized(connection, presented, operation)
+                doubt.close()
+                call = Call(self._settings, connection, token)
+                answer = _serve_operation(operation, call, environ, path, body)
+        if call.notifies_workers:
+            workers.notify(self._settings.redis_url)
+        return answer
+
+    @contextmanager
+    def _ledger(self, operation: Operation) -> Iterator[psycopg.Connection]:
+        url = self._settings.database_url
+        try:
+            with connections.connect(url, lock=KEY_LOCK_TIMEOUT, statement=operation.timeout) as connection:
+                yield connection
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+            raise Problem(
+                503,
+                f"the database lacks tables, this version needs schema {schema_version.REVISION}; "
+                "run `hookonce db upgrade`",
+                code="schema_behind",
+            ) from None
+        except (psycopg.OperationalError, LedgerUnavailable) as error:
+            log.warning("the API could not use the ledger: %s", type(error).__name__)
+            raise Problem(503, "PostgreSQL does not answer, or not in time") from None
+
+    def _authorized(self, connection: psycopg.Connection, presented: bytes, operation: Operation) -> Token:
+        token = api_tokens.find(connection, presented)
+        if token is None:
+            self._proven.discard(presented)
+            raise unauthorized(_TOKEN_REFUSAL, "invalid_token")
+        self._proven.add(presented)
+        if operation.scope and not token.allows(operation.scope):
+            challenge = f'Bearer realm="hookonce", error="insufficient_scope", scope="{operation.scope}"'
+            raise Problem(
+                403,
+                f"the token '{token.name}' lacks the scope {operation.scope}",
+                headers={"WWW-Authenticate": challenge},
+            )
+        return token
+
+
+@contextmanager
+def _admission(turns: threading.BoundedSemaphore) -> Iterator[None]:
+    if not turns.acquire(timeout=ADMISSION_TIMEOUT.total_seconds()):
+        raise Problem(503, "too many requests are under way; come back later", code="overloaded")
+    try:
+        yield
+    finally:
+        turns.release()
+
+
+def _serve_operation(
+    operation: Operation, call: Call, environ: request_reader.Environ, path: Mapping[str, str], body: bytes
+) -> Result:
+    found = request_reader.inputs(operation, environ, path, body)
+    key = request_reader.key_of(environ) if operation.method == "POST" else None
+    if key is None:
+        return _answer(operation, call, operation.function(call, **found))
+    return _answer_once(operation, call, found, key, request_reader.fingerprint(environ, body))
+
+
+def _answer_once(
+    operation: Operation, call: Call, found: Mapping[str, RequestModel], key: str, fingerprint: bytes
+) -> Result:
+    """Do the work of a key unless it was done before; the result is stored with what the work did."""
+    connection = call.connection
+    try:
+        begun = idempotency_keys.begin(connection, str(call.token.id), key, fingerprint)
+    except KeyReused:
+        raise Problem(
+            409, "this Idempotency-Key belongs to another request; choose a new one", code="key_reused"
+        ) from None
+    except InProgress:
+        return IN_PROGRESS
+    if isinstance(begun, Result):
+        return replace(begun, headers={**begun.headers, "Idempotency-Replayed": "true"})
+    try:
+        with connection.transaction() if operation.is_atomic else nullcontext():
+            result = _answer(operation, call, operation.function(call, **found))
+            idempotency_keys.finish(connection, begun, result)
+    except TakenOver:
+        return IN_PROGRESS
+    except BaseException:
+        with suppress(psycopg.Error):
+            idempotency_keys.abandon(connection, begun)
+        raise
+    return result
+
+
+def _answer(operation: Operation, call: Call, answer: Answer) -> Result:
+    if answer is None:
+        return Result(operation.status, call.headers, b"")
+    if isinstance(answer, Octets):
+        disposition = f'attachment; filename="{answer.name}"'
+        headers = {"Content-Type": "application/octet-stream", "Content-Disposition": disposition}
+        return Result(operation.status, {**headers, **call.headers}, answer.body)
+    body = json.dumps(answer.model_dump(), default=_plain).encode()
+    return Result(operation.status, {"Content-Type": "application/json", **call.headers}, body)
+
+
+def _plain(value: Any) -> str:  # noqa: ANN401  whatever a model holds
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    raise TypeError(f"{type(value).__name__} is not JSON")

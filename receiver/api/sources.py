@@ -1,0 +1,174 @@
+"""Sources, providers, and the secrets that senders handed out; no secret is ever shown."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from hookonce.providers.kit import registry
+from hookonce.receiver.api.models import Name, RequestModel, ResponseModel
+from hookonce.receiver.api.operations import Call, operation
+from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.ledger import handshake_secrets, pauses
+from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.stats import source_activity, totals
+from hookonce.receiver.source import Source
+
+
+class SourcePath(RequestModel):
+    """A source by its name."""
+
+    source: Name
+
+
+class Slot(ResponseModel):
+    """A secret by its place in the configuration, from 1, and how often it verified a delivery.
+
+    Counted while a source has several.
+    """
+
+    slot: int
+    is_configured: bool
+    count: int
+    last_used: datetime | None
+
+
+class SourceModel(ResponseModel):
+    """A configured source."""
+
+    name: str
+    provider: str
+    url: str = Field(description="what to give to the sender; a path only, where no public_url is configured")
+    secrets: list[Slot]
+    has_handed_out_secret: bool
+    repeats: Literal["run", "hold"]
+    conflicts: Literal["accept", "reject"]
+    is_paused: bool
+    last_delivery_at: datetime | None = Field(
+        description="the minute of its last delivery; of the current one or two nothing is known yet"
+    )
+
+
+class Sources(ResponseModel):
+    """The configured sources, by name."""
+
+    data: list[SourceModel]
+
+
+class ProviderModel(ResponseModel):
+    """A sender there is a module for."""
+
+    name: str
+    summary: str
+    origin: str
+
+
+class Providers(ResponseModel):
+    """The senders there is a module for, by name."""
+
+    data: list[ProviderModel]
+
+
+class HandedSecret(ResponseModel):
+    """That a secret is kept, not which; `is_in_use` where its source has no configured one."""
+
+    source: str
+    handed_at: datetime
+    is_in_use: bool
+
+
+class HandedSecrets(ResponseModel):
+    """What senders handed out, by source."""
+
+    data: list[HandedSecret]
+
+
+@operation("GET", "/sources", scope=Scope.READ)
+def list_sources(call: Call) -> Sources:
+    """List the configured sources."""
+    return Sources(data=_shown(call, sorted(call.settings.sources.values(), key=lambda source: source.name)))
+
+
+@operation("GET", "/sources/{source}", scope=Scope.READ)
+def get_source(call: Call, path: SourcePath) -> SourceModel:
+    """Show a configured source."""
+    return _shown(call, [source_of(call, path)])[0]
+
+
+@operation("GET", "/providers", scope=Scope.READ)
+def list_providers(call: Call) -> Providers:
+    """List the senders there is a module for."""
+    listed = registry.listing(call.settings.provider_places)
+    return Providers(
+        data=[ProviderModel(name=one.name, summary=one.summary, origin=one.origin) for one in listed]
+    )
+
+
+@operation("GET", "/secrets", scope=Scope.READ)
+def list_handed_secrets(call: Call) -> HandedSecrets:
+    """List which sources keep a secret that their sender handed out."""
+    sources = call.settings.sources
+    return HandedSecrets(
+        data=[
+            HandedSecret(
+                source=kept.source,
+                handed_at=kept.at,
+                is_in_use=kept.source in sources and not sources[kept.source].secrets,
+            )
+            for kept in handshake_secrets.all_kept(call.connection)
+        ]
+    )
+
+
+@operation("DELETE", "/secrets/{source}", scope=Scope.ADMIN)
+def forget_handed_secret(call: Call, path: SourcePath) -> None:
+    """Forget the secret that a source was handed; the next one that is handed out is kept."""
+    if not handshake_secrets.forget(call.connection, path.source, call.who):
+        raise Problem(404, f"no secret is kept for '{path.source}'; `/secrets` lists those that are")
+
+
+def source_of(call: Call, path: SourcePath) -> Source:
+    """Return the source that a path names. Raises `Problem`."""
+    source = call.settings.sources.get(path.source)
+    if source is None:
+        raise Problem(404, f"no source is called '{path.source}'; `/sources` lists them")
+    return source
+
+
+def _shown(call: Call, sources: list[Source]) -> list[SourceModel]:
+    """Return sources with what the ledger knows of them."""
+    connection = call.connection
+    paused = {name for kind, name in pauses.paused(connection) if kind == "source"}
+    last_seen = source_activity.last_seen(connection)
+    kept = {one.source for one in handshake_secrets.all_kept(connection)}
+    used = totals.secrets(connection)
+    return [
+        SourceModel(
+            name=source.name,
+            provider=source.provider.name,
+            url=f"{source.public_url}/hooks/{source.name}",
+            secrets=_slots(source, used.get(source.name, {})),
+            has_handed_out_secret=source.name in kept,
+            repeats=source.repeats,
+            conflicts=source.conflicts,
+            is_paused=source.name in paused,
+            last_delivery_at=last_seen.get(source.name),
+        )
+        for source in sources
+    ]
+
+
+def _slots(source: Source, used: dict[int, tuple[int, datetime]]) -> list[Slot]:
+    configured = range(1, len(source.secrets) + 1)
+    return [
+        Slot(
+            slot=slot,
+            is_configured=slot in configured,
+            count=used[slot][0] if slot in used else 0,
+            last_used=used[slot][1] if slot in used else None,
+        )
+        for slot in sorted({*configured, *used})
+    ]
+
+
+OPERATIONS = (list_sources, get_source, list_providers, list_handed_secrets, forget_handed_secret)

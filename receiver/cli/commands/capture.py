@@ -1,0 +1,172 @@
+"""`hookonce capture`: the next delivery as a `.http` file, ready to be a test case of a new provider."""
+
+import errno
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from queue import Empty
+from typing import Protocol
+
+import click
+
+from hookonce.providers.kit.http_file import Captured, written
+from hookonce.receiver.cli import local_sources
+from hookonce.receiver.cli.capture import server
+from hookonce.receiver.cli.capture.ledger_watch import LedgerWatch
+from hookonce.receiver.cli.capture.masking import Masker
+from hookonce.receiver.cli.connections import configured, ledger
+from hookonce.receiver.cli.options import completion_types
+from hookonce.receiver.cli.output.tables import clean
+from hookonce.receiver.config.servers import ConfigError
+
+PORT = 8000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+_POLL_INTERVAL = 0.2  # seconds between looks for Ctrl-C
+
+
+class Arriving(Protocol):
+    """Where requests come from: a queue, or something that looks like one."""
+
+    def get(self, *, timeout: float) -> Captured:
+        """Return the next one. Raises: Empty."""
+
+
+@click.command()
+@click.argument("source", shell_complete=completion_types.SOURCES)
+@click.option(
+    "--port", default=PORT, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one."
+)
+@click.option("--bind", default="127.0.0.1", show_default=True, help="0.0.0.0 lets other machines in.")
+@click.option("--count", default=1, show_default=True, type=click.IntRange(1), help="Stop after so many.")
+@click.option(
+    "--output", type=click.Path(path_type=Path), help="A file, or a folder for SOURCE-1.http and so on."
+)
+@click.option("--keep", multiple=True, metavar="HEADER", help="Do not mask this header.")
+@click.option("--wait", type=click.FloatRange(0), metavar="SECONDS", help="Give up then; default is never.")
+def capture(  # noqa: PLR0913, PLR0917  its options
+    source: str,
+    port: int,
+    bind: str,
+    count: int,
+    output: Path | None,
+    keep: tuple[str, ...],
+    wait: float | None,
+) -> None:
+    """Print the next delivery to SOURCE as a raw .http file: request line, headers, blank line, exact body.
+
+    Listens by itself, on any path, and answers 200: point the sender, or a tunnel, at it. SOURCE may be any
+    name; nothing is verified or stored. Credentials in headers and URL are masked; the body is kept as it is.
+    Where the receiver runs on that port and serves SOURCE, waits for what it stores or refuses instead.
+    """
+    if not _NAME.fullmatch(source):
+        raise click.UsageError(
+            f"{source!r} can't be a file's name; expected letters, digits, '_', '-' or '.'"
+        )
+    is_folder = output is not None and (output.is_dir() or not output.suffix)
+    if count > 1 and not is_folder:
+        raise click.UsageError("several deliveries go into a folder; name it: --output deliveries/")
+    if output and not is_folder and output.exists():
+        raise click.ClickException(f"{output} exists; remove it, or choose another name")
+    if output:
+        _require_place(output if is_folder else output.parent)
+    masker = Masker(_secrets(source), keep)
+    with _arriving(source, bind, port) as (where, requests):
+        click.echo(f"waiting for {count} {where}; Ctrl-C stops", err=True)
+        for request in _next(requests, count, wait):
+            _put(masker, request, source, output, is_folder=is_folder)
+
+
+@contextmanager
+def _arriving(source: str, bind: str, port: int) -> Iterator[tuple[str, Arriving]]:
+    """Listen, or watch what the receiver keeps if it has the port and knows the source. Raises: ClickException."""
+    with ExitStack() as stack:
+        try:
+            at, requests = stack.enter_context(server.listening(bind, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or not _is_served(source):
+                raise click.ClickException(
+                    f"can't listen on {bind}:{port} ({error.strerror}); choose another with --port"
+                ) from None
+            settings = configured()
+            watch = LedgerWatch(stack.enter_context(ledger(settings)), source, settings.keyring)
+            yield f"that the receiver at port {port} stores or refuses for source {source!r}", watch
+        else:
+            yield f"at http://{_url_host(bind)}:{at}/hooks/{source}", requests
+
+
+def _require_place(folder: Path) -> None:
+    """Raise ClickException now, not when a delivery is there, if nothing can be written into the folder."""
+    there = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise click.ClickException(f"nothing can be written into {there}; choose another --output")
+
+
+def _is_served(source: str) -> bool:
+    try:
+        settings = configured()
+    except ConfigError:
+        return False
+    return bool(settings.database_url) and source in local_sources.sources(settings)
+
+
+def _secrets(source: str) -> tuple[str, ...]:
+    """The secrets of a source that is configured; a provider that is not written yet is no reason to stop."""
+    try:
+        known = local_sources.sources(configured())
+    except ConfigError:
+        click.echo("the configuration has mistakes; secrets in it are not looked for", err=True)
+        return ()
+    return known[source].secrets if source in known else ()
+
+
+def _url_host(bind: str) -> str:
+    return "127.0.0.1" if bind in {"", "0.0.0.0"} else bind  # noqa: S104  shown, not bound
+
+
+def _next(requests: Arriving, count: int, wait: float | None) -> Iterator[Captured]:
+    deadline = None if wait is None else time.monotonic() + wait
+    for _ in range(count):
+        while True:
+            try:
+                yield requests.get(timeout=_POLL_INTERVAL)
+                break
+            except Empty:
+                if deadline is not None and time.monotonic() > deadline:
+                    raise click.ClickException(f"nothing came within {wait:g} s") from None
+
+
+def _put(masker: Masker, request: Captured, source: str, output: Path | None, *, is_folder: bool) -> None:
+    masked, what = masker.masked(request)
+    raw = written(masked)
+    if output is None:
+        _print(raw)
+        where = ""
+    else:
+        path = _free(output, source) if is_folder else output
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            file.write(raw)
+        where = f" in {path}"
+    hidden = f"; masked: {', '.join(what)}" if what else ""
+    text = f"captured {masked.method} {masked.target}, {len(masked.body)} bytes{where}{hidden}"
+    click.echo(clean(text), err=True)
+
+
+def _print(raw: bytes) -> None:
+    """Print the exact bytes, but to a terminal only what is printable: a sender may have put escapes into it."""
+    if sys.stdout.isatty():
+        for line in raw.decode("utf-8", "backslashreplace").split("\n"):
+            click.echo(clean(line))
+        return
+    click.echo(raw, nl=False)
+
+
+def _free(folder: Path, source: str) -> Path:
+    number = 1
+    while (path := folder / f"{source}-{number}.http").exists():
+        number += 1
+    return path

@@ -1,0 +1,109 @@
+"""`hookonce doctor`: checks everything a delivery and its runs need, and says what to do."""
+
+import sys
+from collections.abc import Iterator
+
+import click
+import psycopg
+
+from hookonce.receiver.cli.connections import ledger
+from hookonce.receiver.cli.doctor import encryption, servers
+from hookonce.receiver.cli.doctor.servers import Finding
+from hookonce.receiver.cli.local_sources import dev, sources
+from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.tables import clean, print_json
+from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.settings import Settings, load_settings
+from hookonce.receiver.ledger import handshake_secrets
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.database.schema_version import SchemaBehind
+
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per check.")
+def doctor(*, as_json: bool) -> None:
+    """Check configuration, PostgreSQL, Redis and workers; exit 1 if a check fails."""
+    has_failed = False
+    for finding in _findings():
+        has_failed = has_failed or finding.level == "fail"
+        if as_json:
+            print_json({"level": finding.level, "check": finding.check, "text": finding.text})
+        else:
+            level = click.style(f"{finding.level:<4}", fg=_COLOURS[finding.level])
+            click.echo(f"{level}  {finding.check:<14} {clean(finding.text)}")
+    if has_failed:
+        sys.exit(Exit.FAILURE)
+
+
+def _findings() -> Iterator[Finding]:
+    try:
+        settings = load_settings(need_secrets=False)
+    except ConfigError as error:
+        yield from (Finding("fail", "configuration", mistake) for mistake in error.mistakes)
+        return
+    yield from _configuration(settings)
+    yield from _secrets(settings)
+    yield from servers.postgresql(settings.database_url)
+    yield from encryption.encryption(settings)
+    yield from servers.redis_server(settings.redis_url)
+
+
+def _configuration(settings: Settings) -> Iterator[Finding]:
+    if not sources(settings):
+        yield Finding(
+            "warn",
+            "configuration",
+            "no source is configured; add one, such as [sources.stripe], to hookonce.toml",
+        )
+    elif settings.handlers:
+        yield Finding(
+            "ok",
+            "configuration",
+            f"{_sources(settings)}, handlers in {', '.join(settings.handlers)}",
+        )
+    else:
+        yield Finding(
+            "warn",
+            "configuration",
+            "no handlers: every event will be ignored; name modules in [receiver] handlers",
+        )
+
+
+def _sources(settings: Settings) -> str:
+    number = len(settings.sources)
+    return "1 source" if number == 1 else f"{number} sources"
+
+
+def _secrets(settings: Settings) -> Iterator[Finding]:
+    """A secret may be missing here and present where the receiver runs, so this only warns."""
+    made_up = dev(settings.data).secrets
+    kept = _handed(settings)
+    for name, source in sorted(sources(settings).items()):
+        if name in kept and kept[name] not in source.secrets:
+            use = "is not among the configured ones" if source.secrets else "is trusted"
+            yield Finding(
+                "warn",
+                f"source {name}",
+                f"the secret that its sender handed out {use}; see `hookonce secrets list`, then put it into the "
+                f"configuration or run `hookonce secrets forget {name}`",
+            )
+        elif source.secrets:
+            origin = "made up by `hookonce dev`" if name in made_up else f"{len(source.secrets)} set"
+            yield Finding("ok", f"source {name}", f"signing secrets: {origin}")
+        else:
+            yield Finding(
+                "warn",
+                f"source {name}",
+                "no signing secret in this environment; without one its sender gets 503",
+            )
+
+
+def _handed(settings: Settings) -> dict[str, str]:
+    """Secrets that senders handed out, by source; none while the database is away, which another check tells."""
+    try:
+        with ledger(settings) as connection:
+            return {one.source: one.secret for one in handshake_secrets.all_kept(connection)}
+    except (psycopg.Error, LedgerUnavailable, SchemaBehind, ConfigError):
+        return {}

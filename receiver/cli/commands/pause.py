@@ -1,0 +1,65 @@
+"""`hookonce pause` and `hookonce resume`: deliveries are taken in all the same, runs wait."""
+
+import click
+import psycopg
+
+from hookonce.receiver.cli import local_sources
+from hookonce.receiver.cli.connections import configured, ledger, notify_workers, operator
+from hookonce.receiver.cli.options import completion_types
+from hookonce.receiver.cli.output.errors import NotFound
+from hookonce.receiver.cli.output.tables import clean
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.config.suggestions import did_you_mean
+from hookonce.receiver.ledger import pauses
+
+_KIND = click.option(
+    "--kind", type=click.Choice(("source", "handler")), help="What NAME is, where it could be both."
+)
+
+
+@click.command()
+@click.argument("name", shell_complete=completion_types.PAUSABLE)
+@_KIND
+def pause(name: str, kind: str | None) -> None:
+    """Let the runs of a source, or of a handler, wait until `hookonce resume`. Deliveries are still taken in."""
+    settings = configured()
+    with ledger(settings) as connection:
+        kind = kind_of(connection, settings, name, kind)
+        changed = pauses.pause(connection, kind, name, operator())
+    click.echo(f"{kind} {clean(name)} is paused{'' if changed else ' already'}", err=True)
+
+
+@click.command()
+@click.argument("name", shell_complete=completion_types.PAUSABLE)
+@_KIND
+def resume(name: str, kind: str | None) -> None:
+    """Go on with a paused source or handler: what waited is due at once, retries included."""
+    settings = configured()
+    with ledger(settings) as connection:
+        paused = [each for each, paused_name in pauses.paused(connection) if paused_name == name]
+        kind = kind or (paused[0] if len(paused) == 1 else kind_of(connection, settings, name, None))
+        changed = pauses.resume(connection, kind, name, operator())
+    notify_workers(settings)
+    click.echo(f"{kind} {clean(name)} {'goes on' if changed else 'was not paused'}", err=True)
+
+
+def kind_of(connection: psycopg.Connection, settings: Settings, name: str, kind: str | None) -> str:
+    """Return whether a name is a source's or a handler's; `kind` settles it. Raises: `NotFound`.
+
+    Handlers are the worker's and can't be asked for here, so a dotted name that has never run is taken at its
+    word, with a warning.
+    """
+    known_sources = local_sources.sources(settings)
+    if kind != "handler" and name in known_sources:
+        return "source"
+    known = pauses.handlers(connection)
+    if kind != "source" and name in known:
+        return "handler"
+    is_new_handler = kind == "handler" or (kind is None and "." in name)
+    if not is_new_handler:
+        what = "source" if kind else "source or handler"
+        names = list(known_sources) + ([] if kind else known)
+        raise NotFound(f"no {what} is called {name!r}{did_you_mean(name, names)}")
+    hint = clean(did_you_mean(name, known)) if known else ""
+    click.echo(f"no run of handler {clean(name)} is in the ledger; taken at your word{hint}", err=True)
+    return "handler"

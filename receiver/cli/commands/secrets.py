@@ -1,0 +1,59 @@
+"""`hookonce secrets`: what senders handed out themselves. A secret is printed only if that is asked for."""
+
+import click
+
+from hookonce.receiver.cli import local_sources
+from hookonce.receiver.cli.connections import configured, ledger, operator
+from hookonce.receiver.cli.output.errors import NotFound
+from hookonce.receiver.cli.output.tables import clean, print_json, show
+from hookonce.receiver.config.suggestions import did_you_mean
+from hookonce.receiver.ledger import handshake_secrets
+
+
+@click.group()
+def secrets() -> None:
+    """See and forget secrets that senders handed out."""
+
+
+@secrets.command("list")
+@click.option("--show", "is_shown", is_flag=True, help="Print the secrets themselves.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+def list_secrets(*, is_shown: bool, as_json: bool) -> None:
+    """List handed-out secrets.
+
+    One is `in use` where the source has no configured secret. To go on with one for good, put it into the
+    configuration: in use or not, it was the first to come, and anyone who knows the URL could have sent it.
+    """
+    settings = configured()
+    known = local_sources.sources(settings)
+    with ledger(settings) as connection:
+        kept = handshake_secrets.all_kept(connection)
+    documents = [
+        {
+            "source": one.source,
+            "handed_at": one.at,
+            "in_use": one.source in known and not known[one.source].secrets,
+            "secret": one.secret if is_shown else None,
+        }
+        for one in kept
+    ]
+    if as_json:
+        for document in documents:
+            print_json(document)
+        return
+    hidden = None if is_shown else "(--show)"
+    show(
+        ("source", "handed at", "in use", "secret"),
+        [[d["source"], d["handed_at"], d["in_use"], hidden or d["secret"]] for d in documents],
+    )
+
+
+@secrets.command()
+@click.argument("source")
+def forget(source: str) -> None:
+    """Forget the secret that SOURCE was handed. Its sender may then hand out another. Audited."""
+    with ledger() as connection:
+        if not handshake_secrets.forget(connection, source, operator()):
+            names = [one.source for one in handshake_secrets.all_kept(connection)]
+            raise NotFound(f"no secret is kept for {source!r}{did_you_mean(source, names)}")
+    click.echo(f"forgot the secret of {clean(source)}; the next one that is handed out is kept", err=True)

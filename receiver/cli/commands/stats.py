@@ -1,0 +1,82 @@
+"""`hookonce stats`: the numbers of the inbox at a glance."""
+
+from typing import Any
+
+import click
+import psycopg
+
+from hookonce.receiver.cli.connections import configured, ledger
+from hookonce.receiver.cli.output.tables import print_json, show
+from hookonce.receiver.ledger import alerts, pauses
+from hookonce.receiver.ledger.states import EventStatus
+from hookonce.receiver.ledger.stats import backlog, event_counts, totals
+from hookonce.receiver.redis.client import RedisUnavailable, connect
+from hookonce.receiver.redis.work_queue import WorkQueue
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--recount", is_flag=True, help="Count the whole ledger afresh, as after changes by hand.")
+def stats(*, as_json: bool, recount: bool) -> None:
+    """Count events by source and status, rejected deliveries by reason, uses of secrets; say what waits."""
+    settings = configured()
+    with ledger(settings) as connection:
+        if recount:
+            event_counts.recount(connection)
+        numbers = _ledger(connection)
+    numbers["notifications_pending"] = _pending(settings.redis_url)
+    if as_json:
+        print_json(numbers)
+        return
+    show(("source", "status", "events"), [tuple(row.values()) for row in numbers["events"]])
+    if numbers["rejected"]:
+        click.echo()
+        show(("source", "rejected", "deliveries"), [tuple(row.values()) for row in numbers["rejected"]])
+    if numbers["secrets"]:
+        click.echo()
+        show(
+            ("source", "secret", "deliveries", "last used"),
+            [tuple(row.values()) for row in numbers["secrets"]],
+        )
+    click.echo()
+    for name in ("dead", "held", "conflicts", "oldest_due_seconds", "notifications_pending"):
+        value = numbers[name]
+        click.echo(
+            f"{name.replace('_', ' '):<20} {'unknown: Redis does not answer' if value is None else value}"
+        )
+    for row in numbers["alerts"]:
+        click.echo(f"{'alert':<20} {row['kind']} {row['subject']}: {row['detail']}")
+    for row in numbers["paused"]:
+        click.echo(f"{'paused':<20} {row['kind']} {row['name']}")
+
+
+def _ledger(connection: psycopg.Connection) -> dict[str, Any]:
+    events = totals.events_by_status(connection)
+    return {
+        "events": [{"source": source, "status": status, "count": n} for source, status, n in events],
+        "dead": sum(n for _, status, n in events if status == EventStatus.DEAD),
+        "held": sum(n for _, status, n in events if status == EventStatus.HELD),
+        "oldest_due_seconds": round(backlog.oldest_due(connection), 1),
+        "conflicts": totals.conflicts(connection),
+        "rejected": [
+            {"source": source, "reason": reason, "count": n}
+            for source, reason, n in totals.rejections(connection)
+        ],
+        "secrets": [
+            {"source": source, "slot": slot, "count": n, "last_used": last}
+            for source, slots in totals.secrets(connection).items()
+            for slot, (n, last) in slots.items()
+        ],
+        "alerts": [alert._asdict() for alert in alerts.open_alerts(connection)],
+        "paused": [{"kind": kind, "name": name} for kind, name in pauses.paused(connection)],
+    }
+
+
+def _pending(url: str) -> int | None:
+    if not url:
+        return None
+    try:
+        with connect(url) as client:
+            return WorkQueue(client).pending()
+    except RedisUnavailable:
+        return None

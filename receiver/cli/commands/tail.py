@@ -1,0 +1,79 @@
+"""`hookonce tail`: events as they come, and what becomes of them, until Ctrl-C."""
+
+import time
+from dataclasses import asdict
+from typing import Any
+
+import click
+import psycopg
+
+from hookonce.receiver.cli.connections import ledger
+from hookonce.receiver.cli.options.event_options import AS_JSON, choosing, chosen
+from hookonce.receiver.cli.output.tables import cell, clean, print_json
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.queries.events import EventRow
+from hookonce.receiver.ledger.queries.tail import Tail
+
+_WIDTHS = (20, 12, 8)
+_RETRY_INTERVAL = 0.5  # seconds before the database is tried again
+
+
+@click.command()
+@choosing
+@click.option(
+    "--last", default=10, show_default=True, type=click.IntRange(0), help="Begin with the last so many."
+)
+@click.option(
+    "--every",
+    default=0.5,
+    show_default=True,
+    type=click.FloatRange(0.05, 60),
+    help="Seconds between two looks.",
+)
+@AS_JSON
+def tail(last: int, every: float, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401  options
+    """Print events as they come, and again whenever their status changes, until Ctrl-C.
+
+    With --status only what takes on that status. Goes on by itself after the database was away.
+    """
+    wanted = chosen(options)
+    following: Tail | None = None
+    try:
+        while True:
+            try:
+                with ledger() as connection:
+                    following = following or _begin(connection, wanted, last, as_json=as_json)
+                    while True:
+                        _print(following.look(connection), as_json=as_json)
+                        time.sleep(every)
+            except (psycopg.OperationalError, LedgerUnavailable) as error:
+                if following is None:
+                    raise
+                click.echo(f"the database is away ({type(error).__name__}); waiting for it", err=True)
+                time.sleep(_RETRY_INTERVAL)
+    except KeyboardInterrupt:
+        return
+
+
+def _begin(connection: psycopg.Connection, wanted: Filter, last: int, *, as_json: bool) -> Tail:
+    following = Tail(connection, wanted)
+    shown = list(events.events(connection, wanted, last))[::-1] if last else []
+    following.follow(shown)
+    _print(shown, as_json=as_json)
+    return following
+
+
+def _print(rows: list[EventRow], *, as_json: bool) -> None:
+    for row in rows:
+        if as_json:
+            print_json(asdict(row))
+            continue
+        when, source, status = (
+            text.ljust(width)
+            for text, width in zip(
+                (cell(row.received_at), clean(row.source), row.status), _WIDTHS, strict=True
+            )
+        )
+        click.echo(f"{when}  {source}  {status}  {row.id}  {clean(row.type)}  {clean(row.event_id)}")

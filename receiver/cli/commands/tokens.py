@@ -1,0 +1,80 @@
+"""`hookonce tokens`: who may use the admin API. A token is printed once, when it is made."""
+
+from dataclasses import asdict
+from datetime import timedelta
+
+import click
+
+from hookonce.receiver.cli.connections import ledger, operator
+from hookonce.receiver.cli.output.errors import NotFound
+from hookonce.receiver.cli.output.tables import clean, print_json, show
+from hookonce.receiver.config.durations import parse_duration
+from hookonce.receiver.config.suggestions import did_you_mean
+from hookonce.receiver.ledger.access import api_tokens
+from hookonce.receiver.ledger.access.api_tokens import Scope
+
+
+class _Lasts(click.ParamType):  # type: ignore[type-arg]  # older versions of click take no argument
+    name = "span"
+
+    def convert(
+        self, value: str | timedelta, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
+        try:
+            return value if isinstance(value, timedelta) else parse_duration(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.group()
+def tokens() -> None:
+    """Make, list and revoke the tokens of the admin API (/api/v1)."""
+
+
+@tokens.command()
+@click.argument("name")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    required=True,
+    type=click.Choice([scope.value for scope in Scope]),
+    help="What it is good for; may be repeated. admin includes the others.",
+)
+@click.option("--expires", type=_Lasts(), help="Good for so long: 12h, 90d. Without, until it is revoked.")
+def create(name: str, scopes: tuple[str, ...], expires: timedelta | None) -> None:
+    """Make a token and print it, alone, on stdout. It can't be shown again. NAME is who acts, in the audit."""
+    with ledger() as connection:
+        try:
+            token = api_tokens.create(
+                connection, name, {Scope(scope) for scope in scopes}, expires, operator()
+            )
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="NAME") from None
+    click.echo(token)
+    click.echo("keep it now: the ledger holds its hash only", err=True)
+
+
+@tokens.command("list")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+def list_tokens(*, as_json: bool) -> None:
+    """List the tokens by name, expired ones too."""
+    with ledger() as connection:
+        found = api_tokens.listing(connection)
+    if as_json:
+        for token in found:
+            print_json(asdict(token))
+        return
+    rows = [(t.name, ", ".join(t.scopes), t.created_at, t.expires_at, t.is_expired) for t in found]
+    show(("name", "scopes", "created", "expires", "expired"), rows)
+
+
+@tokens.command()
+@click.argument("name")
+def revoke(name: str) -> None:
+    """Make a token worthless, at once."""
+    with ledger() as connection:
+        if not api_tokens.revoke(connection, name, operator()):
+            names = [token.name for token in api_tokens.listing(connection)]
+            raise NotFound(f"no token is called {name!r}{did_you_mean(name, names)}")
+    click.echo(f"revoked {clean(name)}", err=True)

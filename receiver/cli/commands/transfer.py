@@ -1,0 +1,180 @@
+"""`hookonce events export` and `import`: events as lines of JSON, from one ledger into another."""
+
+import json
+import sys
+from base64 import b64decode
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import IO, Annotated, Any
+
+import click
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, ValidationError, model_validator
+
+from hookonce.providers.kit.events.declare import UNREADABLE
+from hookonce.receiver.cli.connections import configured, ledger, notify_workers, operator
+from hookonce.receiver.cli.options.event_options import choosing, chosen
+from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.tables import document_body, print_json
+from hookonce.receiver.config.sources import SOURCE_NAME
+from hookonce.receiver.encryption import CannotDecrypt
+from hookonce.receiver.intake.new_events import plausible_time
+from hookonce.receiver.ledger import transfer
+from hookonce.receiver.ledger.store import Key, NewEvent
+from hookonce.receiver.ledger.transfer import Kept, Taken
+from hookonce.receiver.privacy.at_rest import imported
+
+IMPORT_BATCH = 100
+MAX_BATCH_BYTES = 8 * 1024 * 1024
+"""Bytes of bodies that one statement takes in."""
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:  # PostgreSQL would keep it, and Python never read it again
+        raise ValueError("expected a time from the years 1 to 9999 of UTC") from None
+
+
+class Line(BaseModel):
+    """What an import needs of a line; the rest (id, status, runs …) tells what it was in the other ledger."""
+
+    source: str = Field(pattern=f"^{SOURCE_NAME.pattern}$")
+    provider: str = Field(min_length=1, max_length=255)
+    event_id: str = Field(min_length=1)
+    type: str = Field(max_length=255)
+    account: str | None = Field(default=None, max_length=255)
+    fingerprint: str = Field(pattern="^[0-9a-f]{64}$")
+    id_is_signed: bool
+    is_element: bool = False
+    occurred_at: Annotated[AwareDatetime, AfterValidator(_in_utc)] | None = None
+    url: str
+    headers: dict[str, str]
+    body: str | None = None
+    body_b64: str | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Line":
+        if self.body is None and self.body_b64 is None:
+            raise ValueError("the line has no body: retention had dropped it before the export")
+        if "\0" in self.source + self.provider + self.event_id + self.type + (self.account or "") + self.url:
+            raise ValueError("a text holds a NUL")
+        if len(self.event_id.encode()) > _MAX_ID_BYTES:
+            raise ValueError(f"event_id is longer than {_MAX_ID_BYTES} bytes")
+        return self
+
+    def event(self) -> NewEvent:
+        """Return the event that it was."""
+        body = self.body.encode() if self.body is not None else b64decode(self.body_b64 or "", validate=True)
+        return NewEvent(
+            source=self.source,
+            provider=self.provider,
+            event_id=self.event_id,
+            type=self.type,
+            account=self.account,
+            fingerprint=bytes.fromhex(self.fingerprint),
+            id_is_signed=self.id_is_signed,
+            occurred_at=plausible_time(self.occurred_at),
+            url=self.url,
+            headers=json.dumps(self.headers),
+            body=body,
+            is_element=self.is_element,
+            is_readable=not (self.is_element and self.type == UNREADABLE),
+        )
+
+
+_MAX_ID_BYTES = 255
+
+
+@click.command("export")
+@choosing
+@click.option("--runs", is_flag=True, help="With the runs of each event.")
+@click.option(
+    "--output", type=click.File("w", encoding="ascii", lazy=True), default="-", help="A file; default stdout."
+)
+def export(*, runs: bool, output: IO[str], **options: Any) -> None:  # noqa: ANN401  options
+    """Write events as JSON, one per line, oldest first.
+
+    With headers, and the body as text or, if it is none, base64. Credentials in headers were never stored.
+    Bodies that are sealed at rest are written open.
+    """
+    settings = configured()
+    with ledger(settings) as connection:
+        for event in transfer.kept(connection, settings.keyring, chosen(options), runs=runs):
+            print_json(_document(event, runs=runs), output)
+
+
+@click.command("import")
+@click.argument("file", type=click.File("rb"))
+@click.option(
+    "--run/--no-run", default=False, help="Run them now; default: hold them, for `replay --status held`."
+)
+def import_(file: IO[bytes], *, run: bool) -> None:
+    """Take in events that `hookonce events export` wrote.
+
+    FILE may be - for stdin. What the ledger has already, by source and event id, is a duplicate, so the same
+    file may be taken in again. Exit 3 if lines could not be taken in, each with its reason on stderr.
+    """
+    settings = configured()
+    taken, refused = Taken(), 0
+    with ledger(settings) as connection:
+        for batch, wrong in _batches(file):
+            refused += wrong
+            events = [imported(event, settings.sources, settings.keyring) for event in batch]
+            transfer.take(connection, events, operator(), taken, run=run)
+    if run and taken.new:
+        notify_workers(settings)
+    click.echo(
+        f"{taken.new} new{'' if run else ' and held'}, {taken.known} known, "
+        f"{taken.conflicts} known with another body, {refused} refused",
+        err=True,
+    )
+    if refused:
+        sys.exit(Exit.PARTIAL if taken.new or taken.known else Exit.FAILURE)
+
+
+def _document(event: Kept, *, runs: bool) -> dict[str, Any]:
+    body = event.body
+    if body is not None and isinstance(body.content, CannotDecrypt):
+        raise type(body.content)(f"event {event.row['id']} can't be exported: {body.content}")
+    document = {
+        **event.row,
+        "fingerprint": event.fingerprint.hex(),
+        "id_is_signed": event.id_is_signed,
+        "is_element": event.is_element,
+        "url": body.url if body else None,
+        "headers": body.headers if body else None,
+        **document_body("body", body.body if body else None),
+    }
+    return document | {"runs": event.runs} if runs else document
+
+
+def _batches(file: Iterable[bytes]) -> Iterator[tuple[list[NewEvent], int]]:
+    """Yield batches of events with distinct keys, none too large, and how many lines before were not events."""
+    batch: dict[Key, NewEvent] = {}
+    size = wrong = 0
+    for number, raw in enumerate(file, 1):
+        if not raw.strip():
+            continue
+        event = _event(number, raw)
+        if event is None:
+            wrong += 1
+            continue
+        if event.key in batch or len(batch) == IMPORT_BATCH or size + len(event.body) > MAX_BATCH_BYTES:
+            yield list(batch.values()), wrong
+            batch, size, wrong = {}, 0, 0
+        batch[event.key] = event
+        size += len(event.body)
+    yield list(batch.values()), wrong
+
+
+def _event(number: int, raw: bytes) -> NewEvent | None:
+    try:
+        return Line.model_validate_json(raw).event()
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        document = first["msg"].removeprefix("Value error, ")
+        click.echo(f"line {number}: {f'{where}: ' if where else ''}{document}", err=True)
+    except ValueError:
+        click.echo(f"line {number}: body_b64 is not base64", err=True)
+    return None

@@ -1,0 +1,67 @@
+"""The servers as a command reaches them: more patient than the receiver, and with errors a person can act on."""
+
+import os
+import pwd
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from hookonce.receiver.config.servers import NO_POSTGRESQL, ConfigError, ledger_url
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.database.schema_version import REVISION, SchemaBehind
+
+if TYPE_CHECKING:
+    from hookonce.receiver.config.settings import Settings
+
+COMMAND_LOCK_TIMEOUT = timedelta(seconds=10)
+"""How long a command waits for a lock somebody holds."""
+COMMAND_STATEMENT_TIMEOUT = timedelta(minutes=5)
+"""How long one statement of a command may take."""
+
+
+def configured() -> "Settings":
+    """Read the configuration; secrets may be missing, since a command verifies nothing."""
+    from hookonce.receiver.config.settings import (
+        load_settings,  # a listing does without, and starts twice as fast
+    )
+
+    return load_settings(need_secrets=False)
+
+
+@contextmanager
+def ledger(settings: "Settings | None" = None) -> Iterator[psycopg.Connection]:
+    """Connect to the ledger, in autocommit mode, for as long as the block lasts; without settings find it alone.
+
+    Raises: `ConfigError` without an address, `LedgerUnavailable` without an answer, `SchemaBehind` without tables.
+    """
+    url = settings.database_url if settings else ledger_url()
+    if not url:
+        raise ConfigError([NO_POSTGRESQL])
+    try:
+        with connections.connect(
+            url, lock=COMMAND_LOCK_TIMEOUT, statement=COMMAND_STATEMENT_TIMEOUT
+        ) as connection:
+            yield connection
+    except psycopg.errors.UndefinedTable:
+        raise SchemaBehind(
+            f"the database lacks tables, this version needs schema {REVISION}; run `hookonce db upgrade`"
+        ) from None
+
+
+def notify_workers(settings: "Settings") -> None:
+    """Notify the workers that something is due; without Redis the sweep does, seconds later."""
+    if settings.redis_url:
+        from hookonce.receiver.cli import notify  # few commands need Redis
+
+        notify.notify_workers(settings.redis_url)
+
+
+def operator() -> str:
+    """Return who runs this command, for the audit: the user of the process, which no variable can change."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"

@@ -1,0 +1,216 @@
+"""What `hookonce doctor` asks PostgreSQL and Redis."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, NamedTuple
+
+import psycopg
+
+from hookonce.receiver.config.server_urls import schema_of
+from hookonce.receiver.ledger import alerts
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.database.schema_version import SchemaBehind
+from hookonce.receiver.ledger.maintenance import partitions
+from hookonce.receiver.ledger.stats import backlog
+from hookonce.receiver.monitoring import health, rights
+from hookonce.receiver.redis import workers
+from hookonce.receiver.redis.client import Client, RedisUnavailable, connect, info
+
+OLDEST_POSTGRESQL = 140000
+OLDEST_REDIS = (7, 0)
+MAX_CLOCK_SKEW = timedelta(seconds=2)
+MAX_BACKLOG_AGE = timedelta(minutes=1)
+UTC_NAMES = frozenset({"UTC", "UCT", "GMT", "Zulu", "Universal"})
+MIN_DAYS_AHEAD = 3
+MANY_EVENTS = 1_000_000
+_LOG = """
+SELECT c.reltuples, s.setting, coalesce(s.enumvals, '{}') FROM pg_class c, pg_settings s
+WHERE c.oid = 'hookonce.events'::regclass AND s.name = 'wal_compression'
+"""
+GOOD_POLICIES = frozenset({"noeviction", "volatile-ttl"})
+
+
+class Finding(NamedTuple):
+    """What a check found, and what to do about it."""
+
+    level: Literal["ok", "warn", "fail"]
+    check: str
+    text: str
+
+
+def postgresql(url: str) -> Iterator[Finding]:
+    """Check the database at `url`: version, schema, partitions, backlog, clock, time zone, log."""
+    if not url:
+        yield Finding(
+            "fail", "postgresql", "no address; set DATABASE_URL, or start `hookonce dev` in this directory"
+        )
+        return
+    try:
+        with connections.connect(url) as connection:
+            yield _version(connection)
+            yield from _clock(connection)
+            yield _time_zone(connection)
+            health.require_schema(url)
+            yield Finding("ok", "schema", "up to date")
+            yield _place(connection)
+            yield _search_path(connection, schema_of(url))
+            yield _partitions(connection)
+            yield _backlog(connection)
+            yield _log(connection)
+            for alert in alerts.open_alerts(connection):
+                yield Finding("warn", "alert", f"{alert.kind} {alert.subject}: {alert.detail}")
+    except SchemaBehind as error:
+        yield Finding("fail", "schema", str(error))
+    except psycopg.errors.InsufficientPrivilege as error:
+        text = "the role in DATABASE_URL lacks a right; docs/explanation/scaling.md says which are needed"
+        yield Finding("fail", "rights", f"{_first_line(error)}: {text}")
+    except (psycopg.Error, LedgerUnavailable) as error:
+        yield Finding("fail", "postgresql", f"{_first_line(error)}; start it, or correct DATABASE_URL")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def redis_server(url: str) -> Iterator[Finding]:
+    """Check Redis at `url`: version, eviction, cluster, persistence, and the workers registered there."""
+    if not url:
+        yield Finding("fail", "redis", "no address; set REDIS_URL, or start `hookonce dev` in this directory")
+        return
+    try:
+        with connect(url) as client:
+            yield from judge_redis(info(client))
+            yield _workers(client)
+    except RedisUnavailable as error:
+        text = f"does not answer ({error}); nothing is lost, but start it, or correct REDIS_URL"
+        yield Finding("fail", "redis", text)
+
+
+def _version(connection: psycopg.Connection) -> Finding:
+    number = connection.info.server_version
+    version = f"PostgreSQL {number // 10000}.{number % 10000}"
+    if number < OLDEST_POSTGRESQL:
+        return Finding("fail", "postgresql", f"{version} is too old; 14 or later is needed")
+    return Finding("ok", "postgresql", f"{version} answers")
+
+
+def _place(connection: psycopg.Connection) -> Finding:
+    place = connections.database_identity(connection)
+    if place is None:
+        return Finding(
+            "warn",
+            "place",
+            "the server does not say which database and timeline this is (a standby, or pg_control_system() is "
+            "forbidden), so each duplicate is confirmed in the ledger; grant execute on that function",
+        )
+    return Finding("ok", "place", place)
+
+
+def _clock(connection: psycopg.Connection) -> Iterator[Finding]:
+    before = datetime.now(UTC)
+    row = connection.execute("SELECT clock_timestamp()").fetchone()
+    if row is None:
+        return
+    away = row[0] - (before + (datetime.now(UTC) - before) / 2)
+    text = f"{abs(away).total_seconds():.1f} s between this machine and the database"
+    if abs(away) <= MAX_CLOCK_SKEW:
+        yield Finding("ok", "clock", text)
+    else:
+        yield Finding(
+            "warn", "clock", f"{text}; set both by NTP, since signed times are checked against this machine's"
+        )
+
+
+def _time_zone(connection: psycopg.Connection) -> Finding:
+    """Look at the zone that times are read in; ours is UTC, unless a pooler keeps us from setting it."""
+    zone = connection.info.parameter_status("TimeZone") or "unknown"
+    if zone.removeprefix("Etc/") in UTC_NAMES:
+        return Finding("ok", "time zone", f"sessions are in {zone}")
+    return Finding(
+        "warn",
+        "time zone",
+        f"sessions are in {zone}, where the first or last year of what a sender sent may be unreadable; "
+        "add SET timezone = UTC to connect_query of the pooler (docs/explanation/scaling.md)",
+    )
+
+
+def _search_path(connection: psycopg.Connection, schema: str) -> Finding:
+    warning = rights.search_path(connection, schema)
+    if warning:
+        return Finding("warn", "search path", warning)
+    return Finding("ok", "search path", "leads handlers past the ledger's tables")
+
+
+def _partitions(connection: psycopg.Connection) -> Finding:
+    today = datetime.now(UTC).date()
+    present = partitions.days(connection)
+    missing = [str(day) for n in range(MIN_DAYS_AHEAD) if (day := today + timedelta(days=n)) not in present]
+    if missing:
+        return Finding(
+            "fail", "partitions", f"none for {', '.join(missing)}; run `hookonce db upgrade`, and a sweep"
+        )
+    if warning := rights.partitions(connection):
+        return Finding("warn", "partitions", f"up to {max(present)}; {warning}")
+    return Finding("ok", "partitions", f"up to {max(present)}")
+
+
+def _backlog(connection: psycopg.Connection) -> Finding:
+    age = timedelta(seconds=backlog.oldest_due(connection))
+    if age > MAX_BACKLOG_AGE:
+        return Finding(
+            "warn", "backlog", f"an event is due for {age.seconds + age.days * 86400} s; start more workers"
+        )
+    return Finding("ok", "backlog", "nothing has been due for long")
+
+
+def _log(connection: psycopg.Connection) -> Finding:
+    rows, setting, offered = connection.execute(_LOG).fetchone() or (0, "unknown", [])
+    return judge_log(rows, setting, offered)
+
+
+def judge_log(rows: float, setting: str, offered: Sequence[str]) -> Finding:
+    """Judge `wal_compression` and what it could be: pages that are logged whole are many in a large ledger."""
+    better = next((each for each in ("zstd", "lz4") if each in offered), None)
+    if rows < MANY_EVENTS or setting in {"zstd", "lz4"} or better is None:
+        return Finding("ok", "log", f"wal_compression is {setting}")
+    return Finding(
+        "warn",
+        "log",
+        f"wal_compression is {setting} with {rows:,.0f} events, and after each checkpoint pages are logged whole; "
+        f"ALTER SYSTEM SET wal_compression = '{better}' (docs/explanation/scaling.md)",
+    )
+
+
+def judge_redis(info: Mapping[str, Any]) -> Iterator[Finding]:
+    """Judge what Redis says of itself (INFO)."""
+    text = str(info.get("redis_version", "0"))
+    version = tuple(int(part) for part in text.split(".")[:2] if part.isdecimal())
+    name = f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {text}"
+    if version < OLDEST_REDIS:
+        yield Finding("fail", "redis", f"{name} is too old; 7.0 or later is needed")
+    elif info.get("cluster_enabled"):
+        yield Finding(
+            "fail", "redis", f"{name} is a cluster, which RQ can't use; use a single server or Sentinel"
+        )
+    else:
+        yield Finding("ok", "redis", f"{name} answers")
+    policy = str(info.get("maxmemory_policy", "unknown"))
+    if policy in GOOD_POLICIES:
+        yield Finding("ok", "eviction", f"maxmemory-policy is {policy}")
+    else:
+        text = f"maxmemory-policy is {policy}, which may evict notifications; set noeviction or volatile-ttl"
+        yield Finding("warn", "eviction", text)
+    if info.get("aof_enabled"):
+        yield Finding("ok", "persistence", "append-only file on")
+    else:
+        text = "no append-only file: a restart forgets the window; no event is lost, duplicates cost more"
+        yield Finding("ok", "persistence", text)
+
+
+def _workers(client: Client) -> Finding:
+    """Return how many workers listen for notifications."""
+    count = workers.alive(client)
+    if count:
+        return Finding("ok", "workers", f"{count} registered")
+    return Finding("warn", "workers", "none registered; start `hookonce worker`, or events stay received")

@@ -1,0 +1,250 @@
+"""The files of a new provider that is made of a captured delivery."""
+
+import json
+import string
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hookonce.providers import Delivery, Event, Rejected, kit
+from hookonce.providers.kit import Timestamp, http_file, one_event
+from hookonce.receiver.cli.new.guess import Guess, guess
+from hookonce.receiver.cli.new.source_table import source_table
+
+_MAX_ON_ONE_LINE = 2  # arguments that go on one line
+_MODULE = string.Template('''\
+"""$summary
+
+Say here what surprises: whether the id is the same on every retry, what is not covered by the signature, for how
+long it retries. Then link to the sender's own page.
+
+https://example.com/docs/webhooks
+"""
+
+from hookonce.providers.kit import $names
+
+scheme = $scheme
+verify = scheme.verify
+sign = $sign
+events = one_event($places)
+
+sender = Sender($declared)
+''')
+
+_TEST = string.Template("""\
+from pathlib import Path
+
+import pytest
+
+from hookonce.providers.kit.conformance import CHECKS, cases
+
+HERE = Path(__file__).parent
+PLACES = [str(HERE.parents[2] / "$folder")]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("case", cases(HERE, "$name", PLACES), ids=str)
+def test_${name}_keeps_the_contract(case, check):
+    check(case)
+""")
+
+
+def files(name: str, folder: Path, source: Path, secret: str) -> tuple[dict[Path, bytes], list[str]]:
+    """Return path and content of each file, and remarks for the user. Raises: click.ClickException."""
+    raw, request = _read(source)
+    known = _known(source, request, secret)
+    tests = Path("tests", "providers", name)
+    event = _event(known, request)
+    contents = {
+        folder / f"{name}.py": _module(name, known, request),
+        tests / f"test_{name}.py": _TEST.substitute(name=name, folder=folder.as_posix()),
+        tests / f"{source.stem}.toml": _facts(known, request, secret, event),
+    }
+    encoded = {path: text.encode("utf-8", "replace") for path, text in contents.items()}
+    return {**encoded, tests / source.name: raw}, _remarks(name, known, secret, event)
+
+
+def table(name: str, source: Path, secret: str) -> str:
+    """Return what takes such deliveries without a module, for hookonce.toml. Raises: click.ClickException."""
+    _, request = _read(source)
+    known = _known(source, request, secret)
+    if not known.found:
+        raise click.ClickException(
+            f"{_unsure(secret)}, so no table can be proposed; without --table a module is written, to be corrected"
+        )
+    return source_table(name, known)
+
+
+def _known(source: Path, request: http_file.Captured, secret: str) -> Guess:
+    known = guess(request, secret)
+    if known is None:
+        raise click.ClickException(
+            f"nothing in {source} looks like a signature or a masked token; leave out --from and fill the module in, "
+            'or let its URL end in a secret: provider = "token" with in = "path"'
+        )
+    return known
+
+
+def _read(source: Path) -> tuple[bytes, http_file.Captured]:
+    try:
+        raw = source.read_bytes()
+        return raw, http_file.read(raw)
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"{source} can't be read: {error}") from None
+
+
+def _module(name: str, known: Guess, request: http_file.Captured) -> str:
+    how = "sends a shared token and signs nothing" if known.scheme == "Token" else "signs"
+    signed = known.arguments.get("signed", "{body}")
+    what = {
+        "Hmac": f"{how} `{signed}` with HMAC-{known.arguments.get('hash', 'sha256').upper()}".replace(
+            "\n", "\\n"
+        ),
+        "StandardWebhooks": f"{how} as Standard Webhooks do",
+        "Token": how,
+    }[known.scheme]
+    timed = known.scheme == "StandardWebhooks" or "timestamp" in known.arguments
+    names = {
+        known.scheme,
+        "Sender",
+        "one_event",
+        "signer",
+        *(["told_apart_by"] if known.scheme != "StandardWebhooks" else []),
+        *(place[0] for place in known.places.values()),
+    } - {"scheme.id"}
+    names |= {"Timestamp"} if "timestamp" in known.arguments else set()
+    names |= {"delivering"} if _is_elsewhere(known) else set()
+    headers = {"event_id": known.in_headers.get("id"), "type": known.in_headers.get("type")}
+    extra = "".join(f', {key}="{header}"' for key, header in headers.items() if header)
+    places = [f"{key}={_place(*place)}" for key, place in known.places.items()]
+    if _is_text(request):
+        places.append("read=any_body")
+        names.add("any_body")
+    is_unsigned = known.scheme == "Token" or ("id" in known.in_headers and "{header:" not in signed)
+    declared = [
+        f"id_is_signed={not is_unsigned}",
+        "retry_horizon=None",
+        f"identity={_identity(known)}",
+        *(["tolerance=scheme.tolerance"] if timed else []),
+        *(["max_body=1 << 20"] if "field" in known.arguments else []),
+        *(["unauthenticated=True"] if "path" in known.arguments else []),
+        "check_secret=scheme.check_secret",
+        *(["deliver=delivering(scheme.deliver, sign)"] if _is_elsewhere(known) else []),
+    ]
+    return _MODULE.substitute(
+        summary=f"{name.replace('_', ' ').title()} {what}.",
+        names=", ".join(sorted(names, key=lambda each: (each.islower(), each))),
+        scheme=_call(known.scheme, known.arguments, apart=len(known.arguments) > _MAX_ON_ONE_LINE),
+        sign=f"signer(scheme.sign{extra})",
+        places="\n" + "".join(f"    {line},\n" for line in places),
+        declared=f"\n    {f',{chr(10)}    '.join(declared)},\n",
+    )
+
+
+def _is_elsewhere(known: Guess) -> bool:
+    """Whether what proves the sender is not in a header."""
+    return not known.arguments.keys().isdisjoint({"query", "path", "field"})
+
+
+def _is_text(request: http_file.Captured) -> bool:
+    """Whether the body is no JSON."""
+    return request.body.lstrip()[:1] not in (b"{", b"[")
+
+
+def _call(function: str, arguments: Mapping[str, Any], *, apart: bool = False) -> str:
+    parts = [f"{key}={_value(value)}" for key, value in arguments.items()]
+    return (
+        f"{function}(\n    {f',{chr(10)}    '.join(parts)},\n)"
+        if apart
+        else f"{function}({', '.join(parts)})"
+    )
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Timestamp):
+        parts = {"header": value.header, "key": value.key, "unit": "" if value.unit == "s" else value.unit}
+        return _call("Timestamp", {key: text for key, text in parts.items() if text})
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def _place(function: str, *arguments: str) -> str:
+    if function == "scheme.id":
+        return function
+    return f"{function}({', '.join(map(json.dumps, arguments))})"
+
+
+def _identity(known: Guess) -> str:
+    """What makes two events two: where their id is."""
+    function, *arguments = known.places["id"]
+    if function == "scheme.id":
+        return "scheme.identity"
+    if function in {"field", "header"}:
+        [name] = arguments
+        return f"told_apart_by({json.dumps(name if function == 'field' else f'header {name.lower()}')})"
+    return 'told_apart_by("body", because="say why equal bodies are one event")'
+
+
+def _event(known: Guess, request: http_file.Captured) -> Event | None:
+    """What the module will make of the delivery."""
+    headers = request.lowered()
+    read = kit.any_body if _is_text(request) else kit.json_body
+    place = {
+        key: getattr(kit, parts[0])(*parts[1:])
+        for key, parts in known.places.items()
+        if parts[0] != "scheme.id"
+    }
+    if known.scheme == "StandardWebhooks":
+        place["id"] = kit.StandardWebhooks(**known.arguments).id
+    try:
+        return one_event(**place, read=read)(Delivery(request.method, request.url, headers, request.body))[0]
+    except Rejected:
+        return None
+
+
+def _facts(known: Guess, request: http_file.Captured, secret: str, event: Event | None) -> str:
+    lines = [f"secret = {_toml(secret)}  # what it was signed with; roll it before you commit this"]
+    lines += ['evidence = "captured"']
+    if event:
+        lines += [
+            f"expected_event_id = {_toml(event.id)}",
+            f"expected_event_type = {_toml(event.type)}",
+        ]
+    stamp = known.arguments.get("timestamp")
+    if request.at is None and stamp is not None and stamp.header:
+        lines += [f"verify_at = {int(stamp.parse(request.lowered()[stamp.header]))}"]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _remarks(name: str, known: Guess, secret: str, event: Event | None) -> list[str]:
+    remarks = []
+    if known.scheme == "Hmac" and known.found:
+        remarks.append(f"the secret verifies it: {_call(known.scheme, known.arguments)}")
+    elif known.scheme == "Token":
+        remarks.append(f"nothing is signed, the secret comes along: {_call(known.scheme, known.arguments)}")
+    elif not known.found:
+        remarks.append(f"{_unsure(secret)}; correct `scheme` in the module")
+    if event:
+        remarks.append(
+            f"its event is {event.id} of type {event.type}; correct `events` in the module if it is not"
+        )
+    else:
+        remarks.append("its event could not be read; correct `events` in the module")
+    if known.found and event:
+        proposed = source_table(name, known).splitlines()
+        remarks += [
+            "no module is needed for this: in hookonce.toml it is",
+            *(f"    {line}" for line in proposed),
+        ]
+    return remarks
+
+
+def _unsure(secret: str) -> str:
+    if secret:
+        return "no way of signing that was tried fits this secret"
+    return "how it is signed is a guess; with --secret it would be tried out"

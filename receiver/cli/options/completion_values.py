@@ -1,0 +1,73 @@
+"""What there is to complete: names from the configuration, and from the ledger if it answers at once.
+
+`receiver.cli.options.completion_types` offers the shell those that begin as the word does.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+
+from hookonce.providers.kit import registry
+from hookonce.receiver.cli import local_sources
+from hookonce.receiver.config.settings import Settings, load_settings
+from hookonce.receiver.ledger import pauses
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries.event_filter import Filter
+
+COMPLETION_TIMEOUT = timedelta(milliseconds=400)
+MAX_OFFERED = 30
+"""Events offered."""
+
+Offered = list[tuple[str, str | None]]
+
+
+def offered(what: str, incomplete: str) -> Offered:
+    """Return what there is of a kind, with a line of help each.
+
+    Raises: whatever reading the configuration, and the servers, may.
+    """
+    return _KINDS[what](load_settings(need_secrets=False), incomplete)
+
+
+def _sources(settings: Settings, _incomplete: str) -> Offered:
+    return [(name, each.provider.name) for name, each in sorted(local_sources.sources(settings).items())]
+
+
+def _providers(settings: Settings, _incomplete: str) -> Offered:
+    return [(name, None) for name in registry.names(settings.provider_places)]
+
+
+def _handlers(settings: Settings, _incomplete: str) -> Offered:
+    with _ledger(settings) as connection:
+        return [(name, None) for name in pauses.handlers(connection)]
+
+
+def _pausable(settings: Settings, incomplete: str) -> Offered:
+    names = _sources(settings, incomplete)
+    with suppress(psycopg.Error, connections.LedgerUnavailable):
+        names += _handlers(settings, incomplete)
+    return names
+
+
+def _events(settings: Settings, incomplete: str) -> Offered:
+    """Ids that begin so: ledger ids need no help, and a colon is the shell's own separator in bash."""
+    with _ledger(settings) as connection:
+        wanted = Filter(event_id=incomplete or None)
+        found = events.events(connection, wanted, MAX_OFFERED)
+        return [(row.event_id, f"{row.source} {row.type} {row.status}") for row in found]
+
+
+def _ledger(settings: Settings) -> Any:  # noqa: ANN401  psycopg's own context manager
+    return connections.connect(settings.database_url, lock=COMPLETION_TIMEOUT, statement=COMPLETION_TIMEOUT)
+
+
+_KINDS: Mapping[str, Callable[[Settings, str], Offered]] = {
+    "sources": _sources,
+    "providers": _providers,
+    "pausable": _pausable,
+    "events": _events,
+}

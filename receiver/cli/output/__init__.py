@@ -1,0 +1,5 @@
+"""What commands print, and the codes they exit with.
+
+`tables` prints listings for people and programs, `rich_tables` draws them on a terminal, `tracebacks` shows why a
+handler failed, `exits` turns errors into exit codes, and `errors` has the one that commands raise themselves.
+"""

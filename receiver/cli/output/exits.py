@@ -1,0 +1,103 @@
+"""Exit codes, and how errors become them."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import IntEnum
+from errno import EDQUOT, EFBIG, EIO, ENOSPC
+
+import click
+
+
+class Exit(IntEnum):
+    """What the shell gets."""
+
+    OK = 0
+    FAILURE = 1
+    USAGE = 2
+    PARTIAL = 3
+    NOT_FOUND = 4
+    DATABASE_UNREACHABLE = 69
+    BAD_CONFIGURATION = 78
+    INTERRUPTED = 130
+
+
+_DISK_FULL = {EDQUOT, EFBIG, EIO, ENOSPC}
+
+BY_CLASS_NAME = {
+    "ConfigError": Exit.BAD_CONFIGURATION,
+    "SchemaBehind": Exit.BAD_CONFIGURATION,
+    "HandlerError": Exit.BAD_CONFIGURATION,
+    "EmbeddedError": Exit.FAILURE,
+    "LedgerUnavailable": Exit.DATABASE_UNREACHABLE,
+    "InsufficientPrivilege": Exit.BAD_CONFIGURATION,
+    "OperationalError": Exit.DATABASE_UNREACHABLE,
+    "NotFound": Exit.NOT_FOUND,
+    "KeyMissing": Exit.BAD_CONFIGURATION,
+    "Tampered": Exit.FAILURE,
+    "Ambiguous": Exit.USAGE,
+}
+"""By class name, because importing the classes would import what `--help` does not need."""
+
+
+@contextmanager
+def exits() -> Iterator[None]:
+    """Turn known errors into a line on stderr and an exit code; let the rest show its traceback."""
+    try:
+        yield
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except click.Abort:
+        click.echo("stopped", err=True)
+        sys.exit(Exit.INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except OSError as error:
+        if error.filename is not None:
+            where = click.format_filename(error.filename)
+            text = f"{where}: {error.strerror}; name another place, or see to who may write there"
+        elif error.errno in _DISK_FULL:
+            _discard_output()
+            text = f"the output can't be written: {error.strerror}; make room, or write it elsewhere"
+        else:
+            raise
+        click.echo(f"hookonce: {text}", err=True)
+        sys.exit(Exit.FAILURE)
+    except Exception as error:
+        code = _code(error) or _code(getattr(error, "orig", None))  # what SQLAlchemy wraps
+        if code is None:
+            raise
+        click.echo(f"hookonce: {_text_of(error)}", err=True)
+        sys.exit(code)
+
+
+def _code(error: BaseException | None) -> Exit | None:
+    return next((BY_CLASS_NAME[k.__name__] for k in type(error).__mro__ if k.__name__ in BY_CLASS_NAME), None)
+
+
+def _discard_output() -> None:
+    """Discard what stdout still holds: Python would write it once more at its end, and complain."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _text_of(error: Exception) -> str:
+    mistakes = getattr(error, "mistakes", None)
+    if mistakes:
+        return "the configuration has mistakes:\n" + "\n".join(f"  - {mistake}" for mistake in mistakes)
+    cause = getattr(error, "orig", None)
+    if type(cause or error).__name__ == "InsufficientPrivilege":
+        return (
+            f"the role in DATABASE_URL lacks a right: {_first_line(cause or error)}; have the owner of the database "
+            "grant it (docs/explanation/scaling.md says which are needed)"
+        )
+    if cause:
+        return f"PostgreSQL does not answer: {_text_of(cause)}"
+    text = str(error).strip()
+    return text if type(error).__name__ == "EmbeddedError" else _first_line(error)  # with the end of a log
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0]

@@ -1,0 +1,72 @@
+"""What a replay made of each event, in words and as an exit code."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+
+import click
+
+from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.cli.output.tables import clean, print_json
+from hookonce.receiver.ledger.replay.events import GOOD, ReplayOutcome, ReplayResult
+
+_MAX_LINES = 20
+"""Outcomes printed one by one; more are counted."""
+_DESCRIPTIONS = {
+    ReplayOutcome.REPLAYED: "replayed",
+    ReplayOutcome.RELEASED: "released",
+    ReplayOutcome.QUEUED: "waits for its first attempt already",
+    ReplayOutcome.RUNNING: "is running and was left alone; try again when it has ended",
+    ReplayOutcome.BODY_DROPPED: "can't be replayed: its body was dropped by retention",
+    ReplayOutcome.UNREADABLE: "can't be replayed: the provider could not read it; see `events show --raw`",
+    ReplayOutcome.CHANGED: "has changed its status meanwhile and was left alone",
+}
+
+
+class ReplayReport:
+    """Prints outcomes as they come, as JSON, or at the end, in words; keeps no more than it needs for that."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._first: list[ReplayResult] = []
+        self._fates: Counter[ReplayOutcome] = Counter()
+        self.is_whole = True
+
+    def take(self, outcomes: Sequence[ReplayResult]) -> None:
+        """Take the next outcomes."""
+        for outcome in outcomes:
+            if self._as_json:
+                print_json({**asdict(outcome), "fate": outcome.fate.replace(" ", "_")})
+            if len(self._first) <= _MAX_LINES:
+                self._first.append(outcome)
+            self._fates[outcome.fate] += 1
+            self.is_whole = self.is_whole and outcome.is_whole
+
+    def finish(self) -> None:
+        """Print in words what has not been printed."""
+        if self._as_json:
+            return
+        if len(self._first) > _MAX_LINES:
+            for fate, count in self._fates.most_common():
+                click.echo(f"{count} times: {_DESCRIPTIONS[fate]}", err=True)
+            return
+        for outcome in self._first:
+            click.echo(_line(outcome), err=True)
+
+    def is_any(self, fates: Collection[ReplayOutcome]) -> bool:
+        """Whether an event had one of these."""
+        return any(fate in fates for fate in self._fates)
+
+    @property
+    def exit(self) -> Exit:
+        """The code for a replay that was not whole."""
+        return Exit.PARTIAL if self.is_any(GOOD | {ReplayOutcome.RUNNING}) else Exit.FAILURE
+
+
+def _line(outcome: ReplayResult) -> str:
+    line = f"event {outcome.id} {_DESCRIPTIONS[outcome.fate]}"
+    if outcome.handlers:
+        line += f": {clean(', '.join(outcome.handlers))}"
+    if outcome.left and outcome.fate is not ReplayOutcome.RUNNING:
+        line += f"; running and left alone: {clean(', '.join(outcome.left))}"
+    return line

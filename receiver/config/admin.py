@@ -1,0 +1,60 @@
+"""`[admin]`: the dashboard, which is off unless there is a token to sign in with."""
+
+import ipaddress
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hookonce.receiver.config.secret_references import resolve
+
+VARIABLE = "HOOKONCE_ADMIN_TOKEN"
+MIN_TOKEN_LENGTH = 16
+"""Characters of a token: few enough to type once a day, too many to guess through a throttle."""
+
+
+class AdminTable(BaseModel):
+    """What may stand in `[admin]`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    token: str | None = Field(
+        default=None, description="reference to what signs in to the dashboard; HOOKONCE_ADMIN_TOKEN wins"
+    )
+    trusted_proxies: list[str] = Field(
+        default_factory=list,
+        description="addresses or networks of your proxies; from these, `X-Forwarded-For` tells who tries to sign in",
+    )
+
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def trusted_proxies(table: AdminTable, mistakes: list[str]) -> tuple[Network, ...]:
+    """Return the networks of the proxies that stand before the dashboard."""
+    networks = []
+    for text in table.trusted_proxies:
+        try:
+            networks.append(ipaddress.ip_network(text, strict=False))
+        except ValueError:
+            mistakes.append(
+                f"[admin] trusted_proxies: {text!r} is not an address or network; expected such as '10.0.0.0/8'"
+            )
+    return tuple(networks)
+
+
+def admin_token(
+    table: AdminTable, environ: Mapping[str, str], mistakes: list[str], *, need_secrets: bool
+) -> str:
+    """Return the token, '' where the dashboard is off; the variable wins over the file."""
+    try:
+        token = environ.get(VARIABLE, "").strip() or (resolve(table.token, environ) if table.token else "")
+    except ValueError as error:
+        if need_secrets:
+            mistakes.append(f"[admin] token: {error}")
+        return ""
+    if token and len(token) < MIN_TOKEN_LENGTH:
+        mistakes.append(
+            f"the admin token has {len(token)} characters; expected {MIN_TOKEN_LENGTH} or more, "
+            f"say of `openssl rand -hex 24`, in {VARIABLE} or where [admin] token points"
+        )
+    return token

@@ -1,0 +1,145 @@
+"""`[alerts]`: what to raise an alert for, and where to send it. Alerts are shown whether or not they are sent."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Annotated, NamedTuple
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from hookonce.receiver.config.durations import parse_duration
+from hookonce.receiver.config.secret_references import Reference, Unreadable
+
+ALERTS_SOURCE = "hookonce"
+"""The source our own events come from; no configured one may have its name."""
+_OFF = "off"
+_RATE = re.compile(r"(\d{1,6})/(\d{1,6}[smhdw])", re.ASCII)
+_MAX_RATE_WINDOW = timedelta(days=7)  # activity is kept by the minute for a little longer
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class Rate(NamedTuple):
+    """So many within so long."""
+
+    number: int
+    within: timedelta
+
+
+_FAILURES = Rate(20, timedelta(minutes=10))
+_DEAD = Rate(1, timedelta(hours=1))
+
+
+def parse_rate(text: object) -> Rate | None:
+    """Read `20/10m`; None for `off`. Raises: ValueError saying what was expected."""
+    if text == _OFF or text is None or isinstance(text, Rate):
+        return text if isinstance(text, Rate) else None
+    parts = _RATE.fullmatch(text) if isinstance(text, str) else None
+    found = Rate(int(parts[1]), parse_duration(parts[2])) if parts else Rate(0, timedelta())
+    if not found.number or not timedelta(minutes=1) <= found.within <= _MAX_RATE_WINDOW:
+        raise ValueError('expected how many within how long (1m to 7d), like "20/10m", or "off"')
+    return found
+
+
+def _span_or_off(text: object) -> timedelta | None:
+    return text if isinstance(text, timedelta) else None if text in {_OFF, None} else parse_duration(text)
+
+
+_Rate = Annotated[Rate | None, BeforeValidator(parse_rate)]
+_Span = Annotated[timedelta | None, BeforeValidator(_span_or_off)]
+
+
+class AlertsTable(BaseModel):
+    """What may stand in `[alerts]`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    urls: list[str] = Field(
+        default_factory=list, description="where alerts go, as signed webhooks: URLs, or references to them"
+    )
+    secret: str | None = Field(default=None, description="reference to the `whsec_` secret that signs them")
+    learn: bool = Field(default=True, description="notice a source that is silent against its own rhythm")
+    signature_failures: _Rate = Field(
+        default=_FAILURES, description="deliveries of a source that failed verification; `off` for never"
+    )
+    dead_runs: _Rate = Field(default=_DEAD, description="events of a source that died; `off` for never")
+    oldest_due: _Span = Field(
+        default=timedelta(minutes=5), description="how long an event may be due; `off` for never"
+    )
+    redis: _Span = Field(
+        default=timedelta(minutes=1), description="how long Redis may be away; `off` for never"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Alerts:
+    """When to raise an alert, None for never, and where to send it.
+
+    `urls` and `secret` hold what this process could resolve: only a worker needs them. `are_sent`: some URL is
+    configured, whoever can resolve it.
+    """
+
+    urls: tuple[str, ...] = field(default=(), repr=False)
+    secret: str = field(default="", repr=False)
+    are_sent: bool = False
+    learn: bool = True
+    signature_failures: Rate | None = _FAILURES
+    dead_runs: Rate | None = _DEAD
+    oldest_due: timedelta | None = timedelta(minutes=5)
+    redis: timedelta | None = timedelta(minutes=1)
+
+
+def read_alerts(table: AlertsTable, environ: Mapping[str, str], mistakes: list[str]) -> Alerts:
+    """Return the settings, adding to `mistakes`; a reference that leads nowhere here is not a mistake."""
+    urls = [url for entry in table.urls if (url := _read_url(entry, environ, mistakes))]
+    if table.urls and not table.secret:
+        mistakes.append(
+            '[alerts] has urls and no secret to sign with; set secret = "env:NAME" to a whsec_ secret, '
+            "one of `openssl rand -base64 32`, say"
+        )
+    secret = _resolved(table.secret, environ) if table.secret else ""
+    if secret is None:
+        mistakes.append('[alerts] secret: write "env:NAME" or "file:/path" instead of the secret itself')
+    return Alerts(
+        urls=tuple(urls),
+        secret=secret or "",
+        are_sent=bool(table.urls),
+        learn=table.learn,
+        signature_failures=table.signature_failures,
+        dead_runs=table.dead_runs,
+        oldest_due=table.oldest_due,
+        redis=table.redis,
+    )
+
+
+def _read_url(entry: str, environ: Mapping[str, str], mistakes: list[str]) -> str:
+    """Return a URL, itself or what a reference names (it may hold a secret); '' if there is none here."""
+    url = entry if "://" in entry else _resolved(entry, environ)
+    if url == "":
+        return ""
+    try:
+        parts = urlsplit(url or "")
+        is_good = bool(parts.hostname) and (
+            parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+        )
+    except ValueError:
+        is_good = False
+    if not is_good:
+        mistakes.append(
+            "[alerts] urls: one is not an https:// URL (http:// on this machine only), nor a reference "
+            'like "env:NAME" to one'
+        )
+        return ""
+    return url or ""
+
+
+def _resolved(text: str, environ: Mapping[str, str]) -> str | None:
+    """Return what a reference names, '' for what is not there, None for what is not a reference."""
+    reference = Reference.parse(text)
+    if reference is None:
+        return None
+    try:
+        return reference.look_up(environ) or ""
+    except Unreadable:
+        return ""

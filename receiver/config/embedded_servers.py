@@ -1,0 +1,33 @@
+"""Where the servers run that `hookonce dev` started here, as a file in the data directory says."""
+
+import json
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from hookonce.receiver.processes import spawn
+
+STATE = "servers.json"
+
+
+@dataclass(frozen=True)
+class Servers:
+    """Where the ledger's database and Redis are: a libpq URL and a redis-py URL."""
+
+    database_url: str
+    redis_url: str
+
+
+def running(directory: Path) -> Servers | None:
+    """Return what some process runs on this directory now by `servers`; None if none does."""
+    try:
+        state = json.loads((directory / STATE).read_text(encoding="utf-8"))
+        alive = spawn.started(state["pid"]) == state["started"] and all(map(_listening, state["sockets"]))
+        return Servers(**state["servers"]) if alive else None
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _listening(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(path) == 0

@@ -1,0 +1,69 @@
+"""Reads `encryption_keys` under [receiver]: references to 32 random bytes each, in base64 or hex.
+
+A receiver needs all of them, or it would store in the clear what was to be sealed. Workers and commands do with
+those that are there: what they can't open they leave alone.
+"""
+
+import re
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+
+from hookonce.receiver.config.secret_references import Reference, Unreadable
+from hookonce.receiver.encryption import KEY_BYTES, Keyring
+
+_HEX = re.compile(r"[0-9a-fA-F]{64}")
+_URL_SAFE = str.maketrans("-_", "+/")
+_MIN_DIFFERENT_BYTES = 8
+"""Different bytes in a key: 32 random ones have about 30, a placeholder one or two."""
+_EXPECTED = "expected 32 random bytes in base64 or hex, as `hookonce keys generate` makes them"
+
+
+def read_keyring(
+    references: Sequence[str], environ: Mapping[str, str], mistakes: list[str], *, need_all: bool
+) -> Keyring:
+    """Return the keys of `env:NAME` and `file:/path` references, adding to `mistakes`; no key ever shows."""
+    keys: list[bytes | None] = []
+    for number, text in enumerate(references, 1):
+        try:
+            reference = _reference(text)
+            found = _look_up(reference, environ)
+            keys.append(_key(found) if found else None)
+        except ValueError as error:
+            mistakes.append(f"encryption_keys: entry {number} {error}")
+            continue
+        is_optional = reference.may_be_absent and number > 1
+        if need_all and not found and not is_optional:
+            mistakes.append(f"encryption_keys: entry {number} is missing; set {reference.place}")
+    return Keyring(keys)
+
+
+def _reference(text: str) -> Reference:
+    reference = Reference.parse(text)
+    if reference is None:
+        raise ValueError(
+            "is not a reference; expected env:NAME or file:/path, so that no key stands in the file"
+        )
+    return reference
+
+
+def _look_up(reference: Reference, environ: Mapping[str, str]) -> str | None:
+    try:
+        return reference.look_up(environ)
+    except Unreadable as error:
+        raise ValueError(f"({reference.place}) {error}; {_EXPECTED}") from None
+
+
+def _key(text: str) -> bytes:
+    if _HEX.fullmatch(text):
+        key = bytes.fromhex(text)
+    else:
+        plain = text.translate(_URL_SAFE).rstrip("=")
+        try:
+            key = b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+        except ValueError:
+            raise ValueError(f"is not a key; {_EXPECTED}") from None
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"has {len(key)} bytes; {_EXPECTED}")
+    if len(set(key)) < _MIN_DIFFERENT_BYTES:
+        raise ValueError(f"is not random; {_EXPECTED}")
+    return key

@@ -1,0 +1,61 @@
+"""Secrets by reference: `env:NAME`, `file:/path`, each with `?` at its end where it may be absent.
+
+Everything in the configuration that names a secret is read here. What a secret is never shows in an error.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Self
+
+
+class Unreadable(ValueError):  # noqa: N818  a state of a file, which each reader words for its setting
+    """The file that a reference names is there and can't be read; its text says why, without the path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Where a secret is: in the environment variable or the file called `place`."""
+
+    kind: Literal["env", "file"]
+    place: str
+    may_be_absent: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Return the reference that `text` is, or None where it is not one."""
+        kind, _, rest = text.partition(":")
+        place = rest.removesuffix("?")
+        if kind not in {"env", "file"} or not place:
+            return None
+        return cls("env" if kind == "env" else "file", place, rest.endswith("?"))
+
+    def look_up(self, environ: Mapping[str, str]) -> str | None:
+        """Return what is there, stripped, maybe ''; None where nothing is. Raises `Unreadable`."""
+        if self.kind == "env":
+            value = environ.get(self.place)
+            return None if value is None else value.strip()
+        try:
+            return Path(self.place).read_text(encoding="utf-8").strip()
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise Unreadable(f"can't be read: {type(error).__name__}") from None
+
+
+def resolve(text: str, environ: Mapping[str, str]) -> str:
+    """Return the secret that a reference names; '' for an absent one that may be absent.
+
+    Raises: ValueError saying what is missing or wrong.
+    """
+    reference = Reference.parse(text)
+    if reference is None:
+        raise ValueError('a secret is given by reference; write "env:NAME" or "file:/path" instead')
+    place = reference.place
+    try:
+        found = reference.look_up(environ)
+    except Unreadable as error:
+        raise ValueError(f"{place} {error}") from None
+    if not found and not reference.may_be_absent:
+        raise ValueError(f"{place} is not set" if reference.kind == "env" else f"{place} is missing or empty")
+    return found or ""

@@ -1,0 +1,127 @@
+"""The addresses of PostgreSQL and Redis, looked at before anybody connects.
+
+A malformed URL makes every driver quote it, or the part it stumbled over, and that may be the password. So what
+is wrong is found here and said without the value.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from urllib.parse import SplitResult, parse_qs, urlsplit
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+SENTINELS = ("redis+sentinel", "rediss+sentinel")
+_SENTINEL_PORT = 26379
+_SENTINEL_OPTIONS = {"db", "sentinel_username", "sentinel_password"}
+
+
+def url_mistakes(database_url: str, redis_url: str) -> Iterator[str]:
+    """Yield a mistake for each address that can't be one; an empty one is not a mistake here."""
+    if not _is_postgresql(database_url):
+        yield (
+            "the address of PostgreSQL is not one; expected postgresql://user:password@host:port/database, "
+            "with / @ # and % in the password written as %2F %40 %23 %25; correct DATABASE_URL"
+        )
+    if redis_url and not is_redis(redis_url):
+        yield (
+            "the address of Redis is not one; expected redis://:password@host:port/0, rediss://, unix:// or "
+            "redis+sentinel://host:port,host:port/service, "
+            "with / @ # and % in the password written as %2F %40 %23 %25; correct REDIS_URL"
+        )
+
+
+def _is_postgresql(url: str) -> bool:
+    try:
+        parts = conninfo_to_dict(libpq_url(url))
+    except psycopg.ProgrammingError:
+        return False
+    ports = str(parts.get("port", "")).split(",")
+    return "@" not in str(parts.get("host", ""))[1:] and all(not port or port.isdecimal() for port in ports)
+
+
+def is_redis(url: str) -> bool:
+    """Whether a URL names a Redis, or Sentinels and a service. redis-py, which would know, is slow to import."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in SENTINELS:
+            return _is_of_sentinels(parts)
+        is_port = parts.scheme == "unix" or parts.port != 0  # a port that is not a number raises
+    except ValueError:
+        return False
+    return parts.scheme in {"redis", "rediss", "unix"} and is_port
+
+
+def _is_of_sentinels(parts: SplitResult) -> bool:
+    options = sentinel_options(parts)
+    return bool(sentinel_hosts(parts) and parts.path.strip("/")) and options.get("db", "0").isdecimal()
+
+
+def sentinel_options(parts: SplitResult) -> dict[str, str]:
+    """Return the parameters of an address of Sentinels. Raises: ValueError for one that is not known."""
+    options = {
+        name: values[-1] for name, values in parse_qs(parts.query, strict_parsing=bool(parts.query)).items()
+    }
+    if options.keys() - _SENTINEL_OPTIONS:
+        raise ValueError("an unknown parameter in the address of Redis")
+    return options
+
+
+def sentinel_hosts(parts: SplitResult) -> list[tuple[str, int]]:
+    """Return the hosts and ports of an address of Sentinels. Raises: ValueError if one has none."""
+    hosts = []
+    for each in parts.netloc.rpartition("@")[2].split(","):
+        host, _, port = each.rpartition(":") if not each.endswith("]") and ":" in each else (each, "", "")
+        hosts.append((host.strip("[]"), int(port or _SENTINEL_PORT)))
+    if not all(host for host, _ in hosts):
+        raise ValueError("a Sentinel without a host")
+    return hosts
+
+
+_POOLED = "pgbouncer=true"
+USUAL_SCHEMA = "hookonce"
+_SCHEMA = "hookonce_schema="
+_SCHEMA_NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
+_OURS = (_POOLED, _SCHEMA)
+"""How parameters of a URL begin that are for us and not for libpq."""
+
+
+def libpq_url(url: str) -> str:
+    """Bring the spellings of a PostgreSQL URL (Heroku's, SQLAlchemy's) to the one libpq reads."""
+    scheme, separator, rest = url.partition("://")
+    if scheme == "postgres" or scheme.startswith("postgresql+"):
+        scheme = "postgresql"
+    path, mark, query = rest.partition("?")
+    if mark:
+        rest = path + mark + "&".join(pair for pair in query.split("&") if not pair.startswith(_OURS))
+    return scheme + separator + rest.removesuffix("?")
+
+
+def is_pooled(url: str) -> bool:
+    """Whether a URL says that it leads through PgBouncer, or the like, in transaction mode."""
+    return _POOLED in url.partition("?")[2].split("&")
+
+
+def with_schema(url: str, schema: str) -> str:
+    """Return the URL of the same database that says which schema the ledger lies in, unless it is the usual one."""
+    if not url or schema == USUAL_SCHEMA:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}{_SCHEMA}{schema}"
+
+
+def schema_of(url: str) -> str:
+    """Return the schema that a URL names: the last one, or the usual one where it names none."""
+    named = [pair[len(_SCHEMA) :] for pair in url.partition("?")[2].split("&") if pair.startswith(_SCHEMA)]
+    return named[-1] if named else USUAL_SCHEMA
+
+
+def schema_named(environ: Mapping[str, str], from_file: object, mistakes: list[str]) -> str:
+    """Return the schema that the environment names, or the file; add to `mistakes` what can't be one."""
+    name = environ.get("HOOKONCE_SCHEMA") or from_file
+    if not isinstance(name, str) or not _SCHEMA_NAME.fullmatch(name):
+        where = "HOOKONCE_SCHEMA" if environ.get("HOOKONCE_SCHEMA") else "[receiver] schema"
+        mistakes.append(
+            f"{where}: {name!r} can't be the name of a schema; expected lower-case letters, digits and _, "
+            "not beginning with a digit or pg_, 63 at most"
+        )
+    return str(name)

@@ -1,0 +1,279 @@
+"""The configuration: `hookonce.toml` (path in HOOKONCE_CONFIG), the environment on top, every mistake at once.
+
+DATABASE_URL and REDIS_URL win over the file; with neither, the embedded servers of `hookonce dev` in
+HOOKONCE_DATA (or `.hookonce/`) are used if they run. `HOOKONCE_SECRET__STRIPE=new,old` makes or re-keys the
+source `stripe` without any file. Secrets are references (`env:NAME`, `env:NAME?` if it may be absent,
+`file:/path`), so that the file can be committed.
+"""
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import unquote, urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from hookonce.receiver.config import server_urls
+from hookonce.receiver.config.admin import AdminTable, Network, admin_token, trusted_proxies
+from hookonce.receiver.config.alerts import Alerts, AlertsTable, read_alerts
+from hookonce.receiver.config.durations import parse_duration
+from hookonce.receiver.config.encryption_keys import read_keyring
+from hookonce.receiver.config.quarantine import QuarantineTable, quarantine_mistakes
+from hookonce.receiver.config.servers import (
+    NO_POSTGRESQL,
+    ConfigError,
+    data_directory,
+    find_servers,
+    path_of,
+    read_toml,
+)
+from hookonce.receiver.config.sources import SECRET_PREFIX, SourceReader, SourceTable
+from hookonce.receiver.config.suggestions import did_you_mean
+from hookonce.receiver.config.tracing import TracingTable, is_traced
+from hookonce.receiver.encryption import OFF, Keyring
+from hookonce.receiver.source import Source
+
+_MIN_KEEP_EVENTS = timedelta(days=3)
+"""Most senders retry for up to three days; an event forgotten before that would be handled again."""
+RETRY_MARGIN = timedelta(days=1)
+"""How much longer than a source's sender retries its events are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything hookonce was told; immutable. `database_url` and `redis_url` may hold passwords."""
+
+    database_url: str
+    redis_url: str
+    sources: Mapping[str, Source]
+    handlers: tuple[str, ...] = ()
+    provider_places: tuple[str, ...] = ()
+    max_body: int = 25 * 1024 * 1024
+    data: Path = Path(".hookonce")
+    keep_events: timedelta = timedelta(days=90)
+    keep_bodies: timedelta = timedelta(days=30)
+    keep_rejected: timedelta = timedelta(days=7)
+    keep_audit: timedelta = timedelta(days=365)
+    auto_prune: bool = True
+    keyring: Keyring = field(default=OFF, compare=False)
+    admin_token: str = field(default="", repr=False)
+    trusted_proxies: tuple[Network, ...] = ()
+    alerts: Alerts = field(default_factory=Alerts)
+    tracing: bool = False
+
+    def secrets(self) -> list[str]:
+        """Return every secret that is known here: of sources and alerts, of the servers' URLs, of the dashboard."""
+        passwords = [urlsplit(url).password for url in (self.database_url, self.redis_url) if url]
+        of_sources = [secret for source in self.sources.values() for secret in source.secrets]
+        return [
+            *of_sources,
+            *(unquote(each) for each in passwords if each),
+            self.alerts.secret,
+            self.admin_token,
+        ]
+
+
+def _outlasts_retries(kept: timedelta) -> timedelta:
+    if kept < _MIN_KEEP_EVENTS:
+        raise ValueError("expected 3d or more, since a later retry would count as a new event")
+    return kept
+
+
+_Span = Annotated[timedelta, BeforeValidator(parse_duration)]
+
+
+class _ReceiverTable(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    handlers: list[str] = Field(default_factory=list, description="modules with handlers")
+    providers: list[str] = Field(
+        default_factory=list, description="folders, files or packages with providers of your own"
+    )
+    database_url: str | None = Field(default=None, description="PostgreSQL; DATABASE_URL wins")
+    redis_url: str | None = Field(default=None, description="Redis or Valkey; REDIS_URL wins")
+    schema_: str = Field(
+        default=server_urls.USUAL_SCHEMA,
+        alias="schema",
+        description="where the ledger's tables lie in that database; HOOKONCE_SCHEMA wins",
+    )
+    public_url: str = Field(
+        default="", description="where senders reach you, up to `/hooks/`; for senders that sign the URL"
+    )
+    max_body: int = Field(
+        default=25 * 1024 * 1024, ge=1024, le=1 << 30, description="bytes of a body; 413 beyond"
+    )
+    keep_events: Annotated[_Span, AfterValidator(_outlasts_retries)] = Field(
+        default=timedelta(days=90), description="how long an id is known; longer than your senders retry"
+    )
+    keep_bodies: _Span = Field(
+        default=timedelta(days=30), description="how long an event can be seen in full, and replayed"
+    )
+    keep_rejected: _Span = Field(default=timedelta(days=7), description="how long rejected deliveries stay")
+    keep_audit: _Span = Field(default=timedelta(days=365), description="how long it stays who did what")
+    auto_prune: bool = Field(
+        default=True, description="the sweep prunes in small steps; else run `hookonce prune` daily"
+    )
+    encryption_keys: list[str] = Field(
+        default_factory=list, description="references to keys; the first seals what is stored, all open"
+    )
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    receiver: _ReceiverTable = Field(default_factory=_ReceiverTable)
+    admin: AdminTable = Field(default_factory=AdminTable)
+    alerts: AlertsTable = Field(default_factory=AlertsTable)
+    tracing: TracingTable = Field(default_factory=TracingTable)
+    sources: dict[str, SourceTable] = Field(default_factory=dict)
+
+
+def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: bool = True) -> Settings:
+    """Read the configuration. Raises `ConfigError` with every mistake, none of which shows a secret.
+
+    Workers and the command line pass `need_secrets=False`: they verify nothing, so a secret that is missing
+    from their environment is not a mistake.
+    """
+    environ = os.environ if environ is None else environ
+    mistakes: list[str] = []
+    file = _read_file(environ, mistakes)
+    table = file.receiver
+    sources = _read_sources(file, environ, mistakes, need_secrets=need_secrets)
+    keyring = read_keyring(table.encryption_keys, environ, mistakes, need_all=need_secrets)
+    token = admin_token(file.admin, environ, mistakes, need_secrets=need_secrets)
+    proxies = trusted_proxies(file.admin, mistakes)
+    alerts = read_alerts(file.alerts, environ, mistakes)
+    tracing = is_traced(file.tracing, environ, mistakes)
+    servers = find_servers(environ, table.database_url, table.redis_url)
+    mistakes.extend(server_urls.url_mistakes(servers.database_url, servers.redis_url))
+    schema = server_urls.schema_named(environ, table.schema_, mistakes)
+    if mistakes:
+        raise ConfigError(mistakes)
+    return Settings(
+        database_url=server_urls.with_schema(servers.database_url, schema),
+        redis_url=servers.redis_url,
+        sources=sources,
+        handlers=_handlers(table, environ),
+        provider_places=tuple(table.providers),
+        max_body=table.max_body,
+        data=data_directory(environ),
+        keep_events=table.keep_events,
+        keep_bodies=table.keep_bodies,
+        keep_rejected=table.keep_rejected,
+        keep_audit=table.keep_audit,
+        auto_prune=table.auto_prune,
+        keyring=keyring,
+        admin_token=token,
+        trusted_proxies=proxies,
+        alerts=alerts,
+        tracing=tracing,
+    )
+
+
+def _read_sources(
+    file: _File, environ: Mapping[str, str], mistakes: list[str], *, need_secrets: bool
+) -> dict[str, Source]:
+    table = file.receiver
+    public_url = environ.get("HOOKONCE_PUBLIC_URL") or table.public_url
+    sources: dict[str, Source] = {}
+    for name, source_table in _with_zero_file_sources(file.sources, environ).items():
+        reader = SourceReader(name, source_table, environ, mistakes, need_secrets=need_secrets)
+        source = reader.read(tuple(table.providers), source_table.public_url or public_url)
+        if source is not None:
+            sources[name] = source
+    mistakes.extend(_forgotten_too_early(sources.values(), table.keep_events))
+    longest = table.keep_events - RETRY_MARGIN
+    for each in sources.values():
+        mistakes += quarantine_mistakes(
+            each.name, each.quarantine, longest, is_sealed=bool(table.encryption_keys)
+        )
+    return sources
+
+
+def require_servers(settings: Settings, *, postgresql: bool = True, redis: bool = True) -> None:
+    """Raise `ConfigError` unless both servers, or the one that is needed, have an address."""
+    mistakes = []
+    if postgresql and not settings.database_url:
+        mistakes.append(NO_POSTGRESQL)
+    if redis and not settings.redis_url:
+        mistakes.append("no Redis to use; set REDIS_URL, or start `hookonce dev` in this directory")
+    if mistakes:
+        raise ConfigError(mistakes)
+
+
+def _read_file(environ: Mapping[str, str], mistakes: list[str]) -> _File:
+    try:
+        return _File.model_validate(read_toml(environ))
+    except ConfigError as error:
+        mistakes += error.mistakes
+    except ValidationError as error:
+        mistakes.extend(f"{path_of(environ)}: {line}" for line in _explain(error))
+    return _File()
+
+
+def _explain(error: ValidationError) -> Iterator[str]:
+    """Turn pydantic's findings into one line each, with a suggestion for a misspelt key; values stay out."""
+    for finding in error.errors(include_input=False, include_url=False):
+        *parents, key = [str(part) for part in finding["loc"]]
+        where = ".".join(parents) or "top level"
+        if finding["type"] == "extra_forbidden":
+            model = _TABLES.get(parents[-1] if parents else "", _File)
+            yield f"[{where}] has no setting '{key}'{did_you_mean(key, _keys_of(model), 'it has')}"
+        else:
+            message = finding["msg"].lower().removeprefix("value error, ")
+            yield f"[{where}] {key}: {_EXPECTED.get(finding['type'], message)}"
+
+
+def _keys_of(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+_EXPECTED = {
+    "dict_type": "expected a table, as [sources.stripe] is one",
+    "model_type": "expected a table, as [sources.stripe] is one",
+    "list_type": 'expected a list: ["…"]',
+}
+"""What to say instead of pydantic's words, by its type of error."""
+
+_TABLES: Mapping[str, type[BaseModel]] = {
+    "receiver": _ReceiverTable,
+    "admin": AdminTable,
+    "alerts": AlertsTable,
+    "tracing": TracingTable,
+    "quarantine": QuarantineTable,
+}
+
+
+def _forgotten_too_early(sources: Iterable[Source], kept: timedelta) -> Iterator[str]:
+    """Find senders that may still retry when the ledger has forgotten: the retry would be a new event."""
+    for source in sources:
+        horizon = source.provider.retry_horizon
+        if horizon is not None and kept < horizon + RETRY_MARGIN:
+            days = math.ceil((horizon + RETRY_MARGIN) / timedelta(days=1))
+            yield (
+                f"source '{source.name}': its sender retries for {horizon.days} d; "
+                f'set [receiver] keep_events to "{days}d" or more'
+            )
+
+
+def _with_zero_file_sources(
+    tables: Mapping[str, SourceTable], environ: Mapping[str, str]
+) -> dict[str, SourceTable]:
+    merged = dict(tables)
+    for variable in environ:
+        name = variable.removeprefix(SECRET_PREFIX).lower()
+        if variable.startswith(SECRET_PREFIX) and name:
+            table = merged.get(name, SourceTable())
+            merged[name] = table.model_copy(update={"secrets": [f"env:{variable}"]})
+    return merged
+
+
+def _handlers(table: _ReceiverTable, environ: Mapping[str, str]) -> tuple[str, ...]:
+    named = environ.get("HOOKONCE_HANDLERS")
+    if named is None:
+        return tuple(table.handlers)
+    return tuple(module.strip() for module in named.split(",") if module.strip())

@@ -1,0 +1,200 @@
+"""One source of the configuration: its provider, its options, and its secrets by reference."""
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from hookonce.providers.kit.provider import Provider
+from hookonce.providers.kit.reading.json_paths import Step, parse
+from hookonce.providers.kit.registry import load
+from hookonce.receiver.config.alerts import ALERTS_SOURCE
+from hookonce.receiver.config.durations import parse_duration
+from hookonce.receiver.config.quarantine import QuarantineTable, expand_defaults
+from hookonce.receiver.config.secret_references import Reference, Unreadable
+from hookonce.receiver.config.suggestions import did_you_mean
+from hookonce.receiver.source import Source
+
+SOURCE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_PUBLIC_URL = re.compile(r"https?://[^/?#\s@]+(/[^?#\s]*)?")
+SECRET_PREFIX = "HOOKONCE_SECRET__"  # noqa: S105  a variable's name
+
+
+class SourceTable(BaseModel):
+    """What may stand in `[sources.NAME]`; besides, a sub-table named like the provider holds its options."""
+
+    model_config = ConfigDict(extra="allow")
+
+    provider: str | None = Field(default=None, description="the sender's; the source's own name by default")
+    secrets: list[str] = Field(default_factory=list, description="references; several while you rotate")
+    repeats: Literal["run", "hold"] = Field(
+        default="run", description='`"hold"`: a known body under a new, unsigned id waits for a person'
+    )
+    conflicts: Literal["accept", "reject"] = Field(
+        default="accept", description='`"reject"`: answer 409 to another body under a known id'
+    )
+    window: float = Field(
+        default=3600,
+        gt=0,
+        le=30 * 86400,
+        description="seconds that Redis remembers an id; the ledger far longer",
+    )
+    public_url: str | None = Field(default=None, description="as in `[receiver]`, for this source alone")
+    unauthenticated: bool = Field(
+        default=False, description="let anyone send; only where the sender proves nothing anyway"
+    )
+    redact: list[str] = Field(
+        default_factory=list, description="paths in bodies, like `$.card.number`, that are never stored"
+    )
+    quarantine: Annotated[QuarantineTable | None, BeforeValidator(expand_defaults)] = Field(
+        default=None, description="keep rejected deliveries whole, sealed: `true`, or a table with bounds"
+    )
+    expect_every: Annotated[timedelta | None, BeforeValidator(parse_duration)] = Field(
+        default=None, description="a longer silence raises an alert; without it, the rhythm is learned"
+    )
+
+
+class SourceReader:
+    """Reads one source's table into a `Source`, adding to the list of mistakes."""
+
+    def __init__(
+        self,
+        name: str,
+        table: SourceTable,
+        environ: Mapping[str, str],
+        mistakes: list[str],
+        *,
+        need_secrets: bool,
+    ) -> None:
+        self._need_secrets = need_secrets
+        self._name = name
+        self._table = table
+        self._environ = environ
+        self._mistakes = mistakes
+
+    def read(self, places: tuple[str, ...], public_url: str) -> Source | None:
+        """Return the source, or None if a mistake makes it unusable."""
+        if not SOURCE_NAME.fullmatch(self._name):
+            self._mistake("the name must be 1 to 63 of a-z 0-9 _ - and start with a letter or digit")
+        if self._name == ALERTS_SOURCE:
+            self._mistake("the name is kept for our own events; take another")
+        provider = self._provider(places)
+        secrets = tuple(secret for reference in self._table.secrets for secret in self._resolve(reference))
+        if provider is None:
+            return None
+        self._check_proof(provider)
+        self._check_url(provider, public_url)
+        for slot, secret in enumerate(secrets):
+            try:
+                if provider.check_secret:
+                    provider.check_secret(secret)
+            except ValueError as error:
+                self._mistake(f"secret {slot + 1} is not one: {error}")
+        return Source(
+            name=self._name,
+            provider=provider,
+            secrets=secrets,
+            repeats=self._table.repeats,
+            conflicts=self._table.conflicts,
+            window=timedelta(seconds=self._table.window),
+            public_url=public_url.rstrip("/"),
+            unauthenticated=self._table.unauthenticated,
+            redact=self._redact(),
+            quarantine=self._table.quarantine.bounds() if self._table.quarantine else None,
+            expect_every=self._table.expect_every,
+        )
+
+    def _redact(self) -> tuple[tuple[Step, ...], ...]:
+        if self._table.redact and self._table.quarantine:
+            self._mistake("has redact and quarantine, but what is in quarantine is whole; remove one of them")
+        parsed = []
+        for path in self._table.redact:
+            try:
+                parsed.append(parse(path))
+            except ValueError as error:
+                self._mistake(f"redact: {error}")
+        return tuple(parsed)
+
+    def _check_proof(self, provider: Provider) -> None:
+        """Require that the table says that anyone may send, where the sender proves nothing."""
+        is_open = self._table.unauthenticated
+        if is_open and not provider.unauthenticated:
+            self._mistake(f"has unauthenticated = true, but {provider.name} proves who it is; remove that")
+        if provider.unauthenticated and not is_open and not self._table.secrets:
+            self._mistake(
+                f"has no secrets, and {provider.name} proves nothing; name one, which then ends its URL "
+                f"(/hooks/{self._name}/<secret>), or let anyone send with unauthenticated = true"
+            )
+
+    def _check_url(self, provider: Provider, public_url: str) -> None:
+        """Never guess our URL from a request: its Host is whatever somebody wrote there."""
+        if public_url and not _PUBLIC_URL.fullmatch(public_url):
+            self._mistake('public_url is not a URL; expected one like "https://hooks.example.com"')
+        if not public_url and provider.signs_url:
+            self._mistake(
+                f"has no public_url, and {provider.name} signs the URL that it sends to; set it here or in "
+                '[receiver] to what precedes /hooks/ there, like "https://hooks.example.com"'
+            )
+
+    def _provider(self, places: tuple[str, ...]) -> Provider | None:
+        name = (self._table.provider or self._name).replace("-", "_")
+        options = self._options(name)
+        try:
+            return load(name, places, options)
+        except (LookupError, ValueError, ImportError) as error:
+            self._mistake(str(error.args[0] if error.args else error))
+            return None
+
+    def _options(self, provider: str) -> dict[str, Any] | None:
+        """Return the sub-table named like the provider; any other unknown key is a mistake."""
+        options: dict[str, Any] | None = None
+        for key, value in (self._table.model_extra or {}).items():
+            if key.replace("-", "_") == provider and isinstance(value, dict):
+                options = value
+            else:
+                known = [*SourceTable.model_fields, provider]
+                self._mistake(f"has no setting '{key}'{did_you_mean(key, known, 'it has')}")
+        return options
+
+    def _resolve(self, text: str) -> list[str]:
+        reference = Reference.parse(text)
+        if reference is None:
+            self._mistake(
+                'secrets are references; write "env:NAME" or "file:/path" instead of the secret itself'
+            )
+            return []
+        return self._from_environment(reference) if reference.kind == "env" else self._from_file(reference)
+
+    def _from_environment(self, reference: Reference) -> list[str]:
+        variable = reference.place
+        value = reference.look_up(self._environ)
+        if not value:
+            if self._need_secrets and not reference.may_be_absent:
+                self._mistake(f"has no signing secret; set {variable} or name another in its secrets")
+            return []
+        if variable.startswith(SECRET_PREFIX):
+            return [part.strip() for part in value.split(",") if part.strip()]
+        return [value]
+
+    def _from_file(self, reference: Reference) -> list[str]:
+        try:
+            value = reference.look_up(self._environ)
+        except Unreadable as error:
+            self._secret_file_mistake(reference, str(error))
+            return []
+        if value is None and not reference.may_be_absent:
+            self._secret_file_mistake(reference, "can't be read: FileNotFoundError")
+        elif value == "":
+            self._mistake(f"secret file {reference.place} is empty")
+        return [value] if value else []
+
+    def _secret_file_mistake(self, reference: Reference, text: str) -> None:
+        if self._need_secrets:
+            self._mistake(f"secret file {reference.place} {text}")
+
+    def _mistake(self, text: str) -> None:
+        self._mistakes.append(
+            f"source '{self._name}' {text}" if text.startswith("has ") else f"source '{self._name}': {text}"
+        )

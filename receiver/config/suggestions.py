@@ -1,0 +1,15 @@
+"""Suggests what somebody may have meant, for errors about names that are not there."""
+
+import difflib
+from collections.abc import Iterable
+
+_MAX_NAMES = 10
+
+
+def did_you_mean(word: str, known: Iterable[str], has: str = "there is") -> str:
+    """Suggest the nearest of `known`, or say what there is; made to follow `no x is called 'y'`."""
+    names = sorted(set(known))
+    close = difflib.get_close_matches(word, names, n=1)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    return f"; {has} {', '.join(names[:_MAX_NAMES])}" if names else f"; {has} none yet"

@@ -1,0 +1,32 @@
+"""`[tracing]`: whether deliveries and runs are traced. Where spans go is said by OpenTelemetry's own variables."""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+from pydantic import BaseModel, ConfigDict, Field
+
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+
+
+class TracingTable(BaseModel):
+    """What may stand in `[tracing]`; without `enabled`, it is on where OTEL_EXPORTER_OTLP_ENDPOINT is set."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    enabled: bool | None = Field(
+        default=None, description="trace or not, whatever OTEL_EXPORTER_OTLP_ENDPOINT says"
+    )
+
+
+def is_traced(table: TracingTable, environ: Mapping[str, str], mistakes: list[str]) -> bool:
+    """Whether to trace. OpenTelemetry that is asked for and not installed is a mistake.
+
+    A platform sets the variables for everything it runs, and that must not keep anything from starting.
+    """
+    is_there = find_spec("opentelemetry") is not None
+    if table.enabled and not is_there:
+        mistakes.append(
+            "[tracing] enabled: OpenTelemetry is not installed; `pip install 'hookonce[otel]'`, or set it to false"
+        )
+    is_wanted = any(environ.get(name) for name in ENDPOINTS) if table.enabled is None else table.enabled
+    return is_wanted and is_there and environ.get("OTEL_SDK_DISABLED", "").lower() != "true"

@@ -1,0 +1,118 @@
+"""Bulk replay: what would be replayed, then its progress. The sweep takes the steps, whoever watches."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from flask import Response, abort, make_response, redirect, render_template, request, url_for
+
+from hookonce.receiver.dashboard.blueprint import actor, admin, context, is_fragment
+from hookonce.receiver.dashboard.event_form import STATUSES, pinned_times, read_event_form
+from hookonce.receiver.ledger.replay import (
+    bulk as bulk_replays,
+)
+from hookonce.receiver.ledger.replay import (
+    bulk_progress,
+    bulk_steps,
+)
+from hookonce.receiver.ledger.replay.bulk import Bulk
+from hookonce.receiver.ledger.replay.events import REPLAY_BATCH
+from hookonce.receiver.redis.workers import notify
+
+_MIN_RATE, _MAX_RATE = 0.01, 10_000
+
+
+@admin.get("/bulk/new")
+def bulk_new() -> str:
+    """Show what matches by type and status, and the button."""
+    form = read_event_form(request.args, datetime.now(UTC))
+    counts = []
+    if form.typed and not form.mistakes:
+        with context().ledger() as connection:
+            counts = bulk_replays.counts(connection, form.wanted)
+    return render_template(
+        "admin/bulk_new.html",
+        form=form,
+        fixed=pinned_times(form),
+        counts=counts,
+        total=sum(count for *_, count in counts),
+        statuses=STATUSES,
+        sources=sorted(context().settings.sources),
+    )
+
+
+@admin.post("/bulk")
+def bulk_start() -> Response:
+    """Begin, and take the first step at once if no rate holds it back."""
+    form = read_event_form(request.form, datetime.now(UTC))
+    if form.mistakes or not form.typed:
+        abort(
+            400,
+            "; ".join(form.mistakes) or "Say which events: an empty filter would replay the whole ledger.",
+        )
+    rate = _rate(request.form.get("rate", "").strip())
+    with context().ledger() as connection:
+        begun = bulk_replays.start(connection, form.wanted, actor(), rate)
+        if rate is None and begun.ended_at is None:
+            bulk_steps.step(connection, begun.id, REPLAY_BATCH)
+    notify(context().settings.redis_url)
+    return _to(begun.id)
+
+
+@admin.get("/bulk/<int:number>")
+def bulk(number: int) -> str:
+    """Show how far it is, or that part only."""
+    with context().ledger() as connection:
+        found = _found(bulk_replays.get(connection, number))
+        bulk_progress.look(connection, number)
+        progress = bulk_progress.progress(connection, number)
+    return render_template(
+        f"admin/bulk{'_live' if is_fragment() else ''}.html",
+        bulk=found,
+        progress=progress,
+        is_open=found.ended_at is None or progress.open > 0,
+        rest=max(found.matched - found.replayed - found.left_alone, 0),
+        now=datetime.now(UTC),
+        filter={name: value for name, value in asdict(found.wanted).items() if value is not None},
+    )
+
+
+@admin.post("/bulk/<int:number>/stop")
+def bulk_stop(number: int) -> Response:
+    """End it where it is."""
+    with context().ledger() as connection:
+        if not bulk_replays.stop(connection, number, actor()):
+            abort(404, "There is no such bulk replay.")
+    return _to(number)
+
+
+@admin.post("/bulk/<int:number>/go-on")
+def bulk_go_on(number: int) -> Response:
+    """Continue it."""
+    with context().ledger() as connection:
+        bulk_replays.go_on(connection, number, actor())
+    return _to(number)
+
+
+def _found(found: Bulk | None) -> Bulk:
+    if found is None:
+        abort(404, "There is no such bulk replay.")
+    return found
+
+
+def _rate(typed: str) -> float | None:
+    if not typed:
+        return None
+    try:
+        rate = float(typed)
+    except ValueError:
+        rate = 0.0
+    if not _MIN_RATE <= rate <= _MAX_RATE:
+        abort(
+            400,
+            f"The rate is events per second: a number from {_MIN_RATE} to {_MAX_RATE}, or nothing for no limit.",
+        )
+    return rate
+
+
+def _to(number: int) -> Response:
+    return make_response(redirect(url_for("admin.bulk", number=number), 303))

@@ -1,0 +1,120 @@
+"""*Event*: one event in full: what was delivered, what became of it, and what can be done about it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from flask import Response, abort, make_response, redirect, render_template, request, url_for
+
+from hookonce.receiver.dashboard import body_view
+from hookonce.receiver.dashboard.blueprint import actor, admin, context, is_fragment
+from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries.events import Detail
+from hookonce.receiver.ledger.replay import events as event_replays
+from hookonce.receiver.ledger.replay.events import GOOD, ReplayOutcome
+from hookonce.receiver.ledger.states import OPEN
+from hookonce.receiver.redis.workers import notify
+
+_ATTEMPTS = 50
+"""Failed attempts shown of a run, the newest."""
+NOTICES: Mapping[str, tuple[str, str]] = {
+    ReplayOutcome.REPLAYED: ("good", "Replayed: its runs have new attempts."),
+    ReplayOutcome.RELEASED: ("good", "Released: its handlers take it now."),
+    ReplayOutcome.QUEUED: ("good", "It waits for its first attempt already."),
+    ReplayOutcome.RUNNING: ("warn", "It is running and was left alone; try again when it has ended."),
+    ReplayOutcome.BODY_DROPPED: ("bad", "It can't be replayed: retention has dropped its body."),
+    ReplayOutcome.UNREADABLE: (
+        "bad",
+        "It can't be replayed: the provider could not read it. The raw body shows why.",
+    ),
+    ReplayOutcome.CHANGED: ("warn", "Its status has changed meanwhile, so it was left alone."),
+}
+
+
+@admin.get("/events/<int:number>")
+def event(number: int) -> str:
+    """Show an event, or its runs only."""
+    found = _found(number)
+    page = {
+        "found": found,
+        "event": found.event,
+        "runs": [(run, _attempts(found, run.handler)) for run in found.runs],
+        "now": datetime.now(UTC),
+        "is_open": found.event.status in OPEN,
+    }
+    if is_fragment():
+        return render_template("admin/event_runs.html", **page)
+    return render_template(
+        "admin/event.html", **page, **_delivered(found), said=NOTICES.get(request.args.get("said", ""))
+    )
+
+
+@admin.post("/events/<int:number>/replay")
+def replay(number: int) -> Response:
+    """Run an event again, or release it."""
+    with context().ledger() as connection:
+        outcomes = list(event_replays.replay(connection, [number], actor()))
+    if not outcomes:
+        abort(404, "There is no such event; retention may have dropped it.")
+    if outcomes[0].fate in GOOD:
+        notify(context().settings.redis_url)
+    return make_response(redirect(url_for("admin.event", number=number, said=outcomes[0].fate), 303))
+
+
+@admin.get("/events/<int:number>/body")
+def download(number: int) -> Response:
+    """Return the body, byte for byte, as a file."""
+    body = _found(number).body
+    if body is None or body.unreadable:
+        abort(404, "This body is not there, or can't be opened.")
+    return _file(body.body, f"event-{number}.bin")
+
+
+@admin.get("/events/<int:number>/conflicts/<int:conflict>")
+def download_conflict(number: int, conflict: int) -> Response:
+    """Return the other body that came under the event's id."""
+    others = [
+        other["body"]
+        for other in _found(number).conflicts
+        if other["id"] == conflict and not other["unreadable"]
+    ]
+    if not others:
+        abort(404, "This body is not there, or can't be opened.")
+    return _file(others[0], f"event-{number}-conflict-{conflict}.bin")
+
+
+def _found(number: int) -> Detail:
+    with context().ledger() as connection:
+        found = events.detail(connection, number, context().settings.keyring)
+    if found is None:
+        abort(404, f"No event has the ledger id {number}; retention may have dropped it.")
+    return found
+
+
+def _attempts(found: Detail, handler: str) -> Sequence[Mapping[str, Any]]:
+    """Return the failed attempts of a run, newest first."""
+    mine = [failure for failure in found.failures if failure["handler"] == handler]
+    return mine[::-1][:_ATTEMPTS]
+
+
+def _delivered(found: Detail) -> dict[str, Any]:
+    body = found.body
+    if body is None or body.unreadable:
+        return {"body": body, "shown": None, "curl": None, "conflicts": _conflicts(found)}
+    url = body.url if "://" in body.url else request.host_url.rstrip("/") + body.url
+    return {
+        "body": body,
+        "shown": body_view.body_view(body.body),
+        "curl": body_view.curl(url, body.headers, body.body),
+        "conflicts": _conflicts(found),
+    }
+
+
+def _conflicts(found: Detail) -> list[dict[str, Any]]:
+    return [other | {"shown": body_view.body_view(other["body"])} for other in found.conflicts]
+
+
+def _file(content: bytes, name: str) -> Response:
+    answer = Response(content, content_type="application/octet-stream")
+    answer.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return answer

@@ -1,0 +1,66 @@
+"""Which events a page is asked for: the fields of its form, as a filter."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from hookonce.receiver.config.durations import parse_time
+from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.states import EventStatus
+
+STATUSES = tuple(status.value for status in EventStatus)
+FIELDS = ("source", "provider", "type", "status", "account", "id", "since", "until", "handler", "error")
+_MAX_FIELD_LENGTH = 600
+
+
+@dataclass(frozen=True, slots=True)
+class EventForm:
+    """A filter, the fields as they were typed (those with something in them), and what is wrong with them."""
+
+    wanted: Filter
+    typed: dict[str, str] = field(default_factory=dict)
+    mistakes: list[str] = field(default_factory=list)
+
+
+def read_event_form(form: Mapping[str, str], now: datetime) -> EventForm:
+    """Read a form; what can't be read is left out and stands in `mistakes`."""
+    raw = {name: form.get(name, "").replace("\0", "").strip()[:_MAX_FIELD_LENGTH] for name in FIELDS}
+    typed = {name: text for name, text in raw.items() if text}
+    mistakes: list[str] = []
+    times = {name: _time(typed[name], now, mistakes) for name in ("since", "until") if name in typed}
+    if typed.get("status", EventStatus.DEAD) not in STATUSES:
+        mistakes.append(f"no status is called {typed.pop('status')!r}; there are {', '.join(STATUSES)}")
+    wanted = Filter(
+        source=typed.get("source"),
+        provider=typed.get("provider"),
+        type=typed.get("type"),
+        status=typed.get("status"),
+        account=typed.get("account"),
+        event_id=typed.get("id"),
+        since=times.get("since"),
+        until=times.get("until"),
+        handler=typed.get("handler"),
+        error=typed.get("error"),
+    )
+    return EventForm(wanted, typed, mistakes)
+
+
+def pinned_times(form: EventForm) -> dict[str, str]:
+    """Return the fields again with times that do not move on, so that a form means what its page showed."""
+    times = {"since": form.wanted.since, "until": form.wanted.until}
+    return form.typed | {name: at.isoformat() for name, at in times.items() if at}
+
+
+def _time(text: str, now: datetime, mistakes: list[str]) -> datetime | None:
+    """Read a time; without an offset it is UTC, as all times on the pages are."""
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    else:
+        return read if read.tzinfo else read.replace(tzinfo=UTC)
+    try:
+        return parse_time(text, now)
+    except ValueError as error:
+        mistakes.append(str(error))
+        return None

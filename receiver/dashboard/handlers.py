@@ -1,0 +1,63 @@
+"""*Handlers*: which patterns they take, how their newest runs went, and whether they are paused."""
+
+from collections import defaultdict
+from datetime import UTC, datetime
+
+from flask import Response, abort, make_response, redirect, render_template, request, url_for
+
+from hookonce.receiver.dashboard.blueprint import actor, admin, context
+from hookonce.receiver.ledger import pauses
+from hookonce.receiver.ledger.handlers import KnownHandler, known_handlers
+from hookonce.receiver.ledger.queries import handler_stats
+from hookonce.receiver.redis.workers import notify
+
+KINDS = ("source", "handler")
+_MAX_NAME_LENGTH = 300
+
+
+@admin.get("/handlers")
+def handlers() -> str:
+    """Show every handler that a worker announced or that ran lately."""
+    with context().ledger() as connection:
+        known = known_handlers(connection)
+        figures = {row.handler: row for row in handler_stats.handlers(connection)}
+        paused = {name for kind, name in pauses.paused(connection) if kind == "handler"}
+    patterns: dict[str, list[KnownHandler]] = defaultdict(list)
+    for one in known:
+        patterns[one.handler].append(one)
+    return render_template(
+        "admin/handlers.html",
+        names=sorted({*patterns, *figures, *paused}),
+        patterns=patterns,
+        figures=figures,
+        paused=paused,
+        most=handler_stats.RUNS_LOOKED_AT,
+        now=datetime.now(UTC),
+    )
+
+
+@admin.post("/pause")
+def pause() -> Response:
+    """Let the runs of a source or a handler wait."""
+    kind, name = _named()
+    with context().ledger() as connection:
+        pauses.pause(connection, kind, name, actor())
+    return make_response(redirect(url_for(f"admin.{kind}s"), 303))
+
+
+@admin.post("/resume")
+def resume() -> Response:
+    """Go on; what waited is due at once."""
+    kind, name = _named()
+    with context().ledger() as connection:
+        pauses.resume(connection, kind, name, actor(), pauses.PATIENCE)
+    notify(context().settings.redis_url)
+    return make_response(redirect(url_for(f"admin.{kind}s"), 303))
+
+
+def _named() -> tuple[str, str]:
+    kind, name = request.form.get("kind", ""), request.form.get("name", "").replace("\0", "")
+    is_known = name in context().settings.sources if kind == "source" else 0 < len(name) <= _MAX_NAME_LENGTH
+    if kind not in KINDS or not is_known:
+        abort(400, "Say which source or handler.")
+    return kind, name

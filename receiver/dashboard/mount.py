@@ -1,0 +1,51 @@
+"""Puts the dashboard into the application."""
+
+import hashlib
+from pathlib import Path
+
+from flask import Flask
+from jinja2 import StrictUndefined
+
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.dashboard import (
+    bulk_replay,
+    dead_letters,
+    event,
+    events,
+    handlers,
+    overview,
+    rejected,
+    reverify,
+    sign_in,
+    sources,
+)
+from hookonce.receiver.dashboard.blueprint import EXTENSION, DashboardContext, admin
+from hookonce.receiver.dashboard.sessions import Sessions
+from hookonce.receiver.dashboard.sign_in_throttle import SignInThrottle, shared_attempts
+from hookonce.receiver.dashboard.template_filters import FILTERS
+from hookonce.receiver.intake.pipeline import Intake
+from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus
+
+PAGES = (sign_in, overview, events, event, dead_letters, bulk_replay, rejected, reverify, sources, handlers)
+"""Modules that add pages to the blueprint when they are imported."""
+
+
+def attach(app: Flask, settings: Settings, intake: Intake) -> None:
+    """Serve /admin if there is an admin token; without one, it does not exist."""
+    if not settings.admin_token:
+        return
+    attempts = SignInThrottle(shared=shared_attempts(settings.redis_url, intake.breaker))
+    app.extensions[EXTENSION] = DashboardContext(settings, intake, Sessions(settings.admin_token), attempts)
+    app.jinja_env.filters.update(FILTERS)
+    app.jinja_env.globals.update(
+        edition=_edition(), EventStatus=EventStatus, Parked=Parked, RunStatus=RunStatus
+    )
+    app.jinja_env.undefined = StrictUndefined
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    app.register_blueprint(admin)
+
+
+def _edition() -> str:
+    """Return a name of the static files' content, so that a browser may keep them for ever."""
+    files = sorted((Path(__file__).parent / "static").iterdir())
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]

@@ -1,0 +1,92 @@
+"""*Overview*: what came and what became of it, what waits, who is at work."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from flask import render_template, request
+
+from hookonce.receiver.dashboard.blueprint import admin, context, is_fragment
+from hookonce.receiver.dashboard.charts import SPANS, Chart, Span, Table, chart
+from hookonce.receiver.dashboard.redis_status import servers
+from hookonce.receiver.ledger import alerts, pauses
+from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.states import ENDED, OPEN, EventStatus
+from hookonce.receiver.ledger.stats import activity, backlog, totals
+
+KINDS = ("accepted", EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED, "rejected")
+STATUSES = (*ENDED, *OPEN, EventStatus.HELD)
+_MAX_CHANGES = 8
+_LATE_AFTER = timedelta(minutes=1)
+"""From when on something that is due looks forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One source: how much of each kind, and a small chart of what it sent."""
+
+    source: str
+    totals: dict[str, int]
+    chart: Chart
+
+
+@admin.get("/")
+def overview() -> str:
+    """Show the page, or its living part."""
+    span = SPANS.get(request.args.get("span", ""), SPANS["1h"])
+    source = request.args.get("source") or None
+    part = "overview_live" if is_fragment() else "overview"
+    return render_template(f"admin/{part}.html", **_figures(span, source))
+
+
+def _figures(span: Span, source: str | None) -> dict[str, Any]:
+    now = datetime.now(UTC)
+    begins = span.begins(now)
+    with context().ledger() as connection:
+        table = Table(activity.rates(connection, begins[0], span.bucket), begins)
+        waiting = backlog.waiting(connection)
+        changes = audit_log.latest(connection, _MAX_CHANGES)
+        paused = pauses.paused(connection)
+        raised = alerts.open_alerts(connection)
+        kept = _kept(totals.events_by_status(connection), source)
+    return {
+        "now": now,
+        "span": span,
+        "spans": list(SPANS),
+        "begins": begins,
+        "source": source,
+        "charts": [chart(kind, table.counts(kind, source), begins, now) for kind in KINDS],
+        "kinds": KINDS,
+        "rows": _by_source(table, begins, now),
+        "kept": kept,
+        "statuses": STATUSES,
+        "waiting": waiting,
+        "most": backlog.MAX_COUNTED,
+        "is_late": waiting.oldest_due > _LATE_AFTER.total_seconds(),
+        "servers": servers(context()),
+        "paused": paused,
+        "alerts": raised,
+        "changes": changes,
+    }
+
+
+def _kept(counts: Iterable[tuple[str, str, int]], only: str | None) -> dict[str, Counter[str]]:
+    """Return by source how many events are in each status now; each is in one of them, so a row adds up."""
+    kept: dict[str, Counter[str]] = defaultdict(Counter)
+    for source, status, number in counts:
+        if only in {None, source}:
+            kept[source][status] = number
+    return kept
+
+
+def _by_source(table: Table, begins: Sequence[datetime], now: datetime) -> list[Row]:
+    return [
+        Row(
+            name,
+            {kind: sum(table.counts(kind, name)) for kind in KINDS},
+            chart("accepted", table.counts("accepted", name), begins, now),
+        )
+        for name in sorted(table.sources | set(context().settings.sources))
+    ]

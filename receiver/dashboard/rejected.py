@@ -1,0 +1,72 @@
+"""*Rejected*: what was refused, by reason and source, with what failed and what to do."""
+
+from datetime import UTC, datetime
+
+from flask import abort, render_template, request
+
+from hookonce.providers import Reason
+from hookonce.receiver.dashboard import body_view
+from hookonce.receiver.dashboard.blueprint import admin, context
+from hookonce.receiver.ledger import quarantine
+from hookonce.receiver.ledger.queries.rejected import rejected_deliveries
+from hookonce.receiver.ledger.stats import totals
+from hookonce.receiver.vocabulary import REFUSALS
+
+PAGE_SIZE = 50
+UNKNOWN = ("It was refused.", "The detail says why.")
+MAX_ID = (1 << 63) - 1
+NAMELESS = "(unknown)"
+"""Stands for URLs that no source has."""
+
+
+@admin.get("/rejected")
+def rejected() -> str:
+    """Show counts, and a page of refused deliveries."""
+    typed, reason = (
+        request.args.get("source", "").replace("\0", ""),
+        request.args.get("reason", "").replace("\0", "") or None,
+    )
+    source = "" if typed == NAMELESS else typed or None
+    before = min(request.args.get("before", 0, int), MAX_ID) or None
+    with context().ledger() as connection:
+        counts = totals.rejections(connection)
+        held = quarantine.holdings(connection)
+        keyring = context().settings.keyring
+        found = rejected_deliveries(
+            connection, keyring, source=source, reason=reason, before=before, limit=PAGE_SIZE + 1
+        )
+        rows = list(found)
+    return render_template(
+        "admin/rejected.html",
+        counts={(name or NAMELESS, why): count for name, why, count in counts},
+        names=sorted({name or NAMELESS for name, *_ in counts}),
+        whys=sorted({why for _, why, _ in counts}),
+        nameless=NAMELESS,
+        held=held,
+        checked={name: request.args.get(name, type=int) for name in ("looked_at", "genuine", "taken")},
+        rows=rows[:PAGE_SIZE],
+        next=rows[PAGE_SIZE - 1]["id"] if len(rows) > PAGE_SIZE else None,
+        before=before,
+        source=typed,
+        reason=reason,
+        reasons=[each.value for each in Reason],
+        advice=REFUSALS.get(reason or ""),
+        now=datetime.now(UTC),
+    )
+
+
+@admin.get("/rejected/<int:number>")
+def refusal(number: int) -> str:
+    """Show one refused delivery, as far as it was kept."""
+    before = min(number + 1, MAX_ID)
+    with context().ledger() as connection:
+        rows = list(rejected_deliveries(connection, context().settings.keyring, before=before, limit=1))
+    if not rows or rows[0]["id"] != number:
+        abort(404, "This delivery is not kept any more; of refused ones only the newest are.")
+    return render_template(
+        "admin/refusal.html",
+        row=rows[0],
+        shown=body_view.body_view(rows[0]["body_prefix"]),
+        advice=REFUSALS.get(rows[0]["reason"], UNKNOWN),
+        now=datetime.now(UTC),
+    )

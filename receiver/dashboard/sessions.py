@@ -1,0 +1,91 @@
+"""Who is signed in: the cookie says it, signed with a key made of the admin token; the ledger says who signed out.
+
+So every process knows every session, and a new token ends them all. The key is stretched (scrypt): who gets
+hold of a cookie learns nothing that would help to guess the token.
+"""
+
+import base64
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+
+from itsdangerous import BadData, URLSafeTimedSerializer
+
+SESSION_TTL = timedelta(hours=12)
+"""A session's life, and that of a sign-in link."""
+UNGUESSABLE_LENGTH = 32
+"""Characters of a token that nobody guesses through a network, however fast: `openssl rand -hex 24` makes 48."""
+_MAX_NAME_LENGTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One sign-in: a random id, and the name that the audit gets."""
+
+    id: str
+    who: str
+
+
+class Sessions:
+    """Makes and reads cookies, form tokens and sign-in links; for one admin token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+        self._key = hashlib.scrypt(self._token, salt=b"hookonce dashboard", n=2**14, r=8, p=1, dklen=32)
+        options = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
+        self._cookies = URLSafeTimedSerializer(self._key, salt="session", signer_kwargs=options)
+        self._links = URLSafeTimedSerializer(self._key, salt="link", signer_kwargs=options)
+
+    def is_token(self, typed: str) -> bool:
+        """Compare with the admin token, in the same time wherever they differ."""
+        return hmac.compare_digest(_digest(typed.encode("utf-8", "replace")), _digest(self._token))
+
+    @property
+    def is_guessable(self) -> bool:
+        """Whether the token is so short that it may be a phrase, which has to be protected from guessing."""
+        return len(self._token) < UNGUESSABLE_LENGTH
+
+    def begin(self, name: str) -> Session:
+        """Return a new session for whoever gave this name, or none."""
+        shown = "".join(sign for sign in name if sign.isprintable()).strip()[:_MAX_NAME_LENGTH]
+        return Session(secrets.token_urlsafe(16), f"{shown} (dashboard)" if shown else "admin (dashboard)")
+
+    def cookie(self, session: Session) -> str:
+        """Write a session as a cookie."""
+        return str(self._cookies.dumps([session.id, session.who]))
+
+    def read(self, cookie: str) -> Session | None:
+        """Return the session of a cookie; None if it is not ours, or over."""
+        try:
+            typed = self._cookies.loads(cookie, max_age=int(SESSION_TTL.total_seconds()))
+            return Session(*map(str, typed))
+        except (BadData, TypeError):
+            return None
+
+    def form_token(self, session: Session) -> str:
+        """Return what each form of a session carries, so that no other site can send one."""
+        made = hmac.digest(self._key, b"form " + session.id.encode(), "sha256")
+        return base64.urlsafe_b64encode(made).decode().rstrip("=")
+
+    def is_form_token(self, session: Session, typed: str) -> bool:
+        """Compare with the session's form token, in the same time wherever they differ."""
+        return hmac.compare_digest(
+            _digest(typed.encode("utf-8", "replace")), _digest(self.form_token(session).encode())
+        )
+
+    def link(self) -> str:
+        """Return a sign-in link's secret part. Whoever takes it notes its `link_id`, so that it works once."""
+        return str(self._links.dumps(secrets.token_urlsafe(16)))
+
+    def link_id(self, link: str) -> str | None:
+        """Read a link; None if it is not ours, or too old."""
+        try:
+            return str(self._links.loads(link, max_age=int(SESSION_TTL.total_seconds())))
+        except BadData:
+            return None
+
+
+def _digest(text: bytes) -> bytes:
+    return hashlib.sha256(text).digest()

@@ -1,0 +1,132 @@
+"""What a person sees of the children's logs: a line per delivery, run and ignored event, and whatever went wrong.
+
+The children log JSON objects, handlers' lines among them, which are all shown; anything else they write (a handler's
+`print`, a message before logging is set up) is shown as it is. Names and ids come from senders, so nothing that a
+terminal would obey gets through.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from hookonce.receiver.ledger.states import EventStatus, RunStatus
+
+_WRITTEN = {"time", "level", "logger", "message"}
+_KNOWN = {*_WRITTEN, "exc_info", "stack_info", "taskName"}
+_OUR_MACHINERY = {"hookonce", "rq", "gunicorn", "alembic"}
+
+
+class FailedRun(NamedTuple):
+    """An attempt of a run."""
+
+    event: int
+    handler: str
+    attempt: int
+
+
+def readable(line: str) -> str | None:
+    """Turn a line of a child's output into what is shown of it; None for nothing."""
+    if not line.strip():
+        return None
+    record = _record(line)
+    if record is None:
+        return _harmless(line)
+    shape = _SHAPES.get(str(record["message"])) if _is_ours(record) else None
+    text = shape(record) if shape else _other(record)
+    return None if text is None else _harmless(f"{time.strftime('%H:%M:%S')}  {text}")
+
+
+def failed_run(line: str) -> FailedRun | None:
+    """Return which attempt has failed, or asked to be called later, if a line tells of one."""
+    if '"run"' not in line:
+        return None
+    record = _record(line)
+    if record is None or record["message"] != "run" or not _is_ours(record):
+        return None
+    if record.get("status") not in {RunStatus.WAITING, RunStatus.DEAD}:
+        return None
+    return FailedRun(int(record["event"]), str(record["handler"]), int(record["attempt"]))
+
+
+def _record(line: str) -> Mapping[str, Any] | None:
+    """Return what our formatter has written as a line; None for anything else."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    is_record = isinstance(record, dict) and record.keys() >= _WRITTEN
+    return record if is_record else None
+
+
+def _is_ours(record: Mapping[str, Any]) -> bool:
+    return str(record["logger"]).partition(".")[0] == "hookonce"
+
+
+def _delivery(record: Mapping[str, Any]) -> str:
+    ids = record.get("event_ids") or []
+    rest = int(record.get("events") or 0) - len(ids)
+    return _columns(record, record.get("status"), " ".join(ids) + (f" and {rest} more" if rest > 0 else ""))
+
+
+def _rejected(record: Mapping[str, Any]) -> str:
+    return _columns(record, "rejected", record.get("reason"))
+
+
+def _conflict(record: Mapping[str, Any]) -> str:
+    return _columns(record, "conflict", f"event {record.get('event')} came again with another body")
+
+
+def _run(record: Mapping[str, Any]) -> str:
+    what = f"{record.get('type')}  {record.get('handler')}"
+    tail = f"attempt {record.get('attempt')}"
+    if record.get("status") != RunStatus.DONE:
+        tail += f"; why: hookonce events show {record.get('event')}"
+    return _columns(record, record.get("status"), f"{what}  ({tail})")
+
+
+def _ignored(record: Mapping[str, Any]) -> str:
+    return _columns(
+        record,
+        EventStatus.IGNORED,
+        f"{record.get('type')}  no handler takes it (event {record.get('event')})",
+    )
+
+
+def _alert(record: Mapping[str, Any]) -> str:
+    what = f"{record.get('kind')} {record.get('status')}: {record.get('detail')}"
+    return f"{record.get('subject') or '(inbox)':<12}  {'alert':<9}  {what}"
+
+
+def _columns(record: Mapping[str, Any], status: object, rest: object) -> str:
+    return f"{record.get('source') or '(unknown)':<12}  {status!s:<9}  {rest}".rstrip()
+
+
+def _other(record: Mapping[str, Any]) -> str | None:
+    """Return a line of the user's, or of a library's, whatever its level; ours only if it is a warning."""
+    level, logger = str(record["level"]), str(record["logger"])
+    is_quiet = logging.getLevelNamesMapping().get(level, logging.WARNING) < logging.WARNING
+    if is_quiet and logger.partition(".")[0] in _OUR_MACHINERY:
+        return None
+    place = "" if _is_ours(record) else f"{logger}: "
+    extra = "".join(f"  {name}={value}" for name, value in record.items() if name not in _KNOWN)
+    trace = record.get("exc_info")
+    shown = extra if not _is_ours(record) else ""
+    return f"{level.lower()}: {place}{record['message']}{shown}" + (f"\n{trace}" if trace else "")
+
+
+def _harmless(text: str) -> str:
+    return "".join(
+        sign if sign.isprintable() or sign in "\n\t" else "\N{REPLACEMENT CHARACTER}" for sign in text
+    )
+
+
+_SHAPES = {
+    "delivery": _delivery,
+    "rejected": _rejected,
+    "conflict": _conflict,
+    "run": _run,
+    "ignored": _ignored,
+    "alert": _alert,
+}

@@ -1,0 +1,162 @@
+"""The whole stack on embedded servers: `hookonce dev` and `hookonce demo`.
+
+One process owns everything. PostgreSQL and Valkey are its children and `hookonce serve` and `hookonce worker`
+run under its supervisor, so all end when it ends, even by SIGKILL. A server whose URL is configured is used
+as it is and not started.
+"""
+
+import contextlib
+import errno
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import requests
+
+from hookonce.receiver.config import admin, embedded_servers
+from hookonce.receiver.config.embedded_servers import Servers
+from hookonce.receiver.config.settings import Settings, load_settings
+from hookonce.receiver.dev import embedded, generated_secrets
+from hookonce.receiver.dev.embedded import EmbeddedError
+from hookonce.receiver.ledger.database import migrate
+from hookonce.receiver.processes.child import OnLine
+from hookonce.receiver.processes.supervisor import Child, Supervisor
+
+HOST = "127.0.0.1"
+"""The generated secrets are for this machine; who wants the world to reach it starts `hookonce serve`."""
+GUNICORN = ("--log-level", "warning", "--keep-alive", "1", "--graceful-timeout", "5")
+"""Quick to stop: an idle connection of a sender would hold Ctrl-C up for as long as it is kept alive."""
+POLL_INTERVAL = timedelta(milliseconds=50)
+ANSWER_TIMEOUT = timedelta(seconds=10)
+
+
+Beside = Callable[[threading.Event], None]
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Running servers, migrated, and the environment that makes any command use them and the same secrets."""
+
+    port: int
+    settings: Settings
+    environ: Mapping[str, str] = field(repr=False)
+
+    @property
+    def url(self) -> str:
+        """Where the receiver listens."""
+        return f"http://{HOST}:{self.port}"
+
+    def hook(self, source: str) -> str:
+        """Return the URL that a sender posts to."""
+        return f"{self.url}/hooks/{source}"
+
+    def run(self, on_line: OnLine, beside: Beside, *, until_over: bool = False) -> int:
+        """Keep receiver and worker alive until told to stop; return 0, or 78 when one of them cannot work.
+
+        `beside` runs in a thread of its own as soon as the receiver answers; with `until_over` all stops when
+        it returns. Its argument is set when all has stopped without it.
+        """
+        command = [sys.executable, "-m", "hookonce.receiver.cli"]
+        serve = [*command, "serve", "--bind", f"{HOST}:{self.port}", "--", *GUNICORN]
+        children = [Child("serve", serve, self.environ), Child("worker", [*command, "worker"], self.environ)]
+        supervisor = Supervisor(children, on_line=on_line)
+        ended = threading.Event()
+
+        def accompany() -> None:
+            try:
+                self._await_receiver(ended)
+                if not ended.is_set():
+                    beside(ended)
+            except Exception:
+                if not ended.is_set():  # else it is expected that servers are gone
+                    raise
+            finally:
+                if until_over:
+                    supervisor.stop()
+
+        thread = threading.Thread(target=accompany, daemon=True)
+        thread.start()  # starts no process: those must have the main thread as their parent
+        try:
+            return supervisor.run()
+        finally:
+            ended.set()
+            thread.join(ANSWER_TIMEOUT.total_seconds())
+
+    def _await_receiver(self, ended: threading.Event) -> None:
+        with session() as client:
+            while not ended.is_set():
+                with contextlib.suppress(requests.RequestException):
+                    if client.get(f"{self.url}/readyz", timeout=ANSWER_TIMEOUT.total_seconds()).ok:
+                        return
+                ended.wait(POLL_INTERVAL.total_seconds())
+
+
+@contextmanager
+def stack(port: int, *, durable: bool = True) -> Iterator[Stack]:
+    """Run the servers as long as the block lasts, with the configuration that is in force here.
+
+    A source without a secret gets a generated one; with no source at all there are `stripe` and `github`.
+    Raises: `EmbeddedError` (the port or the data directory is taken, a server does not start), `ConfigError`.
+    """
+    settings = load_settings(need_secrets=False)
+    if embedded_servers.running(settings.data) is not None:
+        raise EmbeddedError(
+            f"{settings.data.resolve()} is in use by a running `hookonce dev`; "
+            "stop it, or name another directory in HOOKONCE_DATA"
+        )
+    require_free(port)
+    with embedded.servers(
+        settings.data,
+        durable=durable,
+        database_url=settings.database_url or None,
+        redis_url=settings.redis_url or None,
+    ) as found:
+        made = generated_secrets.make(settings)
+        token = generated_secrets.admin_token(settings)
+        environ = _environment(found, made) | {admin.VARIABLE: token}
+        settings = load_settings({**os.environ, **environ})
+        generated_secrets.save(settings.data, port, made, token)
+        migrate.upgrade(found.database_url)
+        yield Stack(port, settings, environ)
+
+
+def require_free(port: int) -> None:
+    """Raise `EmbeddedError` if something listens on the port already."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as gunicorn binds it
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            why = "is in use" if error.errno == errno.EADDRINUSE else f"can't be used: {error.strerror}"
+            raise EmbeddedError(f"port {port} {why}; choose another with --port") from None
+
+
+def free_port() -> int:
+    """Find a port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def session() -> requests.Session:
+    """Return a client that talks to this machine itself, whatever proxy the environment names."""
+    client = requests.Session()
+    client.trust_env = False
+    client.headers["Connection"] = "close"
+    return client
+
+
+def _environment(found: Servers, made: Mapping[str, str]) -> dict[str, str]:
+    chosen = {
+        "DATABASE_URL": found.database_url,
+        "REDIS_URL": found.redis_url,
+        "HOOKONCE_LOG_LEVEL": os.environ.get("HOOKONCE_LOG_LEVEL") or "INFO",
+        "WEB_CONCURRENCY": os.environ.get("WEB_CONCURRENCY") or "1",
+        "PYTHONUNBUFFERED": "1",  # what a handler prints is shown when it prints it
+    }
+    return chosen | {generated_secrets.variable(source): secret for source, secret in made.items()}

@@ -1,0 +1,301 @@
+"""One batch of deliveries through window, ledger and settle: *answer 2xx only when the ledger holds the event*.
+
+The window makes that answer fast; it never makes it true. A hit in the window is believed only after the
+connection that commits has just said which database it is (`IDENTITY_TTL`); whatever else the window says, or
+does not say, goes to the ledger. After COMMIT one round trip to Redis remembers the events and asks
+whether a worker needs to be notified; if that fails, the sweep makes up for it.
+"""
+
+import logging
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import islice
+from typing import TypeVar
+
+import psycopg
+
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.store import NewEvent, Stored, Verdict, store
+from hookonce.receiver.redis.client import RedisUnavailable
+from hookonce.receiver.redis.dedup_window import DedupWindow, WindowEntry, WindowUnavailable
+from hookonce.receiver.redis.work_queue import WorkQueue
+
+log = logging.getLogger(__name__)
+
+_Item = TypeVar("_Item")
+
+IDENTITY_TTL = timedelta(milliseconds=100)
+"""How long the committing connection's word on where it is stays good enough to believe a hit."""
+IDENTITY_REREAD_INTERVAL = timedelta(seconds=2)
+SHORT_LOCK_TIMEOUT = timedelta(milliseconds=50)
+STORE_STATEMENT_TIMEOUT = timedelta(seconds=6)
+"""Of what stores a batch: pages may have to be read from a disk that is busy. Less than a request waits."""
+MAX_SCRIPT_EVENTS = 1000
+"""Events that one script takes: Redis does nothing else meanwhile."""
+
+_KEEPS_CONNECTION = (
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.QueryCanceled,
+    psycopg.DataError,
+    psycopg.IntegrityError,
+)
+
+
+class _LedgerMoved(Exception):  # noqa: N818  a state of the world that starts a batch again
+    """A failover between two parts of a batch: what the old primary took may be lost, so all is stored anew."""
+
+
+@dataclass(slots=True)
+class DeliveryEvents:
+    """The events of one delivery, answered together, and as the window knows them; `ttl` is the source's window."""
+
+    events: Sequence[NewEvent]
+    ttl: timedelta
+    entries: Sequence[WindowEntry] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.entries = [_entry(event) for event in self.events]
+
+
+class Deduplicator:
+    """Commits batches on a PostgreSQL connection of its own; not for two threads at once."""
+
+    def __init__(self, database_url: str, window: DedupWindow, work_queue: WorkQueue) -> None:
+        self._url = database_url
+        self._window = window
+        self._work_queue = work_queue
+        self._connection: psycopg.Connection | None = None
+        self._identity: str | None = None
+        self._identity_read_at = 0.0
+        self._ledgers = 0  # how many the connections have led to, one after the other
+        self._last_ledger: str | None = None
+        self._stored_in: int | None = None  # which of them has the first part of this batch
+
+    def __call__(self, deliveries: Sequence[DeliveryEvents]) -> list[list[Stored] | Exception]:
+        """Store what is new of every delivery; answer each with its events' rows in order, or with its error."""
+        ttls = {entry: delivery.ttl for delivery in deliveries for entry in delivery.entries}
+        found = self._ask_window(ttls)
+        stored, errors = self._store(deliveries, found)
+        if stored:
+            reach("ledger.committed")
+        self._settle(stored, ttls)
+        found |= stored
+        answered: set[WindowEntry] = set()
+        return [
+            _answer(delivery, found, answered)
+            if all(entry in found for entry in delivery.entries)
+            else errors[n]
+            for n, delivery in enumerate(deliveries)
+        ]
+
+    def _ask_window(self, entries: Collection[WindowEntry]) -> dict[WindowEntry, Stored]:
+        """Find the events that the window knows under the very database we commit to."""
+        try:
+            identity = self._database_identity(IDENTITY_REREAD_INTERVAL)
+            if identity is None:
+                return {}
+            hits = [hit for part in _parts(entries) for hit in self._window.claim(identity, part)]
+            reach("window.claimed")
+            if not any(hits) or self._database_identity(IDENTITY_TTL) != identity:
+                return {}
+        except (WindowUnavailable, LedgerUnavailable, psycopg.Error):
+            return {}
+        return {
+            entry: Stored(0, Verdict.DUPLICATE, entry.fingerprint)
+            for entry, hit in zip(entries, hits, strict=True)
+            if hit
+        }
+
+    def _store(
+        self, deliveries: Sequence[DeliveryEvents], found: dict[WindowEntry, Stored]
+    ) -> tuple[dict[WindowEntry, Stored], dict[int, Exception]]:
+        """Store what is not found: all at once, or delivery by delivery if that fails for a reason of one of them."""
+        missing = {
+            entry: event
+            for delivery in deliveries
+            for entry, event in zip(delivery.entries, delivery.events, strict=True)
+            if entry not in found
+        }
+        if not missing:
+            return {}, {}
+        for _ in range(2):
+            with suppress(_LedgerMoved):
+                return self._store_missing(deliveries, missing)
+        moved = LedgerUnavailable("PostgreSQL was replaced twice during one batch")
+        return {}, dict.fromkeys(range(len(deliveries)), moved)
+
+    def _store_missing(
+        self, deliveries: Sequence[DeliveryEvents], missing: dict[WindowEntry, NewEvent]
+    ) -> tuple[dict[WindowEntry, Stored], dict[int, Exception]]:
+        """Store all in one ledger. Raises `_LedgerMoved` where the server was replaced halfway."""
+        self._stored_in = None
+        try:
+            return self._store_rounds(missing.values()), {}
+        except LedgerUnavailable as error:
+            return {}, dict.fromkeys(range(len(deliveries)), error)
+        except psycopg.Error:
+            return self._store_one_by_one(deliveries, missing)
+
+    def _store_rounds(self, events: Iterable[NewEvent]) -> dict[WindowEntry, Stored]:
+        """Store events, those that must see each other's rows in later statements; reconnect once if need be."""
+        stored: dict[WindowEntry, Stored] = {}
+        for batch in independent_batches(events):
+            try:
+                rows = store(self._connected(), batch)
+            except _KEEPS_CONNECTION:
+                raise
+            except psycopg.Error:
+                self.close()
+                rows = self._store_after_reconnect(batch)
+            self._expect_one_ledger()
+            stored |= {_entry(event): rows[event.key] for event in batch}
+        return stored
+
+    def _expect_one_ledger(self) -> None:
+        """Raise `_LedgerMoved` if what was stored before, in this attempt at the batch, went to another ledger."""
+        if self._stored_in is None:
+            self._stored_in = self._ledgers
+        elif self._stored_in != self._ledgers:
+            raise _LedgerMoved
+
+    def _store_after_reconnect(self, batch: Sequence[NewEvent]) -> dict[tuple[str, str], Stored]:
+        try:
+            return store(self._connected(), batch)
+        except _KEEPS_CONNECTION:
+            raise
+        except psycopg.Error as error:
+            self.close()
+            raise LedgerUnavailable(f"PostgreSQL failed twice: {type(error).__name__}") from None
+
+    def _store_one_by_one(
+        self, deliveries: Sequence[DeliveryEvents], missing: dict[WindowEntry, NewEvent]
+    ) -> tuple[dict[WindowEntry, Stored], dict[int, Exception]]:
+        """Store delivery by delivery; one that has to wait for somebody's lock goes last and alone pays for it."""
+        stored: dict[WindowEntry, Stored] = {}
+        errors: dict[int, Exception] = {}
+        left = list(range(len(deliveries)))
+        for lock_timeout in (SHORT_LOCK_TIMEOUT, connections.LOCK_TIMEOUT):
+            try:
+                connections.set_lock_timeout(self._connected(), lock_timeout)
+                failed = {n: self._store_delivery(deliveries[n], missing, stored) for n in left}
+            except (psycopg.Error, LedgerUnavailable) as error:
+                log.warning("PostgreSQL went away: %s", type(error).__name__)
+                return stored, {n: LedgerUnavailable("PostgreSQL went away") for n in left}
+            errors = {n: error for n, error in failed.items() if error}
+            left = list(errors)
+        return stored, errors
+
+    def _store_delivery(
+        self,
+        delivery: DeliveryEvents,
+        missing: dict[WindowEntry, NewEvent],
+        stored: dict[WindowEntry, Stored],
+    ) -> Exception | None:
+        """Add one delivery's rows to `stored`, or say why it can't be done."""
+        unstored = {
+            entry: missing[entry] for entry in delivery.entries if entry in missing and entry not in stored
+        }
+        try:
+            stored |= self._store_rounds(unstored.values())
+        except _KEEPS_CONNECTION as error:
+            log.warning("an event could not be stored: %s", type(error).__name__)
+            return LedgerUnavailable(f"PostgreSQL refused: {type(error).__name__}")
+        return None
+
+    def _settle(self, stored: dict[WindowEntry, Stored], ttls: Mapping[WindowEntry, timedelta]) -> None:
+        """Remember what is stored and notify if no notification is pending; best effort, the sweep makes up for it."""
+        if not stored:
+            return
+        due = [row.id for row in stored.values() if row.verdict is Verdict.ACCEPTED]
+        remembered = {
+            entry._replace(fingerprint=row.fingerprint): ttls[entry]
+            for entry, row in stored.items()
+            if row.former_id is None  # its own id may yet be another event's, when the former one is too old
+        }
+        try:
+            pending = 0
+            for part in _parts(remembered):
+                ttls = {entry: remembered[entry] for entry in part}
+                pending = self._window.settle(self._identity, ttls, self._work_queue.queue)
+            reach("window.settled")
+            if due and not pending:
+                self._work_queue.notify(due)
+                reach("bell.rung")
+        except RedisUnavailable as error:
+            log.warning("events are stored but no worker was notified: %s", error)
+
+    def _database_identity(self, age: timedelta) -> str | None:
+        """Tell where the connection commits, on its own word no older than `age`."""
+        connection = self._connected()
+        if time.monotonic() - self._identity_read_at > age.total_seconds():
+            try:
+                self._identity = connections.database_identity(connection)
+            except psycopg.Error:
+                self.close()
+                raise
+            self._identity_read_at = time.monotonic()
+        return self._identity
+
+    def _connected(self) -> psycopg.Connection:
+        if self._connection is None:
+            self._connection = connections.connect(self._url, statement=STORE_STATEMENT_TIMEOUT)
+            self._identity = connections.database_identity(self._connection)
+            self._identity_read_at = time.monotonic()
+            if self._identity is None or self._identity != self._last_ledger:
+                self._ledgers += 1
+            self._last_ledger = self._identity
+        return self._connection
+
+    def close(self) -> None:
+        """Close the connection; the next batch opens another."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = self._identity = None
+
+
+def independent_batches(events: Iterable[NewEvent]) -> list[list[NewEvent]]:
+    """Split so that no two events of a round share an id, be it a former one, or (with unsigned ids) a body."""
+    rounds: list[tuple[list[NewEvent], set[object]]] = []
+    for event in events:
+        marks: list[object] = [event.key]
+        marks += [(event.source, former.event_id) for former in event.former_ids]
+        if not event.id_is_signed:
+            marks.append((event.source, event.fingerprint))
+        for batch, taken in rounds:
+            if taken.isdisjoint(marks):
+                batch.append(event)
+                taken.update(marks)
+                break
+        else:
+            rounds.append(([event], set(marks)))
+    return [batch for batch, _ in rounds]
+
+
+def _answer(
+    delivery: DeliveryEvents, found: dict[WindowEntry, Stored], answered: set[WindowEntry]
+) -> list[Stored]:
+    """Answer a delivery; a copy of an event that an earlier one of the batch brought is a duplicate."""
+    rows = []
+    for entry in delivery.entries:
+        row = found[entry]
+        if entry in answered and row.verdict is not Verdict.CONFLICT:
+            row = row._replace(verdict=Verdict.DUPLICATE)
+        answered.add(entry)
+        rows.append(row)
+    return rows
+
+
+def _parts(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+    """Cut into pieces of `MAX_SCRIPT_EVENTS`."""
+    rest = iter(items)
+    while part := list(islice(rest, MAX_SCRIPT_EVENTS)):
+        yield part
+
+
+def _entry(event: NewEvent) -> WindowEntry:
+    return WindowEntry(event.source, event.event_id, event.fingerprint)

@@ -1,0 +1,189 @@
+"""Explains why a delivery is refused, or that it is not: each check, what it expects, and what was found.
+
+Forms are told, values are not: never a secret, nor a signature that would be right. What a genuine delivery looks
+like is asked of the provider, which signs the same body with a secret made up for this.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from hookonce.providers import Delivery, KeyNeeded, Reason, Rejected
+from hookonce.providers.kit.crypto.secret_keys import wrong_secret
+from hookonce.providers.kit.provider import Provider
+from hookonce.providers.kit.signing.timestamps import TOLERANCE
+from hookonce.receiver.config.durations import format_duration
+from hookonce.receiver.intake.explain.header_shapes import form, time_in, words
+from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
+
+_ID: Final = "evt_hookonce_explains"
+_TYPE: Final = "hookonce.explains"
+_IGNORED_HEADERS: Final = frozenset({"content-type", "content-length", "user-agent"})
+_MADE_UP_SECRET: Final = "a secret that is nobody's, of a fair length"  # noqa: S105  nobody's
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A delivery and what it is to be checked against, as of `now`.
+
+    `others`: provider and secrets of other sources, by name, which the delivery may be meant for.
+    `is_whole`: False where only the beginning of the body was kept, so that no signature can be checked.
+    `verify`: the provider's own, unless keys are fetched for it.
+    """
+
+    provider: Provider
+    delivery: Delivery
+    secrets: Sequence[str] = field(repr=False)
+    now: datetime
+    others: Mapping[str, tuple[Provider, Sequence[str]]] = field(default_factory=dict, repr=False)
+    is_whole: bool = True
+    verify: Callable[[Delivery, Sequence[str], datetime], None] | None = None
+
+    def refusal(
+        self, delivery: Delivery | None = None, secrets: Sequence[str] | None = None
+    ) -> Rejected | None:
+        """Verify, this delivery unless another is given; None where it is genuine."""
+        verify = self.verify or self.provider.verify
+        return refused(
+            verify, delivery or self.delivery, self.secrets if secrets is None else secrets, self.now
+        )
+
+    def signs(self, delivery: Delivery | None = None, secrets: Sequence[str] | None = None) -> bool:
+        """Whether the signature is right, however old it is: providers look at the time last."""
+        refusal = self.refusal(delivery, secrets)
+        return refusal is None or refusal.reason is Reason.STALE
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at; `is_right` is None where it can't be told."""
+
+    what: str
+    expected: str
+    found: str
+    is_right: bool | None
+
+
+def refused(
+    verify: Callable[..., None], delivery: Delivery, secrets: Sequence[str], now: datetime
+) -> Rejected | None:
+    """Return why a delivery is refused, or None."""
+    try:
+        verify(delivery, secrets, now)
+    except Rejected as error:
+        return error
+    except (KeyNeeded, KeyUnavailable):
+        return Rejected(
+            Reason.BAD_SIGNATURE, "a key of the sender's would have to be fetched, and can't be had"
+        )
+    return None
+
+
+def checks(case: Case) -> list[Check]:
+    """Look at everything a verification looks at: secrets, headers, time, body, signature."""
+    model = _model(case)
+    found = [_secrets(case), *_headers(case, model), *_time(case, model), *_body(case)]
+    if case.is_whole:
+        found.append(_signature(case))
+    return found
+
+
+def age(case: Case) -> timedelta | None:
+    """Return how old the signed time is, negative if it is ahead; None where there is none, or none was found."""
+    model = _model(case)
+    timed = [name for name, value in (model.headers if model else {}).items() if time_in(value)]
+    times = [time_in(case.delivery.headers[name]) for name in timed if name in case.delivery.headers]
+    signed_at = next((time for time in times if time), None)
+    return None if signed_at is None or case.provider.tolerance is None else case.now - signed_at
+
+
+def _model(case: Case) -> Delivery | None:
+    """Return the delivery that the sender would make of this body, signed with a secret made up here."""
+    secret = wrong_secret(case.secrets[0]) if case.secrets else _MADE_UP_SECRET
+    options = {"event_id": _ID, "type": _TYPE, "url": case.delivery.url, "method": case.delivery.method}
+    with suppress(ValueError, Rejected):
+        return case.provider.delivery(case.delivery.body, secret, case.now, **options)  # type: ignore[arg-type]
+    return None
+
+
+def _secrets(case: Case) -> Check:
+    count = len(case.secrets)
+    is_right = bool(count) or not case.provider.needs_secret
+    return Check("secrets", "at least one", f"{count} configured", is_right)
+
+
+def _headers(case: Case, model: Delivery | None) -> list[Check]:
+    """Compare each header that the sender's signature uses; of an id's or a type's only that it is there."""
+    made = model.headers if model else {}
+    return [_header(case, name, made[name]) for name in made if name not in _IGNORED_HEADERS]
+
+
+def _header(case: Case, name: str, made: str) -> Check:
+    value = case.delivery.headers.get(name)
+    is_free = any(word in made for word in (_ID, _TYPE, _TYPE.partition(".")[0]))
+    is_secret = bool(case.secrets) and wrong_secret(case.secrets[0]) in made
+    expected = "any" if is_free else "the secret" if is_secret else form(made, words(made))
+    if value is None:
+        return Check(f"header {name}", expected, "missing", is_right=False)
+    if is_free or is_secret:
+        return Check(f"header {name}", expected, "there", is_right=True if is_free else None)
+    found = form(value, words(made))
+    return Check(
+        f"header {name}", expected, found, is_right=found == expected or expected in found.split(",")
+    )
+
+
+def _time(case: Case, model: Delivery | None) -> list[Check]:
+    del model
+    tolerance, old = case.provider.tolerance, age(case)
+    if tolerance is None or old is None:
+        return []
+    expected = f"within {format_duration(tolerance)} of {case.now.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
+    found = f"{format_duration(abs(old))} {'old' if old > timedelta(0) else 'ahead'}"
+    return [Check("signed time", expected, found, is_right=-max(tolerance, TOLERANCE) <= old <= tolerance)]
+
+
+def _body(case: Case) -> list[Check]:
+    body, headers = case.delivery.body, case.delivery.headers
+    found = []
+    length = headers.get("content-length", "")
+    if length.isdecimal() and case.is_whole:
+        length_check = Check(
+            "length of the body",
+            f"{length} bytes (content-length)",
+            f"{len(body)} bytes",
+            int(length) == len(body),
+        )
+        found.append(length_check)
+    encoding = headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        found.append(
+            Check("content-encoding", "none", form(encoding, words("gzip br deflate")), is_right=False)
+        )
+    if case.is_whole and ("json" in headers.get("content-type", "") or body.lstrip()[:1] in {b"{", b"["}):
+        try:
+            json.loads(body.decode())
+        except (ValueError, RecursionError) as error:
+            found.append(Check("body", "JSON", f"none: {type(error).__name__}", is_right=False))
+        else:
+            found.append(Check("body", "JSON", f"JSON, {len(body)} bytes", is_right=True))
+    return found
+
+
+def _signature(case: Case) -> Check:
+    slot = secret_number(case)
+    if slot:
+        return Check(
+            "signature", "right under one of the secrets", f"right under secret {slot}", is_right=True
+        )
+    if case.signs():
+        return Check("signature", "right", "right", is_right=True)
+    return Check("signature", "right under one of the secrets", "right under none", is_right=False)
+
+
+def secret_number(case: Case) -> int | None:
+    """Return which secret, from 1, signed the delivery; None if no single one did."""
+    return next((n for n, secret in enumerate(case.secrets, 1) if case.signs(secrets=(secret,))), None)

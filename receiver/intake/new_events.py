@@ -1,0 +1,151 @@
+"""Makes the ledger's rows of a delivery's events: ids and labels that fit, what is masked, what is kept."""
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+
+from hookonce.providers import Delivery, Event
+from hookonce.providers.kit.events.declare import UNREADABLE
+from hookonce.providers.kit.events.fields import EventView, text_or_none
+from hookonce.providers.kit.events.fingerprint import fingerprint
+from hookonce.providers.kit.provider import Provider
+from hookonce.receiver.ledger.store import FormerId, NewEvent
+from hookonce.receiver.privacy.masking import masked_url
+from hookonce.receiver.source import Source
+
+MAX_ID_BYTES = 255
+
+
+MAX_LABEL_LENGTH = 255
+
+
+_UNKNOWN_HORIZON = timedelta(days=3)
+"""For how long a former id counts of a sender that does not say when it gives up; most of those that do say less."""
+
+
+_STEPS = 6
+"""Of a period of receipt: what comes again within five of them is the same event, and after six it is another."""
+_MARK = 16
+"""Hexadecimal digits of a body's fingerprint in such an id."""
+_ANY_AGE = timedelta(days=3650)
+"""Of ids that hold their time; quarantine is left late."""
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+_FIRST_MOMENT, _LAST_MOMENT = datetime(1900, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+
+
+_TEXT_REFUSES = {
+    0: "\N{REPLACEMENT CHARACTER}",
+    **dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}"),
+}
+
+
+def ledger_id(event_id: str) -> str:
+    """Return the id as the ledger keeps it: itself, or its SHA-256 where it is too long or not PostgreSQL text.
+
+    Different ids stay different, the same id stays the same.
+    """
+    encoded = event_id.encode("utf-8", "surrogatepass")
+    is_text = _as_text(event_id) == event_id
+    if len(encoded) <= MAX_ID_BYTES and is_text and not event_id.startswith("sha256:"):
+        return event_id
+    return "sha256:" + hashlib.sha256(encoded).hexdigest()
+
+
+def receipt_of(provider: Provider, event: Event, mark: bytes, now: datetime) -> str:
+    """Return what the receipt adds to an event id: nothing, unless bodies without an id may be different events.
+
+    That is what tells its body from another with the same id (`mark` is its fingerprint), and the time, in steps.
+    """
+    if provider.id_period is None or event.is_undated is False:
+        return ""
+    return f"+{mark.hex()[:_MARK]}@{_rounded(now, provider.id_period / _STEPS)}"
+
+
+def former_ids(provider: Provider, event: Event, mark: bytes, now: datetime) -> tuple[FormerId, ...]:
+    """Return what else the ledger may call an event, and how recently such a row must have come.
+
+    Its former ids count for as long as its sender may try again. Where the time of receipt is a part of the id, so do
+    its ids of the steps before, since a retry may cross the end of one, and of those that follow: receivers' clocks
+    differ, and what was quarantined is taken in after its retry.
+    """
+    horizon = provider.retry_horizon or _UNKNOWN_HORIZON
+    former = [FormerId(ledger_id(each), horizon) for each in event.former_ids]
+    if provider.id_period is not None and receipt_of(provider, event, mark, now):
+        step, period = provider.id_period / _STEPS, provider.id_period
+        near = [n for n in range(1 - _STEPS, _STEPS) if n]
+        ids = [event.id + receipt_of(provider, event, mark, now + n * step) for n in near]
+        former += [FormerId(ledger_id(each), _ANY_AGE) for each in ids]
+        minutes = [f"{event.id}@{_rounded(moment, period)}" for moment in (now, now - period)]
+        former += [
+            FormerId(ledger_id(each), period) for each in minutes
+        ]  # so it was called by earlier releases
+    return tuple(former)
+
+
+def _rounded(moment: datetime, step: timedelta) -> str:
+    return f"{moment - (moment - _EPOCH) % step:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _label(value: str) -> str:
+    """Return a sender's text as it fits a text column: no NUL, no lone surrogate, a bounded length."""
+    return _as_text(value[:MAX_LABEL_LENGTH])
+
+
+def _as_text(value: str) -> str:
+    """Return a sender's text as PostgreSQL takes it; nearly all is plain, which is seen at a tenth of the cost."""
+    return value if value.isascii() and "\0" not in value else value.translate(_TEXT_REFUSES)
+
+
+def plausible_time(moment: datetime | None) -> datetime | None:
+    """Return a sender's time, or None for one that can't be meant: without a zone, or in no year of webhooks.
+
+    The year 1 (zero in Go and .NET) and the year 9999 say "no time". In some time zones they lie outside what Python
+    can hold, and their rows could not be read.
+    """
+    if moment is None or moment.tzinfo is None or not _FIRST_MOMENT <= moment < _LAST_MOMENT:
+        return None
+    return moment
+
+
+def _fingerprint(provider: Provider, delivery: Delivery, event: Event, body: bytes) -> bytes:
+    """Return what deliveries of one event have in common: the signed nonce where a sender has one, else the body."""
+    nonce = text_or_none(provider.nonce, EventView(delivery, event.data, event.data))
+    if nonce is not None:
+        return hashlib.sha256(b"nonce " + nonce.encode("utf-8", "surrogatepass")).digest()
+    return fingerprint(body, provider.volatile)
+
+
+def _is_unreadable(event: Event) -> bool:
+    """Whether an element could not be read; its sender might call a type just that."""
+    return (
+        event.raw is not None
+        and event.type == UNREADABLE
+        and event.id == hashlib.sha256(event.raw).hexdigest()
+    )
+
+
+def new_event(source: Source, delivery: Delivery, event: Event, headers: str, now: datetime) -> NewEvent:
+    """Return the row of one event of a delivery; `headers` is JSON, without secrets."""
+    provider = source.provider
+    body = delivery.body if event.raw is None else event.raw
+    mark = _fingerprint(provider, delivery, event, body)
+    return NewEvent(
+        source=source.name,
+        provider=provider.name,
+        event_id=ledger_id(event.id + receipt_of(provider, event, mark, now)),
+        type=_label(event.type),
+        account=None if event.account is None else _label(event.account),
+        fingerprint=mark,
+        id_is_signed=provider.id_is_signed,
+        occurred_at=plausible_time(event.occurred_at),
+        url=_as_text(masked_url(delivery.url, source)),
+        headers=headers,
+        body=body,
+        is_element=event.raw is not None,
+        is_readable=not _is_unreadable(event),
+        hold_repeats=source.repeats == "hold",
+        former_ids=former_ids(provider, event, mark, now),
+    )

@@ -1,0 +1,160 @@
+"""Takes deliveries in: verify, parse, then window, ledger and settle as one batch with whoever else came.
+
+*Answer 2xx only when the ledger holds the event.* The window makes that answer fast; it never makes it true.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from gevent import Timeout, idle
+
+from hookonce.providers import Delivery, Event, Rejected, Reply
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.intake.background_writer import BackgroundWriter
+from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
+from hookonce.receiver.intake.group_commit import DeadlineExceeded, GroupCommit
+from hookonce.receiver.intake.handshake_secrets import HandshakeSecrets, SecretMismatch
+from hookonce.receiver.intake.new_events import new_event
+from hookonce.receiver.intake.quarantine_buffer import QuarantineBuffer
+from hookonce.receiver.intake.verification import Verifier
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.store import Stored, Verdict
+from hookonce.receiver.privacy.at_rest import protected
+from hookonce.receiver.privacy.masking import kept_headers, kept_headers_as_json, masked_body
+from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
+from hookonce.receiver.redis.client import connect
+from hookonce.receiver.redis.dedup_window import DedupWindow
+from hookonce.receiver.redis.work_queue import WorkQueue
+from hookonce.receiver.source import Source
+
+log = logging.getLogger(__name__)
+
+STORE_DEADLINE = timedelta(seconds=8)
+"""How long a sender waits for the ledger: most give ten seconds or more, and a busy disk takes some for a commit. Who
+gives less comes again, as after a 503."""
+GATHER_TIMEOUT = timedelta(milliseconds=2)
+"""How long a batch may wait for requests that are already being worked on; never for one that may come."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeResult:
+    """What became of a delivery: `reply` where the sender wants its own, and the events in order, with their rows."""
+
+    events: Sequence[tuple[str, Verdict]] = field(default_factory=tuple)
+    reply: Reply | None = None
+    rows: Sequence[Stored] = field(default_factory=tuple)
+
+    @property
+    def is_duplicate(self) -> bool:
+        """Whether every event was known before; False for a delivery of none."""
+        return bool(self.events) and all(v in {Verdict.DUPLICATE, Verdict.CONFLICT} for _, v in self.events)
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether an event came with another body than before."""
+        return any(verdict is Verdict.CONFLICT for _, verdict in self.events)
+
+
+def utc_now() -> datetime:
+    """Return what time it is."""
+    return datetime.now(UTC)
+
+
+class Intake:
+    """The receiving side of one process; everything it opens, it opens with the first delivery.
+
+    `clock` says when a delivery came, `trace` which span of a trace it is (`receiver.monitoring.otel`).
+    """
+
+    trace: Callable[[], str | None] | None = None
+
+    def __init__(self, settings: Settings, clock: Callable[[], datetime] = utc_now) -> None:
+        self._clock = clock
+        self.breaker = CircuitBreaker()
+        self._client = connect(settings.redis_url)
+        window, work_queue = DedupWindow(self._client, self.breaker), WorkQueue(self._client)
+        self._keyring = settings.keyring
+        self._quarantine_buffer = QuarantineBuffer(settings.keyring)
+        self.background_writer = BackgroundWriter(
+            settings.database_url, settings.keyring, self._quarantine_buffer.write
+        )
+        self._handshake_secrets = HandshakeSecrets(settings.database_url)
+        self._verifier = Verifier(self._handshake_secrets, self.background_writer)
+        self._group_commit: GroupCommit[DeliveryEvents, list[Stored]] = GroupCommit(
+            lambda: Deduplicator(settings.database_url, window, work_queue), gather=_yield_to_ready_requests
+        )
+
+    def take(self, source: Source, delivery: Delivery) -> IntakeResult:
+        """Take one delivery in; when this returns events, the ledger holds them.
+
+        Raises `Rejected` (not authentic or not readable; noted), `LedgerUnavailable` and `KeyUnavailable` (try again).
+        """
+        source, now = self._handshake_secrets.with_secret(source), self._clock()
+        try:
+            probe = self._verifier.reply_to_probe(source, delivery)
+            if probe is not None:
+                return IntakeResult(reply=probe)
+            delivery, events = self._verifier.authenticate(source, delivery, now)
+        except Rejected as error:
+            holds_secret = isinstance(error, SecretMismatch)
+            body = b"" if holds_secret or source.redact else masked_body(delivery.body, source)
+            headers = kept_headers(delivery.headers, source)
+            if source.quarantine and not holds_secret:
+                self._quarantine_buffer.offer(source, error.reason, delivery)
+            self.background_writer.record_rejection(source.name, error.reason, error.detail, headers, body)
+            raise
+        return self._store(source, delivery, events, now)
+
+    def reverify(self, source: Source, delivery: Delivery, at: datetime, *, store: bool) -> IntakeResult:
+        """Take in what was refused then, if it is authentic as of `at`; a probe has no events, a refusal is not noted.
+
+        Without `store` nothing is stored, and every event passes for a new one. Raises as `take` does.
+        """
+        source = self._handshake_secrets.with_secret(source)
+        if self._verifier.is_probe(source, delivery):
+            return IntakeResult()
+        delivery, events = self._verifier.authenticate(source, delivery, at)
+        if not store:
+            return IntakeResult([(event.id, Verdict.ACCEPTED) for event in events])
+        return self._store(source, delivery, events, at)
+
+    def close(self) -> None:
+        """Close what is open; for tests, a server's process keeps it until it ends."""
+        self._group_commit.close()
+        self._handshake_secrets.close()
+        self.background_writer.close()
+        self._client.close()
+
+    def _store(
+        self, source: Source, delivery: Delivery, events: Sequence[Event], now: datetime
+    ) -> IntakeResult:
+        if not events:
+            return IntakeResult()
+        headers = kept_headers_as_json(delivery.headers, source)
+        new = [new_event(source, delivery, event, headers, now) for event in events]
+        if self._keyring.is_on or source.redact:
+            new = [protected(event, source, delivery.headers, self._keyring) for event in new]
+        if self.trace is not None:
+            trace = self.trace()
+            new = [event._replace(traceparent=trace) for event in new]
+        delivery_events = DeliveryEvents(new, source.window)
+        try:
+            rows = self._group_commit.submit(delivery_events, STORE_DEADLINE)
+        except DeadlineExceeded:
+            raise LedgerUnavailable("the ledger did not answer in time") from None
+        for each, row in zip(new, rows, strict=True):
+            if row.verdict in {Verdict.DUPLICATE, Verdict.CONFLICT}:
+                self.background_writer.record_redelivery(source.name, row.former_id or each.event_id)
+            if row.verdict is Verdict.CONFLICT:
+                log.warning("conflict", extra={"source": source.name, "event": row.id})
+        return IntakeResult(
+            [(event.id, row.verdict) for event, row in zip(events, rows, strict=True)], rows=rows
+        )
+
+
+def _yield_to_ready_requests() -> None:
+    """Wait until every request that can go on has done so: larger batches cost less an event."""
+    with Timeout(GATHER_TIMEOUT.total_seconds(), False):  # noqa: FBT003  gevent's own
+        idle()

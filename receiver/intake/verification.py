@@ -1,0 +1,102 @@
+"""Proves who sent a delivery, and reads its events; answers the probes that senders make of a URL.
+
+Which of a source's secrets verified it is counted too, so that an operator sees when the old one may go. A secret is
+known by its number, its place in the configuration from 1: what is counted says nothing about the secret itself.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+
+from hookonce.providers import Delivery, Event, Reason, Rejected, Reply
+from hookonce.providers.kit.signing.verdict import MAX_EVENTS
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.intake.background_writer import BackgroundWriter
+from hookonce.receiver.intake.handshake_secrets import HandshakeSecrets
+from hookonce.receiver.outbound.key_fetcher import KeyFetcher, KeyUnavailable
+from hookonce.receiver.source import Source
+
+MAX_COPIED_HEADERS = 64 * 1024 * 1024
+"""Characters of headers that one delivery may bring, since each of its events keeps them."""
+
+
+class Verifier:
+    """Verifies deliveries, with the keys that senders publish and the secrets that they have handed out."""
+
+    def __init__(self, handshake_secrets: HandshakeSecrets, background_writer: BackgroundWriter) -> None:
+        self._key_fetcher = KeyFetcher()
+        self._handshake_secrets = handshake_secrets
+        self._background_writer = background_writer
+
+    def reply_to_probe(self, source: Source, delivery: Delivery) -> Reply | None:
+        """Answer a probe as its sender wants, keeping the secret that it hands out; None for what is not a probe.
+
+        Raises `Rejected` and `KeyUnavailable`.
+        """
+        handshake = source.provider.handshake
+        reply = (
+            self._key_fetcher.call_with_keys(source, handshake, delivery, source.secrets)
+            if handshake
+            else None
+        )
+        if reply is not None and reply.fetch is not None:
+            self._key_fetcher.confirm(source, reply.fetch)
+        if reply is not None and reply.secret is not None:
+            self._handshake_secrets.accept(source, reply.secret)
+        return reply
+
+    def is_probe(self, source: Source, delivery: Delivery) -> bool:
+        """Whether a delivery is a probe; nothing is answered or kept. Raises as `reply_to_probe`."""
+        handshake = source.provider.handshake
+        return (
+            handshake is not None
+            and self._key_fetcher.call_with_keys(source, handshake, delivery, source.secrets) is not None
+        )
+
+    def authenticate(self, source: Source, delivery: Delivery, now: datetime) -> tuple[Delivery, list[Event]]:
+        """Verify a delivery; return it as it is to be kept (decrypted, if its sender encrypts), and its events.
+
+        Raises `Rejected` and `KeyUnavailable`.
+        """
+        provider = source.provider
+        if delivery.method in {"HEAD", "OPTIONS"}:
+            raise Rejected(Reason.BAD_METHOD, f"{delivery.method} is not how webhooks are delivered")
+        if not source.unauthenticated:
+            if not source.secrets and provider.needs_secret:
+                raise Rejected(Reason.NO_SECRET, f"source '{source.name}' has no signing secret")
+            self._verify(source, delivery, now)
+        reach("delivery.verified")
+        decoded = provider.decode(delivery, source.secrets) if provider.decode else delivery
+        events = provider.events(decoded)
+        if len(events) > MAX_EVENTS:
+            raise Rejected(Reason.TOO_LARGE, f"{len(events)} events in one delivery, {MAX_EVENTS} are taken")
+        if len(events) > 1 and len(events) * sum(map(len, delivery.headers.values())) > MAX_COPIED_HEADERS:
+            raise Rejected(Reason.TOO_LARGE, f"headers too long to be kept {len(events)} times")
+        reach("delivery.parsed")
+        return decoded, events
+
+    def _verify(self, source: Source, delivery: Delivery, now: datetime) -> None:
+        def verify(secrets: Sequence[str]) -> None:
+            self._key_fetcher.call_with_keys(source, source.provider.verify, delivery, secrets, now)
+
+        number = verify_and_find_secret(verify, source.secrets)
+        if number is not None:
+            self._background_writer.record_secret_use(source.name, number)
+
+
+def verify_and_find_secret(verify: Callable[[Sequence[str]], None], secrets: Sequence[str]) -> int | None:
+    """Verify with each secret alone, the first one first; return the number of the one that verifies, from 1.
+
+    None if there is only one secret, which leaves nothing to be told, or if no single one is enough.
+
+    What no secret verifies alone is put to all of them at once, as providers expect: theirs is the verdict, and
+    the reason that the sender and the operator see. So the usual delivery costs one signature, and only a
+    rejected one costs more than it did. Raises what `verify` raises with all secrets.
+    """
+    if len(secrets) > 1:
+        for number, secret in enumerate(secrets, 1):
+            with suppress(Rejected, KeyUnavailable):
+                verify((secret,))
+                return number
+    verify(secrets)
+    return None

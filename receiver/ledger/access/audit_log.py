@@ -1,0 +1,63 @@
+"""What people did: written with every change, read newest first."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg.rows import class_row
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing somebody did, and to what."""
+
+    id: int
+    at: datetime
+    who: str
+    action: str
+    subject: str
+    detail: Any
+
+
+class Note(NamedTuple):
+    """A change that is not written down yet; `detail` is made into JSON."""
+
+    action: str
+    subject: str
+    detail: Mapping[str, Any]
+
+
+_NOTE = """
+INSERT INTO hookonce.audit (who, action, subject, detail)
+SELECT %s, action, subject, detail::json FROM unnest(%s::text[], %s::text[], %s::text[]) AS t (action, subject, detail)
+"""
+_LATEST = """
+SELECT id, at, who, action, subject, detail FROM hookonce.audit
+WHERE %(before)s::bigint IS NULL OR id < %(before)s ORDER BY id DESC LIMIT %(limit)s
+"""
+
+
+def note(
+    connection: psycopg.Connection,
+    who: str,
+    action: str,
+    subject: str,
+    detail: Mapping[str, Any] | None = None,
+) -> None:
+    """Write down that somebody did something."""
+    note_all(connection, who, [Note(action, subject, detail or {})])
+
+
+def note_all(connection: psycopg.Connection, who: str, notes: Iterable[Note]) -> None:
+    """Write down, in this order and one statement, what somebody did to many things."""
+    rows = [(action, subject, json.dumps(dict(detail))) for action, subject, detail in notes]
+    connection.execute(_NOTE, [who, *([row[column] for row in rows] for column in range(3))])
+
+
+def latest(connection: psycopg.Connection, limit: int, before: int | None = None) -> list[Change]:
+    """Return the newest changes, those with ids below `before`."""
+    with connection.cursor(row_factory=class_row(Change)) as cursor:
+        return cursor.execute(_LATEST, {"limit": limit, "before": before}).fetchall()

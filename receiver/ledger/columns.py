@@ -1,0 +1,57 @@
+"""Shapes of rows: a dataclass whose fields say in which table each is kept, so that a column is named once.
+
+A field `url: InBodies[str]` is the column `url` of `bodies`. Where a value is not the bare column, as a cast on its
+way in or an expression on its way out, the field says so: `Annotated[str, Column("bodies", "headers::json")]`.
+A field without any of these is not a column.
+"""
+
+from datetime import datetime
+from types import NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+
+class Column(NamedTuple):
+    """Of which table a field is a column, and the SQL of its value where that is not its name."""
+
+    table: str
+    value: str = ""
+
+
+InEvents = Annotated[T, Column("events")]
+InBodies = Annotated[T, Column("bodies")]
+
+_TYPES = {str: "text", bytes: "bytea", bool: "bool", datetime: "timestamptz"}
+
+
+def values(shape: type, table: str) -> dict[str, str]:
+    """Return the columns of a shape that a table keeps, by name, each with the SQL of its value."""
+    return {
+        name: column.value or name
+        for name, (_, column) in _fields(shape).items()
+        if column and column.table == table
+    }
+
+
+def types(shape: type) -> dict[str, str]:
+    """Return PostgreSQL's type for each field of a shape, by name and in order, whether or not it is a column.
+
+    A field of several values (a tuple) is left out: it does not fit beside the others.
+    """
+    kinds = {name: kind for name, (kind, _) in _fields(shape).items()}
+    return {name: _TYPES[kind] for name, kind in kinds.items() if get_origin(kind) is not tuple}
+
+
+def _fields(shape: type) -> dict[str, tuple[Any, Column | None]]:
+    return {name: _field(hint) for name, hint in get_type_hints(shape, include_extras=True).items()}
+
+
+def _field(hint: Any) -> tuple[Any, Column | None]:  # noqa: ANN401  a type
+    column = None
+    if get_origin(hint) is Annotated:
+        hint, *notes = get_args(hint)
+        column = next((note for note in notes if isinstance(note, Column)), None)
+    if get_origin(hint) is UnionType:
+        [hint] = (kind for kind in get_args(hint) if kind is not NoneType)
+    return hint, column

@@ -1,0 +1,10 @@
+"""PostgreSQL itself: how it is reached, and what lies in it.
+
+- `connections`: psycopg, every wait bounded; which database a connection reached
+- `arrays`: columns of values, packed for a statement that takes many rows
+- `engines`: SQLAlchemy over psycopg, for handlers
+- `schema`: the schema that they lie in, which every statement names
+- `tables`: the tables, as SQLAlchemy Core knows them
+- `schema_version`: the revision this code was written for
+- `migrations`, `migrate`: Alembic's revisions, and what runs them under a lock
+"""

@@ -1,0 +1,110 @@
+"""Connections to PostgreSQL: their timeouts, and which database they reached.
+
+`connect` gives psycopg in autocommit, every wait bounded, because a sender gives us a few seconds. SQLAlchemy's,
+for handlers and migrations, are `receiver.ledger.database.engines`'.
+
+A URL that ends in `?pgbouncer=true` leads through a pooler that gives every transaction another connection: then
+nothing is prepared and no session is changed, and the timeouts are the pooler's to set (docs/explanation/scaling.md).
+"""
+
+import hashlib
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+
+from hookonce.receiver.config.server_urls import is_pooled, libpq_url, schema_of
+from hookonce.receiver.ledger.database import schema
+
+LOCK_TIMEOUT = timedelta(milliseconds=700)
+STATEMENT_TIMEOUT = timedelta(seconds=1.5)
+CONNECT_TIMEOUT = timedelta(seconds=2)  # libpq takes no less
+
+_OURS = r"-c timezone=UTC -c default_transaction_isolation=read\ committed"  # whatever the server's own defaults are
+_DATABASE_IDENTITY = """
+SELECT control.system_identifier::text || '-' || database.oid || '-'
+       || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
+       ledger.id::text || ' ' || events.oid || ' ' || events.relfilenode || ' ' || pg_postmaster_start_time()
+       || ' ' || coalesce(pg_stat_get_bgwriter_stat_reset_time()::text, '')
+FROM pg_control_system() AS control, pg_database AS database, hookonce.ledger, pg_class AS events
+WHERE database.datname = current_database() AND events.oid = 'hookonce.events'::regclass
+"""
+
+
+class LedgerUnavailable(Exception):  # noqa: N818  a state of the world, answered with 503
+    """PostgreSQL can't be reached, or not in time; the sender must try again."""
+
+
+def connect(
+    url: str, *, lock: timedelta = LOCK_TIMEOUT, statement: timedelta = STATEMENT_TIMEOUT
+) -> psycopg.Connection:
+    """Open a connection in autocommit mode whose every wait is bounded.
+
+    Raises `LedgerUnavailable`; its text names the host and never the password.
+    """
+    options = (
+        f"-c lock_timeout={_ms(lock)} -c statement_timeout={_ms(statement)}"
+        " -c idle_in_transaction_session_timeout=5000"
+    )
+    try:
+        connection = psycopg.connect(
+            libpq_url(url),
+            autocommit=True,
+            connect_timeout=int(CONNECT_TIMEOUT.total_seconds()),
+            application_name="hookonce receiver",
+            **session(url, options),
+            **KEEPALIVE,
+        )
+    except psycopg.OperationalError as error:
+        raise LedgerUnavailable(f"PostgreSQL does not answer: {_first_line(error)}") from None
+    schema.use(connection, schema_of(url))
+    return connection
+
+
+def session(url: str, ours: str = "") -> dict[str, Any]:
+    """Add our session settings to those of the URL (a search path, a hosted service's endpoint)."""
+    if is_pooled(url):
+        return {"prepare_threshold": None}
+    theirs = psycopg.conninfo.conninfo_to_dict(libpq_url(url)).get("options") or ""
+    return {"options": f"{theirs} {ours} {_OURS}".strip()}
+
+
+def database_identity(connection: psycopg.Connection) -> str | None:
+    """Name the ledger behind a connection: two connections that name the same see the same commits.
+
+    It holds the server's system identifier, the database's oid and the timeline; and, as a digest, the ledger's own
+    id, oid and file of `events` (another ledger of this database, a `pg_restore --clean`, a TRUNCATE), when the
+    server started (two restores of one backup get the same timeline) and when its statistics were reset, as they are
+    after a backend crashed: that loses the last commits where `synchronous_commit` is off. None where the server does
+    not tell (a standby, or a hosted service that forbids the functions): then nothing may be taken on trust.
+    """
+    try:
+        row = connection.execute(_DATABASE_IDENTITY).fetchone()
+    except psycopg.Error:
+        if connection.closed:
+            raise
+        return None
+    return f"{row[0]}-{hashlib.sha256(row[1].encode()).hexdigest()[:12]}" if row else None
+
+
+KEEPALIVE: dict[str, Any] = {
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+
+
+def _ms(span: timedelta) -> int:
+    return int(span / timedelta(milliseconds=1))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def set_lock_timeout(connection: psycopg.Connection, span: timedelta) -> None:
+    """Change how long this connection's statements wait for a lock; a pooled one is somebody else's next time."""
+    if connection.prepare_threshold is None:
+        return
+    connection.execute(f"SET lock_timeout = {_ms(span)}".encode())

@@ -1,0 +1,43 @@
+"""SQLAlchemy over psycopg: for handlers, the command line's migrations, and nothing that takes deliveries in.
+
+Apart from `connections`, since importing SQLAlchemy costs every process memory and every command time.
+"""
+
+from typing import Any
+
+import psycopg
+from sqlalchemy import Connection, Engine, create_engine
+
+from hookonce.receiver.config.server_urls import libpq_url, schema_of
+from hookonce.receiver.ledger.database import schema
+from hookonce.receiver.ledger.database.connections import KEEPALIVE, session
+
+# A backend whose client is gone ends its query and lets go of its locks, which the next attempt may need; whose
+# machine is gone, within a minute or so. A handler may do other things for as long as any may take.
+_SETTINGS = (
+    "-c client_connection_check_interval=500 -c idle_in_transaction_session_timeout=2h"
+    " -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
+)
+
+
+def engine(url: str, *, name: str = "hookonce", **options: Any) -> Engine:  # noqa: ANN401  SQLAlchemy's own options
+    """Make a SQLAlchemy engine over psycopg for handlers and the command line (READ COMMITTED, UTC)."""
+    dsn = libpq_url(url)
+
+    def opened() -> psycopg.Connection:
+        connection = psycopg.connect(
+            dsn, connect_timeout=5, application_name=name, **session(url, _SETTINGS), **KEEPALIVE
+        )
+        schema.use(connection, schema_of(url))
+        return connection
+
+    return create_engine("postgresql+psycopg://", creator=opened, **options)
+
+
+def raw(connection: Connection) -> psycopg.Connection[Any]:
+    """Return the psycopg connection under a SQLAlchemy one."""
+    # The property of the class itself: a handler's connection counts it as given out when it is asked.
+    driver = Connection.connection.__get__(connection).driver_connection
+    if not isinstance(driver, psycopg.Connection):
+        raise TypeError("this engine was not made by hookonce.receiver.ledger.database.engines")
+    return driver

@@ -1,0 +1,135 @@
+"""Brings the database to the tables this code was written for, under an advisory lock and in one transaction.
+
+A ledger of hookonce 0.1 lay wherever the search path led, in `public` as a rule, among the tables of others. It is
+found by `hookonce_version` and moved into the schema of its own; an empty ledger is never made beside it.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from psycopg import sql
+from sqlalchemy import Connection, text
+
+from hookonce.receiver.config.server_urls import schema_of
+from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.ledger.database import connections, engines, schema, schema_version
+from hookonce.receiver.ledger.maintenance import partitions
+
+_LOCK = 0x686F6F6B6F6E6365  # "hookonce" in ASCII: one upgrade at a time per database
+_VERSION_TABLE = "hookonce_version"
+_FIRST_WITH_A_SCHEMA = "0004"
+_MADE_BY = {
+    "0001": (
+        *("events", "bodies", "runs", "failures", "conflicts"),
+        *("rejected", "rejections", "audit", "pauses", _VERSION_TABLE),
+    ),
+    "0002": ("handed_secrets", "secret_use"),
+    "0003": (
+        *("quarantine", "api_tokens", "idempotency", "bulk_replays", "bulk_steps"),
+        *("activity", "event_counts", "alerts", "handlers", "watching"),
+    ),
+}
+"""The tables of 0.1 by revision: what else has the name of one of ours belongs to somebody else."""
+
+_LEDGERS = """
+SELECT n.nspname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relname = %s AND c.relkind = 'r' ORDER BY n.nspname
+"""
+_VERSION = sql.SQL("SELECT version_num FROM {}.{}")
+
+# Partitions do not follow their parent, so each table is moved by its own name; indexes and sequences follow.
+_TABLES_OF = """
+SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %(schema)s AND c.relkind IN ('r', 'p')
+      AND (c.relname = ANY(%(names)s)
+           OR c.oid IN (SELECT i.inhrelid FROM pg_catalog.pg_inherits i
+                        JOIN pg_catalog.pg_class p ON p.oid = i.inhparent AND p.relnamespace = n.oid
+                        WHERE p.relname = 'bodies'))
+ORDER BY c.relname
+"""
+_MOVE = sql.SQL("ALTER TABLE {} SET SCHEMA {}")
+_LOCK_TABLE = sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE")
+
+
+def upgrade(url: str) -> str:
+    """Move a ledger of 0.1, run the missing migrations, make the partitions of the coming days; return the revision.
+
+    Safe to run from several machines at once: the second waits for the first and finds nothing to do. The lock is
+    a transaction's, on a connection of its own, so that it holds behind a pooler too. Raises `ConfigError` where a
+    database can't hold what senders write, or several old ledgers lie in it, and `LedgerUnavailable`.
+    """
+    _require_utf8(url)
+    engine = engines.engine(url, name="hookonce migrate")
+    try:
+        with engine.begin() as guard, engine.connect() as connection:
+            guard.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+            with connection.begin():
+                driver = engines.raw(connection)
+                _adopt(driver, schema_of(url))
+                schema.create(driver, schema_of(url))
+                _run_migrations(connection, schema_of(url))
+                partitions.create_partitions(driver)
+            return current(connection, schema_of(url)) or "none"
+    finally:
+        engine.dispose()
+
+
+def current(connection: Connection, place: str) -> str | None:
+    """Return the revision that the ledger in a schema is at; None before the first migration."""
+    options = {"version_table": _VERSION_TABLE, "version_table_schema": place}
+    return MigrationContext.configure(connection, opts=options).get_current_revision()
+
+
+def _require_utf8(url: str) -> None:
+    with connections.connect(url) as connection:
+        encoding = connection.info.parameter_status("server_encoding")
+        name = connection.info.dbname
+    if encoding not in {"UTF8", None}:
+        mistake = (
+            f"DATABASE_URL: database '{name}' is encoded in {encoding}, expected UTF8, for senders write in every "
+            f"language; make another: CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'"
+        )
+        raise ConfigError([mistake])
+
+
+def _adopt(connection: psycopg.Connection[Any], place: str) -> None:
+    """Move the ledger of 0.1, if there is one and none in its place yet. Later ones lie where they were meant to."""
+    places = [name for (name,) in connection.execute(_LEDGERS, [_VERSION_TABLE])]
+    old = [name for name in places if _version(connection, name) < _FIRST_WITH_A_SCHEMA]
+    if place in places or not old:
+        return
+    if len(old) > 1:
+        mistake = (
+            f"DATABASE_URL: ledgers of hookonce 0.1 lie in the schemas {', '.join(old)}; move the right one by "
+            "setting [receiver] schema to its name for the first `hookonce db upgrade`, or drop the others"
+        )
+        raise ConfigError([mistake])
+    version = _version(connection, old[0])
+    ours = [name for revision, made in _MADE_BY.items() if revision <= version for name in made]
+    names = connection.execute(_TABLES_OF, {"schema": old[0], "names": ours}).fetchall()
+    found = [sql.Identifier(old[0], name) for (name,) in names]
+    connection.execute(_LOCK_TABLE.format(sql.SQL(", ").join(found)))
+    schema.create(connection, place)
+    for table in found:
+        connection.execute(_MOVE.format(table, sql.Identifier(place)))
+
+
+def _version(connection: psycopg.Connection[Any], place: str) -> str:
+    row = connection.execute(
+        _VERSION.format(sql.Identifier(place), sql.Identifier(_VERSION_TABLE))
+    ).fetchone()
+    return str(row[0]) if row else ""
+
+
+def _run_migrations(connection: Connection, place: str) -> None:
+    if (current(connection, place) or "") > schema_version.REVISION:
+        return  # a newer version has been here; what it added, this one can ignore
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    config.attributes["schema"] = place
+    command.upgrade(config, "head")

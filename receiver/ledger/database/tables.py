@@ -1,0 +1,330 @@
+"""The tables, as SQLAlchemy Core knows them; the migrations beside it create them.
+
+`events` is the ledger: slim, long-lived and unpartitioned, because its unique key is what makes a
+duplicate impossible. `bodies` is wide and partitioned by day, so that old days are dropped whole.
+Ids are compared by bytes (`COLLATE "C"`): two ids are the same event only if they are the same bytes.
+"""
+
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    REAL,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Identity,
+    Index,
+    Integer,
+    Interval,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    text,
+)
+from sqlalchemy.schema import ForeignKey
+
+from hookonce.receiver.config.server_urls import USUAL_SCHEMA
+from hookonce.receiver.ledger.states import ATTENTION, one_of
+
+metadata = MetaData(schema=USUAL_SCHEMA)
+
+_bytewise = Text(collation="C")
+_moment = DateTime(timezone=True)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("source", _bytewise, nullable=False),
+    Column("provider", Text, nullable=False),
+    Column("event_id", _bytewise, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("account", Text),
+    Column("fingerprint", LargeBinary, nullable=False),
+    Column("id_is_signed", Boolean, nullable=False),
+    Column("repeat_of", BigInteger),
+    Column("status", Text, nullable=False),
+    Column("due_at", _moment),
+    Column("received_at", _moment, nullable=False, server_default=text("now()")),
+    Column("occurred_at", _moment),
+    Column("deliveries", Integer, nullable=False, server_default=text("1")),
+    Column("parked", Text),
+    UniqueConstraint("source", "event_id", name="events_source_event_id_key"),
+    Index("events_due", "due_at", postgresql_where=text("due_at IS NOT NULL AND parked IS NULL")),
+    Index("events_parked", "parked", "source", "id", postgresql_where=text("parked IS NOT NULL")),
+    Index(  # what un-parks never says `due_at`, so that a planner with old figures can't take this index for the other
+        "events_parked_received",
+        "received_at",
+        postgresql_where=text("parked IS NOT NULL AND due_at IS NOT NULL"),
+    ),
+    Index(
+        "events_repeat",
+        "fingerprint",
+        postgresql_using="hash",
+        postgresql_with={"fillfactor": 25},
+        postgresql_where=text("NOT id_is_signed AND repeat_of IS NULL"),
+    ),
+    Index("events_repeat_of", "repeat_of", "id", postgresql_where=text("repeat_of IS NOT NULL")),
+    Index("events_received", "received_at", "provider", "type", "account", postgresql_using="brin"),
+    Index("events_attention", "status", "id", postgresql_where=text(one_of("status", ATTENTION))),
+)
+
+bodies = Table(
+    "bodies",
+    metadata,
+    Column("event", BigInteger, nullable=False),
+    Column("received_at", _moment, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("headers", JSON, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("is_element", Boolean, nullable=False),
+    Column("key_id", Text),
+    Column("traceparent", Text),
+    PrimaryKeyConstraint("event", "received_at", name="bodies_pkey"),
+    postgresql_partition_by="RANGE (received_at)",
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("event", BigInteger, ForeignKey("hookonce.events.id", ondelete="CASCADE"), nullable=False),
+    Column("handler", _bytewise, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("cycle", Integer, nullable=False, server_default=text("1")),
+    Column("due_at", _moment),
+    Column("token", Uuid),
+    Column("lease_until", _moment),
+    Column("result", JSON),
+    Column("started_at", _moment),
+    Column("finished_at", _moment),
+    Column("parked", Text),
+    PrimaryKeyConstraint("event", "handler", name="runs_pkey"),
+    Index("runs_finished", "finished_at", postgresql_using="brin"),
+    Index("runs_parked", "parked", "handler", "event", postgresql_where=text("parked IS NOT NULL")),
+)
+
+failures = Table(
+    "failures",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column(
+        "event", BigInteger, ForeignKey("hookonce.events.id", ondelete="CASCADE"), nullable=False, index=True
+    ),
+    Column("handler", _bytewise, nullable=False),
+    Column("cycle", Integer, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("failed_at", _moment, nullable=False, server_default=text("now()")),
+    Column("error", Text, nullable=False),
+    Column("traceback", LargeBinary),
+    Column("key_id", Text),
+)
+
+conflicts = Table(
+    "conflicts",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("event", BigInteger, ForeignKey("hookonce.events.id", ondelete="CASCADE"), nullable=False),
+    Column("fingerprint", LargeBinary, nullable=False),
+    Column("first_at", _moment, nullable=False, server_default=text("now()")),
+    Column("last_at", _moment, nullable=False, server_default=text("now()")),
+    Column("deliveries", Integer, nullable=False, server_default=text("1")),
+    Column("headers", JSON, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("key_id", Text),
+    UniqueConstraint("event", "fingerprint", name="conflicts_event_fingerprint_key"),
+)
+
+rejected = Table(
+    "rejected",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("rejected_at", _moment, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("headers", JSON, nullable=False),
+    Column("body_prefix", LargeBinary, nullable=False),
+    Column("key_id", Text),
+)
+
+rejections = Table(
+    "rejections",
+    metadata,
+    Column("source", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("count", BigInteger, nullable=False),
+    PrimaryKeyConstraint("source", "reason", name="rejections_pkey"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("at", _moment, nullable=False, server_default=text("now()")),
+    Column("who", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("detail", JSON, nullable=False),
+)
+
+pauses = Table(
+    "pauses",
+    metadata,
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("since", _moment, nullable=False, server_default=text("now()")),
+    PrimaryKeyConstraint("kind", "name", name="pauses_pkey"),
+)
+
+handed_secrets = Table(
+    "handed_secrets",
+    metadata,
+    Column("source", _bytewise, nullable=False),
+    Column("secret", Text, nullable=False),
+    Column("handed_at", _moment, nullable=False, server_default=text("now()")),
+    PrimaryKeyConstraint("source", name="handed_secrets_pkey"),
+)
+
+secret_use = Table(
+    "secret_use",
+    metadata,
+    Column("source", Text, nullable=False),
+    Column("slot", Integer, nullable=False),
+    Column("count", BigInteger, nullable=False),
+    Column("last_at", _moment, nullable=False),
+    PrimaryKeyConstraint("source", "slot", name="secret_use_pkey"),
+)
+
+quarantine = Table(
+    "quarantine",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("source", _bytewise, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("arrived_at", _moment, nullable=False, server_default=text("now()")),
+    Column("key_id", Text, nullable=False),
+    Column("delivery", LargeBinary, nullable=False),
+    Index("quarantine_source", "source", "id"),
+)
+
+api_tokens = Table(
+    "api_tokens",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    Column("scopes", ARRAY(Text), nullable=False),
+    Column("created_at", _moment, nullable=False, server_default=text("now()")),
+    Column("expires_at", _moment),
+    UniqueConstraint("name", name="api_tokens_name_key"),
+    UniqueConstraint("hash", name="api_tokens_hash_key"),
+)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("token", Text, nullable=False),
+    Column("key", _bytewise, nullable=False),
+    Column("fingerprint", LargeBinary, nullable=False),
+    Column("started_at", _moment, nullable=False, server_default=text("now()")),
+    Column("status", Integer),
+    Column("headers", JSON),
+    Column("body", LargeBinary),
+    PrimaryKeyConstraint("token", "key", name="idempotency_pkey"),
+    Index("idempotency_started", "started_at"),
+)
+
+bulk_replays = Table(
+    "bulk_replays",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("who", Text, nullable=False),
+    Column("started_at", _moment, nullable=False, server_default=text("now()")),
+    Column("ended_at", _moment),
+    Column("filter", JSON, nullable=False),
+    Column("rate", REAL),
+    Column("matched", Integer, nullable=False),
+    Column("replayed", Integer, nullable=False, server_default=text("0")),
+    Column("left_alone", Integer, nullable=False, server_default=text("0")),
+    Column("last_event", BigInteger, nullable=False, server_default=text("0")),
+    Column("until_event", BigInteger, nullable=False),
+    Column("driver", Text),
+    Column("driven_at", _moment, nullable=False, server_default=text("now()")),
+    Index("bulk_replays_open", "id", postgresql_where=text("ended_at IS NULL")),
+)
+
+bulk_steps = Table(
+    "bulk_steps",
+    metadata,
+    Column("bulk", BigInteger, ForeignKey("hookonce.bulk_replays.id", ondelete="CASCADE"), nullable=False),
+    Column("last_event", BigInteger, nullable=False),
+    Column("events", ARRAY(BigInteger), nullable=False),
+    Column("done", Integer, nullable=False, server_default=text("0")),
+    Column("dead", Integer, nullable=False, server_default=text("0")),
+    Column("checked_at", _moment, nullable=False, server_default=text("now()")),
+    PrimaryKeyConstraint("bulk", "last_event", name="bulk_steps_pkey"),
+    Index("bulk_steps_open", "checked_at", postgresql_where=text("events <> '{}'")),
+)
+
+activity = Table(
+    "activity",
+    metadata,
+    Column("minutes", SmallInteger, nullable=False),
+    Column("at", _moment, nullable=False),
+    Column("source", _bytewise, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("count", BigInteger, nullable=False),
+    PrimaryKeyConstraint("minutes", "at", "source", "what", name="activity_pkey"),
+)
+
+event_counts = Table(
+    "event_counts",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("source", _bytewise, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("count", BigInteger, nullable=False),
+)
+
+alerts = Table(
+    "alerts",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("since", _moment, nullable=False, server_default=text("now()")),
+    Column("ended_at", _moment),
+    Index("alerts_open", "kind", "subject", unique=True, postgresql_where=text("ended_at IS NULL")),
+)
+
+watching = Table(
+    "watching",
+    metadata,
+    Column("evaluated_at", _moment, nullable=False),
+    Column("since", _moment, nullable=False),
+)
+
+handlers = Table(
+    "handlers",
+    metadata,
+    Column("handler", _bytewise, nullable=False),
+    Column("place", Text, nullable=False),
+    Column("pattern", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("timeout", Interval, nullable=False),
+    Column("announced_at", _moment, nullable=False, server_default=text("now()")),
+    PrimaryKeyConstraint("handler", "place", "pattern", name="handlers_pkey"),
+)
+
+ledger = Table(
+    "ledger", metadata, Column("id", Uuid, primary_key=True, server_default=text("gen_random_uuid()"))
+)
+"""One row: which ledger this is."""

@@ -1,0 +1,101 @@
+"""Opens what the ledger keeps sealed, for whoever looks it up: bodies, other bodies, refused beginnings.
+
+A key that is not here costs the body and nothing else of what is shown.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from hookonce.receiver.encryption import (
+    AssociatedData,
+    CannotDecrypt,
+    Keyring,
+    body_context,
+    rejected_context,
+    traceback_context,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What was delivered, as long as it is kept; `content` is the bytes, or why they can't be had."""
+
+    url: str
+    headers: dict[str, str]
+    content: bytes | CannotDecrypt = field(repr=False)
+
+    @property
+    def body(self) -> bytes:
+        """The bytes. Raises `CannotDecrypt`; ask `unreadable` first where something else can be shown."""
+        if isinstance(self.content, CannotDecrypt):
+            raise self.content
+        return self.content
+
+    @property
+    def unreadable(self) -> str | None:
+        """Why the bytes can't be had; None if they can."""
+        return str(self.content) if isinstance(self.content, CannotDecrypt) else None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBody:
+    """A row of `bodies`, joined with what it is bound to in `events`."""
+
+    url: str
+    headers: dict[str, str]
+    body: bytes = field(repr=False)
+    key_id: str | None
+    source: str
+    event_id: str
+    fingerprint: bytes
+
+
+def decrypt_body(keyring: Keyring, row: StoredBody | None) -> Body | None:
+    """Open a row; None where retention has dropped it. Raises nothing."""
+    if row is None:
+        return None
+    bond = body_context(row.source, row.event_id, row.fingerprint)
+    return Body(row.url, row.headers, _opened(keyring, row.body, row.key_id, bond))
+
+
+def decrypt_conflict(keyring: Keyring, source: str, event_id: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of `conflicts` (body, key_id, fingerprint among its columns) with its `body` opened.
+
+    Where it can't be, `body` is empty and `unreadable` says why.
+    """
+    bond = body_context(source, event_id, row.pop("fingerprint"))
+    return _shown(keyring, row, "body", bond)
+
+
+def decrypt_failure(keyring: Keyring, event: int, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of `failures` with its `traceback` as text; None where none was kept, or it can't be opened.
+
+    Then `unreadable` says why.
+    """
+    kept, key = row["traceback"], row.pop("key_id")
+    bond = traceback_context(event, row["handler"], row["cycle"], row["attempt"])
+    content = None if kept is None else _opened(keyring, kept, key, bond)
+    if isinstance(content, CannotDecrypt):
+        return row | {"traceback": None, "unreadable": str(content)}
+    return row | {"traceback": content and content.decode(errors="replace"), "unreadable": None}
+
+
+def decrypt_rejected(keyring: Keyring, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of `rejected` with its `body_prefix` opened; see `decrypt_conflict`."""
+    at: datetime = row["rejected_at"]
+    return _shown(keyring, row, "body_prefix", rejected_context(row["source"], row["reason"], at))
+
+
+def _shown(keyring: Keyring, row: dict[str, Any], column: str, bond: AssociatedData) -> dict[str, Any]:
+    content = _opened(keyring, row[column], row.pop("key_id"), bond)
+    if isinstance(content, CannotDecrypt):
+        return row | {column: b"", "unreadable": str(content)}
+    return row | {column: content, "unreadable": None}
+
+
+def _opened(keyring: Keyring, text: bytes, key: str | None, bond: AssociatedData) -> bytes | CannotDecrypt:
+    try:
+        return keyring.open(text, key, bond)
+    except CannotDecrypt as error:
+        return error

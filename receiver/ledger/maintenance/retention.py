@@ -1,0 +1,184 @@
+"""Lets go of what has outlived its horizon, in steps small enough to disturb nobody.
+
+Four horizons: ledger rows (the memory of what came: the longest), bodies (dropped by whole days), rejected
+deliveries and the audit. An event that is received, running, waiting or held loses nothing, however old it is.
+
+The sweep takes a few steps at each turn, `hookonce prune` all of them at once; both at the same time do no harm.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import date, datetime, timedelta
+from typing import NamedTuple, Self
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.ledger import id_at_time
+from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.maintenance import partitions
+from hookonce.receiver.ledger.maintenance.partitions import DropResult
+from hookonce.receiver.ledger.states import ENDED, EventStatus, one_of
+
+PRUNE_BATCH = 1000
+
+_ENDED = one_of("status", ENDED)
+
+_PAGE = f"""
+SELECT id, received_at < %(before)s AND {_ENDED} FROM hookonce.events
+WHERE id > %(last)s AND id < %(end)s ORDER BY id LIMIT %(step)s
+"""  # noqa: S608  a constant of this module
+
+# Locks first, in order, and looks again: a replay may have got there between. Sums kept of the rows follow.
+_DELETE = f"""
+WITH gone AS (
+    DELETE FROM hookonce.events WHERE id IN (
+        SELECT id FROM hookonce.events WHERE id = ANY(%s) AND {_ENDED} ORDER BY id FOR UPDATE SKIP LOCKED)
+    RETURNING id, source, status
+), counted AS (
+    INSERT INTO hookonce.event_counts (source, what, count)
+    SELECT source, 'events', -count(*) FROM gone
+    WHERE id <= (SELECT sum(count) FROM hookonce.event_counts WHERE what = 'until') GROUP BY source
+    UNION ALL
+    SELECT source, '{EventStatus.IGNORED}', -count(*) FROM gone WHERE status = '{EventStatus.IGNORED}'
+    GROUP BY source
+)
+SELECT count(*) FROM gone
+"""  # noqa: S608  a constant of this module
+
+_AGES = "SELECT now() - %s::interval, now() - %s::interval, now() - %s::interval, now() - %s::interval"
+
+
+EXPIRING = (("rejected", "rejected_at"), ("audit", "at"))
+"""Logs, as (table, time column): rows with ids in the order of time. Horizon and count are named like the table."""
+
+_EXPIRE = """
+DELETE FROM hookonce.{table} WHERE id IN (
+    SELECT id FROM (SELECT id, {column} AS at FROM hookonce.{table} ORDER BY id LIMIT %s) AS oldest WHERE at < %s)
+"""
+_EXPIRED = "SELECT count(*) FROM hookonce.{table} WHERE {column} < %s"
+
+
+class Retention(NamedTuple):
+    """How long each kind is kept."""
+
+    events: timedelta
+    bodies: timedelta
+    rejected: timedelta
+    audit: timedelta
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Take them from the configuration."""
+        return cls(settings.keep_events, settings.keep_bodies, settings.keep_rejected, settings.keep_audit)
+
+
+class Step(NamedTuple):
+    """How far the walk along the ledger has come: ids passed, of how many."""
+
+    passed: int
+    of: int
+
+
+@dataclass(slots=True)
+class Pruned:
+    """What went, or would go: ledger rows, days of bodies, rejected deliveries, audit; and days that had to stay."""
+
+    events: int = 0
+    rejected: int = 0
+    audit: int = 0
+    days: list[str] = field(default_factory=list)
+    needed: list[str] = field(default_factory=list)
+    busy: list[str] = field(default_factory=list)
+
+    def add(self, table: str, rows: int) -> None:
+        """Add to the rows of a table."""
+        setattr(self, table, getattr(self, table) + rows)
+
+    @property
+    def is_anything(self) -> bool:
+        """Whether anything went."""
+        return bool(self.events or self.rejected or self.audit or self.days)
+
+
+@dataclass(slots=True)
+class RetentionPass:
+    """One pass over everything that is kept for a time; `done` grows with each of its `steps`.
+
+    `patience` is how often a day in use is tried; each try may hold up deliveries for
+    `partitions.DROP_LOCK_TIMEOUT`. `size` is the rows looked at in one transaction.
+    """
+
+    horizons: Retention
+    dry_run: bool = False
+    patience: int = 1
+    size: int = PRUNE_BATCH
+    done: Pruned = field(default_factory=Pruned)
+
+    def steps(self, connection: psycopg.Connection) -> Iterator[Step]:
+        """Delete what is older than its horizon by the database's clock, or only count it, a step at a time.
+
+        Each step is committed. Safe to stop at any of them and to begin anew.
+        """
+        row = connection.execute(_AGES, list(self.horizons)).fetchone()
+        before: Mapping[str, datetime] = dict(zip(Retention._fields, row or (), strict=True))
+        yield Step(0, 0)
+        for day, name in partitions.days(connection).items():
+            if partitions.day_bounds(day).end > before["bodies"]:
+                break
+            self._drop(connection, day, name)
+            yield Step(0, 0)
+        yield from self._walk(connection, before["events"])
+        for table, column in EXPIRING:
+            yield from self._expire(connection, table, column, before[table])
+
+    def audit(self, connection: psycopg.Connection, who: str) -> None:
+        """Put down in the audit what went; nothing where nothing did."""
+        if self.done.is_anything and not self.dry_run:
+            audit_log.note(connection, who, "prune", "ledger", asdict(self.done))
+
+    def _drop(self, connection: psycopg.Connection, day: date, name: str) -> None:
+        for _ in range(self.patience):
+            became = partitions.drop_day(connection, day, dry_run=self.dry_run)
+            if became is not DropResult.BUSY:
+                break
+        {
+            DropResult.DROPPED: self.done.days,
+            DropResult.NEEDED: self.done.needed,
+            DropResult.BUSY: self.done.busy,
+        }[became].append(name)
+
+    def _walk(self, connection: psycopg.Connection, before: datetime) -> Iterator[Step]:
+        """Walk up the ledger from its oldest row to where it is young enough."""
+        end = id_at_time.first_since(connection, before)
+        first: int | None = None
+        last = 0
+        while rows := connection.execute(
+            _PAGE, {"before": before, "last": last, "end": end, "step": self.size}
+        ).fetchall():
+            ids = [number for number, may_go in rows if may_go]
+            first, last = first or rows[0][0], rows[-1][0]
+            self.done.events += len(ids) if self.dry_run else _delete(connection, ids)
+            yield Step(last - first + 1, end - first)
+
+    def _expire(
+        self, connection: psycopg.Connection, table: str, column: str, before: datetime
+    ) -> Iterator[Step]:
+        """Delete the oldest rows of a log."""
+        if self.dry_run:
+            query = _EXPIRED.format(table=table, column=column).encode()
+            self.done.add(table, _number(connection.execute(query, [before]).fetchone()))
+            return
+        query = _EXPIRE.format(table=table, column=column).encode()
+        while rows := connection.execute(query, [self.size, before]).rowcount:
+            self.done.add(table, rows)
+            yield Step(1, 1)
+
+
+def _delete(connection: psycopg.Connection, ids: list[int]) -> int:
+    return _number(connection.execute(_DELETE, [ids]).fetchone()) if ids else 0
+
+
+def _number(row: TupleRow | None) -> int:
+    return int(row[0]) if row else 0

@@ -1,0 +1,64 @@
+"""Pauses sources and handlers: deliveries are taken in all the same, runs wait.
+
+A pause is a row, so it is instant whatever it stops; what it stops is parked by those who meet it, and made due again
+when it ends: see `receiver.ledger.runs.parking`.
+"""
+
+import time
+from datetime import timedelta
+
+import psycopg
+
+from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.runs import parking
+
+PATIENCE = timedelta(seconds=2)
+"""How long a page or an API call makes due what was parked; what is left then, the sweep does."""
+RECENT_RUNS = 10_000
+"""Runs looked at for the names of handlers; there is no index by handler, and an operator asks of living ones."""
+
+_PAUSE = "INSERT INTO hookonce.pauses (kind, name) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING name"
+# Claims lock rows of `pauses` for a moment, one after another: who waits for a row would not be served in turn.
+_IN_TURN = "LOCK TABLE hookonce.pauses IN EXCLUSIVE MODE"
+_RESUME = "DELETE FROM hookonce.pauses WHERE kind = %s AND name = %s RETURNING name"
+_PAUSED = "SELECT kind, name FROM hookonce.pauses ORDER BY kind, name"
+_HANDLERS = """
+SELECT DISTINCT handler FROM (SELECT handler FROM hookonce.runs ORDER BY event DESC LIMIT %s) AS recent ORDER BY handler
+"""
+
+
+def paused(connection: psycopg.Connection) -> list[tuple[str, str]]:
+    """Return what is paused, as (kind, name)."""
+    return connection.execute(_PAUSED).fetchall()
+
+
+def handlers(connection: psycopg.Connection) -> list[str]:
+    """Return the names of the handlers of recent runs."""
+    return [row[0] for row in connection.execute(_HANDLERS, [RECENT_RUNS])]
+
+
+def pause(connection: psycopg.Connection, kind: str, name: str, who: str) -> bool:
+    """Pause a `source` or a `handler`; return whether it was not paused before. Audited."""
+    with connection.transaction():
+        changed = connection.execute(_PAUSE, [kind, name]).fetchone() is not None
+        if changed:
+            audit_log.note(connection, who, "pause", f"{kind} {name}")
+    return changed
+
+
+def resume(
+    connection: psycopg.Connection, kind: str, name: str, who: str, patience: timedelta | None = None
+) -> bool:
+    """End a pause; return whether there was one. What waited is due at once, retries included. Audited.
+
+    Not in a transaction of the caller's. With `patience`, a sweep makes due what could not be in that time.
+    """
+    until = time.monotonic() + patience.total_seconds() if patience else None
+    with connection.transaction():
+        connection.execute(_IN_TURN)
+        was_paused = connection.execute(_RESUME, [kind, name]).fetchone() is not None
+        if was_paused:
+            audit_log.note(connection, who, "resume", f"{kind} {name}")
+    parking.hasten(connection, kind, name)
+    parking.unpark(connection, kind, name, until)
+    return was_paused

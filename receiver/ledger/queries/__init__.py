@@ -1,0 +1,10 @@
+"""What an operator looks up. Reads only, and bounded at any size of the ledger.
+
+- `event_filter`, `id_ranges`: which events are meant, and where in the ledger they can be
+- `events`, `event_lookup`: listings, one event in full, events by a part of their id
+- `failures`: why an attempt failed, right after it did
+- `tail`: what happens from now on
+- `dead_letters`: of what runs died
+- `handler_stats`: how handlers fare
+- `rejected`: rejected deliveries, and conflicts
+"""

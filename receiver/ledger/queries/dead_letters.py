@@ -1,0 +1,54 @@
+"""Dead runs: of which handler, and of what they died. Reads only, never more than the newest `MAX_DEATHS` events."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import psycopg
+from psycopg.rows import class_row
+
+from hookonce.receiver.ledger.states import EventStatus, RunStatus
+
+MAX_DEATHS = 1000
+_SHOWN = 500
+"""Characters of an error that tell it from others."""
+
+DIED = f"""(%(handler)s::text IS NULL AND %(error_like)s::text IS NULL OR EXISTS (
+    SELECT FROM hookonce.runs r WHERE r.event = events.id AND r.status = '{RunStatus.DEAD}'
+           AND (%(handler)s::text IS NULL OR r.handler = %(handler)s)
+           AND (%(error_like)s::text IS NULL OR (
+               SELECT f.error FROM hookonce.failures f WHERE f.event = r.event AND f.handler = r.handler
+               ORDER BY f.id DESC LIMIT 1) LIKE %(error_like)s)))
+"""  # noqa: S608  constants
+"""Keeps events with a dead run of this handler, whose latest error is like that; part of `event_filter.MATCHES`."""
+
+# Event by event: OFFSET keeps the planner from reading all runs instead.
+_DEATHS = f"""
+WITH newest AS MATERIALIZED (
+    SELECT id, source, received_at FROM hookonce.events WHERE status = '{EventStatus.DEAD}' ORDER BY id DESC LIMIT %s
+)
+SELECT n.id AS event, n.source, n.received_at, r.handler, r.finished_at, left(f.error, %s) AS error
+FROM newest n
+     LEFT JOIN LATERAL (SELECT event, handler, finished_at FROM hookonce.runs
+                        WHERE event = n.id AND status = '{RunStatus.DEAD}' OFFSET 0) AS r ON true
+     LEFT JOIN LATERAL (SELECT error FROM hookonce.failures WHERE event = r.event AND handler = r.handler
+                        ORDER BY id DESC LIMIT 1) AS f ON true
+ORDER BY n.id DESC, r.handler
+"""  # noqa: S608  constants
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A dead run, and the beginning of its latest error; or, without a handler, an event nobody could read."""
+
+    event: int
+    source: str
+    received_at: datetime
+    handler: str | None
+    finished_at: datetime | None
+    error: str | None
+
+
+def deaths(connection: psycopg.Connection) -> list[Death]:
+    """Return the dead runs of the newest dead events, newest first."""
+    with connection.cursor(row_factory=class_row(Death)) as cursor:
+        return cursor.execute(_DEATHS, [MAX_DEATHS, _SHOWN]).fetchall()

@@ -1,0 +1,193 @@
+"""What an operator looks up: events, one event in full, rejected deliveries, conflicts. Reads only."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg.rows import class_row, dict_row
+
+from hookonce.receiver.encryption import Keyring
+from hookonce.receiver.ledger.decryption import (
+    Body,
+    StoredBody,
+    decrypt_body,
+    decrypt_conflict,
+    decrypt_failure,
+)
+from hookonce.receiver.ledger.queries.event_filter import MATCHES, Filter
+from hookonce.receiver.ledger.queries.id_ranges import extent
+from hookonce.receiver.ledger.states import RunStatus
+
+PAGE_SIZE = 10_000
+"""Rows of one page; of events, ids."""
+STRETCHES = (100_000, 1_000_000)
+"""Of ids, the newest ones first, that are walked down; among those below, all that match are found and sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """One row of the ledger; `parked` says why it is passed over: its source, or what is left to run, is paused."""
+
+    id: int
+    source: str
+    provider: str
+    event_id: str
+    type: str
+    account: str | None
+    status: str
+    due_at: datetime | None
+    received_at: datetime
+    occurred_at: datetime | None
+    deliveries: int
+    repeat_of: int | None
+    parked: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One handler's run; `error` is that of the latest failed attempt, unless the run is done.
+
+    A `result` nested deeper than most writers of JSON go is its text.
+    """
+
+    handler: str
+    status: str
+    attempts: int
+    cycle: int
+    due_at: datetime | None
+    lease_until: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    result: Any
+    error: str | None
+    parked: str | None = None
+
+    def __post_init__(self) -> None:
+        if _is_deep(self.result):
+            object.__setattr__(self, "result", json.dumps(self.result))
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """Everything the ledger knows of an event; `body` is None once retention has dropped it."""
+
+    event: EventRow
+    body: Body | None
+    runs: list[RunRow]
+    failures: list[dict[str, Any]]
+    conflicts: list[dict[str, Any]]
+    repeats: list[int]
+
+
+_DEEP = 100
+
+
+def _is_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(_DEEP):
+        inner = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [
+            each
+            for found in inner
+            if not isinstance(found, str) and isinstance(found, Iterable)
+            for each in found
+        ]
+    return bool(level)
+
+
+COLUMNS = """id, source, provider, event_id, type, account, status, due_at, received_at, occurred_at, deliveries,
+repeat_of, parked"""
+
+# Events of a range of ids, newest first: ids grow with time, so the primary key gives the order, and the walk down it
+# ends with the last row that is wanted.
+_NEAR = f"""
+SELECT {COLUMNS} FROM hookonce.events WHERE {MATCHES} AND id >= %(low)s
+  AND id < %(top)s ORDER BY id DESC LIMIT %(limit)s
+"""  # noqa: S608  constants of this module
+
+# The same, all matches found first: asked for the order of the primary key, PostgreSQL would walk down it, row by row,
+# however long nothing matches.
+_FAR = _NEAR.replace("ORDER BY id DESC", "ORDER BY id + 0 DESC")
+
+_EVENT = f"SELECT {COLUMNS} FROM hookonce.events WHERE id = %s"  # noqa: S608  a constant of this module
+
+_BODY = """
+SELECT b.url, b.headers, b.body, b.key_id, e.source, e.event_id, e.fingerprint
+FROM hookonce.bodies b JOIN hookonce.events e ON e.id = b.event WHERE b.event = %s AND b.received_at = %s
+"""
+
+_RUNS = f"""
+SELECT r.handler, r.status, r.attempts, r.cycle, r.due_at, r.lease_until, r.started_at, r.finished_at, r.result,
+       CASE WHEN r.status <> '{RunStatus.DONE}' THEN
+           (SELECT f.error FROM hookonce.failures f WHERE f.event = r.event AND f.handler = r.handler
+            ORDER BY f.id DESC LIMIT 1)
+       END AS error, r.parked
+FROM hookonce.runs r WHERE r.event = %s ORDER BY r.handler
+"""  # noqa: S608  constants
+
+MAX_TRACEBACKS = 50
+"""Failed attempts of an event, the newest, whose tracebacks are read."""
+
+_FAILURES = f"""
+SELECT handler, cycle, attempt, failed_at, error, key_id,
+       CASE WHEN age <= {MAX_TRACEBACKS} THEN traceback END AS traceback
+FROM (SELECT *, row_number() OVER (ORDER BY id DESC) AS age FROM hookonce.failures WHERE event = %s) AS f ORDER BY id
+"""  # noqa: S608  constants
+
+_CONFLICTS_OF = """
+SELECT id, first_at, last_at, deliveries, headers, body, key_id, fingerprint FROM hookonce.conflicts
+WHERE event = %s ORDER BY id
+"""
+
+_REPEATS = "SELECT id FROM hookonce.events WHERE repeat_of = %s ORDER BY id LIMIT 100"
+
+
+def events(
+    connection: psycopg.Connection, wanted: Filter, limit: int = 0, before: int | None = None
+) -> Iterator[EventRow]:
+    """Yield matching events, newest first, those with ids below `before`.
+
+    `limit` 0 gives all, a range of ids at a time, so memory stays small.
+    """
+    low, top = extent(connection, wanted, before)
+    with connection.cursor(row_factory=class_row(EventRow)) as cursor:
+
+        def matching(query: str, low: int, top: int, limit: int | None) -> list[EventRow]:
+            page = wanted.parameters | {"low": low, "top": top, "limit": limit}
+            return cursor.execute(query.encode(), page, prepare=False).fetchall()
+
+        if not limit:
+            for end in range(top, low, -PAGE_SIZE):
+                yield from matching(_NEAR, max(end - PAGE_SIZE, low), end, None)
+            return
+        for query, stretch in [*((_NEAR, ids) for ids in STRETCHES), (_FAR, top)]:
+            if top <= low or not limit:
+                return
+            end, top = top, max(top - stretch, low)
+            rows = matching(query, top, end, limit)
+            limit -= len(rows)
+            yield from rows
+
+
+def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Detail | None:
+    """Return everything known of an event as of one moment, opened; None where it is gone."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        with connection.cursor(row_factory=class_row(EventRow)) as cursor:
+            row = cursor.execute(_EVENT, [event]).fetchone()
+        if row is None:
+            return None
+        with connection.cursor(row_factory=class_row(StoredBody)) as cursor:
+            body = cursor.execute(_BODY, [event, row.received_at]).fetchone()
+        with connection.cursor(row_factory=class_row(RunRow)) as cursor:
+            runs = cursor.execute(_RUNS, [event]).fetchall()
+        with connection.cursor(row_factory=dict_row) as cursor:
+            failures = cursor.execute(_FAILURES, [event]).fetchall()
+            others = cursor.execute(_CONFLICTS_OF, [event]).fetchall()
+        repeats = [found[0] for found in connection.execute(_REPEATS, [event])]
+    conflicts = [decrypt_conflict(keyring, row.source, row.event_id, other) for other in others]
+    failures = [decrypt_failure(keyring, row.id, failure) for failure in failures]
+    return Detail(row, decrypt_body(keyring, body), runs, failures, conflicts, repeats)

@@ -1,0 +1,58 @@
+"""Figures of handlers over what is recent: bounded, so as quick with millions of events as with few."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import psycopg
+from psycopg.rows import class_row
+
+from hookonce.receiver.ledger.states import OPEN_RUNS, RunStatus, one_of
+
+RUNS_LOOKED_AT = 20_000
+"""The newest runs, which the figures of handlers are about."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerStats:
+    """A handler's newest runs: by status, the attempts among them, how long (seconds) the last attempts took."""
+
+    handler: str
+    runs: int
+    done: int
+    open: int
+    dead: int
+    attempts: int
+    failed: int
+    p50: float | None
+    p99: float | None
+    latest: datetime | None
+
+    @property
+    def failure_rate(self) -> float:
+        """The share of attempts that failed."""
+        return self.failed / self.attempts if self.attempts else 0.0
+
+
+_UNFAILED = (RunStatus.DONE, RunStatus.RUNNING)
+"""Runs whose latest attempt has not failed."""
+
+_HANDLERS = f"""
+WITH recent AS MATERIALIZED (
+    SELECT handler, status, attempts, started_at, finished_at,
+           extract(epoch FROM finished_at - started_at)::float AS took
+    FROM hookonce.runs ORDER BY event DESC, handler DESC LIMIT %s
+)
+SELECT handler, count(*) AS runs, count(*) FILTER (WHERE status = '{RunStatus.DONE}') AS done,
+       count(*) FILTER (WHERE {one_of("status", OPEN_RUNS)}) AS open,
+       count(*) FILTER (WHERE status = '{RunStatus.DEAD}') AS dead, sum(attempts)::int AS attempts,
+       sum(greatest(attempts - CASE WHEN {one_of("status", _UNFAILED)} THEN 1 ELSE 0 END, 0))::int AS failed,
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY took) AS p50,
+       percentile_cont(0.99) WITHIN GROUP (ORDER BY took) AS p99, max(started_at) AS latest
+FROM recent GROUP BY handler ORDER BY handler
+"""  # noqa: S608  constants
+
+
+def handlers(connection: psycopg.Connection) -> list[HandlerStats]:
+    """Sum up the newest `RUNS_LOOKED_AT` runs by handler."""
+    with connection.cursor(row_factory=class_row(HandlerStats)) as cursor:
+        return cursor.execute(_HANDLERS, [RUNS_LOOKED_AT]).fetchall()

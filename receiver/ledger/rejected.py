@@ -1,0 +1,76 @@
+"""Writes what the receiver has noted: rejected deliveries (bounded), and which secrets verified."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import psycopg
+
+from hookonce.receiver.encryption import OFF, Keyring, rejected_context
+from hookonce.receiver.ledger.stats import activity
+
+MAX_KEPT = 10_000
+"""Rejected deliveries that stay, whatever is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A refused delivery as it is kept: headers (JSON) without secrets, the first bytes of the body."""
+
+    at: datetime
+    source: str
+    reason: str
+    detail: str
+    headers: str
+    body_prefix: bytes
+
+
+_ADD_SAMPLE = """
+INSERT INTO hookonce.rejected (rejected_at, source, reason, detail, headers, body_prefix, key_id)
+VALUES (%s, %s, %s, %s, %s::json, %s, %s)
+"""
+
+_TRIM = "DELETE FROM hookonce.rejected WHERE id <= (SELECT max(id) FROM hookonce.rejected) - %s"
+
+_COUNT = """
+INSERT INTO hookonce.rejections (source, reason, count)
+SELECT * FROM unnest(%s::text[], %s::text[], %s::bigint[]) AS t (source, reason, count) ORDER BY 1, 2
+ON CONFLICT (source, reason) DO UPDATE SET count = rejections.count + excluded.count
+"""
+
+
+_USED = """
+INSERT INTO hookonce.secret_use (source, slot, count, last_at)
+SELECT source, slot, n, now() FROM unnest(%s::text[], %s::int[], %s::bigint[]) AS t (source, slot, n) ORDER BY 1, 2
+ON CONFLICT (source, slot) DO UPDATE SET count = secret_use.count + excluded.count, last_at = excluded.last_at
+"""
+
+
+def add_rejections(
+    connection: psycopg.Connection,
+    samples: Sequence[Rejection],
+    counts: Mapping[tuple[str, str], int],
+    keyring: Keyring = OFF,
+) -> None:
+    """Keep samples, their bodies sealed, trim the log to `MAX_KEPT`, and add to the counts by (source, reason)."""
+    with connection.transaction(), connection.cursor() as cursor:
+        cursor.executemany(_ADD_SAMPLE, [_sealed(sample, keyring) for sample in samples])
+        cursor.execute(_TRIM, [MAX_KEPT])
+        labels = list(counts)
+        cursor.execute(_COUNT, [[k[0] for k in labels], [k[1] for k in labels], [counts[k] for k in labels]])
+        activity.add(
+            connection, {(source, f"rejected.{reason}"): counts[source, reason] for source, reason in labels}
+        )
+
+
+def add_secret_uses(connection: psycopg.Connection, counts: Mapping[tuple[str, int], int]) -> None:
+    """Add to the counts of deliveries by source and secret slot (from 1), last used now."""
+    slots = list(counts)
+    connection.execute(_USED, [[k[0] for k in slots], [k[1] for k in slots], [counts[k] for k in slots]])
+
+
+def _sealed(sample: Rejection, keyring: Keyring) -> tuple[object, ...]:
+    body, key = sample.body_prefix, None
+    if keyring.is_on:
+        body, key = keyring.encrypt(body, rejected_context(sample.source, sample.reason, sample.at))
+    return sample.at, sample.source, sample.reason, sample.detail, sample.headers, body, key

@@ -1,0 +1,7 @@
+"""Running stored events again; each replay is a new cycle, audited.
+
+- `events`: those that are named
+- `bulk`: all that match a filter: begun, looked up, stopped
+- `bulk_steps`: takes such a replay further
+- `bulk_progress`: what became of its events
+"""

@@ -1,0 +1,142 @@
+"""Takes bulk replays further, step by step, so that nothing is lost or repeated whoever is killed.
+
+A step replays the next events and moves the cursor of the replay's row in one transaction. Whoever started it may
+drive it, as the command line does; otherwise, or once that driver has said nothing for `DRIVER_GONE`, the sweep does.
+
+Lock order: bulk_replays, then as in `receiver.ledger.runs.transitions`.
+"""
+
+import time
+from datetime import timedelta
+
+import psycopg
+from psycopg.rows import class_row
+
+from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.queries.event_filter import MATCHES, Filter
+from hookonce.receiver.ledger.replay import events
+from hookonce.receiver.ledger.replay.bulk import COLUMNS, GET, Bulk, one
+from hookonce.receiver.ledger.replay.events import ReplayResult
+
+DRIVER_GONE = timedelta(seconds=10)
+LOOK_AHEAD = 50_000
+"""Ids looked through by one statement: so none takes long, however rare the matches are."""
+BULK_BATCH = timedelta(milliseconds=300)
+"""How long one step looks for matches before it says how far it has come."""
+TURN_LENGTH = timedelta(seconds=1)
+"""How long the sweep may be kept by bulk replays in one turn."""
+_LONGEST_PAUSE = timedelta(seconds=5)
+"""Of a pause between two steps, what counts for the rate: a replay does not catch up on a night."""
+
+
+# The open ones that nobody drives, oldest first; a time in the future is of a clock that was ahead.
+_UNDRIVEN = """
+SELECT id FROM hookonce.bulk_replays
+WHERE ended_at IS NULL AND (driver IS NULL OR driven_at NOT BETWEEN now() - %(gone)s AND now() + %(gone)s)
+ORDER BY id LIMIT 20
+"""
+_TAKE = f"""
+SELECT {COLUMNS} FROM hookonce.bulk_replays
+WHERE id = %(id)s AND ended_at IS NULL
+      AND (driver IS NULL OR driven_at NOT BETWEEN now() - %(gone)s AND now() + %(gone)s)
+      AND (rate IS NULL OR abs(extract(epoch FROM now() - driven_at)) * rate >= 1) FOR UPDATE SKIP LOCKED
+"""  # noqa: S608  a constant
+_IDLE = "SELECT extract(epoch FROM now() - driven_at) FROM hookonce.bulk_replays WHERE id = %s"
+
+_NEXT = f"""
+SELECT id FROM hookonce.events WHERE {MATCHES} AND id > %(after)s AND id <= %(to)s ORDER BY id LIMIT %(limit)s
+"""  # noqa: S608  a constant
+
+_MOVE = f"""
+UPDATE hookonce.bulk_replays SET replayed = replayed + %(replayed)s, left_alone = left_alone + %(left_alone)s,
+       last_event = %(last)s, driver = %(driver)s, driven_at = now(),
+       ended_at = CASE WHEN %(last)s >= until_event THEN now() END
+WHERE id = %(id)s RETURNING {COLUMNS}
+"""  # noqa: S608  a constant
+
+_KEEP = "INSERT INTO hookonce.bulk_steps (bulk, last_event, events) VALUES (%s, %s, %s)"
+
+
+def step(
+    connection: psycopg.Connection, number: int, limit: int, *, driver: str | None = None
+) -> tuple[Bulk, list[ReplayResult]]:
+    """Replay the next events, at most `limit`, and move the cursor with them; committed.
+
+    One that has ended is given as it is. With a `limit` of 0 the driver only says that it is there.
+    Raises: LookupError where there is none.
+    """
+    with connection.transaction():
+        bulk = one(connection, GET + " FOR UPDATE", [number])
+        return (bulk, []) if bulk.ended_at else _step(connection, bulk, limit, driver)
+
+
+def advance(connection: psycopg.Connection) -> int:
+    """Take the next steps of the replays that nobody drives, each at its rate; return how many events they were.
+
+    Safe in many processes at once. Ends after `TURN_LENGTH`.
+    """
+    gone = {"gone": DRIVER_GONE}
+    deadline = time.monotonic() + TURN_LENGTH.total_seconds()
+    waiting = [row[0] for row in connection.execute(_UNDRIVEN, gone)]
+    replayed = 0
+    while waiting and time.monotonic() < deadline:
+        number = waiting.pop(0)
+        with connection.transaction(), connection.cursor(row_factory=class_row(Bulk)) as cursor:
+            bulk = cursor.execute(_TAKE.encode(), {"id": number, **gone}).fetchone()
+            if bulk is None:
+                continue
+            after, _ = _step(connection, bulk, _allowed(connection, bulk), None)
+        replayed += after.replayed - bulk.replayed
+        if after.ended_at is None:
+            waiting.append(number)
+    return replayed
+
+
+def _allowed(connection: psycopg.Connection, bulk: Bulk) -> int:
+    """Return how many events the rate allows since the last step."""
+    if bulk.rate is None:
+        return events.REPLAY_BATCH
+    row = connection.execute(_IDLE, [bulk.id]).fetchone()
+    counted = min(float(row[0]) if row else 0, _LONGEST_PAUSE.total_seconds())
+    return min(max(int(counted * bulk.rate), 1), events.REPLAY_BATCH)
+
+
+def _step(
+    connection: psycopg.Connection, bulk: Bulk, limit: int, driver: str | None
+) -> tuple[Bulk, list[ReplayResult]]:
+    wanted = bulk.wanted
+    ids, last = _next(connection, bulk, wanted, min(limit, events.REPLAY_BATCH))
+    outcomes = list(events.replay(connection, ids, None, status=wanted.status))
+    whole = [outcome.id for outcome in outcomes if outcome.is_whole]
+    if whole:
+        connection.execute(_KEEP, [bulk.id, last, whole])
+    moved = {
+        "id": bulk.id,
+        "last": last,
+        "replayed": len(whole),
+        "left_alone": len(outcomes) - len(whole),
+        "driver": driver,
+    }
+    after = one(connection, _MOVE, moved)
+    if after.ended_at is not None:
+        result = {"replayed": after.replayed, "left_alone": after.left_alone}
+        audit_log.note(connection, bulk.who, "end", f"bulk replay {bulk.id}", result)
+    return after, outcomes
+
+
+def _next(connection: psycopg.Connection, bulk: Bulk, wanted: Filter, limit: int) -> tuple[list[int], int]:
+    """Find the next matches, and the id up to which all were looked at."""
+    deadline = time.monotonic() + BULK_BATCH.total_seconds()
+    found: list[int] = []
+    last = bulk.last_event
+    while (
+        len(found) < limit
+        and last < bulk.until_event
+        and (last == bulk.last_event or time.monotonic() < deadline)
+    ):
+        to = min(last + LOOK_AHEAD, bulk.until_event)
+        window = wanted.parameters | {"after": last, "to": to, "limit": limit - len(found)}
+        rows = connection.execute(_NEXT.encode(), window, prepare=False).fetchall()
+        found += [row[0] for row in rows]
+        last = found[-1] if len(found) == limit else to
+    return found, last

@@ -1,0 +1,9 @@
+"""The life of a run: claimed under a lease, ended under its token, tried again.
+
+- `claim_plan`: which runs of the due events to lease; no SQL
+- `claims`: reads and locks what is due, writes the leases
+- `unreadable`: rows that can't be read, kept from failing a claim
+- `claimed`: what a worker holds between claim and end
+- `parking`: what is paused is passed over, and taken up again
+- `transitions`: how an attempt ends, what is let go of, what is taken up again
+"""

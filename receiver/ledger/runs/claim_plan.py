@@ -1,0 +1,111 @@
+"""Decides what to do with each run of the events a claim has locked: lease it, park it, put it off, bury it.
+
+No SQL here: rows in, lists out.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import timedelta
+from typing import Protocol
+
+from hookonce.receiver.ledger.runs import claimed
+from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
+from hookonce.receiver.ledger.states import OPEN_RUNS, RunStatus
+
+
+class Plan(Protocol):
+    """What claiming wants to know of a handler: its name, its attempts and how long one may take."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def attempts(self) -> int: ...  # noqa: D102
+    @property
+    def timeout(self) -> timedelta: ...  # noqa: D102
+
+
+class Planner(Protocol):
+    """The handlers of one worker; no method may raise."""
+
+    def matching(self, source: str, provider: str, type: str) -> Sequence[Plan]:  # noqa: A002
+        """Return the handlers that take such an event."""
+        ...
+
+    def named(self, name: str) -> Plan | None:
+        """Return a handler by name, or None if this worker does not know it."""
+        ...
+
+    def is_slow(self, source: str, provider: str, type: str) -> bool:  # noqa: A002
+        """Return whether a handler that takes such an event took long lately."""
+        ...
+
+
+class ClaimPlan:
+    """Sorts the runs of locked events.
+
+    `leased`: to be run, in order. `parked`: (event, handler) whose handler is paused, whether or not this worker
+    knows it. `put_off`: (event, handler) this worker does not know. `lost`: (event, handler, dead) started and never
+    ended; dead if no attempt is left. `ignored`: events nobody takes.
+    """
+
+    def __init__(
+        self,
+        events: Sequence[ClaimedEvent],
+        planner: Planner,
+        existing: Mapping[int, Sequence[ExistingRun]],
+        paused: AbstractSet[str],
+        token: uuid.UUID,
+    ) -> None:
+        self.events = events
+        self.leased: list[ClaimedRun] = []
+        self.parked: list[tuple[int, str]] = []
+        self.put_off: list[tuple[int, str]] = []
+        self.lost: list[tuple[int, str, bool]] = []
+        self.ignored: list[int] = []
+        self._planner = planner
+        self._paused = paused
+        self._token = token
+        for event in events:
+            runs = existing[event.id]
+            for run in runs:
+                self._sort_existing(event, run, is_sole=len(runs) == 1)
+            if not runs:
+                self._sort_new(event)
+
+    @property
+    def parked_whole(self) -> list[tuple[int, str]]:
+        """The parked runs of events that a claim can do nothing else with."""
+        others = {run.event.id for run in self.leased}
+        others |= {event for event, _ in self.put_off} | {event for event, _, _ in self.lost}
+        return [run for run in self.parked if run[0] not in others]
+
+    def _sort_new(self, event: ClaimedEvent) -> None:
+        plans = self._planner.matching(event.source, event.provider, event.type)
+        if not plans:
+            self.ignored.append(event.id)
+        for plan in plans:
+            self._lease(event, plan, ExistingRun(event.id, plan.name), is_sole=len(plans) == 1)
+
+    def _sort_existing(self, event: ClaimedEvent, run: ExistingRun, *, is_sole: bool) -> None:
+        is_paused = run.handler in self._paused
+        if run.status not in OPEN_RUNS or not run.is_due or (is_paused and run.parked):
+            return
+        plan = self._planner.named(run.handler)
+        if plan is None:
+            (self.parked if is_paused else self.put_off).append((event.id, run.handler))
+            return
+        is_spent = run.attempts >= plan.attempts
+        if run.status == RunStatus.RUNNING or is_spent:
+            self.lost.append((event.id, run.handler, is_spent))
+        if not is_spent:
+            self._lease(event, plan, run, is_sole=is_sole)
+
+    def _lease(self, event: ClaimedEvent, plan: Plan, run: ExistingRun, *, is_sole: bool) -> None:
+        if plan.name in self._paused:
+            self.parked.append((event.id, plan.name))
+            return
+        lease = plan.timeout + claimed.LEASE_MARGIN
+        self.leased.append(
+            ClaimedRun(event, plan.name, run.attempts + 1, run.cycle, self._token, lease, is_sole)
+        )

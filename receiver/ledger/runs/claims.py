@@ -1,0 +1,338 @@
+"""Claims due events for one worker: leases their runs under a random token, and starts one of them.
+
+What to lease is `receiver.ledger.runs.claim_plan`'s to say; here it is read, locked and written. What is paused is
+parked (`receiver.ledger.runs.parking`), so that it is met once. Lock order as in
+`receiver.ledger.runs.transitions`: events by id (or skipped, if another holds them), then runs; a pause after both.
+"""
+
+import logging
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+import psycopg
+from psycopg.rows import args_row, class_row
+
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.columns import values
+from hookonce.receiver.ledger.due import IS_DUE, IS_NOT_PAUSED, MAY_BE_CLAIMED
+from hookonce.receiver.ledger.runs import claimed, parking, transitions, unreadable
+from hookonce.receiver.ledger.runs.claim_plan import ClaimPlan, Planner
+from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
+from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus
+from hookonce.receiver.ledger.stats import event_counts
+
+log = logging.getLogger(__name__)
+
+UNKNOWN_HANDLER_PAUSE = timedelta(seconds=30)
+LEASE_RAN_OUT = "the worker stopped, or took longer than its lease"
+HEAVY = 256 * 1024
+"""Bodies above this are loaded when their run starts, so that a batch of them does not fill the memory."""
+_HEAD = 1000
+"""Due events among which those that only paused handlers take are parked in one go."""
+_LOOK = 1000
+"""Due events that are looked at to tell whether there is anything to do."""
+
+
+class Claim(NamedTuple):
+    """The runs leased, the first of them started; `events`: due ones looked at, `is_more`: some may be left.
+
+    `parked`: events that were parked besides; there may be more of these, too.
+    """
+
+    runs: list[ClaimedRun]
+    events: int
+    is_more: bool = False
+    parked: int = 0
+
+
+_IN_EVENTS = values(ClaimedEvent, "events")
+_VALUES = {name: f"d.{name}" for name in _IN_EVENTS} | values(ClaimedEvent, "bodies")
+
+
+def _due(which: str) -> str:
+    return f"""
+WITH due AS MATERIALIZED (
+    SELECT {", ".join(_IN_EVENTS)}, due_at FROM hookonce.events
+    WHERE {which}
+    ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+SELECT {", ".join(_VALUES[name] for name in ClaimedEvent._fields)}
+FROM due d LEFT JOIN hookonce.bodies b ON b.event = d.id AND b.received_at = d.received_at
+ORDER BY d.due_at, d.id
+"""  # noqa: S608  constants
+
+
+_DUE_ANY = _due(MAY_BE_CLAIMED)
+_DUE_NAMED = _due(f"{MAY_BE_CLAIMED} AND id = ANY(%(ids)s)")
+
+# Without their bodies: to be parked they need none.
+_DUE_HEAD = f"""
+SELECT {", ".join(name if name in _IN_EVENTS else "NULL" for name in ClaimedEvent._fields)} FROM hookonce.events
+WHERE {MAY_BE_CLAIMED} AND status <> '{EventStatus.RUNNING}'
+ORDER BY due_at LIMIT {_HEAD} FOR UPDATE SKIP LOCKED
+"""  # noqa: S608  constants
+
+# Event by event, whatever the planner thinks of the table: it may have been empty when the plan was made.
+_RUNS = """
+SELECT r.event, r.handler, r.status, r.attempts, r.cycle, r.due_at <= now() AS is_due, r.parked
+FROM unnest(%s::bigint[]) AS t (event), LATERAL (SELECT * FROM hookonce.runs WHERE event = t.event OFFSET 0) AS r
+"""
+
+_PAUSED = "SELECT kind, name FROM hookonce.pauses"
+
+# Leases runs, starting those marked, or parks them; the upsert creates the runs of an event that is claimed first.
+_LEASE = f"""
+INSERT INTO hookonce.runs (event, handler, status, attempts, due_at, token, lease_until, started_at, parked)
+SELECT event, handler, CASE WHEN starts THEN '{RunStatus.RUNNING}' ELSE '{RunStatus.WAITING}' END, starts::int,
+       now() + lease, CASE WHEN leased THEN %(token)s END, CASE WHEN leased THEN now() + lease END,
+       CASE WHEN starts THEN now() END, parked
+FROM unnest(%(events)s::bigint[], %(handlers)s::text[], %(leases)s::interval[], %(leased)s::bool[],
+            %(starts)s::bool[], %(parked)s::text[]) AS t (event, handler, lease, leased, starts, parked)
+ORDER BY event, handler
+ON CONFLICT (event, handler) DO UPDATE SET
+    status = excluded.status, attempts = runs.attempts + excluded.attempts, due_at = excluded.due_at,
+    token = excluded.token, lease_until = excluded.lease_until,
+    started_at = coalesce(excluded.started_at, runs.started_at), finished_at = NULL, parked = excluded.parked
+"""  # noqa: S608  constants
+
+_END_EXPIRED = f"""
+WITH lost AS (
+    UPDATE hookonce.runs SET status = CASE WHEN buried THEN '{RunStatus.DEAD}' ELSE runs.status END,
+                    due_at = CASE WHEN buried THEN NULL ELSE runs.due_at END,
+                    token = NULL, lease_until = NULL, parked = NULL,
+                    finished_at = CASE WHEN buried THEN now() ELSE runs.finished_at END
+    FROM unnest(%(events)s::bigint[], %(handlers)s::text[], %(buried)s::bool[]) AS t (event, handler, buried)
+    WHERE runs.event = t.event AND runs.handler = t.handler
+    RETURNING runs.event, runs.handler, runs.cycle, runs.attempts
+)
+INSERT INTO hookonce.failures (event, handler, cycle, attempt, error)
+SELECT event, handler, cycle, attempts, %(error)s FROM lost
+"""  # noqa: S608  constants
+
+_IGNORE = f"""
+WITH given_up AS (
+    UPDATE hookonce.events SET status = '{EventStatus.IGNORED}', due_at = NULL WHERE id = ANY(%s) RETURNING source
+)
+{event_counts.newly_ignored("given_up")}
+"""  # noqa: S608  constants
+
+
+def claim(  # noqa: PLR0913  all but two by keyword
+    connection: psycopg.Connection,
+    planner: Planner,
+    *,
+    budget: timedelta,
+    ids: Sequence[int] | None = None,
+    limit: int = 50,
+    quick_first: bool = True,
+) -> Claim:
+    """Lease due events (those of `ids`, or any) and start the first run of the first one; committed.
+
+    An event whose lease ran out is claimed alone, so that a poisonous one takes nobody with it. `budget` is how
+    long after the claim an unstarted run may still be started; after that it must be released. One that a slow
+    handler takes is claimed alone too, and with `quick_first` only if no other is due: nobody waits behind it.
+    """
+    token = uuid.uuid4()
+    plan = None
+    with connection.pipeline(), connection.transaction():
+        query = _DUE_ANY if ids is None else _DUE_NAMED
+        wanted = {"limit": limit, "ids": list(ids or ()), "heavy": HEAVY}
+        pauses = connection.execute(_PAUSED, prepare=True)
+        cursor = connection.cursor(row_factory=args_row(ClaimedEvent))
+        due, odd = unreadable.sort_out(cursor.execute(query, wanted, prepare=True, binary=True))
+        paused = _Paused.of(pauses.fetchall())
+        if odd:
+            _bury(connection, planner, odd, budget)
+        if due:
+            events = _claimable(due, planner, quick_first=quick_first)
+            plan = _plan(connection, events, planner, paused.handlers, token)
+            _write(connection, plan, token, budget)
+            reach("run.leased")
+    parked = parking.park_sources(connection) if paused.sources else 0
+    if plan is None:
+        return Claim([], len(odd), is_more=bool(odd), parked=parked)
+    if 2 * len({event for event, _ in plan.parked_whole}) > len(plan.events):
+        parked += _park_head(connection, planner, paused.handlers)
+    _report(plan)
+    count = len(due) + len(odd)
+    return Claim(plan.leased, count, count == limit or len(events) < len(due), parked)
+
+
+def _bury(connection: psycopg.Connection, planner: Planner, ids: Sequence[int], budget: timedelta) -> None:
+    """End the runs of events that can't be read as dead, each with one attempt: the others must go on."""
+    events, token = unreadable.labels(connection, ids), uuid.uuid4()
+    plan = ClaimPlan(events, planner, _existing(connection, events), frozenset(), token)
+    _write(connection, plan, token, budget, start_all=True)
+    for event in events:
+        handlers = [run.handler for run in plan.leased if run.event.id == event.id]
+        error = unreadable.reason(connection, event.id, _VALUES, HEAVY)
+        log.error("%s", error, extra={"event": event.id, "source": event.source, "type": event.type})
+        buried = {
+            "events": [event.id] * len(handlers),
+            "handlers": handlers,
+            "buried": [True] * len(handlers),
+        }
+        connection.execute(_END_EXPIRED, buried | {"error": error})
+    connection.execute(transitions.DERIVE_EVENT_STATUS, {"events": [event.id for event in events]})
+
+
+class _Paused(NamedTuple):
+    """The names of what is paused."""
+
+    sources: frozenset[str]
+    handlers: frozenset[str]
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[str, str]]) -> "_Paused":
+        """Sort the rows of `pauses`."""
+        return cls(
+            frozenset(name for kind, name in rows if kind == Parked.SOURCE),
+            frozenset(name for kind, name in rows if kind == Parked.HANDLER),
+        )
+
+
+def _plan(
+    connection: psycopg.Connection,
+    events: Sequence[ClaimedEvent],
+    planner: Planner,
+    paused: frozenset[str],
+    token: uuid.UUID,
+) -> ClaimPlan:
+    """Decide on locked events; runs that are to be parked have their pause locked."""
+    existing = _existing(connection, events)
+    plan = ClaimPlan(events, planner, existing, paused, token)
+    if not plan.parked:
+        return plan
+    names = {handler for _, handler in plan.parked}
+    left = parking.lock_pauses(connection, Parked.HANDLER, names)
+    # What is parked already stays so: whoever ends its pause finds it, and waits for our locks.
+    return plan if left == names else ClaimPlan(events, planner, existing, paused - (names - left), token)
+
+
+def _park_head(connection: psycopg.Connection, planner: Planner, paused: frozenset[str]) -> int:
+    """Park what only paused handlers take at the head of the queue; return the number of events. Committed.
+
+    Where most of what a claim has met is of that kind, many more may come: they would keep all others waiting.
+    """
+    token = uuid.uuid4()
+    with connection.pipeline(), connection.transaction():
+        cursor = connection.cursor(row_factory=args_row(ClaimedEvent))
+        due = cursor.execute(_DUE_HEAD, prepare=True, binary=True).fetchall()
+        plan = _plan(connection, due, planner, paused, token)
+        runs = plan.parked_whole
+        events = sorted({event for event, _ in runs})
+        if events:
+            _write_runs(connection, [(*run, timedelta(0), Parked.HANDLER) for run in runs], token)
+            connection.execute(transitions.DERIVE_EVENT_STATUS, {"events": events}, prepare=True)
+    return len(events)
+
+
+def _claimable(due: Sequence[ClaimedEvent], planner: Planner, *, quick_first: bool) -> Sequence[ClaimedEvent]:
+    """Choose the events that may be claimed together."""
+    running = EventStatus.RUNNING
+    if due[0].status == running:
+        return due[:1]
+    fresh = [event for event in due if event.status != running]
+    quick = [event for event in fresh if not planner.is_slow(event.source, event.provider, event.type)]
+    if not quick or (quick[0] is not fresh[0] and not quick_first):
+        return fresh[:1]
+    return quick
+
+
+def _write(
+    connection: psycopg.Connection,
+    plan: ClaimPlan,
+    token: uuid.UUID,
+    budget: timedelta,
+    *,
+    start_all: bool = False,
+) -> None:
+    """Write what was decided, all of it in the claim's transaction."""
+    if plan.lost:
+        events, handlers, buried = zip(*plan.lost, strict=True)
+        connection.execute(
+            _END_EXPIRED,
+            {
+                "events": list(events),
+                "handlers": list(handlers),
+                "buried": list(buried),
+                "error": LEASE_RAN_OUT,
+            },
+        )
+    leased = [(run.event.id, run.handler, budget + claimed.UNSTARTED_MARGIN, None) for run in plan.leased]
+    if leased:
+        leased[0] = (*leased[0][:2], plan.leased[0].lease, None)
+    waiting: list[_Written] = [(*run, UNKNOWN_HANDLER_PAUSE, None) for run in plan.put_off]
+    waiting += [(*run, timedelta(0), Parked.HANDLER) for run in plan.parked]
+    _write_runs(connection, waiting, token, leased, start_all=start_all)
+    if plan.ignored:
+        connection.execute(_IGNORE, [plan.ignored])
+    connection.execute(
+        transitions.DERIVE_EVENT_STATUS, {"events": [event.id for event in plan.events]}, prepare=True
+    )
+
+
+_Written = tuple[int, str, timedelta, Parked | None]
+"""A run as it is to be written: event, handler, for how long, and why it is parked."""
+
+
+def _write_runs(
+    connection: psycopg.Connection,
+    waiting: Sequence[_Written],
+    token: uuid.UUID,
+    leased: Sequence[_Written] = (),
+    *,
+    start_all: bool = False,
+) -> None:
+    """Write runs that wait, and those leased, the first of which is started, or all of them."""
+    if not (leased or waiting):
+        return
+    events, handlers, leases, parked = zip(*leased, *waiting, strict=True)
+    connection.execute(
+        _LEASE,
+        {
+            "events": list(events),
+            "handlers": list(handlers),
+            "leases": list(leases),
+            "leased": [n < len(leased) for n in range(len(events))],
+            "starts": [n < (len(leased) if start_all else min(1, len(leased))) for n in range(len(events))],
+            "parked": list(parked),
+            "token": token,
+        },
+        prepare=True,
+    )
+
+
+def _report(plan: ClaimPlan) -> None:
+    """Log what was ignored, as its runs are where it has some."""
+    if plan.ignored and log.isEnabledFor(logging.INFO):
+        ignored = frozenset(plan.ignored)
+        for event in plan.events:
+            if event.id in ignored:
+                said = {"event": event.id, "source": event.source, "type": event.type}
+                log.info("ignored", extra=said)
+
+
+def _existing(
+    connection: psycopg.Connection, events: Sequence[ClaimedEvent]
+) -> Mapping[int, Sequence[ExistingRun]]:
+    """Return the runs there are by event."""
+    found: dict[int, list[ExistingRun]] = {event.id: [] for event in events}
+    cursor = connection.cursor(row_factory=class_row(ExistingRun))
+    for run in cursor.execute(_RUNS, [list(found)], prepare=True):
+        found[run.event].append(run)
+    return found
+
+
+# Of those of paused sources, which are yet to be parked, no more than these are passed over: a worker parks them.
+_ANYTHING_DUE = f"""
+WITH head AS MATERIALIZED (SELECT source FROM hookonce.events WHERE {IS_DUE} ORDER BY due_at LIMIT {_LOOK})
+SELECT EXISTS (SELECT FROM head WHERE {IS_NOT_PAUSED}) OR (SELECT count(*) FROM head) = {_LOOK}
+"""  # noqa: S608  constants
+
+
+def is_anything_due(connection: psycopg.Connection) -> bool:
+    """Return whether there is something to do for a worker: an event to be claimed, or many to be parked."""
+    row = connection.execute(_ANYTHING_DUE).fetchone()
+    return bool(row and row[0])

@@ -1,0 +1,255 @@
+"""Carries events through their handlers: what was claimed (hookonce.receiver.ledger.runs.claims) is ended or released.
+
+Times are the database's, never ours.
+
+One column drives everything: `events.due_at` is the earliest `due_at` of the event's runs; for a leased run
+that is the lease's end. Runs that are parked (`receiver.ledger.runs.parking`) do not count, unless all are.
+A claim leases whole events under one random token and starts one run only, so a worker that dies costs one attempt
+of one run. Ending a run starts the next in the same transaction.
+Whoever's lease ran out finds no row with its token: `LeaseLost`, and its writes roll back.
+
+Lock order everywhere: events by id, then runs.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import scalar_row
+
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.runs.claim_plan import Planner
+from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
+from hookonce.receiver.ledger.states import EventStatus, RunStatus
+from hookonce.receiver.ledger.stats import event_counts
+
+
+class LeaseLost(Exception):  # noqa: N818  a verdict about who may write
+    """The run is no longer ours: its lease ran out and somebody has taken it, or it was ended for us."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptResult:
+    """How an attempt ended: `done` with a result, `waiting` for `delay`, or `dead`; `error` says why.
+
+    `traceback` is sealed with the key `key_id`, unless that is None (`encryption.traceback_context`). `counted` is
+    False for an attempt that does not use one up (RetryLater).
+    """
+
+    status: RunStatus
+    result: Any = None
+    error: str | None = None
+    delay: timedelta | None = None
+    counted: bool = True
+    traceback: bytes | None = field(default=None, repr=False)
+    key_id: str | None = None
+
+
+_XACT_ID = "SELECT pg_current_xact_id()::text"
+
+# A server that took over after a failover may never have heard of an id; asked for one of the future, it fails.
+# Asks with an id of its own, which is above all that were given out before: after a crash some may be unknown.
+_IS_COMMITTED = """
+SELECT CASE pg_xact_status(id) WHEN 'committed' THEN true WHEN 'in progress' THEN NULL ELSE false END
+FROM (SELECT %s::text::xid8 AS id) AS asked WHERE id < pg_current_xact_id()
+"""
+_END_BACKEND = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xid = %s::text::xid8::xid"
+)
+
+_IS_OURS = f"""
+SELECT FROM hookonce.runs WHERE event = %s AND handler = %s AND token = %s AND status = '{RunStatus.RUNNING}'
+"""
+
+_IGNORED = f"""
+SELECT DISTINCT source, provider, type FROM hookonce.events
+WHERE received_at > now() - %s::interval AND status = '{EventStatus.IGNORED}'
+"""  # noqa: S608  constants
+
+_WAKE = f"""
+WITH woken AS (
+    UPDATE hookonce.events SET status = '{EventStatus.RECEIVED}', due_at = now()
+    WHERE id IN (SELECT e.id FROM hookonce.events e
+                 JOIN unnest(%s::text[], %s::text[], %s::text[]) AS t (source, provider, type)
+                      USING (source, provider, type)
+                 WHERE e.status = '{EventStatus.IGNORED}' AND e.received_at > now() - %s::interval
+                 ORDER BY e.id FOR UPDATE OF e)
+    RETURNING id, source
+), counted AS ({event_counts.no_longer_ignored("woken")}
+)
+SELECT id FROM woken
+"""  # noqa: S608  constants
+
+LOCK_EVENTS = "SELECT id FROM hookonce.events WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
+
+# Ends one run and starts the next, each only if it is still ours, and only in the transaction `xact_id`; fails by
+# dividing by zero if the first is not, so that a COMMIT behind it in the pipeline does nothing. A sole run's event is
+# locked by following it at once; with siblings, LOCK comes before and DERIVE after, to see what others committed.
+_END = f"""
+WITH followed AS (
+    UPDATE hookonce.events SET status = %(status)s, due_at = statement_timestamp() + %(delay)s::interval, parked = NULL
+    WHERE id = %(event)s AND %(is_sole)s
+    RETURNING 1
+), ended AS (
+    UPDATE hookonce.runs SET status = %(status)s, token = NULL, lease_until = NULL, result = %(result)s::text::json,
+                    attempts = attempts - %(refund)s, due_at = statement_timestamp() + %(delay)s::interval,
+                    finished_at = CASE WHEN %(status)s <> '{RunStatus.WAITING}' THEN clock_timestamp() END
+    WHERE event = %(event)s AND handler = %(handler)s AND token = %(token)s AND status = '{RunStatus.RUNNING}'
+          AND (EXISTS (SELECT FROM followed) OR NOT %(is_sole)s)
+          AND (%(xact_id)s::text IS NULL OR %(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned())
+    RETURNING cycle, attempts + %(refund)s AS attempt
+), failed AS (
+    INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback, key_id)
+    SELECT %(event)s, %(handler)s, cycle, attempt, %(error)s, %(traceback)s::bytea, %(key_id)s::text FROM ended
+    WHERE %(error)s::text IS NOT NULL
+), started AS (
+    UPDATE hookonce.runs SET status = '{RunStatus.RUNNING}', attempts = attempts + 1, started_at = clock_timestamp(),
+                    lease_until = clock_timestamp() + %(lease)s::interval,
+                    due_at = clock_timestamp() + %(lease)s::interval
+    WHERE event = %(next_event)s AND handler = %(next_handler)s AND token = %(token)s
+          AND status = '{RunStatus.WAITING}'
+    RETURNING 1
+)
+SELECT 1 / (SELECT count(*) FROM ended), (SELECT count(*) FROM started)
+"""  # noqa: S608  constants
+
+# Status and due time of events follow from their runs: running > waiting > dead > done; parked are those whose open
+# runs all are, and where only some are, the others say when it is due. An event of a paused source is parked anew by
+# the next claim that meets it. Event by event, whatever the planner thinks of the table: it may have been empty when
+# the plan was made.
+DERIVE_EVENT_STATUS = f"""
+UPDATE hookonce.events SET status = d.status, due_at = d.due_at, parked = d.parked
+FROM unnest(%(events)s::bigint[]) AS t (event), LATERAL (
+    SELECT coalesce(min(due_at) FILTER (WHERE parked IS NULL), min(due_at)) AS due_at,
+           CASE WHEN bool_and(parked IS NOT NULL) FILTER (WHERE due_at IS NOT NULL) THEN min(parked) END AS parked,
+           CASE WHEN bool_or(status = '{RunStatus.RUNNING}' OR token IS NOT NULL) THEN '{EventStatus.RUNNING}'
+                WHEN bool_or(status = '{RunStatus.WAITING}') THEN '{EventStatus.WAITING}'
+                WHEN bool_or(status = '{RunStatus.DEAD}') THEN '{EventStatus.DEAD}'
+                ELSE '{EventStatus.DONE}' END AS status
+    FROM hookonce.runs WHERE runs.event = t.event HAVING count(*) > 0
+) AS d
+WHERE id = t.event
+"""  # noqa: S608  constants
+
+_BODY = "SELECT body, key_id FROM hookonce.bodies WHERE event = %s AND received_at = %s"
+
+_RELEASE = f"""
+UPDATE hookonce.runs SET token = NULL, lease_until = NULL, due_at = now(), parked = NULL
+WHERE event = ANY(%(events)s) AND token = %(token)s AND status = '{RunStatus.WAITING}'
+RETURNING event
+"""  # noqa: S608  constants
+
+
+def end(  # noqa: PLR0913  the last two by keyword
+    connection: psycopg.Connection,
+    run: ClaimedRun,
+    ending: AttemptResult,
+    following: ClaimedRun | None = None,
+    *,
+    chain: bool = False,
+    xact_id: str | None = None,
+) -> bool:
+    """End an attempt, start the `following` run and commit, in one round trip; return whether that started.
+
+    What the transaction holds besides is committed with it; `chain` begins the next one in the same round trip.
+    Raises `LeaseLost` if the run is no longer ours, or the transaction not the one called `xact_id`; the caller
+    must roll back.
+    """
+    try:
+        with connection.pipeline():
+            if not run.is_sole:
+                connection.execute(LOCK_EVENTS, [[run.event.id]], prepare=True)
+            values = _values(run, ending, following) | {"xact_id": xact_id}
+            ended = connection.execute(_END, values, prepare=True)
+            if not run.is_sole:
+                connection.execute(DERIVE_EVENT_STATUS, {"events": [run.event.id]}, prepare=True)
+            reach("run.ended" if ending.status == RunStatus.DONE else "failure.ended")
+            connection.execute("COMMIT AND CHAIN" if chain else "COMMIT")
+    except psycopg.errors.DivisionByZero:
+        if ended.rowcount > 0:  # it was at the COMMIT: a deferred trigger of the user's
+            raise
+        raise LeaseLost(
+            f"lease on event {run.event.id} (handler {run.handler}) ran out and another worker may have it; "
+            "this attempt's writes are rolled back"
+        ) from None
+    row = ended.fetchone()
+    return bool(row and row[1])
+
+
+def current_xact_id(connection: psycopg.Connection) -> str | None:
+    """Return the id of the transaction that this is in, which has one from then on; None if it is aborted."""
+    if connection.info.transaction_status != TransactionStatus.INTRANS:
+        return None
+    return psycopg.Cursor(connection, row_factory=scalar_row).execute(_XACT_ID).fetchone()
+
+
+def is_committed(connection: psycopg.Connection, xact_id: str) -> bool | None:
+    """Return whether the transaction of this id was committed; None while it goes on, is committing or is prepared."""
+    row = connection.execute(_IS_COMMITTED, [xact_id]).fetchone()
+    return row[0] if row else False
+
+
+def end_backend(connection: psycopg.Connection, xact_id: str) -> None:
+    """End the backend of a transaction whose client is gone; one that waits for a standby stays committed."""
+    connection.execute(_END_BACKEND, [xact_id])
+
+
+def is_ours(connection: psycopg.Connection, run: ClaimedRun) -> bool:
+    """Return whether a started run is still under our token."""
+    return connection.execute(_IS_OURS, [run.event.id, run.handler, run.token]).fetchone() is not None
+
+
+def _values(run: ClaimedRun, ending: AttemptResult, following: ClaimedRun | None) -> dict[str, Any]:
+    return {
+        "event": run.event.id,
+        "handler": run.handler,
+        "token": run.token,
+        "status": ending.status,
+        "result": None if ending.result is None else json.dumps(ending.result),
+        "error": ending.error,
+        "traceback": ending.traceback,
+        "key_id": ending.key_id,
+        "refund": 0 if ending.counted else 1,
+        "delay": ending.delay,
+        "next_event": following.event.id if following else None,
+        "next_handler": following.handler if following else None,
+        "lease": following.lease if following else None,
+        "is_sole": run.is_sole,
+    }
+
+
+def release(connection: psycopg.Connection, runs: Iterable[ClaimedRun]) -> list[int]:
+    """Let go of claimed runs that were not started; their events are due at once. Return their ids."""
+    rest = list(runs)
+    if not rest:
+        return []
+    events = sorted({run.event.id for run in rest})
+    with connection.transaction():
+        connection.execute(LOCK_EVENTS, [events])
+        rows = connection.execute(_RELEASE, {"events": events, "token": rest[0].token}).fetchall()
+        connection.execute(DERIVE_EVENT_STATUS, {"events": events})
+    return sorted({row[0] for row in rows})
+
+
+def requeue_ignored(connection: psycopg.Connection, planner: Planner, span: timedelta) -> list[int]:
+    """Make events that nobody took, received within `span`, due again if this worker takes them; return their ids.
+
+    In a rolling deploy the old workers ignore what only the new ones know.
+    """
+    with connection.transaction():
+        kinds = [kind for kind in connection.execute(_IGNORED, [span]) if planner.matching(*kind)]
+        if not kinds:
+            return []
+        columns = [list(column) for column in zip(*kinds, strict=True)]
+        rows = connection.execute(_WAKE, [*columns, span]).fetchall()
+    return sorted(row[0] for row in rows)
+
+
+def load_body(connection: psycopg.Connection, event: ClaimedEvent) -> tuple[bytes, str | None] | None:
+    """Fetch the body of an event and the id of the key it is sealed with; None if retention has dropped it."""
+    row = connection.execute(_BODY, [event.id, event.received_at]).fetchone()
+    return (row[0], row[1]) if row else None

@@ -1,0 +1,119 @@
+"""The state machine: which states an event and its runs may be in, and which moves there are between them.
+
+All SQL, commands and pages take the words from here, so a new state or a new move is one change that can be read.
+`EVENT_MOVES` and `RUN_MOVES` say who makes each move; a test compares them with what a ledger really does.
+
+    event:  received -> running -> done | waiting | dead      run:  waiting -> running -> done | waiting | dead
+            received -> ignored -> received                         done | dead -> waiting (a replay)
+            held -> received (a release)
+            done | dead -> waiting (a replay)
+
+Beside its status, what is open may be *parked*: it waits for somebody, as long as a pause lasts, and no claim looks
+at it. Parked is open: it keeps its status, its due time and its body, and counts as what it is.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Final
+
+
+class _Status(StrEnum):
+    """A word; also in messages, which name it as the text that it is."""
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+class EventStatus(_Status):
+    """Of an event; as soon as it has runs it follows from theirs: running, else waiting, else dead, else done."""
+
+    RECEIVED = "received"
+    RUNNING = "running"
+    WAITING = "waiting"
+    DONE = "done"
+    DEAD = "dead"
+    IGNORED = "ignored"
+    HELD = "held"
+
+
+class RunStatus(_Status):
+    """Of one handler on one event."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    DEAD = "dead"
+
+
+class Parked(StrEnum):
+    """Why something open is passed over, the column `parked` of `events` and `runs`; NULL in whatever is not.
+
+    A run is parked while its handler is paused, an event while its source is, or while all its open runs are parked.
+    Only a hint that saves claims a look: whoever changes a row may take it away, and the next claim parks again.
+    """
+
+    SOURCE = "source"
+    HANDLER = "handler"
+
+
+OPEN: Final = (EventStatus.RECEIVED, EventStatus.RUNNING, EventStatus.WAITING)
+"""Events that are under way, parked ones among them: these, and no others, have a `due_at`."""
+ENDED: Final = (EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED)
+"""Events that nothing happens to any more by itself; retention may take them."""
+ATTENTION: Final = (EventStatus.WAITING, EventStatus.DEAD, EventStatus.HELD)
+"""Events that an operator looks for; the index `events_attention` holds these."""
+
+OPEN_RUNS: Final = (RunStatus.WAITING, RunStatus.RUNNING)
+"""Runs that are under way: these have a `due_at`; a waiting one may be parked."""
+ENDED_RUNS: Final = (RunStatus.DONE, RunStatus.DEAD)
+"""Runs that only a replay opens again."""
+
+NEW_EVENT: Final = (EventStatus.RECEIVED, EventStatus.HELD, EventStatus.DEAD)
+"""What an event may be stored as: held if it is a repeat and its source holds those, dead if it can't be read."""
+
+EVENT_MOVES: Final[Mapping[EventStatus, tuple[EventStatus, ...]]] = {
+    EventStatus.RECEIVED: (
+        EventStatus.RUNNING,  # claimed
+        EventStatus.WAITING,  # claimed, and each handler that takes it is paused: its runs are parked
+        EventStatus.IGNORED,  # claimed, and no handler takes it
+        EventStatus.HELD,  # imported without `--run`, in the transaction that stored it
+    ),
+    EventStatus.RUNNING: (
+        EventStatus.DONE,  # its last run ended well
+        EventStatus.WAITING,  # a run is to be tried again, was released, or waits for a worker that knows its handler
+        EventStatus.DEAD,  # a run gave up, or its lease ran out and no attempt is left
+    ),
+    EventStatus.WAITING: (
+        EventStatus.RUNNING,  # claimed again
+        EventStatus.DEAD,  # claimed again, and its handler is now allowed fewer attempts than it has had
+    ),
+    EventStatus.DONE: (EventStatus.WAITING,),  # replayed
+    EventStatus.DEAD: (EventStatus.WAITING,),  # replayed; without runs, being unreadable, it stays
+    EventStatus.IGNORED: (EventStatus.RECEIVED,),  # replayed, or a worker started whose handlers take it
+    EventStatus.HELD: (EventStatus.RECEIVED,),  # released
+}
+"""From each status to those that may follow it; that it stays as it is may always be."""
+
+NEW_RUN: Final = (RunStatus.WAITING, RunStatus.RUNNING)
+"""What a run may be made as, by the first claim of its event: one is started at once."""
+
+RUN_MOVES: Final[Mapping[RunStatus, tuple[RunStatus, ...]]] = {
+    RunStatus.WAITING: (
+        RunStatus.RUNNING,  # started: by the claim, or by the end of the run before it
+        RunStatus.DEAD,  # claimed, and its handler is now allowed fewer attempts than it has had
+    ),
+    RunStatus.RUNNING: (
+        RunStatus.DONE,  # the handler returned
+        RunStatus.WAITING,  # it failed or asked for more time; or its lease ran out and it is not started at once
+        RunStatus.DEAD,  # it failed and no attempt is left, it gave up, or its lease ran out on the last attempt
+    ),
+    RunStatus.DONE: (RunStatus.WAITING,),  # replayed
+    RunStatus.DEAD: (RunStatus.WAITING,),  # replayed
+}
+"""From each status to those that may follow it; that it stays as it is may always be."""
+
+
+def one_of(column: str, statuses: Iterable[EventStatus | RunStatus]) -> str:
+    """Return the SQL condition that a column of ours holds one of these statuses, in their order."""
+    literals = ", ".join(f"'{status}'" for status in statuses)
+    return f"{column} IN ({literals})"

@@ -1,0 +1,47 @@
+"""How long the last attempts of runs took: a histogram per source, among the sums of `activity`."""
+
+from datetime import datetime
+
+import psycopg
+
+LIMITS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Seconds: the buckets in which runs are counted by how long they took."""
+
+# `took.<n>`: last attempts that took up to the n-th of LIMITS; `took.sum`: how long all of them took (µs).
+_ADD = """
+WITH ended AS MATERIALIZED (
+    SELECT e.source, extract(epoch FROM r.finished_at - r.started_at)::float AS took
+    FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event
+    WHERE r.finished_at >= %(begin)s AND r.finished_at < %(end)s AND r.started_at <= r.finished_at
+)
+INSERT INTO hookonce.activity (minutes, at, source, what, count)
+SELECT 0, 'epoch'::timestamptz, source, 'took.' || n, count(*) FROM
+    (SELECT source, (SELECT count(*) FROM unnest(%(limits)s::float[]) AS l WHERE l < took) AS n FROM ended) AS binned
+GROUP BY source, n
+UNION ALL SELECT 0, 'epoch', source, 'took.sum', round(sum(took) * 1000000) FROM ended GROUP BY source
+ORDER BY 3, 4
+ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = activity.count + excluded.count
+"""
+
+_TOOK = "SELECT source, split_part(what, '.', 2), count FROM hookonce.activity WHERE minutes = 0 AND what LIKE 'took.%'"
+
+
+def add(connection: psycopg.Connection, begin: datetime, end: datetime) -> None:
+    """Add the runs that ended from `begin` to before `end`; once, in the transaction that counts those minutes."""
+    connection.execute(_ADD, {"begin": begin, "end": end, "limits": list(LIMITS)})
+
+
+def by_source(connection: psycopg.Connection) -> dict[str, tuple[list[int], float]]:
+    """Count, by source, the runs that ended by how long their last attempt took, and sum that up in seconds.
+
+    One count for each of `LIMITS` (of those that took longer than the limit before) and one for what is beyond.
+    """
+    found: dict[str, tuple[list[int], float]] = {}
+    for source, part, number in connection.execute(_TOOK):
+        counts, seconds = found.get(source, ([0] * (len(LIMITS) + 1), 0.0))
+        if part == "sum":
+            seconds = number / 1_000_000
+        else:
+            counts[int(part)] = number
+        found[source] = counts, seconds
+    return found

@@ -1,0 +1,74 @@
+"""What is under way, and what the counts of `receiver.ledger.stats.activity` say about sources: when last, how much."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import psycopg
+
+_LAST = """
+WITH filled AS (
+    SELECT at, count FROM hookonce.activity
+    WHERE minutes = 1 AND source = '' AND what = 'filled' AND at < date_trunc('minute', now()) ORDER BY at DESC LIMIT 1
+)
+SELECT source, max(at) FROM (
+    SELECT source, to_timestamp(count) AS at FROM hookonce.activity WHERE minutes = 0 AND what = 'last'
+    UNION ALL
+    SELECT source, received_at FROM (
+        SELECT source, received_at FROM hookonce.events WHERE id > coalesce((SELECT count FROM filled), 0)
+        ORDER BY id DESC LIMIT %(newest)s) AS uncounted
+) AS seen GROUP BY source
+"""
+MAX_UNCOUNTED = 300_000
+"""The newest events, as far as no minute that holds them is counted yet, which are looked at one by one."""
+
+_RECENT = """
+SELECT source, sum(count)::bigint FROM hookonce.activity
+WHERE minutes = 1 AND at > now() - %s::interval AND at <= now() AND what = ANY(%s) GROUP BY source
+"""
+_HOURS = """
+SELECT at, source, sum(count)::bigint FROM hookonce.activity
+WHERE minutes = 60 AND source = ANY(%s) AND what IN ('accepted', 'duplicate') GROUP BY at, source
+"""
+
+_CURRENT = """
+SELECT EXISTS (SELECT FROM hookonce.activity
+               WHERE minutes = 1 AND source = '' AND what = 'filled' AND at > now() - interval '5 minutes'
+                     AND at <= now())
+"""
+
+_UNTIL = """
+SELECT extract(epoch FROM at) + 60 FROM hookonce.activity
+WHERE minutes = 1 AND source = '' AND what = 'filled' AND at <= now() ORDER BY at DESC LIMIT 1
+"""
+
+
+def counted_until(connection: psycopg.Connection) -> float:
+    """Return the end of the last minute a sweep has counted, in seconds since 1970; 0 if none ever did."""
+    row = connection.execute(_UNTIL).fetchone()
+    return float(row[0]) if row else 0.0
+
+
+def is_current(connection: psycopg.Connection) -> bool:
+    """Return whether a sweep counts: whether silence is the sources', and not ours."""
+    return connection.execute(_CURRENT).fetchone() == (True,)
+
+
+def last_seen(connection: psycopg.Connection) -> dict[str, datetime]:
+    """Return when each source's last delivery was taken: the minute it came in, or the very moment if that is recent.
+
+    A repetition counts too, once a receiver has written down that there was one.
+    """
+    return dict(connection.execute(_LAST, {"newest": MAX_UNCOUNTED}).fetchall())
+
+
+def recent(connection: psycopg.Connection, span: timedelta, what: Sequence[str]) -> dict[str, int]:
+    """Sum up, by source, the minutes within `span`; `done` and `dead` of the last one or two are not known yet."""
+    return dict(connection.execute(_RECENT, [span, list(what)]).fetchall())
+
+
+def hours(connection: psycopg.Connection, sources: Sequence[str]) -> dict[str, dict[datetime, int]]:
+    """Return the deliveries taken, by source and full hour, as long as they are kept; hours without are left out."""
+    found: dict[str, dict[datetime, int]] = {source: {} for source in sources}
+    for at, source, number in connection.execute(_HOURS, [list(sources)]):
+        found[source][at] = number
+    return found

@@ -1,0 +1,120 @@
+"""Takes events out of a ledger and into another: as they are kept there, opened, and each exactly once."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import psycopg
+from psycopg.rows import dict_row
+
+from hookonce.receiver.encryption import Keyring
+from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.decryption import Body, StoredBody, decrypt_body
+from hookonce.receiver.ledger.queries.event_filter import MATCHES, Filter
+from hookonce.receiver.ledger.queries.id_ranges import extent
+from hookonce.receiver.ledger.states import EventStatus
+from hookonce.receiver.ledger.store import NewEvent, Verdict, store
+
+TRANSFER_PAGE_SIZE = 100
+TRANSFER_WINDOW = 50_000
+"""Ids looked through by one statement."""
+
+_EVENTS = f"""
+SELECT e.*, b.url, b.headers, b.body, b.key_id, coalesce(b.is_element, false) AS is_element, b.event IS NOT NULL AS kept
+FROM (SELECT id, source, provider, event_id, type, account, fingerprint, id_is_signed, status, received_at, occurred_at,
+             deliveries
+      FROM hookonce.events WHERE {MATCHES} AND id > %(after)s AND id <= %(to)s ORDER BY id LIMIT %(limit)s) AS e
+LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at ORDER BY e.id
+"""  # noqa: S608  a constant
+
+_RUNS = """
+SELECT event, handler, status, attempts, started_at, finished_at, result FROM hookonce.runs
+WHERE event = ANY(%s) ORDER BY event, handler
+"""
+
+# What nobody can read is dead and stays so: there is nothing in it to be released.
+_HOLD = f"""
+UPDATE hookonce.events SET status = '{EventStatus.HELD}', due_at = NULL
+WHERE id = ANY(%s) AND status = '{EventStatus.RECEIVED}'
+"""  # noqa: S608  constants
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An event as a ledger keeps it; `body` is None once retention has dropped it."""
+
+    row: dict[str, object]
+    body: Body | None
+    is_element: bool
+    fingerprint: bytes
+    id_is_signed: bool
+    runs: list[dict[str, object]]
+
+
+@dataclass(slots=True)
+class Taken:
+    """How many events were new, known already, and known with another body."""
+
+    new: int = 0
+    known: int = 0
+    conflicts: int = 0
+
+
+def kept(
+    connection: psycopg.Connection, keyring: Keyring, wanted: Filter, *, runs: bool = False
+) -> Iterator[Kept]:
+    """Yield all matching events, oldest first, a page at a time, so memory stays small; with their runs if asked."""
+    low, top = extent(connection, wanted)
+    after = low - 1
+    with connection.cursor(row_factory=dict_row) as cursor:
+        while after < top - 1:
+            to = min(after + TRANSFER_WINDOW, top - 1)
+            page = wanted.parameters | {"after": after, "to": to, "limit": TRANSFER_PAGE_SIZE}
+            rows = cursor.execute(_EVENTS.encode(), page, prepare=False).fetchall()
+            found = _runs(connection, [row["id"] for row in rows]) if runs else {}
+            yield from (_kept(keyring, row, found.get(row["id"], [])) for row in rows)
+            after = rows[-1]["id"] if len(rows) == TRANSFER_PAGE_SIZE else to
+
+
+def take(
+    connection: psycopg.Connection, batch: Sequence[NewEvent], who: str, taken: Taken, *, run: bool
+) -> None:
+    """Take events in that are not known, due at once or (not `run`) held; adds to `taken`. Committed, audited.
+
+    An element that can't be read is dead in any case. What is known stays as it is; another body under a known id is
+    kept beside it, as of a delivery.
+    """
+    with connection.transaction():
+        answers = store(connection, batch)
+        new = [answer.id for answer in answers.values() if answer.verdict is Verdict.ACCEPTED]
+        if not run:
+            connection.execute(_HOLD, [new])
+        if new:
+            detail = {"events": len(new), "run": run}
+            audit_log.note(connection, who, "import", f"events {min(new)} to {max(new)}", detail)
+    verdicts = [answer.verdict for answer in answers.values()]
+    taken.new += len(new)
+    taken.known += verdicts.count(Verdict.DUPLICATE)
+    taken.conflicts += verdicts.count(Verdict.CONFLICT)
+
+
+def _runs(connection: psycopg.Connection, ids: Sequence[int]) -> dict[int, list[dict[str, object]]]:
+    found: dict[int, list[dict[str, object]]] = {}
+    with connection.cursor(row_factory=dict_row) as cursor:
+        for row in cursor.execute(_RUNS, [list(ids)]):
+            found.setdefault(row.pop("event"), []).append(row)
+    return found
+
+
+def _kept(keyring: Keyring, row: dict[str, object], runs: list[dict[str, object]]) -> Kept:
+    columns = {name: row.pop(name) for name in ("url", "headers", "body", "key_id")}
+    fingerprint = bytes(row.pop("fingerprint"))  # type: ignore[call-overload]
+    names = {"source": row["source"], "event_id": row["event_id"], "fingerprint": fingerprint}
+    stored = StoredBody(**columns, **names) if row.pop("kept") else None  # type: ignore[arg-type]
+    return Kept(
+        row=row,
+        body=decrypt_body(keyring, stored),
+        is_element=bool(row.pop("is_element")),
+        fingerprint=fingerprint,
+        id_is_signed=bool(row.pop("id_is_signed")),
+        runs=runs,
+    )

@@ -1,0 +1,118 @@
+"""The metrics of `/metrics` that the ledger knows, what costs least first: a scrape takes what it gets in time."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate, product
+
+import psycopg
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from hookonce.providers import Reason
+from hookonce.receiver.ledger import alerts
+from hookonce.receiver.ledger.states import EventStatus
+from hookonce.receiver.ledger.stats import activity, backlog, run_durations, source_activity, totals
+
+COUNTERS = {
+    "accepted": ("hookonce_events_accepted", "Events taken in"),
+    "duplicate": ("hookonce_duplicates", "Deliveries of an event the ledger had"),
+    EventStatus.DONE: ("hookonce_events_done", "Events whose runs are all done; again if replayed"),
+    EventStatus.DEAD: ("hookonce_events_dead", "Events that died; again if replayed"),
+    EventStatus.IGNORED: ("hookonce_events_ignored", "Events that no handler took; again if replayed"),
+}
+UNPROVEN: tuple[str, ...] = (Reason.BAD_SIGNATURE, Reason.STALE, Reason.NO_SECRET)
+"""What a changed secret or a clock that is off looks like."""
+
+
+def collect(connection: psycopg.Connection, sources: Collection[str]) -> Iterator[Metric]:
+    """Read everything. Raises: `psycopg.Error` at the first figure that can't be had; those before it stand.
+
+    Counters of `sources` begin at 0: one that appears when something happens shows no `increase()` for it.
+    """
+    yield from _backlog(connection)
+    yield from _counters(connection, sources)
+    yield from _rejections(connection, sources)
+    yield from _operation(connection)
+    yield _gauge(
+        "hookonce_conflicts", "Events that came with two bodies", [], [([], totals.conflicts(connection))]
+    )
+    rows = totals.events_by_status(connection)
+    yield _gauge(
+        "hookonce_events",
+        "Events in the ledger",
+        ["source", "status"],
+        [([s, status], n) for s, status, n in rows],
+    )
+
+
+def _backlog(connection: psycopg.Connection) -> Iterator[Metric]:
+    oldest = backlog.oldest_due(connection)
+    yield _gauge(
+        "hookonce_oldest_due_seconds", "Age of the oldest due event of no paused source", [], [([], oldest)]
+    )
+    due = backlog.due(connection)
+    yield _gauge("hookonce_due", f"Events due now and not parked, {backlog.MAX_DUE} at most", [], [([], due)])
+
+
+def _counters(connection: psycopg.Connection, sources: Collection[str]) -> Iterator[Metric]:
+    counters = activity.totals(connection)
+    none = dict.fromkeys([*sources, *(c.source for c in counters if c.source)], 0)
+    for what, (name, text) in COUNTERS.items():
+        found = none | {c.source: c.number for c in counters if c.what == what}
+        family = CounterMetricFamily(name, text, labels=["source"])
+        for source, number in found.items():
+            family.add_metric([source], number)
+        yield family
+    took = HistogramMetricFamily(
+        "hookonce_run_duration_seconds", "Last attempts of the runs that ended", labels=["source"]
+    )
+    for source, (counts, seconds) in run_durations.by_source(connection).items():
+        limits = [*(f"{limit:g}" for limit in run_durations.LIMITS), "+Inf"]
+        took.add_metric([source], list(zip(limits, accumulate(counts), strict=True)), seconds)
+    yield took
+    last = [([source], at.timestamp()) for source, at in source_activity.last_seen(connection).items()]
+    yield _gauge("hookonce_last_delivery_timestamp_seconds", "When a source last delivered", ["source"], last)
+
+
+def _rejections(connection: psycopg.Connection, sources: Collection[str]) -> Iterator[Metric]:
+    rejections = CounterMetricFamily(
+        "hookonce_rejections", "Deliveries rejected", labels=["source", "reason"]
+    )
+    found: dict[tuple[str, str], int] = dict.fromkeys(product(sources, UNPROVEN), 0)
+    found |= {(source, reason): count for source, reason, count in totals.rejections(connection)}
+    for labels, count in found.items():
+        rejections.add_metric(labels, count)
+    yield rejections
+    secrets = CounterMetricFamily(
+        "hookonce_secret_used", "Deliveries by the secret that verified them", labels=["source", "slot"]
+    )
+    for source, slots in totals.secrets(connection).items():
+        for slot, (count, _) in slots.items():
+            secrets.add_metric([source, str(slot)], count)
+    yield secrets
+
+
+def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
+    found = [([alert.kind, alert.subject], 1.0) for alert in alerts.open_alerts(connection)]
+    yield _gauge("hookonce_alert", "Alerts that are open", ["kind", "subject"], found)
+    replays, left = backlog.bulk_replays(connection)
+    yield _gauge("hookonce_bulk_replays", "Bulk replays under way", [], [([], replays)])
+    yield _gauge("hookonce_bulk_replay_events_left", "Events they have still to replay", [], [([], left)])
+    yield _gauge(
+        "hookonce_counted_timestamp_seconds",
+        "Up to when a sweep has counted; old if no sweep runs",
+        [],
+        [([], source_activity.counted_until(connection))],
+    )
+
+
+def _gauge(
+    name: str, text: str, labels: Sequence[str], rows: Iterable[tuple[Sequence[str], float]]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for values, number in rows:
+        family.add_metric(values, number)
+    return family

@@ -1,0 +1,66 @@
+"""What `/metrics` says: read from PostgreSQL and Redis at scrape time, so every process gives the same answer.
+
+No counters in memory: they would be per process here and lost in workers. Counters of events are the sums that
+the sweep keeps (`receiver.ledger.stats.activity`), a minute or two behind. Event types never become labels.
+`hookonce_window_breaker_open` alone is this process's own.
+"""
+
+from collections.abc import Iterator
+from importlib.metadata import version
+
+import psycopg
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.ledger.database import connections, schema_version
+from hookonce.receiver.logs import limited
+from hookonce.receiver.monitoring import ledger_metrics
+from hookonce.receiver.redis import workers
+from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
+from hookonce.receiver.redis.client import RedisUnavailable, connect
+from hookonce.receiver.redis.work_queue import WorkQueue
+
+log = limited(__name__)
+
+
+def page(settings: Settings, breaker: CircuitBreaker) -> tuple[bytes, int, dict[str, str]]:
+    """Return body, status and headers of `/metrics` (Prometheus text format)."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Figures(settings, breaker))
+    return generate_latest(registry), 200, {"Content-Type": CONTENT_TYPE_LATEST}
+
+
+class _Figures(Collector):
+    def __init__(self, settings: Settings, breaker: CircuitBreaker) -> None:
+        self._settings = settings
+        self._breaker = breaker
+
+    def collect(self) -> Iterator[Metric]:
+        up = GaugeMetricFamily("hookonce_up", "Whether a server answers", labels=["server"])
+        answers = False
+        try:
+            with connections.connect(self._settings.database_url) as connection:
+                answers = True
+                yield from ledger_metrics.collect(connection, self._settings.sources)
+        except (psycopg.Error, connections.LedgerUnavailable) as error:
+            log.warning("some figures are missing: %s", type(error).__name__)
+        up.add_metric(["postgresql"], float(answers))
+        try:
+            with connect(self._settings.redis_url) as client:
+                pending, alive = WorkQueue(client).pending(), workers.alive(client)
+            yield GaugeMetricFamily("hookonce_notifications_pending", "Jobs in the RQ queue", value=pending)
+            yield GaugeMetricFamily("hookonce_workers", "Workers that listen for notifications", value=alive)
+            up.add_metric(["redis"], 1)
+        except RedisUnavailable:
+            up.add_metric(["redis"], 0)
+        yield up
+        yield GaugeMetricFamily(
+            "hookonce_window_breaker_open",
+            "Whether this process leaves Redis alone because it failed",
+            value=float(self._breaker.is_open),
+        )
+        build = GaugeMetricFamily("hookonce_build_info", "What runs here", labels=["version", "schema"])
+        build.add_metric([version("hookonce"), schema_version.REVISION], 1)
+        yield build

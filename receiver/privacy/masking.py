@@ -1,0 +1,83 @@
+"""Keeps credentials out of what is kept: headers, URLs, and the beginnings of refused bodies."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from urllib.parse import unquote, unquote_plus
+
+from hookonce.receiver.source import Source
+
+_MASK = "[secret]"
+_SHORTEST_SECRET = 8
+_quoted = json.encoder.encode_basestring_ascii
+_CREDENTIAL = re.compile(
+    r"authorization|cookie|token|secret|passw|passphrase|credential|bearer|(?<!signature-)jwt|assertion|oidc-data"
+    r"|(api|auth|access|functions|subscription|private|client|master|shared)-?key|client-cert|^(x-)?auth$"
+    r"|referer|(original|forwarded|rewrite)-(url|uri|path)"  # what proxies add: a URL may end in a secret
+)
+
+
+def kept_headers(headers: Mapping[str, str], source: Source) -> dict[str, str]:
+    """Return a copy of headers for keeping, with credentials and anything that holds a secret of the source masked."""
+    own = source.provider.credentials
+    kept = {name: _MASK if name in own or _is_credential(name) else value for name, value in headers.items()}
+    for secret in source.secrets:
+        if secret in "\n".join(kept.values()):
+            kept = {name: _MASK if secret in value else value for name, value in kept.items()}
+    return kept
+
+
+def kept_headers_as_json(headers: Mapping[str, str], source: Source) -> str:
+    """Return what `kept_headers` returns, as `json.dumps` would spell it, at half its cost."""
+    kept = kept_headers(headers, source)
+    return "{" + ", ".join([_key(name) + _quoted(value) for name, value in kept.items()]) + "}"
+
+
+def masked_body(body: bytes, source: Source) -> bytes:
+    """Mask the secrets of the source in a body that is kept although it was refused."""
+    for secret in source.secrets:
+        body = body.replace(secret.encode(), _MASK.encode())
+    return body
+
+
+def mask_secrets(secrets: Iterable[str]) -> Callable[[str], str]:
+    """Return what masks these in a text that is kept; what is too short to be told from other text stays."""
+    known = sorted({each for each in secrets if len(each) >= _SHORTEST_SECRET}, key=len, reverse=True)
+
+    def masked(text: str) -> str:
+        for secret in known:
+            text = text.replace(secret, _MASK)
+        return text
+
+    return masked
+
+
+def masked_url(url: str, source: Source) -> str:
+    """Mask parameters that hold a secret of the source, however it is spelled."""
+    path, mark, query = url.partition("?")
+    if mark:
+        url = path + mark + "&".join(_masked_parameter(part, source) for part in query.split("&"))
+    return url
+
+
+def _masked_parameter(part: str, source: Source) -> str:
+    if not _holds_secret(part, source):
+        return part
+    name = part.partition("=")[0]
+    return _MASK if _holds_secret(name, source) else f"{name}={_MASK}"
+
+
+def _holds_secret(text: str, source: Source) -> bool:
+    spellings = (unquote(text), unquote_plus(text))
+    return any(secret in spelled for secret in source.secrets for spelled in spellings)
+
+
+@lru_cache(maxsize=512)
+def _is_credential(name: str) -> bool:
+    return _CREDENTIAL.search(name) is not None
+
+
+@lru_cache(maxsize=512)
+def _key(name: str) -> str:
+    return _quoted(name) + ": "

@@ -1,0 +1,283 @@
+"""Keeps child processes alive: what dies comes back, what cannot work says so, and nothing is left behind.
+
+RQ's worker exits when Redis is away for 25 s, a poison event may kill its process: both are normal, so a
+child that died is started again, after a pause that grows. Two things are final, since starting again would not
+help: exit status 78 (bad configuration, schema behind), and one and the same crash five times in a row, as of a
+package that is missing. What a child says of a crash that it repeats is shown once.
+
+No threads: one selector waits for signals, output and time. Signals reach it through `signal.set_wakeup_fd`,
+so that one which comes just before the wait is not missed.
+"""
+
+import contextlib
+import logging
+import selectors
+import signal
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+
+from hookonce.receiver.processes.child import Child, ChildProcess, OnLine
+
+__all__ = ["Child", "RestartDelays", "Supervisor"]
+
+BAD_CONFIGURATION = 78  # EX_CONFIG of sysexits.h
+STOP_TIMEOUT = timedelta(seconds=30)
+MIN_RESTART_DELAY = timedelta(seconds=1)
+MAX_RESTART_DELAY = timedelta(seconds=30)
+SAME_CRASHES = 5
+"""So many in a row are final; a handler that ends its process comes back only after its lease."""
+CRASHED_WITHIN = timedelta(seconds=5)
+"""Of its start: who ran for longer was at work, and may die of what it worked on."""
+UNCAUGHT = 1
+"""Python's exit status for an exception that nobody caught."""
+HEALTHY_AFTER = timedelta(
+    seconds=60
+)  # who ran so long is started again at once, and its next pause is the first
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class RestartDelays:
+    """How long to wait before a child is started again."""
+
+    next: timedelta = MIN_RESTART_DELAY
+
+    def after(self, ran: timedelta) -> timedelta:
+        """Return the pause after a run of this length: none if it was healthy, else 1, 2, 4 … 30 s."""
+        if ran >= HEALTHY_AFTER:
+            self.next = MIN_RESTART_DELAY
+            return timedelta()
+        pause, self.next = self.next, min(2 * self.next, MAX_RESTART_DELAY)
+        return pause
+
+
+@dataclass
+class Crashes:
+    """How often in a row a child has crashed soon after its start, each time with the same last line."""
+
+    number: int = 0
+    reason: str = ""
+    _last: str = ""
+    _held: list[str] = field(default_factory=list)
+
+    def hold(self, line: str) -> bool:
+        """Hear a line; return whether it is held back, for the run may end like the one before."""
+        self._last = line if line.strip() else self._last
+        if self.number:
+            self._held.append(line)
+        return self.number > 0
+
+    def release(self) -> list[str]:
+        """Return what was held back, and hold no more: the run has got further than the one before."""
+        held, self._held = self._held, []
+        self.number = 0
+        return held
+
+    def note(self, status: int, ran: timedelta) -> list[str]:
+        """Note how a run has ended; return what was held back of it and is not what the one before had said."""
+        last, self._last = self._last, ""
+        if status != UNCAUGHT or ran >= CRASHED_WITHIN:
+            return self.release()
+        if self.number and last == self.reason:
+            self.number += 1
+            self._held.clear()
+            return []
+        held = self.release()
+        self.number, self.reason = 1, last
+        return held
+
+
+@dataclass
+class _SupervisedChild:
+    """A child and its process; if there is none, when it is to be started."""
+
+    child: Child
+    process: ChildProcess | None = None
+    started: float = 0.0
+    due: float = float("-inf")
+    pauses: RestartDelays = field(default_factory=RestartDelays)
+    crashes: Crashes = field(default_factory=Crashes)
+
+    @property
+    def told_at(self) -> float:
+        """When what it says is told, if it is held back until then."""
+        is_held = self.process is not None and self.crashes.number
+        return self.started + CRASHED_WITHIN.total_seconds() if is_held else float("inf")
+
+
+class Supervisor:
+    """Runs children until SIGTERM, SIGINT, SIGHUP or `stop()`, or until starting one again would not help.
+
+    `on_line(name, line)` is given every line that a child without a `stdout` of its own writes to stdout or
+    stderr. `grace` is how long a child may take to end after SIGTERM; a second SIGINT cuts it short.
+    """
+
+    def __init__(
+        self,
+        children: Sequence[Child],
+        *,
+        on_line: OnLine | None = None,
+        grace: timedelta = STOP_TIMEOUT,
+        clock: Callable[[], float] = time.monotonic,
+        selector: selectors.BaseSelector | None = None,
+    ) -> None:
+        self._kept = [_SupervisedChild(child) for child in children]
+        self._on_line = on_line
+        self._grace = grace
+        self._clock = clock
+        self._selector = selector or selectors.DefaultSelector()
+        self._signals: deque[int] = deque()
+        self._wake, self._awake = socket.socketpair()
+        self._wake.settimeout(0)
+        self._awake.settimeout(0)
+        self._kill_at: float | None = None  # set: we are stopping
+        self._status = 0
+
+    def run(self) -> int:
+        """Keep the children alive, once; return 0 when told to stop, 78 or 1 when a child cannot work.
+
+        To be called from the main thread, which alone hears signals. What `on_line` raises ends it, with all
+        children killed.
+        """
+        self._selector.register(self._awake, selectors.EVENT_READ, self._clear_wakeups)
+        try:
+            with _handled(self._on_signal, self._wake):
+                while not self._step():
+                    for key, _ in self._selector.select(self._timeout()):
+                        key.data()
+        finally:
+            for kept in self._kept:
+                if kept.process:
+                    kept.process.end(listen=False)
+            self._selector.close()
+            self._wake.close()
+            self._awake.close()
+        return self._status
+
+    def stop(self) -> None:
+        """Ask `run` to end as SIGTERM does; may be called from another thread or from `on_line`."""
+        self._signals.append(signal.SIGTERM)
+        with contextlib.suppress(OSError):  # full: it wakes up anyway; closed: it has ended
+            self._wake.send(b"\0")
+
+    def _step(self) -> bool:
+        """Do what is due; return whether all is over."""
+        while self._signals:
+            self._handle_signal(self._signals.popleft())
+        for kept in self._kept:
+            self._check_on(kept)
+        if self._kill_at is not None and self._clock() >= self._kill_at:
+            self._kill_rest()
+        return self._kill_at is not None and not any(kept.process for kept in self._kept)
+
+    def _handle_signal(self, signum: int) -> None:
+        if signum == signal.SIGCHLD:
+            return
+        if self._kill_at is None:
+            self._shut_down()
+        elif signum == signal.SIGINT:
+            self._kill_at = self._clock()
+
+    def _shut_down(self) -> None:
+        self._kill_at = self._clock() + self._grace.total_seconds()
+        for kept in self._kept:
+            if kept.process:
+                kept.process.terminate()
+
+    def _kill_rest(self) -> None:
+        for kept in self._kept:
+            if kept.process:
+                log.warning("%s did not end in time and is killed", kept.child.name)
+                kept.process.end()
+                kept.process = None
+
+    def _check_on(self, kept: _SupervisedChild) -> None:
+        if kept.process and (status := kept.process.status()) is not None:
+            kept.process.end()
+            kept.process = None
+            self._tell(kept, kept.crashes.note(status, timedelta(seconds=self._clock() - kept.started)))
+            if self._kill_at is None:
+                self._after_death(kept, status)
+        if self._clock() >= kept.told_at:
+            self._tell(kept, kept.crashes.release())
+        if kept.process is None and self._kill_at is None and self._clock() >= kept.due:
+            self._start(kept)
+
+    def _start(self, kept: _SupervisedChild) -> None:
+        kept.started = self._clock()
+        try:
+            hear = partial(self._hear, kept) if self._on_line else None
+            kept.process = ChildProcess(kept.child, self._selector, hear)
+        except OSError as error:  # out of processes or memory
+            self._schedule_restart(kept, f"could not be started: {error.strerror}")
+
+    def _hear(self, kept: _SupervisedChild, _name: str, line: str) -> None:
+        if not kept.crashes.hold(line):
+            self._tell(kept, [line])
+
+    def _tell(self, kept: _SupervisedChild, lines: Iterable[str]) -> None:
+        for line in lines:
+            if self._on_line:
+                self._on_line(kept.child.name, line)
+
+    def _after_death(self, kept: _SupervisedChild, status: int) -> None:
+        if status == BAD_CONFIGURATION:
+            log.error("%s cannot work as it is configured (exit status 78); stopping", kept.child.name)
+            self._status = BAD_CONFIGURATION
+            self._shut_down()
+        elif kept.crashes.number >= SAME_CRASHES:
+            why = f": {kept.crashes.reason}" if kept.crashes.reason else ""
+            log.error(
+                "%s crashed %d times in a row in the same way%s; stopping", kept.child.name, SAME_CRASHES, why
+            )
+            self._status = UNCAUGHT
+            self._shut_down()
+        else:
+            how = f"exit status {status}" if status >= 0 else signal.Signals(-status).name
+            self._schedule_restart(kept, f"ended ({how})")
+
+    def _schedule_restart(self, kept: _SupervisedChild, why: str) -> None:
+        now = self._clock()
+        pause = kept.pauses.after(timedelta(seconds=now - kept.started)).total_seconds()
+        kept.due = now + pause
+        log.warning("%s %s; starts again %s", kept.child.name, why, f"in {pause:g} s" if pause else "now")
+
+    def _timeout(self) -> float | None:
+        """Return the seconds until something is due; None if only a signal or output can bring news."""
+        if self._kill_at is not None:
+            times = [self._kill_at]
+        else:
+            times = [kept.due for kept in self._kept if kept.process is None]
+            times += [kept.told_at for kept in self._kept if kept.told_at < float("inf")]
+        return max(0.0, min(times) - self._clock()) if times else None
+
+    def _on_signal(self, signum: int, _frame: object) -> None:
+        self._signals.append(signum)
+
+    def _clear_wakeups(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self._awake.recv(4096):
+                pass
+
+
+@contextmanager
+def _handled(handler: Callable[[int, object], None], wake: socket.socket) -> Iterator[None]:
+    """Pass the signals that concern us to the handler, and a byte for each to `wake`."""
+    handled = [signal.SIGCHLD, signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
+        handled.append(signal.SIGHUP)
+    wake_before = signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+    before = {each: signal.signal(each, handler) for each in handled}
+    try:
+        yield
+    finally:
+        for each, old in before.items():
+            signal.signal(each, old)
+        signal.set_wakeup_fd(wake_before)

@@ -1,0 +1,117 @@
+"""From REDIS_URL to a client: of one Redis, or of whichever Redis the Sentinels name as primary at the moment.
+
+    redis://:password@host:6379/0 · rediss://… · unix://…
+    redis+sentinel://user:password@sentinel1:26379,sentinel2:26379/service?db=0&sentinel_password=…  (or rediss+…)
+
+A failover may forget writes that were acknowledged. That costs us speed only: the ledger decides, the sweep notifies.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from redis.sentinel import Sentinel
+
+from hookonce.receiver.config.server_urls import SENTINELS, sentinel_hosts, sentinel_options
+
+Client = redis.Redis
+"""What `connect` returns; nobody else needs the library to say so."""
+
+
+class RedisUnavailable(Exception):  # noqa: N818  a state of the world that costs speed and nothing else
+    """Redis did not answer, not in time, or refused; says which error it was, `refusal` what Redis called it."""
+
+    def __init__(self, text: str, refusal: str = "") -> None:
+        super().__init__(text)
+        self.refusal = refusal
+
+
+@contextmanager
+def asking() -> Iterator[None]:
+    """Turn every error of Redis, of the library and of the network into `RedisUnavailable`."""
+    try:
+        yield
+    except redis.ResponseError as error:
+        refusal = str(error).split(" ", 1)[0] or "an error"
+        raise RedisUnavailable(type(error).__name__, refusal) from error
+    except (redis.RedisError, OSError) as error:
+        raise RedisUnavailable(type(error).__name__) from error
+
+
+def client(url: str, **options: Any) -> redis.Redis:  # noqa: ANN401  redis-py's own options
+    """Return a client; nothing is connected yet. Sentinels are asked with the timeouts of the client itself.
+
+    Raises: ValueError if the URL can't be read.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in SENTINELS:
+        return redis.Redis.from_url(url, **options)
+    parameters = sentinel_options(parts)
+    ours = {name: value for name, value in options.items() if name.startswith("socket_") or name == "retry"}
+    secure = {"ssl": True} if parts.scheme.startswith("rediss") else {}
+    user, _, password = parts.netloc.rpartition("@")[0].partition(":")
+    sentinel_login = {
+        name.removeprefix("sentinel_"): value for name, value in parameters.items() if name != "db"
+    }
+    kwargs = {**ours, **secure, **sentinel_login}
+    sentinels = Sentinel(sentinel_hosts(parts), sentinel_kwargs=kwargs)  # type: ignore[no-untyped-call]
+    primary: redis.Redis = sentinels.master_for(  # type: ignore[no-untyped-call]
+        unquote(parts.path.strip("/")),
+        username=unquote(user) or None,
+        password=unquote(password) or None,
+        db=int(parameters.get("db", "0")),
+        **secure,
+        **options,
+    )
+    return primary
+
+
+def disconnect_if_replica(client: redis.Redis, error: BaseException | None) -> None:
+    """Hang up if `error` says that the server has become a replica: its name may lead to the new primary by now."""
+    if isinstance(error, redis.exceptions.ReadOnlyError):
+        client.connection_pool.disconnect(inuse_connections=False)
+
+
+REDIS_TIMEOUT = timedelta(milliseconds=250)
+
+
+def connect(url: str) -> redis.Redis:
+    """Return the receiver's Redis client: short timeouts and no retries.
+
+    A client that retries SET NX after a lost reply would meet its own claim.
+    """
+    span = REDIS_TIMEOUT.total_seconds()
+    return client(
+        url,
+        socket_timeout=span,
+        socket_connect_timeout=span,
+        retry=Retry(NoBackoff(), 0),
+        health_check_interval=0,
+    )
+
+
+def ping(client: redis.Redis) -> bool:
+    """Whether Redis answers as it should. Raises `RedisUnavailable`."""
+    with asking():
+        return bool(client.ping())
+
+
+def write(client: redis.Redis, key: str, ttl: timedelta) -> None:
+    """Write as a receiver does: a Redis that only answers pings is of no use. Raises `RedisUnavailable`."""
+    try:
+        with asking():
+            client.set(key, 1, ex=ttl)
+    except RedisUnavailable as error:
+        disconnect_if_replica(client, error.__cause__)
+        raise
+
+
+def info(client: redis.Redis) -> dict[str, Any]:
+    """Return what Redis says of itself. Raises `RedisUnavailable`."""
+    with asking():
+        return client.info()

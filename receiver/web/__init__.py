@@ -1,0 +1,6 @@
+"""HTTP as senders meet it: gunicorn with a worker of ours, and the endpoint for deliveries.
+
+`gunicorn_conf` sets gunicorn up and `gunicorn_log` makes its messages JSON; `gevent_worker` withstands an open network.
+`hooks` answers deliveries: `body` reads one, bounded in size and time, `response` is an answer, and `problem_details`
+is what every refusal looks like.
+"""

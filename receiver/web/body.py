@@ -1,0 +1,116 @@
+"""Reads a request's body: all of it, no more than allowed, and not for ever.
+
+Done here and not by Flask because a chunked body over MAX_CONTENT_LENGTH would be cut and passed on, and a
+body that ends early would be passed on as complete (gunicorn 27, Werkzeug 3.1).
+"""
+
+import io
+from collections.abc import Mapping
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from gevent import Timeout
+from gunicorn.http.errors import ParseException
+
+from hookonce.providers import Reason, Rejected
+
+BODY_TIMEOUT = timedelta(seconds=10)
+"""For the whole body, however steadily it drips."""
+SMALL_BODY = 64 * 1024
+"""Bodies up to this size are always let in: with `worker_connections` they are bounded too."""
+READ_SIZE = 256 * 1024
+
+
+class Overloaded(Exception):  # noqa: N818  a state of the process, answered with 503
+    """This process holds as many bytes of large bodies as it may; the sender must try again."""
+
+
+class MemoryBudget:
+    """The memory that one process has for large bodies under way; counted as they arrive, not as announced.
+
+    So a client that announces much and sends nothing takes nothing. Not for threads: greenlets switch only
+    where they wait.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+
+
+class Reservation:
+    """What one request holds of the room, until its `with` block ends."""
+
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget = budget
+        self._held = 0
+
+    def reserve(self, size: int) -> None:
+        """Hold enough for a body of `size` bytes. Raises `Overloaded`."""
+        more = max(0, size - SMALL_BODY) - self._held
+        if more > self._budget.left:
+            raise Overloaded("the bodies under way fill the memory set aside for them")
+        self._budget.left -= more
+        self._held += more
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._budget.left += self._held
+
+
+def read_body(environ: Mapping[str, Any], limit: int, reservation: Reservation) -> bytes:
+    """Read the raw body of at most `limit` bytes, holding memory for it in `reservation`.
+
+    Raises `Rejected`: `too_large` beyond the limit (before reading where Content-Length says so),
+    `unsupported_encoding` for any Content-Encoding, `bad_body` for one that ends early or takes too long.
+    Raises `Overloaded` too.
+    """
+    encoding = environ.get("HTTP_CONTENT_ENCODING", "identity").strip().lower()
+    if encoding not in {"identity", ""}:
+        raise Rejected(Reason.UNSUPPORTED_ENCODING, "the body is compressed; send it as it was signed")
+    length = _content_length(environ)
+    if length is not None and length > limit:
+        raise Rejected(Reason.TOO_LARGE, f"the body has {length} bytes, {limit} are allowed")
+    if length is None and not environ.get("wsgi.input_terminated"):
+        return b""
+    body = _read(environ["wsgi.input"], limit + 1 if length is None else length, reservation)
+    if len(body) > limit:
+        raise Rejected(Reason.TOO_LARGE, f"the body has more than the {limit} bytes allowed")
+    if length is not None and len(body) < length:
+        raise Rejected(Reason.BAD_BODY, f"the body ended after {len(body)} of {length} bytes")
+    return body
+
+
+def _content_length(environ: Mapping[str, Any]) -> int | None:
+    text = environ.get("CONTENT_LENGTH", "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 20):  # noqa: PLR2004  digits of a 64-bit number
+        raise Rejected(Reason.BAD_HEADER, "Content-Length is not a number")
+    return int(text)
+
+
+def _read(stream: Any, size: int, reservation: Reservation) -> bytes:  # noqa: ANN401  PEP 3333 gives it no type
+    late = Timeout(BODY_TIMEOUT.total_seconds())
+    late.start()
+    try:
+        return _read_pieces(stream, size, reservation)
+    except Timeout as error:
+        if error is not late:
+            raise
+        raise Rejected(Reason.BAD_BODY, "the body did not arrive in time") from None
+    except (OSError, ValueError, ParseException) as error:  # the last: gunicorn's, for chunks and trailers
+        raise Rejected(Reason.BAD_BODY, f"the body could not be read: {type(error).__name__}") from None
+    finally:
+        late.close()
+
+
+def _read_pieces(stream: Any, size: int, reservation: Reservation) -> bytes:  # noqa: ANN401
+    body = io.BytesIO()
+    while (left := size - body.tell()) and (piece := stream.read(min(READ_SIZE, left))):
+        body.write(piece)
+        reservation.reserve(body.tell())
+    return body.getvalue()

@@ -1,0 +1,38 @@
+"""gunicorn's settings: gevent workers, so that a stalled client costs a greenlet and not a thread.
+
+Overridable from gunicorn's command line or GUNICORN_CMD_ARGS. tests/http/test_hostile_network.py shows what
+they withstand.
+"""
+
+import os
+import resource
+
+MAX_OPEN_FILES = 65536
+
+bind = os.environ.get("HOOKONCE_BIND") or f"0.0.0.0:{os.environ.get('PORT', '8000')}"
+worker_class = "hookonce.receiver.web.gevent_worker.GeventWorker"
+workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
+worker_connections = 4000
+keepalive = 15  # also the time a request's head may take to arrive
+timeout = 30
+graceful_timeout = 25
+limit_request_line = 4094
+limit_request_fields = 100
+# Ours to judge, as some senders' headers are long; all together: gevent_worker.MAX_HEAD_SIZE.
+limit_request_field_size = 65536
+http_parser = "python"  # the C parser takes bare LF and folded headers
+control_socket_disable = True  # it would lie in the home directory
+forwarder_headers = ""  # SCRIPT_NAME and PATH_INFO from a proxy on this host would move the request elsewhere
+# Nothing here depends on the scheme, and proxies contradict each other.
+secure_scheme_headers: dict[str, str] = {}
+accesslog = None
+logger_class = "hookonce.receiver.web.gunicorn_log.JsonLogger"
+loglevel = os.environ.get("HOOKONCE_LOG_LEVEL", "warning").lower()
+
+
+def on_starting(_server: object) -> None:
+    """Allow as many open files as the system lets us: the usual 1,024 are fewer than `worker_connections`."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

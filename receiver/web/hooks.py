@@ -1,0 +1,183 @@
+"""`/hooks/<source>`, as plain WSGI: where speed counts, Flask's routing and contexts cost more than the work.
+
+`/hooks/<source>/<secret>` is for senders that can prove nothing else; the secret is not logged and not stored.
+
+Senders see the status, the event ids they sent and a reason slug; never why a signature was wrong.
+"""
+
+import json
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from hookonce.providers import Delivery, Reason, Rejected, Reply
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.intake.pipeline import Intake, IntakeResult
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.store import Verdict
+from hookonce.receiver.logs import limited, new_id
+from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
+from hookonce.receiver.source import Source
+from hookonce.receiver.web.body import MemoryBudget, Overloaded, Reservation, read_body
+from hookonce.receiver.web.response import JSON, Response, StartResponse, problem
+
+log = limited(__name__)
+
+PREFIX = "/hooks/"
+_PROBES = frozenset({"GET", "HEAD", "OPTIONS"})
+_SHOWN_IDS, _SHOWN_ID = 3, 100  # how many event ids the log line of a delivery holds, and how much of each
+_MEMORY_BUDGET = 64 * 1024 * 1024  # bytes of large bodies per process; at least two of the largest must fit
+_STATUS = {
+    Reason.MISSING_HEADER: 400,
+    Reason.BAD_HEADER: 400,
+    Reason.BAD_BODY: 400,
+    Reason.BAD_SIGNATURE: 401,
+    Reason.STALE: 401,
+    Reason.UNKNOWN_SOURCE: 404,
+    Reason.BAD_METHOD: 405,
+    Reason.TOO_LARGE: 413,
+    Reason.UNSUPPORTED_ENCODING: 415,
+    Reason.NO_SECRET: 503,
+}
+_quoted = json.encoder.encode_basestring_ascii
+
+
+class DeliveryEndpoint:
+    """Takes deliveries: the WSGI application of what is under `PREFIX`."""
+
+    def __init__(self, settings: Settings, intake: Intake) -> None:
+        self._sources = settings.sources
+        self._max_body = settings.max_body
+        self._memory_budget = MemoryBudget(max(_MEMORY_BUDGET, 2 * settings.max_body))
+        self._intake = intake
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request (PEP 3333)."""
+        try:
+            with Reservation(self._memory_budget) as reservation:
+                answer = self._receive(environ["PATH_INFO"][len(PREFIX) :], environ, reservation)
+        except Exception as error:
+            log.exception("a request failed: %s", type(error).__name__)
+            answer = problem(500, "internal_error", close=True)
+        return answer.send(environ["REQUEST_METHOD"], start_response)
+
+    def _receive(self, path: str, environ: dict[str, Any], reservation: Reservation) -> Response:
+        name, slash, path_secret = path.partition("/")
+        source = self._sources.get(name)
+        if source is None or (slash and not (path_secret and _takes_path_secret(source))):
+            error = Rejected(Reason.UNKNOWN_SOURCE, "no source has this name")
+            self._intake.background_writer.record_rejection("", error.reason, error.detail, {}, b"")
+            return _refuse(None, error, close=True)
+        try:
+            limit = min(self._max_body, source.provider.max_body or self._max_body)
+            delivery = _delivery(source, environ, limit, reservation)
+            if path_secret:
+                delivery = replace(delivery, path_secret=path_secret)
+        except Overloaded as error:
+            log.warning("overloaded: %s", error, extra={"delivery": new_id(), "source": source.name})
+            return problem(503, "overloaded", close=True)
+        except Rejected as error:
+            self._intake.background_writer.record_rejection(source.name, error.reason, error.detail, {}, b"")
+            return _refuse(source, error, close=True)
+        reach("delivery.read")
+        try:
+            result = self._intake.take(source, delivery)
+        except Rejected as error:
+            return _refuse(source, error)
+        except (LedgerUnavailable, KeyUnavailable) as error:
+            return _unavailable(source, error)
+        reach("delivery.answered")
+        return _answer(source, delivery, result)
+
+
+def _unavailable(source: Source, error: LedgerUnavailable | KeyUnavailable) -> Response:
+    is_key = isinstance(error, KeyUnavailable)
+    message = (
+        "key unavailable: %s" if is_key else "ledger unavailable: %s"
+    )  # kinds of their own, for the limit
+    log.warning(message, error, extra={"delivery": new_id(), "source": source.name})
+    return problem(503, "key_unavailable" if is_key else "ledger_unavailable")
+
+
+def _takes_path_secret(source: Source) -> bool:
+    """Whether `/hooks/<source>/<secret>` is a URL of ours: for senders that sign nothing, unless anyone may send."""
+    provider = source.provider
+    return (provider.unauthenticated or provider.body_is_unsigned) and not source.unauthenticated
+
+
+def _delivery(source: Source, environ: dict[str, Any], limit: int, reservation: Reservation) -> Delivery:
+    method = environ["REQUEST_METHOD"]
+    if method not in source.provider.methods and not (method in _PROBES and source.provider.handshake):
+        raise Rejected(Reason.BAD_METHOD, f"{method} is not how webhooks are delivered")
+    query = environ.get("QUERY_STRING")
+    path = f"{PREFIX}{source.name}?{query}" if query else PREFIX + source.name
+    headers = {_header(name): value for name, value in environ.items() if name[:5] == "HTTP_"}
+    if environ.get("CONTENT_TYPE"):
+        headers["content-type"] = environ["CONTENT_TYPE"]
+    return Delivery(method, source.public_url + path, headers, read_body(environ, limit, reservation))
+
+
+@lru_cache(maxsize=512)
+def _header(name: str) -> str:
+    """Return the lower-case name of a header from that of its WSGI variable."""
+    return name[5:].replace("_", "-").lower()
+
+
+def _answer(source: Source, delivery: Delivery, result: IntakeResult) -> Response:
+    is_duplicate = result.is_duplicate
+    if log.isEnabledFor(logging.INFO):
+        _log(source, result)
+    if result.reply is not None:
+        return _reply(result.reply)
+    if result.is_conflict and source.conflicts == "reject":
+        return problem(409, "conflict")
+    wanted = source.provider.accepted
+    if callable(wanted):
+        wanted = wanted(delivery)
+    if wanted is not None:
+        return _reply(wanted)
+    events = ", ".join(
+        f'{{"event_id": {_quoted(event_id)}, "status": "{_sender_status(verdict)}"}}'
+        for event_id, verdict in result.events
+    )
+    status = "duplicate" if is_duplicate else "accepted"
+    body = f'{{"status": "{status}", "events": [{events}]}}'.encode("ascii")
+    return Response(200, body, JSON, (("Idempotency-Replayed", "true"),) if is_duplicate else ())
+
+
+def _sender_status(verdict: Verdict) -> str:
+    """Return the word the sender gets; a conflict is between us and the operator."""
+    return "duplicate" if verdict is Verdict.CONFLICT else verdict.value
+
+
+def _log(source: Source, result: IntakeResult) -> None:
+    fresh = "handshake" if result.reply is not None else "accepted"
+    log.info(
+        "delivery",
+        extra={
+            "delivery": new_id(),
+            "source": source.name,
+            "status": "duplicate" if result.is_duplicate else fresh,
+            "events": len(result.events),
+            "event_ids": [event_id[:_SHOWN_ID] for event_id, _ in result.events[:_SHOWN_IDS]],
+            "ids": [row.id for row in result.rows[:_SHOWN_IDS] if row.id],
+        },
+    )
+
+
+def _refuse(source: Source | None, error: Rejected, *, close: bool = False) -> Response:
+    if log.isEnabledFor(logging.INFO):
+        name = source.name if source else None
+        log.info("rejected", extra={"delivery": new_id(), "source": name, "reason": error.reason})
+    status = _STATUS[error.reason]
+    if source is None:
+        return problem(status, error.reason, close=close)
+    status = source.provider.statuses.get(error.reason, status)
+    return problem(status, error.reason, allow=", ".join(source.provider.methods), close=close)
+
+
+def _reply(reply: Reply) -> Response:
+    return Response(reply.status, reply.body, reply.content_type, tuple(reply.headers.items()))

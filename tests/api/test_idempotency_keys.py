@@ -1,0 +1,166 @@
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from hookonce.receiver.ledger.access import idempotency_keys
+
+KEY = {"Idempotency-Key": "one"}
+
+
+def replay(inbox, *events, scope="admin", headers=KEY):
+    return inbox.ask("POST", "/replays", {"events": list(events)}, scope=scope, headers=headers)
+
+
+def test_request_is_done_once_and_its_answer_given_again(inbox):
+    (event,) = inbox.deliver("evt_1", status="held")
+
+    first, again = replay(inbox, event), replay(inbox, event)
+
+    assert (again.status_code, again.data) == (first.status_code, first.data)
+    assert first.json["outcomes"][0]["fate"] == "released"
+    assert (first.headers.get("Idempotency-Replayed"), again.headers["Idempotency-Replayed"]) == (
+        None,
+        "true",
+    )
+    assert inbox.rows("SELECT count(*) FROM hookonce.audit WHERE action = 'release'") == [(1,)]
+
+
+def test_key_is_the_same_quoted_and_bare(inbox):
+    replay(inbox, 1)
+
+    assert "Idempotency-Replayed" in replay(inbox, 1, headers={"Idempotency-Key": '"one"'}).headers
+
+
+def test_key_of_another_body_is_refused(inbox):
+    replay(inbox, 1)
+
+    answer = replay(inbox, 2)
+
+    assert (answer.status_code, answer.json["code"]) == (409, "key_reused")
+
+
+def test_key_belongs_to_its_token(inbox):
+    replay(inbox, 1)
+
+    answer = replay(inbox, 2, scope="replay")
+
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("key", ["", "a b", "é", "x" * 256])
+def test_key_is_refused_unless_it_is_visible_ascii(inbox, key):
+    assert replay(inbox, 1, headers={"Idempotency-Key": key}).status_code == 422
+
+
+def claim(inbox, event):
+    """Begin a request as another process would, and do no more."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(idempotency_keys, "finish", interrupt)
+        patch.setattr(idempotency_keys, "abandon", lambda *_: None)
+        with pytest.raises(KeyboardInterrupt):
+            replay(inbox, event)
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def test_request_under_way_is_answered_with_come_back(inbox):
+    claim(inbox, 1)
+
+    answer = replay(inbox, 1)
+
+    assert (answer.status_code, answer.json) == (202, {"status": "in_progress"})
+    assert int(answer.headers["Retry-After"]) > 0
+    assert replay(inbox, 2).status_code == 409
+
+
+def test_request_of_a_dead_process_is_taken_over_after_a_minute(inbox):
+    (event,) = inbox.deliver("evt_1", status="held")
+    claim(inbox, event)
+    ((token, started_at),) = inbox.rows(
+        "UPDATE hookonce.idempotency SET started_at = now() - interval '61 s' RETURNING token, started_at"
+    )
+
+    other = replay(inbox, 99)
+    answer = replay(inbox, event)
+
+    assert (other.status_code, other.json["code"]) == (409, "key_reused")
+    assert answer.json["outcomes"][0]["fate"] == "released"
+    late = idempotency_keys.Claim(token, "one", started_at)
+    with pytest.raises(idempotency_keys.TakenOver):
+        idempotency_keys.finish(inbox.connection, late, idempotency_keys.Result(200, {}, b""))
+
+
+def taken_over(inbox, monkeypatch, *, then):
+    """Have the next request find at its very end that another process has taken it over; gives the other's claims."""
+    right, claims = idempotency_keys.finish, []
+
+    def finish(connection, claim, result):
+        ((fingerprint,),) = inbox.rows("SELECT fingerprint FROM hookonce.idempotency")
+        claims.append(idempotency_keys.begin(inbox.connection, claim.token, claim.key, fingerprint))
+        then(right, connection, claim, result)
+
+    monkeypatch.setattr(idempotency_keys, "ABANDONED_AFTER", timedelta(0))
+    monkeypatch.setattr(idempotency_keys, "finish", finish)
+    return claims
+
+
+def test_request_that_was_taken_over_stores_no_result_over_the_new_claim(inbox, monkeypatch):
+    (event,) = inbox.deliver("evt_1", status="held")
+    with monkeypatch.context() as patch:
+        claims = taken_over(inbox, patch, then=lambda finish, *rest: finish(*rest))
+
+        answer = replay(inbox, event)
+
+    assert (answer.status_code, answer.json) == (202, {"status": "in_progress"})
+    assert inbox.rows("SELECT status FROM hookonce.events") == [("held",)]
+    idempotency_keys.finish(inbox.connection, *claims, idempotency_keys.Result(200, {}, b"the other's"))
+    assert replay(inbox, event).data == b"the other's"
+
+
+def test_request_that_was_taken_over_and_fails_leaves_the_new_claim(inbox, monkeypatch):
+    (event,) = inbox.deliver("evt_1", status="held")
+
+    def cut(*_):
+        raise psycopg.OperationalError
+
+    with monkeypatch.context() as patch:
+        taken_over(inbox, patch, then=cut)
+        assert replay(inbox, event).status_code == 503
+
+    assert replay(inbox, event).json == {"status": "in_progress"}
+
+
+def test_work_is_undone_when_its_result_can_not_be_stored(inbox, monkeypatch):
+    (event,) = inbox.deliver("evt_1", status="held")
+
+    def cut(*_):
+        raise psycopg.OperationalError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(idempotency_keys, "finish", cut)
+        assert replay(inbox, event).status_code == 503
+
+    assert inbox.rows("SELECT status FROM hookonce.events") == [("held",)]
+    assert replay(inbox, event).json["outcomes"][0]["fate"] == "released"
+
+
+def test_key_is_free_again_after_a_refusal(inbox):
+    refused = inbox.ask("POST", "/bulk-replays/7/stop", headers=KEY)
+
+    assert refused.status_code == 404
+    assert replay(inbox, 1).status_code == 200
+
+
+def test_result_is_forgotten_after_a_day(inbox):
+    replay(inbox, 1)
+    inbox.connection.execute("UPDATE hookonce.idempotency SET started_at = now() - interval '25 hours'")
+
+    assert replay(inbox, 2).status_code == 200
+    replay(inbox, 3, headers={"Idempotency-Key": "two"})
+    inbox.connection.execute("UPDATE hookonce.idempotency SET started_at = now() - interval '25 hours'")
+    replay(inbox, 4, headers={"Idempotency-Key": "three"})
+
+    assert inbox.rows("SELECT key FROM hookonce.idempotency") == [("three",)]

@@ -1,0 +1,108 @@
+"""What commands say to a role that lacks a right, or whose search path leads into the ledger."""
+
+import os
+import uuid
+from types import SimpleNamespace
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.ledger.database import migrate
+from hookonce.receiver.monitoring.health import readiness
+
+
+@pytest.fixture
+def role(place, monkeypatch, empty_database):
+    """A role with no right but to connect, whom every command connects as."""
+    name = f"app_{uuid.uuid4().hex[:12]}"
+    separator = "&" if "?" in empty_database else "?"
+    url = f"{empty_database}{separator}options=-c%20role%3D{name}"
+    monkeypatch.setenv("DATABASE_URL", url)
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        identifier = sql.Identifier(name)
+        connection.execute(sql.SQL("CREATE ROLE {}").format(identifier))
+        yield SimpleNamespace(
+            name=name, admin=connection, url=empty_database, identifier=identifier, place=place
+        )
+        connection.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(identifier))
+
+
+@pytest.mark.parametrize("is_schema_there", [False, True])
+def test_upgrade_names_the_right_that_is_lacking(role, hookonce, is_schema_there):
+    if is_schema_there:
+        role.admin.execute("CREATE SCHEMA hookonce")
+
+    done = hookonce("db", "upgrade")
+
+    assert done.code == 78
+    assert done.err.count("\n") == 1
+    what = "schema hookonce" if is_schema_there else "database"
+    assert f"the role in DATABASE_URL lacks a right: permission denied for {what}" in done.err
+
+
+def test_upgrade_needs_no_more_than_a_schema_in_which_it_may_create(role, hookonce):
+    role.admin.execute(
+        sql.SQL("CREATE SCHEMA hookonce; GRANT USAGE, CREATE ON SCHEMA hookonce TO {}").format(
+            role.identifier
+        )
+    )
+
+    done = hookonce("db", "upgrade")
+
+    assert (done.code, done.err.count("\n")) == (0, 1)
+    assert hookonce("events", "list", "--json").code == 0
+
+
+@pytest.mark.parametrize(
+    "command", [("events", "list"), ("stats",), ("replay", "1"), ("serve",), ("sweep", "--once")]
+)
+def test_command_names_the_right_that_is_lacking(role, hookonce, monkeypatch, redis_url, command):
+    migrate.upgrade(role.url)
+    monkeypatch.setenv("REDIS_URL", redis_url)
+
+    done = hookonce(*command)
+
+    assert done.code == 78
+    assert "lacks a right: permission denied for schema hookonce" in done.err
+
+
+def test_probe_and_doctor_tell_a_lacking_right_from_a_server_that_is_away(role, hookonce, redis_url):
+    migrate.upgrade(role.url)
+
+    found = {document["check"]: document for document in hookonce("doctor", "--json").documents}
+
+    assert found["rights"]["text"].startswith("permission denied for schema hookonce")
+    assert "start it" not in found["rights"]["text"]
+    status, document = readiness(load_settings(os.environ | {"REDIS_URL": redis_url}, need_secrets=False))
+    assert (status, document["database"]) == (503, "permission denied; see `hookonce doctor`")
+
+
+def test_doctor_warns_of_a_role_that_can_make_no_partitions(role, hookonce):
+    migrate.upgrade(role.url)
+    grant = "GRANT USAGE ON SCHEMA hookonce TO {0}; GRANT ALL ON ALL TABLES IN SCHEMA hookonce TO {0}"
+    role.admin.execute(sql.SQL(grant).format(role.identifier))
+
+    found = {document["check"]: document for document in hookonce("doctor", "--json").documents}
+
+    assert found["partitions"]["level"] == "warn"
+    assert f"role {role.name} can't make those of the coming days" in found["partitions"]["text"]
+
+
+@pytest.mark.parametrize(("path", "level"), [('"$user", public', "warn"), ("public", "ok")])
+def test_search_path_that_leads_into_the_ledger_is_told(
+    place, monkeypatch, empty_database, hookonce, path, level
+):
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        connection.execute(sql.SQL("ALTER DATABASE {} SET search_path = {}").format(name, sql.SQL(path)))
+        role = connection.info.user
+    monkeypatch.setenv("DATABASE_URL", empty_database)
+    (place / "hookonce.toml").write_text(f'[receiver]\nschema = "{role}"\n')
+
+    done = hookonce("db", "upgrade")
+
+    found = {document["check"]: document for document in hookonce("doctor", "--json").documents}
+    assert found["search path"]["level"] == level
+    assert (f"ALTER ROLE {role} SET search_path = public" in done.err) == (level == "warn")

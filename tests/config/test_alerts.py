@@ -1,0 +1,84 @@
+from datetime import timedelta
+
+import pytest
+
+from hookonce.receiver.config.alerts import Rate
+from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.settings import load_settings
+
+SECRET = "whsec_YWxlcnRzLW9mLXRoZS10ZXN0cw"
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text, **environ):
+        path = tmp_path / "hookonce.toml"
+        path.write_text(text)
+        servers = {"DATABASE_URL": "postgresql:///x", "REDIS_URL": "redis://x"}
+        return load_settings({"HOOKONCE_CONFIG": str(path), **servers, **environ})
+
+    return read
+
+
+def test_alerts_have_sane_thresholds_unless_set(read):
+    alerts = read("").alerts
+
+    assert (alerts.are_sent, alerts.dead_runs, alerts.learn) == (False, Rate(1, timedelta(hours=1)), True)
+
+
+def test_alerts_are_read_from_their_table(read):
+    alerts = read(
+        """
+        [alerts]
+        urls = ["https://a.example/in", "env:PAGER", "http://127.0.0.1:9/x"]
+        secret = "env:SECRET"
+        dead_runs = "off"
+        signature_failures = "5/2h"
+        oldest_due = "90s"
+        """,
+        PAGER="https://b.example/hidden",
+        SECRET=SECRET,
+    ).alerts
+
+    assert alerts.urls == ("https://a.example/in", "https://b.example/hidden", "http://127.0.0.1:9/x")
+    assert (alerts.secret, alerts.dead_runs) == (SECRET, None)
+    assert (alerts.signature_failures, alerts.oldest_due) == (
+        Rate(5, timedelta(hours=2)),
+        timedelta(seconds=90),
+    )
+    assert not {SECRET, "hidden"} & set(repr(alerts).split("'"))
+
+
+def test_alerts_may_lack_here_what_only_a_worker_needs(read):
+    alerts = read('[alerts]\nurls = ["env:ABSENT"]\nsecret = "env:ABSENT"').alerts
+
+    assert (alerts.are_sent, alerts.urls, alerts.secret) == (True, (), "")
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ('[alerts]\nurl = "x"', "did you mean 'urls'"),
+        ('[alerts]\nurls = ["http://a.example"]\nsecret = "env:S"', "https://"),
+        ('[alerts]\nurls = ["https://a.example"]', "no secret to sign with"),
+        (f'[alerts]\nsecret = "{SECRET}"', "instead of the secret itself"),
+        ('[alerts]\ndead_runs = "many"', "20/10m"),
+        ('[alerts]\nsignature_failures = "3/8d"', "1m to 7d"),
+        ('[alerts]\nredis = "soon"', "90s"),
+        ('[sources.stripe]\nsecrets = ["env:S"]\nexpect_every = "often"', "expect_every: expected a number"),
+        ('[sources.hookonce]\nprovider = "stripe"\nsecrets = ["env:S"]', "kept for our own events"),
+    ],
+)
+def test_alerts_mistakes_say_what_was_expected(read, text, mistake):
+    with pytest.raises(ConfigError) as caught:
+        read(text, S=SECRET)
+
+    assert len(caught.value.mistakes) == 1
+    assert mistake in caught.value.mistakes[0]
+    assert SECRET not in caught.value.mistakes[0]
+
+
+def test_source_may_say_how_often_it_delivers(read):
+    settings = read('[sources.stripe]\nsecrets = ["env:S"]\nexpect_every = "6h"', S=SECRET)
+
+    assert settings.sources["stripe"].expect_every == timedelta(hours=6)

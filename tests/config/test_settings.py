@@ -1,0 +1,232 @@
+from datetime import timedelta
+
+import pytest
+
+from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.settings import load_settings, require_servers
+
+SECRET = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ"
+SERVERS = {"DATABASE_URL": "postgresql:///x", "REDIS_URL": "redis://x"}
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text, **environ):
+        path = tmp_path / "hookonce.toml"
+        path.write_text(text)
+        return {"HOOKONCE_CONFIG": str(path), "HOOKONCE_DATA": str(tmp_path), **SERVERS, **environ}
+
+    return write
+
+
+def mistakes(environ):
+    with pytest.raises(ConfigError) as caught:
+        load_settings(environ)
+    return caught.value.mistakes
+
+
+def test_settings_reads_sources_and_their_secrets(written, tmp_path):
+    (tmp_path / "partner").write_text("s3cret\n")
+    environ = written(
+        f"""
+        [receiver]
+        handlers = ["myapp.handlers"]
+        public_url = "https://hooks.example.com/"
+        [sources.stripe]
+        provider = "stripe"
+        secrets = ["env:NEW", "env:OLD?"]
+        window = 60
+        [sources.partner]
+        provider = "hmac"
+        secrets = ["file:{tmp_path}/partner"]
+        repeats = "hold"
+        hmac = {{ header = "X-Signature", hash = "sha256", encoding = "hex", id = "$.id", type = "$.event" }}
+        """,
+        NEW=SECRET,
+    )
+
+    settings = load_settings(environ)
+
+    assert settings.handlers == ("myapp.handlers",)
+    stripe, partner = settings.sources["stripe"], settings.sources["partner"]
+    assert (stripe.secrets, stripe.window) == ((SECRET,), timedelta(seconds=60))
+    assert (partner.secrets, partner.repeats, partner.provider.name) == (("s3cret",), "hold", "hmac")
+    assert partner.public_url == "https://hooks.example.com"
+
+
+def test_settings_needs_no_file(tmp_path):
+    environ = {
+        "HOOKONCE_CONFIG": "/dev/null",
+        "HOOKONCE_DATA": str(tmp_path),
+        "HOOKONCE_SECRET__STRIPE": f"{SECRET}, whsec_b2xk",
+        "HOOKONCE_HANDLERS": "a.b, c",
+        **SERVERS,
+    }
+
+    settings = load_settings(environ)
+
+    assert settings.sources["stripe"].secrets == (SECRET, "whsec_b2xk")
+    assert settings.handlers == ("a.b", "c")
+
+
+def test_settings_treats_dash_and_underscore_in_provider_names_alike(written):
+    environ = written('[sources.x]\nprovider = "standard-webhooks"\nsecrets = ["env:S"]', S=SECRET)
+
+    assert load_settings(environ).sources["x"].provider.name == "standard_webhooks"
+
+
+def test_settings_lets_the_environment_win(written):
+    environ = written(
+        '[receiver]\ndatabase_url = "postgresql:///file"\nhandlers = ["file"]', HOOKONCE_HANDLERS="env"
+    )
+
+    settings = load_settings(environ)
+
+    assert (settings.database_url, settings.handlers) == ("postgresql:///x", ("env",))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[receivers]", "did you mean 'receiver'?"),
+        ("[receiver]\nhandler = []", "[receiver] has no setting 'handler'; did you mean 'handlers'?"),
+        (
+            '[sources]\nprovider = "stripe"',
+            "[sources] provider: expected a table, as [sources.stripe] is one",
+        ),
+        ('[sources.a]\nsecrets = "env:S"', "[sources.a] secrets: expected a list"),
+        ('[sources.a]\nprovider = "strip"', "no provider is called 'strip'; did you mean 'stripe'?"),
+        ('[sources.a]\nprovider = "stripe"\nsecret = []', "has no setting 'secret'; did you mean 'secrets'?"),
+        ('[sources.a]\nprovider = "stripe"\nsecrets = ["env:S"]', "has no signing secret; set S"),
+        ('[sources.a]\nprovider = "stripe"\nsecrets = ["whsec_plain"]', 'write "env:NAME" or "file:/path"'),
+        (
+            '[sources.a]\nprovider = "stripe"\nsecrets = ["file:/nowhere"]',
+            "secret file /nowhere can't be read",
+        ),
+        ('[sources.a]\nprovider = "stripe"\nrepeats = "drop"', "repeats"),
+        ('[sources.a]\nprovider = "stripe"\nwindow = 0', "window"),
+        ('[sources.A]\nprovider = "stripe"', "the name must be 1 to 63 of a-z"),
+        ('[sources.a]\nprovider = "hmac"\nhmac = { heder = "X" }', "did you mean 'header'?"),
+        ('[sources.a]\nprovider = "stripe"\nstripe = { x = 1 }', "takes no options"),
+        ('[receiver]\nproviders = ["./nowhere"]\n[sources.a]\nprovider = "acme"', "nowhere"),
+        ("[sources", "not valid TOML"),
+        (
+            '[receiver]\nkeep_events = "3d"\n[sources.github]',
+            "its sender retries for 3 d; set [receiver] keep_events",
+        ),
+        ('[receiver]\nkeep_events = "1d"', "keep_events"),
+    ],
+)
+def test_settings_explains_a_mistake(written, text, expected):
+    assert any(expected in mistake for mistake in mistakes(written(text))), mistakes(written(text))
+
+
+def test_settings_lists_every_mistake_at_once(written):
+    text = '[receiver]\nhandler = []\nmax_body = 1\n[sources.a]\nprovider = "stripe"\nwindow = "x"'
+
+    assert len(mistakes(written(text))) == 3
+
+
+def test_settings_never_shows_a_secret(written):
+    text = f'[receiver]\nmax_body = "{SECRET}"\n[sources.a]\nprovider = "stripe"\nsecrets = ["{SECRET}"]'
+
+    assert SECRET not in "\n".join(mistakes(written(text)))
+
+
+def test_settings_of_a_worker_needs_no_secrets(written):
+    environ = written('[sources.a]\nprovider = "stripe"\nsecrets = ["env:S", "file:/nowhere"]')
+
+    assert load_settings(environ, need_secrets=False).sources["a"].secrets == ()
+
+
+def test_settings_says_which_server_is_missing(tmp_path):
+    settings = load_settings({"HOOKONCE_CONFIG": "/dev/null", "HOOKONCE_DATA": str(tmp_path)})
+
+    with pytest.raises(ConfigError) as caught:
+        require_servers(settings)
+
+    assert len(caught.value.mistakes) == 2
+    assert "set DATABASE_URL" in caught.value.mistakes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("DATABASE_URL", "postgresql://u:s3cret%zz@host/db"),
+        ("DATABASE_URL", "postgresql://u:s3cret/x@host/db"),
+        ("DATABASE_URL", "postgresql://u:x@s3cret@host/db"),
+        ("DATABASE_URL", "mysql://u:s3cret@host/db"),
+        ("DATABASE_URL", "s3cret"),
+        ("REDIS_URL", "redis://:s3cret/x@host/0"),
+        ("REDIS_URL", "http://:s3cret@host"),
+    ],
+)
+def test_settings_says_an_address_is_wrong_without_showing_it(written, name, url):
+    (mistake,) = mistakes(written("", **{name: url}))
+
+    assert f"correct {name}" in mistake
+    assert "s3cret" not in mistake
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres://u:p%40x@a,b:5433/db?sslmode=require",
+        "postgresql+psycopg:///db?host=/run/postgresql&port=5433",
+        "host=/run/postgresql dbname=hookonce",
+    ],
+)
+def test_settings_takes_every_spelling_that_libpq_reads(written, url):
+    assert load_settings(written("", DATABASE_URL=url)).database_url == url
+
+
+SIGNS_URLS = """
+[sources.sms]
+provider = "twilio"
+secrets = ["env:NEW"]
+[sources.partner]
+provider = "hmac"
+secrets = ["env:NEW"]
+hmac = {{ header = "X-Sig", signed = "{{url}}{{body}}", id = "$.id", type = "$.type" }}
+{more}
+"""
+
+
+def test_settings_names_the_setting_where_a_sender_signs_its_url(written):
+    found = mistakes(written(SIGNS_URLS.format(more=""), NEW="secret"))
+
+    assert [mistake.split(",")[0] for mistake in found] == [
+        "source 'sms' has no public_url",
+        "source 'partner' has no public_url",
+    ]
+    assert all("[receiver]" in mistake for mistake in found)
+
+
+@pytest.mark.parametrize(
+    ("more", "environ", "expected"),
+    [
+        ('[receiver]\npublic_url = "https://a.example/"', {}, "https://a.example"),
+        (
+            '[receiver]\npublic_url = "https://a.example"',
+            {"HOOKONCE_PUBLIC_URL": "https://b.example/in"},
+            "https://b.example/in",
+        ),
+        ("", {"HOOKONCE_PUBLIC_URL": "http://localhost:8000"}, "http://localhost:8000"),
+    ],
+)
+def test_settings_takes_the_public_url_from_the_environment_before_the_file(written, more, environ, expected):
+    settings = load_settings(written(SIGNS_URLS.format(more=more), NEW="secret", **environ))
+
+    assert {source.public_url for source in settings.sources.values()} == {expected}
+
+
+@pytest.mark.parametrize(
+    "url", ["hooks.example.com", "https://", "https://a.example/?x=1", "https://u:p@a.example"]
+)
+def test_settings_refuses_a_public_url_that_is_none(written, url):
+    found = mistakes(
+        written(f'[receiver]\npublic_url = "{url}"\n[sources.stripe]\nsecrets = ["env:NEW"]', NEW=SECRET)
+    )
+
+    assert ["public_url is not a URL" in mistake for mistake in found] == [True]
+    assert url not in found[0].replace("https://hooks.example.com", "")

@@ -1,0 +1,140 @@
+"""The dashboard in this process, on real servers, and a browser that only knows links, forms and cookies."""
+
+import functools
+import hashlib
+import re
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from hookonce.receiver.app import create_app
+from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.store import store
+from tests.support.new_event import new_event
+
+TOKEN = "token-of-the-tests-only"
+SECRET = "whsec_secret_of_the_tests"
+KEY = bytes(range(32)).hex()
+
+
+@dataclass
+class Browser:
+    """A client with cookies, and the form token of the page it saw last."""
+
+    client: object
+    page: object = None
+
+    def get(self, path, **headers):
+        self.page = self.client.get(path, headers=headers)
+        self.page.get_data()
+        self.page.close()  # a static file is open until then
+        return self.page
+
+    def post(self, path, **form):
+        token = re.search('name="form_token" value="([^"]+)"', self.page.text) if self.page else None
+        self.page = self.client.post(path, data=({"form_token": token[1]} if token else {}) | form)
+        return self.page
+
+    def sign_in(self, **form):
+        secret = re.search('name="form" value="([^"]+)"', self.get("/admin/sign-in").text)[1]
+        return self.client.post("/admin/sign-in", data={"form": secret, "token": TOKEN} | form)
+
+
+@dataclass
+class Inbox:
+    """The application with a ledger that tests fill."""
+
+    app: object
+    connection: object
+    settings: object
+    browsers: list = field(default_factory=list)
+
+    def browser(self):
+        return Browser(self.app.test_client())
+
+    def store(self, *ids, **changes):
+        return [
+            store(self.connection, [new_event(each, **changes)])[changes.get("source", "stripe"), each].id
+            for each in ids
+        ]
+
+    def die(self, event, handler="shop.credit", error="ValueError: no such customer", attempts=3):
+        """Have a handler of an event end dead, each attempt with this error."""
+        run = (
+            "INSERT INTO hookonce.runs (event, handler, status, attempts, started_at, finished_at) "
+            "VALUES (%s, %s, 'dead', %s, now() - interval '2 s', now())"
+        )
+        self.connection.execute(run, [event, handler, attempts])
+        for attempt in range(1, attempts + 1):
+            failure = "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, %s, 1, %s, %s)"
+            self.connection.execute(failure, [event, handler, attempt, error])
+        self.connection.execute(
+            "UPDATE hookonce.events SET status = 'dead', due_at = NULL WHERE id = %s", [event]
+        )
+
+    def end(self, events, status):
+        """Have events end done or ignored, as if a worker had been there."""
+        self.connection.execute(
+            "WITH ended AS (UPDATE hookonce.events SET status = %(status)s, due_at = NULL WHERE id = ANY(%(events)s) "
+            "RETURNING source) INSERT INTO hookonce.event_counts (source, what, count) "
+            "SELECT source, 'ignored', count(*) FROM ended WHERE %(status)s = 'ignored' GROUP BY source",
+            {"status": status, "events": list(events)},
+        )
+
+    def rows(self, query, *values):
+        return self.connection.execute(query, values or None).fetchall()
+
+    def audit(self):
+        return self.rows("SELECT who, action, subject FROM hookonce.audit ORDER BY id")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def stretched_once():
+    """The key that is made of the token takes as long as it should, but only once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hashlib, "scrypt", functools.cache(hashlib.scrypt))
+        yield
+
+
+@pytest.fixture
+def settings(database_url, redis_url, tmp_path):
+    (tmp_path / "hookonce.toml").write_text(
+        '[receiver]\npublic_url = "https://hooks.example.com"\nencryption_keys = ["env:KEY"]\n'
+        '[admin]\ntoken = "env:TOKEN"\n'
+        '[sources.stripe]\nsecrets = ["env:SECRET", "env:OLD?"]\n[sources.github]\nsecrets = ["env:SECRET"]\n'
+    )
+    return load_settings(
+        {
+            "DATABASE_URL": database_url,
+            "REDIS_URL": redis_url,
+            "HOOKONCE_CONFIG": str(tmp_path / "hookonce.toml"),
+            "TOKEN": TOKEN,
+            "SECRET": SECRET,
+            "KEY": KEY,
+        }
+    )
+
+
+@pytest.fixture
+def inbox(settings):
+    app = create_app(settings)
+    with connections.connect(settings.database_url) as connection:
+        yield Inbox(app, connection, settings)
+    app.extensions["hookonce"].close()
+
+
+@pytest.fixture
+def browser(inbox):
+    """A browser that is signed in."""
+    browser = inbox.browser()
+    assert browser.sign_in().status_code == 303
+    return browser
+
+
+@pytest.fixture
+def closed(settings):
+    """A client of an application without a token."""
+    app = create_app(replace(settings, admin_token=""))
+    yield app.test_client()
+    app.extensions["hookonce"].close()

@@ -1,0 +1,138 @@
+import pytest
+
+from hookonce.jobs.drain import Drain
+from hookonce.jobs.handlers import Handler, Registry, timedelta
+from hookonce.receiver.dashboard.dead_letters import pattern_of
+from hookonce.receiver.ledger.replay import bulk_steps
+from tests.dashboard.test_events import EVIL, shown
+
+
+def test_nothing_is_dead_in_an_empty_inbox(browser):
+    assert "Nothing is dead" in browser.get("/admin/dead").text
+
+
+def test_dead_events_are_grouped_by_handler_and_cause(inbox, browser):
+    for n, number in enumerate(inbox.store("evt_1", "evt_2", "evt_3")):
+        inbox.die(number, error=f"ValueError: no such customer: cus_Nff{n}FeUfNV2Hib")
+    (other,) = inbox.store("evt_4", source="github")
+    inbox.die(other, handler="deploy.start", error="GiveUp: branch is protected")
+    (unread,) = inbox.store("evt_5", type="unreadable")
+    inbox.connection.execute(
+        "UPDATE hookonce.events SET status = 'dead', due_at = NULL WHERE id = %s", [unread]
+    )
+
+    page = browser.get("/admin/dead").text
+
+    rows = page.split("<tbody>")[1].split("</tbody>")[0].split("<tr>")[1:]
+    assert [row.count("Replay…") for row in rows] == [1, 0, 1]
+    assert 'data-label="events">3<' in rows[0]
+    assert "cus_Nff2FeUfNV2Hib" in rows[0]
+    assert "unreadable" in rows[1]
+
+
+def test_group_leads_to_its_own_events_and_no_others(inbox, browser):
+    dead = inbox.store("evt_1", "evt_2", "evt_3", "evt_4")
+    inbox.die(dead[0], error="TimeoutError: took 31 s\nand more")
+    inbox.die(dead[1], error="TimeoutError: took 29 s")
+    inbox.die(dead[2], error="KeyError: 'x'")
+    inbox.die(dead[3], handler="other", error="TimeoutError: took 31 s")
+
+    found = {"status": "dead", "handler": "shop.credit", "error": pattern_of("TimeoutError: took 31 s")}
+    page = browser.client.get("/admin/events", query_string=found)
+
+    assert shown(page) == [dead[1], dead[0]]
+
+
+@pytest.mark.parametrize(
+    ("error", "pattern"),
+    [
+        ("ValueError: no such customer: cus_NffrFeUfNV2Hib", "ValueError: no such customer: *"),
+        ("took 31 s", "took * s*"),
+        ("KeyError: 'amount'\nTraceback", "KeyError: 'amount'*"),
+        ("id 7f9c24e5-1a2b-4c3d-8e9f-0123456789ab gone", "id * gone*"),
+        ("sha 0123456789abcdef0123 at 0xffff", "sha * at *"),
+        ("snake_case_name stays", "snake_case_name stays*"),
+        ("", "*"),
+    ],
+)
+def test_pattern_leaves_out_what_varies_within_a_cause(error, pattern):
+    assert pattern_of(error) == pattern
+
+
+def test_dead_page_escapes_errors_and_handlers(inbox, browser):
+    inbox.die(*inbox.store("evt_1"), handler=EVIL, error=EVIL)
+
+    page = browser.get("/admin/dead").text
+
+    assert "<script>alert" not in page
+    assert "<img" not in page
+
+
+def test_bulk_replay_asks_before_it_begins(inbox, browser):
+    for number in inbox.store("evt_1", "evt_2"):
+        inbox.die(number)
+
+    page = browser.get("/admin/bulk/new?status=dead&since=1d").text
+
+    assert "Replay 2 events" in page
+    assert 'name="since" value="20' in page
+    assert inbox.rows("SELECT count(*) FROM hookonce.bulk_replays") == [(0,)]
+
+
+def test_bulk_replay_is_done_when_all_have_ended(inbox, browser):
+    dead = inbox.store(*(f"evt_{n}" for n in range(3)))
+    for number in dead:
+        inbox.die(number)
+    registry = Registry()
+    takes_all = ("stripe", "*", lambda *_: None, 3, (timedelta(0), timedelta(0)), timedelta(seconds=5))
+    registry.add(Handler("shop.credit", *takes_all))
+    drain = Drain(inbox.settings, registry)
+    browser.get("/admin/bulk/new?status=dead")
+
+    location = browser.post("/admin/bulk", status="dead", rate="").location
+    drain.run_due()
+    drain.close()
+    page = browser.get(location).text
+
+    assert '<dd id="replayed">3</dd>' in page
+    assert '<dd id="done">3</dd>' in page
+    assert "Finished" in page
+    assert "hx-get" not in page
+    assert ("admin (dashboard)", "bulk replay", "bulk replay 1") in inbox.audit()
+
+
+def test_bulk_replay_can_be_stopped_and_taken_up_again(inbox, browser):
+    for number in inbox.store("evt_1", "evt_2"):
+        inbox.die(number)
+    browser.get("/admin/bulk/new?status=dead")
+    location = browser.post("/admin/bulk", status="dead", rate="1").location
+
+    browser.get(location)
+    assert browser.post(f"{location}/stop").location == location
+    assert "Stopped" in browser.get(location).text
+    browser.post(f"{location}/go-on")
+    page = browser.get(location).text
+
+    assert "Replaying" in page
+    assert "hx-get" in page
+    bulk_steps.step(inbox.connection, 1, 10)
+    assert inbox.rows("SELECT replayed FROM hookonce.bulk_replays") == [(2,)]
+
+
+@pytest.mark.parametrize(
+    "form", [{}, {"status": "lost"}, {"status": "dead", "rate": "fast"}, {"status": "dead", "rate": "nan"}]
+)
+def test_bulk_replay_of_everything_or_nonsense_is_refused(inbox, browser, form):
+    browser.get("/admin/bulk/new")
+
+    assert browser.post("/admin/bulk", **form).status_code == 400
+    assert inbox.rows("SELECT count(*) FROM hookonce.bulk_replays") == [(0,)]
+
+
+@pytest.mark.parametrize("path", ["/admin/bulk", "/admin/bulk/1/stop", "/admin/bulk/1/go-on"])
+def test_bulk_replay_without_the_form_token_is_refused(browser, path):
+    assert browser.client.post(path, data={"status": "dead"}).status_code == 403
+
+
+def test_bulk_replay_that_is_not_there_is_told(browser):
+    assert browser.get("/admin/bulk/9").status_code == 404

@@ -1,0 +1,219 @@
+import json
+import re
+import subprocess
+
+import pytest
+
+from hookonce.receiver.dashboard import body_view
+from hookonce.receiver.encryption import traceback_context
+from hookonce.receiver.ledger.redeliveries import add_redeliveries
+from hookonce.receiver.redis.client import connect
+from hookonce.receiver.redis.work_queue import WorkQueue
+from tests.dashboard.test_events import EVIL
+
+
+def test_event_that_is_not_there_is_told(browser):
+    page = browser.get("/admin/events/7")
+
+    assert page.status_code == 404
+    assert "No event has the ledger id 7" in page.text
+
+
+def test_dead_event_shows_why_it_died(inbox, browser):
+    (number,) = inbox.store("evt_1", body=b'{"amount":100}')
+    inbox.die(number, error="ValueError: no such customer: 'cus_1'")
+
+    page = browser.get(f"/admin/events/{number}").text
+
+    assert "ValueError: no such customer: &#39;cus_1&#39;" in page
+    assert page.count("the same error") == 3
+    assert "&#34;amount&#34;: 100" in page
+    assert "shop.credit" in page
+
+
+def test_dead_event_shows_the_tracebacks_of_its_attempts(inbox, browser, settings):
+    (number,) = inbox.store("evt_1")
+    inbox.die(number, attempts=3)
+    for attempt, said in ((1, b"<first>"), (2, b"<last>"), (3, b"<last>")):
+        text, key = settings.keyring.encrypt(said, traceback_context(number, "shop.credit", 1, attempt))
+        inbox.connection.execute(
+            "UPDATE hookonce.failures SET traceback = %s, key_id = %s WHERE attempt = %s",
+            [text, key, attempt],
+        )
+
+    page = browser.get(f"/admin/events/{number}").text
+
+    assert (page.count("&lt;last&gt;"), page.count("&lt;first&gt;"), page.count("<first>")) == (1, 1, 0)
+
+
+def test_event_shows_redeliveries_repeats_and_conflicts(inbox, browser):
+    first, second = inbox.store("gh_1", "gh_2", source="github", id_is_signed=False, body=b"[1]")
+    inbox.store("gh_1", source="github", id_is_signed=False, body=b'{"other": true}')
+    add_redeliveries(inbox.connection, {("github", "gh_1"): 2})
+
+    page = browser.get(f"/admin/events/{first}").text
+    again = browser.get(f"/admin/events/{second}").text
+
+    assert "answered as duplicate" in page
+    assert f'<a href="/admin/events/{second}">{second}</a>' in page
+    assert "Other bodies under this id" in page
+    assert "&#34;other&#34;: true" in page
+    assert f'<a href="/admin/events/{first}">event {first}</a>' in again
+
+
+def test_event_without_a_body_is_shown_all_the_same(inbox, browser):
+    (number,) = inbox.store("evt_1")
+    inbox.connection.execute("DELETE FROM hookonce.bodies")
+
+    page = browser.get(f"/admin/events/{number}").text
+
+    assert "Retention has dropped the body" in page
+    assert "/replay" not in page
+
+
+def test_open_event_refreshes_until_it_has_ended(inbox, browser):
+    (number,) = inbox.store("evt_1")
+    while_open = browser.get(f"/admin/events/{number}").text
+
+    inbox.die(number)
+    part = browser.get(f"/admin/events/{number}", **{"HX-Request": "true"}).text
+
+    assert f'hx-get="/admin/events/{number}"' in while_open
+    assert "hx-get" not in part
+    assert "<html" not in part
+
+
+@pytest.mark.parametrize(
+    ("why", "text"), [("source", "its source is"), ("handler", "what is left to run is")]
+)
+def test_event_shows_why_it_is_parked(inbox, browser, why, text):
+    (number,) = inbox.store("evt_1")
+    inbox.connection.execute("UPDATE hookonce.events SET parked = %s", [why])
+
+    assert f"Parked: {text} paused." in browser.get(f"/admin/events/{number}").text
+
+
+def test_replay_makes_an_event_due_rings_and_is_audited(inbox, browser, redis_url):
+    (number,) = inbox.store("evt_1")
+    inbox.die(number)
+    browser.get(f"/admin/events/{number}")
+
+    answer = browser.post(f"/admin/events/{number}/replay")
+
+    assert answer.location == f"/admin/events/{number}?said=replayed"
+    assert "its runs have new attempts" in browser.get(answer.location).text
+    assert inbox.rows("SELECT status, attempts, cycle FROM hookonce.runs") == [("waiting", 0, 2)]
+    assert inbox.audit()[-1] == ("admin (dashboard)", "replay", f"event {number}")
+    with connect(redis_url) as client:
+        assert WorkQueue(client).pending() == 1
+
+
+def test_held_event_is_released(inbox, browser):
+    (number,) = inbox.store("evt_1")
+    inbox.connection.execute("UPDATE hookonce.events SET status = 'held', due_at = NULL")
+    assert ">Release</button>" in browser.get(f"/admin/events/{number}").text
+
+    browser.post(f"/admin/events/{number}/replay")
+
+    assert inbox.rows("SELECT status FROM hookonce.events") == [("received",)]
+    assert inbox.audit()[-1][1] == "release"
+
+
+@pytest.mark.parametrize("form", [{}, {"form_token": "wrong"}])
+def test_replay_without_the_form_token_changes_nothing(inbox, browser, form):
+    (number,) = inbox.store("evt_1")
+    inbox.die(number)
+
+    answer = browser.client.post(f"/admin/events/{number}/replay", data=form)
+
+    assert answer.status_code == 403
+    assert inbox.rows("SELECT status FROM hookonce.events") == [("dead",)]
+
+
+def test_replay_of_what_is_gone_is_told(browser):
+    browser.get("/admin/events")
+
+    assert browser.post("/admin/events/7/replay").status_code == 404
+
+
+@pytest.mark.parametrize("body", [b"<script>alert(1)</script>", b"\x00\xff\xfe", b""])
+def test_body_is_downloaded_as_a_file_and_never_shown_as_a_page(inbox, browser, body):
+    (number,) = inbox.store("evt_1", body=body)
+
+    answer = browser.get(f"/admin/events/{number}/body")
+
+    assert answer.data == body
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="event-{number}.bin"'
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_other_body_of_a_conflict_is_downloaded(inbox, browser):
+    (number,) = inbox.store("evt_1", body=b"1")
+    inbox.store("evt_1", body=b"2")
+    path = re.search(r"/admin/events/\d+/conflicts/\d+", browser.get(f"/admin/events/{number}").text)[0]
+
+    assert browser.get(path).data == b"2"
+    assert browser.get(path + "0").status_code == 404
+
+
+def test_event_escapes_whatever_a_sender_or_a_handler_wrote(inbox, browser):
+    headers = json.dumps({EVIL: EVIL})
+    body = json.dumps({EVIL: EVIL}).encode()
+    (number,) = inbox.store(EVIL, type=EVIL, account=EVIL, headers=headers, body=body)
+    inbox.store(EVIL, body=EVIL.encode())
+    inbox.die(number, handler=EVIL.replace("\x1b", ""), error=EVIL)
+    inbox.connection.execute("UPDATE hookonce.runs SET result = %s::json", [json.dumps(EVIL)])
+
+    page = browser.get(f"/admin/events/{number}").text
+
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert "\u202e" not in page
+
+
+@pytest.mark.parametrize(
+    ("body", "pretty"),
+    [
+        (b'{"a":1.50,"b":[1e400,{}],"c":[],"a":"\\u00e9 {x: [1,2]}"}', None),
+        (b"[]", "[]"),
+        (b'"text"', '"text"'),
+        (b'[1,"\\"]"]', '[\n  1,\n  "\\"]"\n]'),
+    ],
+)
+def test_json_is_indented_and_otherwise_left_alone(body, pretty):
+    shown = body_view.body_view(body)
+
+    assert pretty is None or shown.pretty == pretty
+    assert "".join(shown.pretty.split()) == "".join(body.decode().split())
+
+
+@pytest.mark.parametrize("body", [b"a=b", b"{", b"[" * 100_000, b"<xml/>", b"x" * 2_000_000])
+def test_what_is_no_json_is_shown_as_it_is_and_bounded(body):
+    shown = body_view.body_view(body)
+
+    assert shown.pretty is None
+    assert len(shown.raw) <= body_view.MAX_SHOWN
+
+
+def test_bytes_are_shown_as_numbers():
+    shown = body_view.body_view(b"\x00\xffPK" * 8)
+
+    assert shown.raw.startswith("000000  00 ff 50 4b")
+    assert not shown.is_text
+
+
+@pytest.mark.parametrize("body", [b'{"a": "it\'s $HOME `x`"}', b"@file", b"\x00\xff\n", b"two\nlines\n", b""])
+def test_curl_command_sends_the_very_body(tmp_path, body):
+    (tmp_path / "curl").write_text(
+        '#!/bin/sh\nwhile [ $# -gt 1 ]; do shift; done\n[ "$1" = @- ] && cat || printf %s "$1"\n'
+    )
+    (tmp_path / "curl").chmod(0o755)
+    command = body_view.curl("http://127.0.0.1/hooks/x?a=1&b=2", {"x-a": "it's", "host": "elsewhere"}, body)
+
+    sent = subprocess.run(
+        ["bash", "-c", f"PATH={tmp_path}:$PATH; {command}"], capture_output=True, check=True
+    )
+
+    assert sent.stdout == body
+    assert "elsewhere" not in command

@@ -1,0 +1,46 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from hookonce.providers.kit.registry import load
+from hookonce.receiver.ledger.quarantine import Arrival, keep, pack
+from hookonce.receiver.source import Quarantine
+from tests.dashboard.conftest import SECRET
+
+
+@pytest.fixture
+def refused(inbox):
+    """Two deliveries in quarantine: one that is genuine with the secret there is now, and a forged one."""
+    arrivals = []
+    for number, secret in ((1, SECRET), (2, "whsec_of_somebody_else")):
+        body = b'{"id": "evt_%d", "type": "invoice.paid"}' % number
+        delivery = load("stripe").delivery(body, secret, datetime.now(UTC), url="/hooks/stripe")
+        arrivals.append(Arrival("bad_signature", timedelta(0), pack(delivery)))
+    keep(inbox.connection, "stripe", Quarantine(), inbox.settings.keyring, arrivals)
+
+
+@pytest.mark.usefixtures("refused")
+def test_quarantine_is_checked_again_and_what_is_genuine_comes_in(inbox, browser):
+    before = browser.get("/admin/rejected").text
+
+    answer = browser.post("/admin/reverify", source="stripe")
+
+    assert "In quarantine" in before
+    assert "2 checked again: 1 genuine, of which 1 new event came in" in browser.get(answer.location).text
+    assert inbox.rows("SELECT event_id FROM hookonce.events") == [("evt_1",)]
+    assert inbox.rows("SELECT count(*) FROM hookonce.quarantine") == [(1,)]
+    assert inbox.audit()[-1][0] == "admin (dashboard)"
+
+
+@pytest.mark.usefixtures("refused")
+@pytest.mark.parametrize(("form", "status"), [({"source": "nowhere"}, 400), ({}, 400)])
+def test_second_look_at_no_source_is_refused(browser, form, status):
+    browser.get("/admin/rejected")
+
+    assert browser.post("/admin/reverify", **form).status_code == status
+
+
+@pytest.mark.usefixtures("refused")
+def test_second_look_without_the_form_token_is_refused(inbox, browser):
+    assert browser.client.post("/admin/reverify", data={"source": "stripe"}).status_code == 403
+    assert inbox.rows("SELECT count(*) FROM hookonce.quarantine") == [(2,)]

@@ -1,0 +1,124 @@
+from datetime import timedelta
+
+import pytest
+
+from hookonce.jobs.drain import Drain
+from hookonce.jobs.handlers import Handler, Registry
+from hookonce.receiver.ledger.handlers import known_handlers, register_handlers
+from hookonce.receiver.ledger.handshake_secrets import keep
+from hookonce.receiver.ledger.rejected import add_secret_uses
+from hookonce.receiver.redis.client import connect
+from hookonce.receiver.redis.work_queue import WorkQueue
+from tests.dashboard.conftest import SECRET
+
+
+def test_source_shows_its_url_its_setup_and_no_secret(browser):
+    page = browser.get("/admin/sources").text
+
+    assert "https://hooks.example.com/hooks/stripe" in page
+    assert 'href="https://dashboard.stripe.com/webhooks"' in page
+    assert "none yet" in page
+    assert SECRET not in page
+
+
+def test_source_shows_its_last_event_and_its_secrets_in_use(inbox, browser):
+    inbox.store("evt_1")
+    add_secret_uses(inbox.connection, {("stripe", 2): 7})
+    keep(inbox.connection, "github", "a secret that was handed out")
+
+    page = browser.get("/admin/sources").text
+
+    assert "1 accepted" in page
+    assert "slot 2: 7 deliveries, last now" in page
+    assert "a secret that was handed out" not in page
+
+
+def test_source_is_paused_and_resumed_and_rung_for(inbox, browser, redis_url):
+    browser.get("/admin/sources")
+
+    browser.post("/admin/pause", kind="source", name="stripe")
+    paused = browser.get("/admin/sources").text
+    browser.post("/admin/resume", kind="source", name="stripe")
+
+    assert 'class="status is-paused"' in paused
+    assert inbox.rows("SELECT count(*) FROM hookonce.pauses") == [(0,)]
+    assert [row[1:] for row in inbox.audit()[1:]] == [("pause", "source stripe"), ("resume", "source stripe")]
+    with connect(redis_url) as client:
+        assert WorkQueue(client).pending() == 1
+
+
+@pytest.mark.parametrize(
+    "form",
+    [{}, {"kind": "source", "name": "nowhere"}, {"kind": "world", "name": "stripe"}, {"kind": "handler"}],
+)
+def test_pause_of_what_is_not_there_is_refused(inbox, browser, form):
+    browser.get("/admin/sources")
+
+    assert browser.post("/admin/pause", **form).status_code == 400
+    assert inbox.rows("SELECT count(*) FROM hookonce.pauses") == [(0,)]
+
+
+@pytest.mark.parametrize("path", ["/admin/pause", "/admin/resume"])
+def test_pause_without_the_form_token_is_refused(inbox, browser, path):
+    assert browser.client.post(path, data={"kind": "source", "name": "stripe"}).status_code == 403
+    assert inbox.rows("SELECT count(*) FROM hookonce.pauses") == [(0,)]
+
+
+def test_no_handler_is_shown_before_a_worker_names_one(browser):
+    assert "No worker has named a handler yet" in browser.get("/admin/handlers").text
+
+
+def test_handler_shows_patterns_and_how_its_runs_went(inbox, browser):
+    register_handlers(inbox.connection, [("shop.credit", "stripe", "invoice.*", 3, timedelta(seconds=30))])
+    for number in inbox.store("evt_1", "evt_2"):
+        inbox.die(number, handler="shop.credit")
+    done = (
+        "INSERT INTO hookonce.runs (event, handler, status, attempts, started_at, finished_at) "
+        "VALUES (%s, 'shop.credit', 'done', 2, now() - interval '4 s', now())"
+    )
+    inbox.connection.execute(done, inbox.store("evt_3"))
+
+    page = browser.get("/admin/handlers").text
+
+    assert "stripe <code>invoice.*</code>" in page
+    assert 'data-label="runs">3<' in page
+    assert 'data-label="failed attempts">87.5 %<' in page
+    assert 'data-label="p50">2.0 s<' in page
+    assert 'data-label="p99">4.0 s<' in page
+
+
+def test_handler_of_no_worker_is_shown_and_can_be_paused(inbox, browser):
+    inbox.die(*inbox.store("evt_1"), handler="old <b>handler")
+
+    page = browser.get("/admin/handlers").text
+    browser.post("/admin/pause", kind="handler", name="old <b>handler")
+
+    assert "no worker names it" in page
+    assert "old <b>" not in page
+    assert inbox.rows("SELECT kind, name FROM hookonce.pauses") == [("handler", "old <b>handler")]
+
+
+def test_worker_names_its_handlers(inbox):
+    registry = Registry()
+    limits = (3, (timedelta(0), timedelta(0)), timedelta(seconds=5))
+    for pattern in ("a.*", "b"):
+        registry.add(Handler("shop.credit", "stripe", pattern, print, *limits))
+    drain = Drain(inbox.settings, registry)
+
+    for _ in range(2):
+        drain.requeue_ignored()
+
+    drain.close()
+    assert [(one.handler, one.pattern, one.timeout) for one in known_handlers(inbox.connection)] == [
+        ("shop.credit", "a.*", timedelta(seconds=5)),
+        ("shop.credit", "b", timedelta(seconds=5)),
+    ]
+
+
+def test_handler_that_no_worker_names_any_more_is_forgotten(inbox):
+    register_handlers(inbox.connection, [("old", "stripe", "*", 3, timedelta(seconds=30))])
+    inbox.connection.execute("UPDATE hookonce.handlers SET announced_at = now() - interval '2 days'")
+
+    register_handlers(inbox.connection, [])
+
+    assert known_handlers(inbox.connection) == []

@@ -1,0 +1,359 @@
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from hookonce.providers.kit.registry import load
+from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.settings import Settings, load_settings
+from hookonce.receiver.dev import generated_secrets, samples
+from hookonce.receiver.dev.embedded.process import children
+from hookonce.receiver.dev.log_lines import failed_run, readable
+from hookonce.receiver.dev.stack import free_port, session
+from hookonce.receiver.source import Source
+
+HOOKONCE = [sys.executable, "-m", "hookonce.receiver.cli"]
+ROOT = Path(__file__).parents[2]
+HANDLERS = """
+from hookonce import on
+
+@on("stripe", "invoice.paid", name="credit")
+def credit(event, tx):
+    return {"paid": event.data["id"]}
+"""
+SECONDS = 60
+
+
+class Dev:
+    """A `hookonce dev` under test; what it prints is read as it comes."""
+
+    def __init__(self, place, **environ):
+        self.place = place
+        self.port = free_port()
+        self.output = ""
+        self.process = subprocess.Popen(
+            [*HOOKONCE, "dev", "--port", str(self.port)],
+            cwd=place,
+            env=clean(**environ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
+    def until(self, pattern):
+        deadline = time.monotonic() + SECONDS
+        while not (found := re.search(pattern, self.output, re.MULTILINE)):
+            readable, _, _ = select.select([self.process.stdout], [], [], deadline - time.monotonic())
+            chunk = os.read(self.process.stdout.fileno(), 65536) if readable else b""
+            assert chunk, f"{pattern} did not come; so far: {self.output}"
+            self.output += chunk.decode()
+        return found
+
+    def secret(self, source):
+        return self.until(rf"^{source} .*/hooks/{source}\n *secret (\S+)$")[1]
+
+    def post(self, event_id, secret):
+        now = datetime.now(UTC)
+        body = samples.body("stripe", "invoice.paid", event_id=event_id, now=now)
+        with session() as client:
+            headers = load("stripe").sign(body, secret, now)
+            return client.post(f"http://127.0.0.1:{self.port}/hooks/stripe", data=body, headers=headers)
+
+    def run(self, *command):
+        return hookonce(*command, place=self.place)
+
+    def end(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+def clean(**environ):
+    ours = ("HOOKONCE_", "DATABASE_URL", "REDIS_URL", "GUNICORN", "WEB_CONCURRENCY")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return inherited | {"PYTHONPATH": str(ROOT)} | environ
+
+
+def hookonce(*command, place, **environ):
+    return subprocess.run(
+        [*HOOKONCE, *command], cwd=place, env=clean(**environ), capture_output=True, text=True, check=False
+    )
+
+
+def descendants(pid):
+    found = children(pid)
+    return found + [each for child in found for each in descendants(child)]
+
+
+@contextlib.contextmanager
+def started(place, **environ):
+    dev = Dev(place, **environ)
+    try:
+        dev.until("^ready: ")
+        yield dev
+    finally:
+        dev.end()
+
+
+@pytest.fixture(scope="module")
+def dev():
+    with tempfile.TemporaryDirectory(prefix="hookonce-tests-", ignore_cleanup_errors=True) as directory:
+        place = Path(directory)
+        place.chmod(0o711)
+        (place / "handlers.py").write_text(HANDLERS)
+        with started(place, HOOKONCE_HANDLERS="handlers") as dev:
+            yield dev
+            pids = descendants(dev.process.pid)
+            dev.process.kill()
+            wait_for_end(pids)
+
+
+def wait_for_end(pids):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            handle = os.pidfd_open(pid)
+            select.select([handle], [], [], SECONDS)
+            os.close(handle)
+
+
+def test_demo_passes_whatever_the_user_has_configured(tmp_path):
+    (tmp_path / "hookonce.toml").write_text("this is no TOML")
+    hostile = {"DATABASE_URL": "postgresql://nowhere.invalid/", "HOOKONCE_HANDLERS": "absent", "PGPORT": "1"}
+
+    demo = hookonce("demo", place=tmp_path, **hostile)
+
+    assert demo.returncode == 0, demo.stdout + demo.stderr
+    assert "12 of 12 deliveries became what they must" in demo.stdout
+
+
+def test_dev_makes_two_sources_where_none_is_configured(dev):
+    assert dev.secret("stripe").startswith("whsec_")
+    assert len(dev.secret("github")) >= 32
+    assert f"http://127.0.0.1:{dev.port}/hooks/stripe" in dev.output
+
+
+def test_dev_prints_a_line_per_delivery_and_per_run(dev):
+    replies = [dev.post("evt_lines", secret).status_code for secret in (dev.secret("stripe"), "whsec_other")]
+    dev.until("done .*credit")
+    dev.until("bad_signature")
+
+    assert replies == [200, 401]
+    shown = [line[10:] for line in dev.output.splitlines() if re.match(r"\d\d:\d\d:\d\d  ", line)]
+    assert sorted(shown) == [
+        "stripe        accepted   evt_lines",
+        "stripe        done       invoice.paid  credit  (attempt 1)",
+        "stripe        rejected   bad_signature",
+    ]
+
+
+def test_commands_beside_dev_find_its_servers(dev):
+    dev.post("evt_beside", dev.secret("stripe"))
+
+    listed = dev.run("events", "list", "--json")
+
+    assert listed.returncode == 0, listed.stderr
+    assert "evt_beside" in {json.loads(line)["event_id"] for line in listed.stdout.splitlines()}
+
+
+def test_state_of_dev_is_for_its_owner_only(dev):
+    state = dev.place / ".hookonce" / "dev.json"
+
+    kept = json.loads(state.read_text())
+    assert len(kept.pop("admin_token")) == 48
+    assert kept == {
+        "port": dev.port,
+        "secrets": {name: dev.secret(name) for name in ("stripe", "github")},
+    }
+    assert stat.S_IMODE(state.stat().st_mode) == 0o600
+
+
+def test_second_dev_in_a_directory_is_refused(dev):
+    second = dev.run("dev", "--port", str(free_port()))
+
+    assert second.returncode == 1
+    assert "is in use by a running `hookonce dev`" in second.stderr
+
+
+def test_taken_port_is_told_before_anything_starts(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        dev = hookonce("dev", "--port", str(port), place=tmp_path)
+
+    assert (dev.returncode, dev.stderr) == (
+        1,
+        f"hookonce: port {port} is in use; choose another with --port\n",
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_killed_dev_leaves_no_process_behind(data_directory, await_end):
+    with started(data_directory) as dev:
+        pids = descendants(dev.process.pid)
+        dev.process.kill()
+
+        assert len(pids) >= 8
+        await_end(*pids)
+
+
+def test_interrupted_dev_stops_all_and_says_so(data_directory, await_end):
+    with started(data_directory) as dev:
+        pids = descendants(dev.process.pid)
+        dev.process.send_signal(signal.SIGINT)
+        dev.until("^stopped$")
+
+        assert dev.process.wait(SECONDS) == 0
+        assert "no handlers yet" in dev.output
+        await_end(*pids)
+    assert not (data_directory / ".hookonce" / "servers.json").exists()
+
+
+def test_generated_secrets_survive_a_restart(tmp_path):
+    settings = Settings("", "", {}, data=tmp_path)
+    first = generated_secrets.make(settings)
+
+    generated_secrets.save(tmp_path, 8000, first, "token")
+
+    assert generated_secrets.make(settings) == first
+
+
+def test_configured_secret_wins_over_a_kept_one(tmp_path):
+    generated_secrets.save(tmp_path, 8000, {"stripe": "whsec_kept", "github": "kept"}, "token")
+    environ = {"HOOKONCE_DATA": str(tmp_path), "HOOKONCE_SECRET__STRIPE": "whsec_set"}
+    environ |= {"HOOKONCE_SECRET__GITHUB": ""}
+
+    settings = load_settings(environ, need_secrets=False)
+
+    assert generated_secrets.make(settings) == {"github": "kept"}
+
+
+def test_secret_that_cannot_be_made_up_is_asked_for(tmp_path):
+    class Picky:
+        name = "picky"
+
+        def check_secret(self, secret):
+            raise ValueError(secret)
+
+    settings = Settings("", "", {"picky-one": Source("picky-one", Picky(), ())}, data=tmp_path)
+
+    with pytest.raises(ConfigError, match="set HOOKONCE_SECRET__PICKY-ONE"):
+        generated_secrets.make(settings)
+
+
+@pytest.mark.parametrize("provider", ["stripe", "github", "gitlab", "slack", "shopify", "standard_webhooks"])
+def test_secret_of_every_kind_can_be_made_up(tmp_path, provider):
+    settings = Settings("", "", {"one": Source("one", load(provider), ())}, data=tmp_path)
+
+    (secret,) = generated_secrets.make(settings).values()
+
+    now = datetime.now(UTC)
+    assert load(provider).sign(b"{}", secret, now)
+
+
+WRITTEN = {"time": "2026-01-31 12:00:00,000", "level": "INFO", "logger": "hookonce.jobs.attempts.attempt"}
+
+
+@pytest.mark.parametrize(
+    ("record", "shown"),
+    [
+        (
+            {
+                "message": "delivery",
+                "source": "a",
+                "status": "accepted",
+                "events": 4,
+                "event_ids": list("xyz"),
+            },
+            "a             accepted   x y z and 1 more",
+        ),
+        (
+            {"message": "rejected", "source": None, "reason": "stale"},
+            "(unknown)     rejected   stale",
+        ),
+        (
+            {
+                "message": "run",
+                "source": "a",
+                "type": "t\x1b[2J",
+                "handler": "h",
+                "attempt": 2,
+                "status": "dead",
+                "event": 7,
+            },
+            "a             dead       t\N{REPLACEMENT CHARACTER}[2J  h  (attempt 2; why: hookonce events show 7)",
+        ),
+        (
+            {"message": "conflict", "source": "a", "event": 7, "level": "WARNING"},
+            "a             conflict   event 7 came again with another body",
+        ),
+        (
+            {"message": "ignored", "source": "a", "type": "b.c", "event": 7, "level": "INFO"},
+            "a             ignored    b.c  no handler takes it (event 7)",
+        ),
+        (
+            {
+                "message": "alert",
+                "kind": "dead_runs",
+                "subject": "a",
+                "status": "raised",
+                "detail": "2 events died",
+                "level": "WARNING",
+            },
+            "a             alert      dead_runs raised: 2 events died",
+        ),
+        ({"message": "Redis is away", "level": "WARNING"}, "warning: Redis is away"),
+        ({"message": "credited", "logger": "shop.handlers"}, "info: shop.handlers: credited"),
+        (
+            {"message": "run", "logger": "shop", "level": "DEBUG", "order": 7, "taskName": None},
+            "debug: shop: run  order=7",
+        ),
+        (
+            {"message": "odd", "logger": "shop", "level": "ERROR", "exc_info": "Traceback …"},
+            "error: shop: odd\nTraceback …",
+        ),
+    ],
+)
+def test_log_record_becomes_a_short_line(record, shown):
+    assert readable(json.dumps(WRITTEN | record))[10:] == shown
+
+
+@pytest.mark.parametrize(
+    ("record", "failed"),
+    [
+        ({"status": "waiting"}, (7, "shop.credit", 2)),
+        ({"status": "dead"}, (7, "shop.credit", 2)),
+        ({"status": "done"}, None),
+        ({"status": "dead", "logger": "shop"}, None),
+        ({"message": "ignored"}, None),
+    ],
+)
+def test_log_record_of_a_failed_attempt_is_known(record, failed):
+    run = WRITTEN | {"message": "run", "event": 7, "handler": "shop.credit", "attempt": 2}
+
+    assert failed_run(json.dumps(run | record)) == failed
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (json.dumps(WRITTEN | {"message": "made partition x"}), None),
+        (json.dumps(WRITTEN | {"message": "Cleaning registries", "logger": "rq.worker"}), None),
+        ('{"message": "run", "status": "dead"}', '{"message": "run", "status": "dead"}'),
+        ("", None),
+        ("printed by a handler", "printed by a handler"),
+        ("[1, 2]", "[1, 2]"),
+        ("bad \x07 bell", "bad \N{REPLACEMENT CHARACTER} bell"),
+        ("[" * 100_000, "[" * 100_000),
+    ],
+)
+def test_other_output_is_shown_as_it_is_or_not_at_all(line, shown):
+    assert readable(line) == shown

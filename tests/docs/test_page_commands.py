@@ -1,0 +1,121 @@
+"""Runs docs/ as a reader would: the tutorial first, then every other page in the directory that it leaves behind."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+import pytest
+
+from hookonce.receiver.cli import cli
+from tests.support import forked_cli, page_commands
+
+ROOT = Path(__file__).parents[2]
+TUTORIAL = page_commands.DOCS / "tutorial.md"
+TESTED_ELSEWHERE = {page_commands.DOCS / "adding-a-provider.md"}  # by tests/docs/test_adding_a_provider.py
+WRITTEN = sorted(
+    set(page_commands.DOCS.rglob("*.md")) - set(page_commands.DOCS.glob("reference/*.md")) - TESTED_ELSEWHERE
+)
+WITH_COMMANDS = [page for page in WRITTEN if page != TUTORIAL and page_commands.blocks(page)]
+NOT_RUN = {
+    ("docs/how-to/kubernetes.md", "needs Docker"),
+    ("docs/how-to/kubernetes.md", "needs a cluster"),
+    ("docs/how-to/rejected.md", "waits for a sender"),
+    ("docs/tutorial.md", "needs a fresh clone, and installs into it"),
+}
+"""Blocks that nobody runs here, and why: whoever adds one, says so here too."""
+
+
+@pytest.fixture(scope="module")
+def terminal(disk):
+    """A terminal in the directory that the tutorial leaves behind, `hookonce dev` running."""
+    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-", dir=disk))
+    directory.chmod(0o711)  # PostgreSQL runs as another user if we are root
+    programs = directory / "programs"
+    programs.mkdir()
+    with forked_cli.hookonce(programs):
+        opened = page_commands.Terminal(
+            directory, page_commands.clean_environ(programs, Path(sys.executable).parent)
+        )
+        try:
+            run(opened, TUTORIAL)
+            yield opened
+        finally:
+            opened.stop()
+            shutil.rmtree(directory)
+
+
+def run(terminal, page):
+    for block in page_commands.blocks(page):
+        if block.is_run:
+            terminal.run(block)
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
+def test_commands_of_a_page_do_what_it_says(terminal, page):
+    run(terminal, page)
+
+
+def test_blocks_that_are_not_run_are_these():
+    found = {
+        (block.page, block.said["not run"])
+        for page in WRITTEN
+        for block in page_commands.blocks(page)
+        if not block.is_run
+    }
+
+    assert found == NOT_RUN
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.stem)
+def test_page_has_its_commands_where_they_are_found(page):
+    fences = re.findall(
+        r"^\s*(?:```|~~~)\s*\{?\.?(sh|bash|console|shell|zsh|shell-session)\b", page.read_text(), re.MULTILINE
+    )
+
+    assert len(fences) == len(page_commands.blocks(page))
+
+
+def test_site_is_built_without_a_warning(tmp_path):
+    pytest.importorskip("material")
+
+    built = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mkdocs",
+            "build",
+            "--strict",
+            "--config-file",
+            ".ci/mkdocs.yml",
+            "--site-dir",
+            tmp_path,
+        ],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert built.returncode == 0, built.stderr
+
+
+def mentioned(page):
+    return re.findall(r"(?<!`)`hookonce((?: [^`\n]+)+)`(?!`)", " ".join(page.read_text().split("\n")))
+
+
+@pytest.mark.parametrize("page", [page for page in WRITTEN if mentioned(page)], ids=lambda page: page.stem)
+def test_commands_in_the_text_of_a_page_exist(page):
+    for text in mentioned(page):
+        found, context = cli, click.Context(cli)
+        words = text.split()
+        while isinstance(found, click.Group) and words and words[0].isidentifier() and words[0].islower():
+            found = found.get_command(context, words.pop(0))
+        assert found is not None, text
+        known = {name for each in found.params for name in (*each.opts, *each.secondary_opts)} | {"--help"}
+        assert {word for word in words if word.startswith("--") and word != "--"} <= known, text

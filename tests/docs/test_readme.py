@@ -1,0 +1,89 @@
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.page_commands import clean_environ, free_port
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+DEADLINE = 60
+
+
+def blocks():
+    """The README's shell blocks, in order; the first is the two make targets."""
+    return re.findall(r"^```sh\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def shell(data_directory):
+    """Run a block as typed, in a directory of the user's, with the environment's `hookonce` first on the path."""
+    environ = clean_environ(Path(sys.executable).parent)
+
+    def run(block):
+        done = subprocess.run(
+            ["bash", "-euc", block],
+            cwd=data_directory,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    run.directory, run.environ = data_directory, environ
+    return run
+
+
+def wait_for(path, text):
+    deadline = time.monotonic() + DEADLINE
+    while text not in path.read_text():
+        assert time.monotonic() < deadline, path.read_text()
+        time.sleep(0.05)
+
+
+def test_readme_starts_with_the_two_commands():
+    assert [line.split("  ")[0] for line in blocks()[0].splitlines()] == ["make demo", "make test"]
+
+
+def test_readme_tour_works_as_printed(shell):
+    _, enter, configure, handler, run, send, see, again = blocks()
+    assert enter.splitlines() == [". .venv/bin/activate", "mkdir -p tour && cd tour"]
+    for block in (configure, handler):
+        assert shell(block)[0] == 0
+    log = shell.directory / "dev.log"
+    with log.open("w") as output:
+        dev = subprocess.Popen(
+            ["bash", "-euc", run.replace("hookonce dev", f"exec hookonce dev --port {free_port()}")],
+            cwd=shell.directory,
+            env=shell.environ,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        wait_for(log, "ready")
+
+        code, out, err = shell(send)
+        answers = [line.rsplit(" ", 2)[0] for line in out.splitlines()]
+        assert answers == ["200 accepted", "200 duplicate", "200 duplicate", "401 bad_signature"], out + err
+        assert code == 0, err
+        wait_for(log, "handlers.credit")
+        code, out, err = shell(see)
+        assert code == 0, err
+        assert "invoice.paid" in out
+        assert "bad_signature" in out
+        code, out, err = shell(again)
+        assert (code, '"cents": 4900' in out, '"body"' in out) == (0, True, True), out + err
+    finally:
+        dev.send_signal(signal.SIGINT)
+        assert dev.wait(DEADLINE) in {0, 130}
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\((?!https?:)([^)#]+)\)", README))
+def test_readme_links_to_what_is_there(link):
+    assert (ROOT / link).exists()

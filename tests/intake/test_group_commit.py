@@ -1,0 +1,174 @@
+import contextlib
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+
+from hookonce.receiver.intake.group_commit import DeadlineExceeded, GroupCommit
+
+SOON = timedelta(seconds=0.05)
+LONG = timedelta(seconds=10)
+
+
+class Lane:
+    def __init__(self, commit):
+        self.commit = commit
+        self.is_closed = False
+
+    def __call__(self, items):
+        return self.commit(items)
+
+    def close(self):
+        self.is_closed = True
+
+
+@pytest.fixture
+def committing():
+    made = []
+
+    def make(commit, **options):
+        made.append(GroupCommit(lambda: Lane(commit), **options))
+        return made[-1]
+
+    yield make
+    for committer in made:
+        committer.close()
+
+
+def in_threads(count, work):
+    threads = [threading.Thread(target=work, args=[n]) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def test_committer_answers_each_item_with_its_own(committing):
+    committer = committing(lambda items: [item * 2 for item in items])
+
+    assert [committer.submit(n, LONG) for n in range(5)] == [0, 2, 4, 6, 8]
+
+
+def test_committer_takes_along_what_comes_while_it_gathers(committing):
+    batches, others = [], []
+
+    def gather():
+        if not others:
+            others.extend(in_threads(3, lambda n: committer.submit(n + 1, LONG)))
+            deadline = time.monotonic() + 10
+            while committer.waiting < 4:
+                assert time.monotonic() < deadline
+
+    def commit(items):
+        batches.append(sorted(items))
+        return items
+
+    committer = committing(commit, lanes=1, gather=gather)
+    committer.submit(0, LONG)
+    for thread in others:
+        thread.join(10)
+
+    assert batches == [[0, 1, 2, 3]]
+
+
+def test_committer_gathers_what_comes_while_a_batch_commits(committing):
+    batches, go, begun = [], threading.Event(), threading.Event()
+
+    def commit(items):
+        begun.set()
+        go.wait(10)
+        batches.append(sorted(items))
+        return items
+
+    committer = committing(commit, lanes=1)
+    first = in_threads(1, lambda n: committer.submit(n, LONG))
+    begun.wait(10)
+    rest = in_threads(9, lambda n: committer.submit(n + 1, LONG))
+    deadline = time.monotonic() + 10
+    while committer.waiting < 9:
+        assert time.monotonic() < deadline
+    go.set()
+    for thread in first + rest:
+        thread.join(10)
+
+    assert batches == [[0], list(range(1, 10))]
+
+
+def test_committer_raises_for_one_item_what_was_wrong_with_it():
+    committer = GroupCommit(
+        lambda: lambda items: [ValueError("bad") if item == "bad" else item for item in items]
+    )
+
+    assert committer.submit("good", LONG) == "good"
+    with pytest.raises(ValueError, match="bad"):
+        committer.submit("bad", LONG)
+
+
+def test_committer_goes_on_after_a_batch_that_failed_whole(committing):
+    def commit(items):
+        if "bomb" in items:
+            raise RuntimeError("boom")
+        return items
+
+    committer = committing(commit)
+
+    with pytest.raises(RuntimeError, match="boom"):
+        committer.submit("bomb", LONG)
+    assert committer.submit("fine", LONG) == "fine"
+
+
+def test_committer_goes_on_when_a_lane_can_not_open():
+    failing = [OSError("away"), None]
+
+    def open_lane():
+        error = failing.pop(0)
+        if error:
+            raise error
+        return Lane(lambda items: items)
+
+    committer = GroupCommit(open_lane, lanes=1)
+
+    with pytest.raises(OSError, match="away"):
+        committer.submit(1, LONG)
+    assert committer.submit(2, LONG) == 2
+    committer.close()
+
+
+def test_committer_lets_a_request_go_when_the_lanes_hang(committing):
+    hung = threading.Event()
+    committer = committing(lambda items: (hung.wait(10), items)[1], lanes=1)
+
+    for _ in range(3):
+        with pytest.raises(DeadlineExceeded):
+            committer.submit("x", SOON)
+
+    assert committer.waiting == 0
+    hung.set()
+
+
+def test_committer_closes_its_lanes():
+    lane = Lane(lambda items: items)
+    committer = GroupCommit(lambda: lane, lanes=1)
+    committer.submit(1, LONG)
+
+    committer.close()
+
+    assert lane.is_closed
+
+
+def test_committer_calls_another_lane_when_one_is_stuck(committing):
+    hung = threading.Event()
+    committer = committing(
+        lambda items: [hung.wait(10) if item == "hung" else item for item in items], lanes=2
+    )
+    stuck = in_threads(1, lambda _: committer.submit("hung", LONG))
+
+    answers = []
+    deadline = time.monotonic() + 10
+    while "fine" not in answers:
+        assert time.monotonic() < deadline
+        with contextlib.suppress(DeadlineExceeded):
+            answers.append(committer.submit("fine", SOON))
+
+    hung.set()
+    stuck[0].join(10)

@@ -1,0 +1,92 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers.kit.registry import load
+from hookonce.receiver.intake.verification import verify_and_find_secret
+from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+BODY = b'{"id": "evt_1", "type": "a"}'
+
+
+class Verifier:
+    """A provider's `verify` bound to one delivery; remembers which secrets it was asked with."""
+
+    def __init__(self, name, secret, at=NOW):
+        self._provider = load(name)
+        self._delivery = Delivery("POST", "", self._provider.sign(BODY, secret, at), BODY)
+        self.asked = []
+
+    def __call__(self, secrets):
+        self.asked.append(tuple(secrets))
+        self._provider.verify(self._delivery, secrets, NOW)
+
+
+@pytest.mark.parametrize(
+    ("secrets", "slot", "asked"),
+    [
+        (("new",), None, [("new",)]),
+        (("new", "old"), 1, [("new",)]),
+        (("old", "new"), 2, [("old",), ("new",)]),
+        (("a", "b", "new"), 3, [("a",), ("b",), ("new",)]),
+    ],
+)
+@pytest.mark.parametrize("name", ["stripe", "github"])
+def test_slot_is_found_with_no_more_signatures_than_needed(name, secrets, slot, asked):
+    verify = Verifier(name, "new")
+
+    assert verify_and_find_secret(verify, secrets) == slot
+    assert verify.asked == asked
+
+
+@pytest.mark.parametrize(
+    ("secrets", "at", "reason"),
+    [
+        (("a", "b"), NOW, Reason.BAD_SIGNATURE),
+        (("a", "new"), NOW.replace(year=2025), Reason.STALE),
+        (("new", "a"), NOW.replace(year=2025), Reason.STALE),
+        ((), NOW, Reason.NO_SECRET),
+    ],
+)
+def test_refusal_has_the_reason_that_all_secrets_give(secrets, at, reason):
+    verify = Verifier("stripe", "new", at)
+
+    with pytest.raises(Rejected) as error:
+        verify_and_find_secret(verify, secrets)
+
+    assert error.value.reason == reason
+    assert verify.asked[-1] == secrets
+
+
+def test_secrets_that_verify_only_together_are_enough_and_not_counted():
+    def verify(secrets):
+        if set(secrets) != {"one", "other"}:
+            raise Rejected(Reason.BAD_SIGNATURE, "half of it")
+
+    assert verify_and_find_secret(verify, ("one", "other")) is None
+
+
+def test_receiver_counts_the_slot_and_metrics_show_it(receiver):
+    receiver.add("stripe", load("stripe"), "new", "old")
+    provider = load("stripe")
+    for number, secret in enumerate(("old", "new", "old", "forged")):
+        body = b'{"id": "evt_%d", "type": "a"}' % number
+        headers = provider.sign(body, secret, receiver.now)
+        receiver.send("stripe", Delivery("POST", "", headers, body))
+    receiver.app.extensions["hookonce"].background_writer.close()
+
+    counted = receiver.query("SELECT slot, count FROM hookonce.secret_use ORDER BY slot")
+    page = receiver.app.test_client().get("/metrics").text
+
+    assert counted == [(1, 1), (2, 2)]
+    assert 'hookonce_secret_used_total{slot="2",source="stripe"} 2.0' in page
+
+
+def test_secret_whose_key_can_not_be_fetched_keeps_no_other_from_verifying():
+    def verify(secrets):
+        if secrets[0] == "away":
+            raise KeyUnavailable("no answer")
+
+    assert verify_and_find_secret(verify, ("away", "here")) == 2

@@ -1,0 +1,344 @@
+import os
+import threading
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+import redis
+
+from hookonce.jobs.alerts.watcher import AlertWatcher
+from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.encryption import Keyring
+from hookonce.receiver.ledger import alerts
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.replay.events import replay
+from hookonce.receiver.ledger.store import store
+from hookonce.receiver.redis.client import connect
+from tests.support.new_event import new_event
+
+CONFIGURATION = """
+[alerts]
+urls = ["https://alerts.example.com/in"]
+secret = "env:ALERT_SECRET"
+dead_runs = "2/1h"
+[sources.stripe]
+secrets = ["env:S"]
+expect_every = "2h"
+[sources.github]
+secrets = ["env:S"]
+"""
+
+
+@pytest.fixture
+def settings(database_url, redis_url, tmp_path):
+    (tmp_path / "hookonce.toml").write_text(CONFIGURATION)
+    return load_settings(
+        {
+            "DATABASE_URL": database_url,
+            "REDIS_URL": redis_url,
+            "HOOKONCE_CONFIG": str(tmp_path / "hookonce.toml"),
+            "S": "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ",
+        }
+    )
+
+
+@pytest.fixture
+def watch(settings):
+    with redis.Redis.from_url(settings.redis_url) as client:
+        yield AlertWatcher(settings, client)
+
+
+@pytest.fixture
+def connection(database_url):
+    with connections.connect(database_url) as connection:
+        look_again(connection)
+        saw(connection, "stripe", timedelta(0))
+        connection.execute(
+            "INSERT INTO hookonce.activity VALUES (1, date_trunc('minute', now()), '', 'filled', 0)"
+        )
+        yield connection
+
+
+def look_again(connection):
+    """Make it a turn, of a watch that has gone on for a year."""
+    connection.execute(
+        "UPDATE hookonce.watching SET evaluated_at = now() - interval '1 minute', since = now() - interval '365 days'"
+    )
+
+
+def saw(connection, source, ago):
+    """Note a delivery as it is counted: under the minute that it came in."""
+    connection.execute(
+        "INSERT INTO hookonce.activity VALUES "
+        "(0, 'epoch', %(s)s, 'last', extract(epoch FROM date_trunc('minute', now() - %(ago)s))) "
+        "ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = excluded.count",
+        {"s": source, "ago": ago},
+    )
+
+
+def happened(connection, source, what, number):
+    connection.execute(
+        "INSERT INTO hookonce.activity VALUES (1, date_trunc('minute', now()), %s, %s, %s)",
+        [source, what, number],
+    )
+
+
+def died(connection, number, *, source="stripe", ago=timedelta(0)):
+    """Store so many events that died so long ago."""
+    ids = [f"{source}-{ago}-{n}" for n in range(number)]
+    store(connection, [new_event(event_id, source=source) for event_id in ids])
+    events = connection.execute(
+        "UPDATE hookonce.events SET status = 'dead', due_at = NULL WHERE event_id = ANY(%s) RETURNING id",
+        [ids],
+    ).fetchall()
+    connection.execute(
+        "INSERT INTO hookonce.runs (event, handler, status, attempts, finished_at) "
+        "SELECT unnest(%s::bigint[]), 'h', 'dead', 10, now() - %s::interval",
+        [[row[0] for row in events], ago],
+    )
+    return [row[0] for row in events]
+
+
+def is_open(connection):
+    return [(alert.kind, alert.subject) for alert in alerts.open_alerts(connection)]
+
+
+def told(connection):
+    return connection.execute(
+        "SELECT type FROM hookonce.events WHERE source = 'hookonce' ORDER BY id"
+    ).fetchall()
+
+
+def test_watch_finds_nothing_wrong_with_a_quiet_inbox(watch, connection):
+    assert watch.evaluate(connection) == 0
+    assert is_open(connection) == []
+
+
+def test_watch_raises_an_alert_once_and_resolves_it_once(watch, connection):
+    happened(connection, "github", "rejected.bad_signature", 30)
+    for _ in range(3):
+        look_again(connection)
+        watch.evaluate(connection)
+    assert is_open(connection) == [("signature_failures", "github")]
+
+    connection.execute("DELETE FROM hookonce.activity WHERE what = 'rejected.bad_signature'")
+    for _ in range(3):
+        look_again(connection)
+        watch.evaluate(connection)
+
+    assert is_open(connection) == []
+    assert told(connection) == [("alert.raised",), ("alert.resolved",)]
+
+
+def test_watch_seals_what_it_tells_where_bodies_are_sealed(settings, connection):
+    keyring = Keyring([os.urandom(32)])
+    happened(connection, "stripe", "rejected.stale", 20)
+
+    with redis.Redis.from_url(settings.redis_url) as client:
+        AlertWatcher(replace(settings, keyring=keyring), client).evaluate(connection)
+
+    assert connection.execute("SELECT key_id FROM hookonce.bodies").fetchall() == [(keyring.first,)]
+
+
+def test_watch_raises_what_it_can_not_seal_and_sends_nothing_in_the_clear(settings, connection):
+    died(connection, 2)
+
+    with redis.Redis.from_url(settings.redis_url) as client:
+        AlertWatcher(replace(settings, keyring=Keyring([None])), client).evaluate(connection)
+
+    assert is_open(connection) == [("dead_runs", "stripe")]
+    assert told(connection) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "what", "number", "expected"),
+    [
+        ("stripe", "rejected.stale", 20, [("signature_failures", "stripe")]),
+        ("stripe", "rejected.stale", 19, []),
+        ("", "rejected.unknown_source", 1000, []),
+    ],
+)
+def test_watch_measures_what_happened_by_its_thresholds(watch, connection, source, what, number, expected):
+    happened(connection, source, what, number)
+
+    watch.evaluate(connection)
+
+    assert is_open(connection) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "number", "ago", "expected"),
+    [
+        ("stripe", 2, timedelta(minutes=59), [("dead_runs", "stripe")]),
+        ("stripe", 1, timedelta(0), []),
+        ("stripe", 2, timedelta(minutes=61), []),
+        ("hookonce", 3, timedelta(0), []),
+    ],
+)
+def test_watch_counts_what_died_within_the_time(watch, connection, source, number, ago, expected):
+    died(connection, number, source=source, ago=ago)
+
+    watch.evaluate(connection)
+
+    assert is_open(connection) == expected
+
+
+def test_alert_of_dead_events_counts_what_its_command_finds(watch, connection):
+    died(connection, 3)
+    died(connection, 4, ago=timedelta(hours=5))
+
+    watch.evaluate(connection)
+
+    (alert,) = alerts.open_alerts(connection)
+    assert alert.detail.startswith("3 events died within 1 h, and 7 are dead in all; see why with")
+
+
+def test_alert_of_dead_events_ends_when_they_are_replayed(watch, connection):
+    dead = died(connection, 5)
+    watch.evaluate(connection)
+    assert is_open(connection) == [("dead_runs", "stripe")]
+
+    list(replay(connection, dead, "a test"))
+    look_again(connection)
+    watch.evaluate(connection)
+
+    assert is_open(connection) == []
+
+
+@pytest.mark.parametrize(("pauses", "expected"), [((), [("oldest_due", "")]), (("stripe",), [])])
+def test_watch_finds_an_event_that_nobody_takes_up(watch, connection, inbox, pauses, expected):
+    inbox.deliver("a")
+    connection.execute("UPDATE hookonce.events SET due_at = now() - interval '6 minutes'")
+    for name in pauses:
+        connection.execute("INSERT INTO hookonce.pauses (kind, name) VALUES ('source', %s)", [name])
+
+    watch.evaluate(connection)
+
+    assert is_open(connection) == expected
+
+
+def test_watch_misses_a_source_until_it_delivers_again(watch, connection):
+    saw(connection, "stripe", timedelta(hours=3))
+    watch.evaluate(connection)
+    assert is_open(connection) == [("source_silent", "stripe")]
+
+    saw(connection, "stripe", timedelta(0))
+    look_again(connection)
+    watch.evaluate(connection)
+
+    assert is_open(connection) == []
+
+
+def test_watch_misses_no_source_whose_delivery_is_not_counted_yet(watch, connection):
+    saw(connection, "stripe", timedelta(hours=3))
+    store(connection, [new_event("evt_uncounted")])
+
+    watch.evaluate(connection)
+
+    assert is_open(connection) == []
+
+
+@pytest.mark.parametrize(
+    "circumstance",
+    [
+        "UPDATE hookonce.watching SET since = now() - interval '1 hour'",
+        "UPDATE hookonce.watching SET evaluated_at = now() - interval '6 minutes'",  # then the outage was ours
+        "DELETE FROM hookonce.activity WHERE what = 'filled'",
+    ],
+)
+def test_watch_blames_no_source_for_our_own_absence(watch, connection, circumstance):
+    saw(connection, "stripe", timedelta(hours=3))
+    connection.execute(circumstance)
+
+    watch.evaluate(connection)
+
+    assert is_open(connection) == []
+
+
+def test_watch_learns_when_a_source_is_never_silent(watch, connection):
+    saw(connection, "github", timedelta(hours=4))
+    connection.execute(
+        "INSERT INTO hookonce.activity SELECT 60, date_trunc('hour', now()) - n * interval '1 "
+        "hour', 'github', 'accepted', 12 "
+        "FROM generate_series(4, 24 * 50) AS n"
+    )
+
+    watch.evaluate(connection)
+
+    (alert,) = alerts.open_alerts(connection)
+    assert (alert.kind, alert.subject) == ("source_silent", "github")
+    assert "in each of the last" in alert.detail
+
+
+def test_watch_reports_a_redis_that_takes_no_writes(watch, connection, settings):
+    with redis.Redis.from_url(settings.redis_url) as client:
+        client.set("other", 1)
+        watch._client = Refusing()  # noqa: SLF001
+
+    watch.evaluate(connection)
+
+    assert is_open(connection) == [("window_trouble", "redis")]
+
+
+def test_watch_is_patient_with_a_redis_that_is_away(watch, connection):
+    watch._client = connect("redis://127.0.0.1:1")  # noqa: SLF001
+    watch.evaluate(connection)
+    assert is_open(connection) == []
+
+    watch._away_since -= 61  # noqa: SLF001
+    look_again(connection)
+    watch.evaluate(connection)
+
+    assert is_open(connection) == [("redis_away", "redis")]
+
+
+def test_watch_is_one_process_at_a_time(settings, connection, database_url):
+    def look():
+        with connections.connect(database_url) as own, redis.Redis.from_url(settings.redis_url) as client:
+            barrier.wait()
+            changes.append(AlertWatcher(settings, client).evaluate(own))
+
+    died(connection, 5)
+    barrier, changes = threading.Barrier(4, timeout=20), []
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(changes) == [0, 0, 0, 1]
+    assert told(connection) == [("alert.raised",)]
+
+
+class Refusing:
+    def set(self, *_args, **_options):
+        raise redis.exceptions.OutOfMemoryError("OOM command not allowed when used memory > 'maxmemory'.")
+
+
+AHEAD = timedelta(days=1)
+
+
+def test_watch_goes_on_after_a_clock_was_ahead(watch, connection):
+    connection.execute(
+        "UPDATE hookonce.watching SET evaluated_at = now() + %s, since = now() + %s", [AHEAD, AHEAD]
+    )
+    died(connection, 2)
+
+    watch.evaluate(connection)
+
+    assert is_open(connection) == [("dead_runs", "stripe")]
+    assert connection.execute(
+        "SELECT since <= now(), evaluated_at <= now() FROM hookonce.watching"
+    ).fetchone() == (
+        True,
+        True,
+    )
+
+
+def test_watch_resolves_an_alert_that_a_clock_which_was_ahead_has_raised(watch, connection):
+    alert = alerts.raise_alert(connection, "source_silent", "stripe", "no delivery")
+    connection.execute("UPDATE hookonce.alerts SET since = now() + %s WHERE id = %s", [AHEAD, alert.id])
+
+    watch.evaluate(connection)
+
+    assert is_open(connection) == []

@@ -1,0 +1,123 @@
+import contextlib
+import io
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
+from tests.support.inbox import effect
+
+LONG = timedelta(hours=1)
+ROOT = Path(__file__).parents[3]
+
+
+def test_alarm_cuts_what_takes_too_long():
+    began = time.monotonic()
+
+    with pytest.raises(TimeUp), TimeLimit() as alarm, alarm.limit(timedelta(seconds=0.05)):
+        time.sleep(30)
+
+    assert time.monotonic() - began < 10
+
+
+def test_alarm_puts_back_what_it_found():
+    before = signal.getsignal(signal.SIGALRM)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1000)
+        with TimeLimit() as alarm, alarm.limit(LONG):
+            pass
+        left, again = signal.getitimer(signal.ITIMER_REAL)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    assert signal.getsignal(signal.SIGALRM) == before
+    assert 990 < left <= 1000
+    assert again == 0
+
+
+def test_alarm_that_rings_while_it_is_put_back_is_put_back():
+    def ring_on_leaving(frame, event, _):
+        if event == "call" and frame.f_code is TimeLimit.unset.__code__:
+            signal.getsignal(signal.SIGALRM)(signal.SIGALRM, frame)
+            rung.append(True)
+
+    rung, before = [], sys.gettrace()
+    try:
+        with TimeLimit() as alarm, alarm.limit(LONG):
+            sys.settrace(ring_on_leaving)
+    finally:
+        sys.settrace(before)
+        left = signal.setitimer(signal.ITIMER_REAL, 0)
+
+    assert (rung, left) == ([True], (0, 0))
+
+
+def test_alarm_needs_no_standard_error_that_is_a_file(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+
+    with pytest.raises(TimeUp), TimeLimit() as alarm, alarm.limit(timedelta(seconds=0.05)):
+        time.sleep(2)
+
+
+def test_alarm_rings_after_an_attempt_that_put_another_in_its_place():
+    with TimeLimit() as alarm:
+        with alarm.limit(LONG):
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        with pytest.raises(TimeUp), alarm.limit(timedelta(seconds=0.05)):
+            time.sleep(2)
+
+
+def test_handler_is_cut_off_at_its_time_limit(inbox):
+    def slow(event, tx):
+        effect(event, tx)
+        with contextlib.suppress(Exception):
+            time.sleep(30)
+
+    inbox.on(slow, attempts=1, timeout=timedelta(seconds=0.1))
+    inbox.on(effect)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    assert inbox.runs() == [("a", "effect", "done", 1), ("a", "slow", "dead", 1)]
+    assert "longer than 0.1 s" in inbox.rows("SELECT error FROM hookonce.failures")[0][0]
+    assert inbox.effects() == ["a"]
+
+
+def test_handler_is_cut_off_inside_a_query(inbox):
+    def slow(_, tx):
+        tx.execute(text("SELECT pg_sleep(30)"))
+
+    inbox.on(slow, attempts=1, timeout=timedelta(seconds=0.1))
+    inbox.deliver("a", "b")
+
+    inbox.work()
+
+    assert inbox.runs() == [("a", "slow", "dead", 1), ("b", "slow", "dead", 1)]
+
+
+def test_handler_that_nothing_ends_ends_with_its_process():
+    code = """
+import time
+from datetime import timedelta
+from hookonce.jobs.attempts import time_limit
+time_limit.GRACE = timedelta(seconds=0.2)
+with time_limit.TimeLimit() as clock, clock.limit(timedelta(seconds=0.1)):
+    while True:
+        try:
+            time.sleep(10)
+        except BaseException:
+            pass
+"""
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=20, check=False
+    )
+
+    assert done.returncode == 1

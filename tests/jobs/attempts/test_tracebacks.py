@@ -1,0 +1,292 @@
+import os
+import sys
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import IntegrityError
+
+from hookonce import GiveUp
+from hookonce.jobs import traceback_text as texts
+from hookonce.jobs.traceback_text import traceback_text
+from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.encryption import Keyring
+from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.store import store
+from hookonce.receiver.privacy.at_rest import sealed
+from tests.support.new_event import new_event
+
+KEYRING = Keyring([os.urandom(32)])
+CARD = "4242-4242"
+EMAIL = "ann@\nDETAIL:  example\nHINT: com"
+
+
+def raised(function, *arguments):
+    try:
+        function(*arguments)
+    except BaseException as error:  # noqa: BLE001  whatever it is
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def kept(inbox, keyring=None):
+    """The tracebacks as they are shown, oldest first."""
+    return [
+        f["traceback"] for f in events.detail(inbox.connection, 1, keyring or inbox.settings.keyring).failures
+    ]
+
+
+def deep(*_):
+    charge({})
+
+
+def charge(order):
+    try:
+        return order["customer"]
+    except KeyError as error:
+        raise LookupError("no such customer") from error
+
+
+def test_failed_attempt_keeps_its_whole_traceback_with_its_causes(inbox):
+    inbox.on(deep, attempts=2)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    first, second = kept(inbox)
+    assert first == second
+    cause, _, effect = first.partition(
+        "\nThe above exception was the direct cause of the following exception:\n\n"
+    )
+    assert cause.endswith("in charge\n    return order[\"customer\"]\nKeyError: 'customer'\n")
+    lines = effect.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[1] == f'  File "{__file__}", line {deep.__code__.co_firstlineno + 1}, in deep'
+    assert lines[-1] == "LookupError: no such customer"
+
+
+def test_time_limit_and_giving_up_keep_theirs(inbox):
+    def slow(*_):
+        while True:
+            pass
+
+    def hopeless(*_):
+        raise GiveUp("never")
+
+    inbox.on(slow, attempts=1, timeout=timedelta(seconds=0.1))
+    inbox.on(hopeless)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    said = "\n".join(kept(inbox))
+    assert "in slow\n" in said
+    assert "took longer than 0.1 s" in said
+    assert "in hopeless\n" in said
+
+
+def insert_twice(_, tx):
+    for _ in range(2):
+        tx.execute(text("INSERT INTO people VALUES (:email)"), {"email": EMAIL})
+
+
+def tell_of_it(event, tx):
+    try:
+        insert_twice(event, tx)
+    except IntegrityError as error:
+        raise ValueError(str(error)) from None
+
+
+@pytest.mark.parametrize("handler", [insert_twice, tell_of_it])
+def test_values_in_a_message_of_the_database_are_kept_only_where_sealed(inbox, handler):
+    inbox.connection.execute("CREATE TABLE people (email text UNIQUE)")
+    inbox.on(handler, attempts=1)
+    inbox.deliver("a")
+    inbox.work()
+
+    ((error,),) = inbox.rows("SELECT error FROM hookonce.failures")
+    (clear,) = kept(inbox)
+    for said in (error, clear):
+        assert "UniqueViolation" in said
+        assert "DETAIL:  (left out" in said
+        assert not [part for part in ("ann@", "example", "HINT: com") if part in said]
+
+
+def test_sealed_traceback_tells_all_but_parameters_and_opens_for_its_run_only(inbox):
+    inbox.settings = replace(inbox.settings, keyring=KEYRING)
+    inbox.connection.execute("CREATE TABLE people (email text UNIQUE)")
+    inbox.on(insert_twice, attempts=2)
+    store(inbox.connection, [sealed(new_event("a"), KEYRING)])
+    inbox.work()
+
+    assert b"people" not in inbox.rows("SELECT traceback FROM hookonce.failures")[0][0]
+    assert all("Key (email)=(ann@" in each for each in kept(inbox))
+    assert "ann@" not in inbox.rows("SELECT error FROM hookonce.failures")[0][0]
+
+    inbox.connection.execute(
+        "UPDATE hookonce.failures SET traceback = (SELECT traceback FROM hookonce.failures WHERE attempt = 2)"
+    )
+    shown = events.detail(inbox.connection, 1, KEYRING).failures
+    assert [failure["traceback"] is None for failure in shown] == [True, False]
+    assert "changed or moved" in shown[0]["unreadable"]
+    assert "not configured here" in events.detail(inbox.connection, 1, Keyring()).failures[1]["unreadable"]
+
+
+def test_parameters_of_a_statement_on_an_engine_of_the_handlers_own_are_left_out(inbox):
+    engine = create_engine("sqlite://")
+
+    def elsewhere(*_):
+        with engine.begin() as connection:
+            connection.execute(text("INSERT INTO nowhere VALUES (:card)"), {"card": CARD})
+
+    def and_tell(*_):
+        try:
+            elsewhere()
+        except Exception as error:
+            raise ValueError(f"could not: {error}") from error
+
+    inbox.on(and_tell, attempts=1)
+    inbox.deliver("a")
+
+    inbox.work()
+    engine.dispose()
+
+    (shown,) = kept(inbox)
+    assert "INSERT INTO nowhere" in shown
+    assert "4242" not in shown + inbox.rows("SELECT error FROM hookonce.failures")[0][0]
+
+
+def test_secret_of_a_source_is_masked_in_a_traceback(inbox):
+    def careless(*_):
+        raise ConnectionError("GET https://example.com/?key=whsec_abcdefgh: 500")
+
+    environ = {"DATABASE_URL": inbox.settings.database_url, "REDIS_URL": inbox.settings.redis_url}
+    inbox.settings = load_settings(
+        environ | {"HOOKONCE_CONFIG": "/dev/null", "HOOKONCE_SECRET__STRIPE": "whsec_abcdefgh"}
+    )
+    inbox.on(careless, attempts=1)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    assert "key=[secret]: 500" in kept(inbox)[0]
+
+
+def recurse(depth):
+    return recurse_on(depth - 1) if depth else charge({})
+
+
+def recurse_on(depth):
+    return recurse(depth - 1)
+
+
+def test_oldest_frames_are_cut_first():
+    shown = traceback_text(raised(recurse, 300))
+
+    assert "older frames are left out" in shown
+    assert shown.endswith("LookupError: no such customer\n")
+    assert shown.count("in recurse") > 20
+    assert "in charge\n" in shown
+
+
+def chain(length):
+    error = ValueError("the first")
+    for number in range(length):
+        error = raised(wrap, error, number)
+    return error
+
+
+def wrap(error, number):
+    raise RuntimeError(f"number {number}") from error
+
+
+def circle():
+    first, second = ValueError("one"), ValueError("two")
+    first.__context__, second.__context__ = second, first
+    return raised(throw, first)
+
+
+def throw(error):
+    raise error
+
+
+class UnspeakableError(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+    @property
+    def __notes__(self):
+        raise RuntimeError
+
+
+def group():
+    inner = ExceptionGroup("inner", [raised(charge, {}) for _ in range(30)])
+    return raised(throw, ExceptionGroup("both", [inner, raised(throw, ValueError("x" * 100_000))]))
+
+
+def wide():
+    inner = [ExceptionGroup("inner", [ValueError("x" * 5_000) for _ in range(9)]) for _ in range(9)]
+    return raised(wrap_all, ExceptionGroup("wide", inner))
+
+
+def wrap_all(error):
+    raise RuntimeError("and then") from error
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (lambda: chain(5000), ["ValueError: the first", "number 4999", "more exceptions between these"]),
+        (circle, ["ValueError: one", "ValueError: two"]),
+        (lambda: raised(throw, ValueError("x" * 1_000_000)), ["ValueError: xxx"]),
+        (
+            group,
+            [
+                "ExceptionGroup: both",
+                "LookupError: no such customer",
+                "KeyError: 'customer'",
+                "ValueError: xxx",
+            ],
+        ),
+        (wide, ["ExceptionGroup: wide", "RuntimeError: and then"]),
+        (lambda: raised(recurse, 10**6), ["RecursionError: maximum recursion depth exceeded"]),
+    ],
+    ids=["long chain", "circle", "long message", "groups", "many long messages", "recursion"],
+)
+def test_traceback_of_any_size_is_kept_within_its_limit(error, says):
+    shown = traceback_text(error())
+
+    assert len(shown) <= texts.MAX_LENGTH
+    assert [each for each in says if each not in shown] == []
+
+
+def test_error_that_can_not_be_told_costs_its_traceback_and_nothing_else(inbox):
+    inbox.on(lambda *_: throw(UnspeakableError()), attempts=1)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    assert inbox.rows("SELECT status FROM hookonce.runs") == [("dead",)]
+    assert kept(inbox) == [None]
+    assert sys.exc_info() == (None, None, None)
+
+
+def test_error_of_our_own_has_no_traceback(inbox):
+    inbox.on(lambda *_: object(), attempts=1)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    assert [each for each in kept(inbox) if each and "hookonce/jobs" in each] == []
+
+
+def test_traceback_is_shown_for_the_newest_failures_only(inbox):
+    inbox.deliver("a")
+    inbox.connection.execute(
+        "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback) "
+        "SELECT 1, 'credit', 1, n, '', 'broken' FROM generate_series(1, %s) AS n",
+        [events.MAX_TRACEBACKS + 2],
+    )
+
+    assert kept(inbox) == [None, None] + ["broken"] * events.MAX_TRACEBACKS

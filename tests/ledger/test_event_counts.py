@@ -1,0 +1,181 @@
+import threading
+
+import psycopg
+import pytest
+
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.replay import events
+from hookonce.receiver.ledger.runs import claims, transitions
+from hookonce.receiver.ledger.runs.claim_plan import Plan
+from hookonce.receiver.ledger.stats import event_counts, totals
+from hookonce.receiver.ledger.store import store
+from tests.support.new_event import new_event
+
+SPAN = claims.timedelta(minutes=1)
+
+
+class Nobody:
+    """The handlers of a worker that has none."""
+
+    def matching(self, *_):
+        return []
+
+    def named(self, _):
+        return None
+
+    def is_slow(self, *_):
+        return False
+
+
+class Somebody(Nobody):
+    """A worker whose handler takes everything."""
+
+    def matching(self, *_):
+        return [Plan]
+
+
+@pytest.fixture
+def connection(database_url):
+    with connections.connect(database_url) as connection:
+        yield connection
+
+
+def deliver(connection, *ids, source="stripe"):
+    answers = store(connection, [new_event(each, source=source) for each in ids])
+    return [answers[source, each].id for each in ids]
+
+
+def finish(connection, status, *ids):
+    connection.execute(
+        "UPDATE hookonce.events SET status = %s, due_at = NULL WHERE id = ANY(%s)", [status, list(ids)]
+    )
+
+
+def ignore(connection):
+    claims.claim(connection, Nobody(), budget=SPAN)
+
+
+def count(connection):
+    event_counts.advance(connection, event_counts.mark(connection))
+
+
+def by_status(connection):
+    return {(source, status): n for source, status, n in totals.events_by_status(connection)}
+
+
+def counted(connection):
+    rows = connection.execute("SELECT source, status, count(*) FROM hookonce.events GROUP BY source, status")
+    return {(source, status): n for source, status, n in rows}
+
+
+def test_counts_are_those_of_the_ledger_before_and_after_a_sweep(connection):
+    done, dead, held, _ = deliver(connection, "a", "b", "c", "d")
+    deliver(connection, "a", source="github")
+    for status, number in (("done", done), ("dead", dead), ("held", held)):
+        finish(connection, status, number)
+
+    before = by_status(connection)
+    count(connection)
+
+    assert before == by_status(connection) == counted(connection)
+    assert len(before) == 5
+
+
+def test_counts_follow_events_that_are_ignored_and_taken_up_again(connection):
+    deliver(connection, "a", "b", "c")
+    ignore(connection)
+    count(connection)
+    ignored = by_status(connection)
+
+    desk_replay_ids = [
+        row[0] for row in connection.execute("SELECT id FROM hookonce.events ORDER BY id LIMIT 1")
+    ]
+    list(events.replay(connection, desk_replay_ids, "tests"))
+    replayed = by_status(connection)
+    transitions.requeue_ignored(connection, Somebody(), SPAN)
+
+    assert ignored == {("stripe", "ignored"): 3}
+    assert replayed == {("stripe", "ignored"): 2, ("stripe", "received"): 1}
+    assert by_status(connection) == counted(connection) == {("stripe", "received"): 3}
+
+
+def test_counts_wait_for_a_transaction_that_may_hold_a_smaller_id(connection, database_url):
+    with psycopg.connect(database_url) as late:
+        late.execute(
+            "INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status) "
+            "VALUES ('slow', 'slow', 'x', 't', '', true, 'done')"
+        )
+        deliver(connection, "a")
+        first = event_counts.mark(connection)
+
+        assert event_counts.advance(connection, first) == first
+        assert connection.execute("SELECT FROM hookonce.event_counts").rowcount == 0
+
+    event_counts.advance(connection, first)
+    assert by_status(connection) == counted(connection)
+
+
+def test_counts_are_right_when_many_count_at_one_moment(connection, database_url):
+    def sweep():
+        with connections.connect(database_url) as own:
+            barrier.wait()
+            for _ in range(5):
+                count(own)
+
+    barrier = threading.Barrier(4, timeout=20)
+    threads = [threading.Thread(target=sweep) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for number in range(20):
+        deliver(connection, f"evt_{number}")
+    for thread in threads:
+        thread.join()
+
+    assert by_status(connection) == counted(connection)
+
+
+def test_counts_take_bounded_steps_through_a_long_ledger(connection, monkeypatch):
+    monkeypatch.setattr(event_counts, "COUNT_BATCH", 2)
+    deliver(connection, *"abcde")
+
+    seen = []
+    for _ in range(4):
+        count(connection)
+        seen.append(rows(connection, "until"))
+
+    assert seen == [2, 4, 5, 5]
+    assert by_status(connection) == {("stripe", "received"): 5}
+
+
+def test_recount_mends_what_was_changed_by_hand(connection):
+    ids = deliver(connection, "a", "b", "c")
+    count(connection)
+    finish(connection, "ignored", ids[0])
+    connection.execute("DELETE FROM hookonce.events WHERE id = %s", [ids[1]])
+
+    event_counts.recount(connection)
+
+    assert by_status(connection) == counted(connection)
+
+
+def rows(connection, what):
+    query = "SELECT coalesce(sum(count), 0) FROM hookonce.event_counts WHERE what = %s"
+    return connection.execute(query, [what]).fetchone()[0]
+
+
+def test_ignored_events_are_counted_under_their_minute_too(connection):
+    deliver(connection, "a", "b")
+    deliver(connection, "c", source="github")
+    ignore(connection)
+
+    count(connection)
+    count(connection)
+
+    wanted = "SELECT source, minutes, count FROM hookonce.activity WHERE what = 'ignored' ORDER BY 1, 2"
+    assert connection.execute(wanted).fetchall() == [
+        ("github", 0, 1),
+        ("github", 1, 1),
+        ("stripe", 0, 2),
+        ("stripe", 1, 2),
+    ]
+    assert by_status(connection) == counted(connection)

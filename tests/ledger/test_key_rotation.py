@@ -1,0 +1,163 @@
+import os
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+
+from hookonce.receiver.encryption import OFF, KeyMissing, Keyring, quarantine_context, traceback_context
+from hookonce.receiver.ledger.maintenance import key_rotation
+from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries.rejected import rejected_deliveries
+from hookonce.receiver.ledger.rejected import Rejection, add_rejections
+from hookonce.receiver.ledger.store import store
+from hookonce.receiver.privacy.at_rest import sealed
+from tests.support.new_event import new_event
+
+OLD, NEW = os.urandom(32), os.urandom(32)
+OLD_RING, NEW_RING = Keyring([OLD]), Keyring([NEW, OLD])
+NOW = datetime(2026, 1, 31, 12, 0, 0, 123456, tzinfo=UTC)
+
+
+@pytest.fixture
+def connection(database_url):
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+def fill(connection, keyring=OLD_RING):
+    """Store two events (one of them twice, with another body), a failure, a refused delivery, and one in quarantine."""
+    for event_id, body in (("evt_1", b"one"), ("evt_2", b"two"), ("evt_1", b"other")):
+        store(connection, [sealed(new_event(event_id, body), keyring)])
+    trace, key = keyring.encrypt(b"broken", traceback_context(1, "credit", 1, 2))
+    connection.execute(
+        "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback, key_id) "
+        "VALUES (1, 'credit', 1, 2, '', %s, %s), (1, 'credit', 1, 3, '', NULL, NULL)",
+        [trace, key],
+    )
+    add_rejections(connection, [Rejection(NOW, "stripe", "stale", "", "{}", b"refused")], {}, keyring)
+    text, key = OLD_RING.encrypt(b"kept", quarantine_context("stripe", "stale", NOW))
+    connection.execute(
+        "INSERT INTO hookonce.quarantine (source, reason, arrived_at, key_id, delivery) VALUES (%s, %s, %s, %s, %s)",
+        ["stripe", "stale", NOW, key, text],
+    )
+
+
+class Slow(Keyring):
+    """A keyring during whose first opening something else happens."""
+
+    def __init__(self, happens):
+        super().__init__([NEW, OLD])
+        self._happens = [happens]
+
+    def open(self, *arguments):
+        if self._happens:
+            self._happens.pop()()
+        return super().open(*arguments)
+
+
+def rotate(connection, keyring=NEW_RING):
+    *_, done = key_rotation.rotate(connection, keyring, "ann")
+    return done
+
+
+def readable(connection, keyring):
+    found = [events.detail(connection, number, keyring) for number in (1, 2)]
+    others = [other["body"] for other in found[0].conflicts]
+    broken = [failure["traceback"].encode() for found_ in found for failure in found_.failures[:1]]
+    refused = [row["body_prefix"] for row in rejected_deliveries(connection, keyring)]
+    ((at, key, text),) = connection.execute(
+        "SELECT arrived_at, key_id, delivery FROM hookonce.quarantine"
+    ).fetchall()
+    kept = keyring.open(text, key, quarantine_context("stripe", "stale", at))
+    return [*(each.body.body for each in found), *others, *broken, *refused, kept]
+
+
+@pytest.mark.parametrize("before", [OLD_RING, OFF], ids=["old key", "in the clear"])
+def test_reseal_brings_everything_under_the_first_key(connection, before):
+    fill(connection, before)
+
+    done = rotate(connection)
+
+    assert (done.total, done.sealed, done.left) == (6, 6, {})
+    assert readable(connection, Keyring([NEW])) == [b"one", b"two", b"other", b"broken", b"refused", b"kept"]
+    assert key_rotation.keys_in_use(connection) == {NEW_RING.first}
+
+
+def test_reseal_goes_on_where_it_was_stopped(connection, monkeypatch):
+    monkeypatch.setattr(key_rotation, "ROTATION_BATCH", 1)
+    fill(connection)
+
+    steps = key_rotation.rotate(connection, NEW_RING, "ann")
+    next(steps)
+    assert next(steps).sealed == 1
+    steps.close()
+
+    assert rotate(connection).sealed == 5
+    assert rotate(connection).total == 0
+
+
+def test_reseal_takes_heavy_rows_one_at_a_time(connection, monkeypatch):
+    monkeypatch.setattr(key_rotation, "ROTATION_BATCH_BYTES", 1)
+    fill(connection)
+
+    steps = [done.sealed for done in key_rotation.rotate(connection, NEW_RING, "ann")]
+
+    assert len(steps) == 7
+    assert steps[-1] == 6
+
+
+def test_reseal_leaves_and_counts_what_it_can_not_open(connection):
+    fill(connection)
+
+    done = rotate(connection, Keyring([NEW]))
+
+    assert (done.sealed, done.left) == (0, {OLD_RING.first: 6})
+    assert readable(connection, OLD_RING) == [b"one", b"two", b"other", b"broken", b"refused", b"kept"]
+
+
+def test_reseal_leaves_a_row_that_was_tampered_with(connection):
+    fill(connection)
+    connection.execute("UPDATE hookonce.bodies SET body = set_byte(body, 15, 255 - get_byte(body, 15))")
+
+    done = rotate(connection)
+
+    assert (done.sealed, done.left) == (4, {OLD_RING.first: 2})
+
+
+def test_reseal_passes_over_days_that_are_dropped_meanwhile(connection, monkeypatch):
+    fill(connection)
+    monkeypatch.setattr(key_rotation, "_PARTITIONS", "SELECT 'bodies_19990101'")
+
+    assert rotate(connection).sealed == 4
+
+
+def test_reseal_leaves_a_row_that_another_rotation_has_changed(connection):
+    fill(connection)
+    steps = key_rotation.rotate(connection, Slow(lambda: rotate(connection)), "bob")
+
+    assert [done.sealed for done in steps][-1] == 0
+    assert readable(connection, Keyring([NEW])) == [b"one", b"two", b"other", b"broken", b"refused", b"kept"]
+
+
+def test_reseal_is_audited_when_it_begins_and_when_it_ends(connection):
+    fill(connection)
+
+    rotate(connection)
+
+    rows = connection.execute(
+        "SELECT who, action, subject, detail FROM hookonce.audit ORDER BY id"
+    ).fetchall()
+    subject = f"key {NEW_RING.first}"
+    assert rows == [
+        ("ann", "rotate keys", subject, {"begun": True, "rows": 6}),
+        ("ann", "rotate keys", subject, {"begun": False, "sealed": 6, "left": {}}),
+    ]
+
+
+def test_reseal_begins_nothing_without_the_first_key(connection):
+    fill(connection)
+
+    with pytest.raises(KeyMissing):
+        rotate(connection, Keyring([None, OLD]))
+
+    assert key_rotation.used(connection)["bodies"] == {OLD_RING.first: 2}

@@ -1,0 +1,218 @@
+"""Pauses, resumes, claims, deliveries and replays at once, each cut off at any moment; then everything is looked over.
+
+Whatever happened, nothing is due and out of reach, and nothing of what is paused was run.
+"""
+
+import random
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from hookonce.receiver.ledger import pauses
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.replay import events as replays
+from hookonce.receiver.ledger.runs import claims, parking, transitions
+from hookonce.receiver.ledger.runs.transitions import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.store import store
+from tests.support.new_event import new_event
+
+SECONDS = 2.5
+BUDGET = timedelta(seconds=2)
+TAKES = {"both": ("a", "b"), "one": ("a",), "other": ("b",)}
+SOURCES = ("stripe", "github", "slack")
+PAUSABLE = [*(("source", name) for name in SOURCES[:2]), ("handler", "a"), ("handler", "b")]
+RESULTS = (
+    AttemptResult("done"),
+    AttemptResult("waiting", error="no", delay=timedelta(0)),
+    AttemptResult("waiting", error="no", delay=timedelta(hours=1)),
+)
+EXPIRE = """
+UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE due_at IS NOT NULL;
+UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL
+"""
+# Open, and nobody has paused its source, nor the handler of one of its open runs.
+REACHABLE = """
+SELECT e.id, e.source, e.status, e.parked, r.handler, r.status, r.parked
+FROM hookonce.events e LEFT JOIN hookonce.runs r ON r.event = e.id AND r.status IN ('waiting', 'running')
+WHERE e.status IN ('received', 'running', 'waiting')
+      AND e.source NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'source')
+      AND (r.handler IS NULL OR r.handler NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'handler'))
+"""
+BROKEN = {
+    "a parked run waits and is nobody's": (
+        "SELECT * FROM hookonce.runs "
+        "WHERE parked IS NOT NULL AND (status <> 'waiting' OR due_at IS NULL OR token IS NOT NULL)"
+    ),
+    "a parked event is open": (
+        "SELECT * FROM hookonce.events WHERE parked IS NOT NULL "
+        "AND (due_at IS NULL OR status NOT IN ('received', 'running', 'waiting'))"
+    ),
+    "what is parked has a pause": (
+        "SELECT handler FROM hookonce.runs WHERE parked = 'handler' "
+        "AND handler NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'handler') "
+        "UNION ALL SELECT source FROM hookonce.events WHERE parked = 'source' "
+        "AND source NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'source')"
+    ),
+    "an event is parked for its handlers if each open run is": (
+        "SELECT e.id FROM hookonce.events e WHERE parked = 'handler' AND EXISTS "
+        "(SELECT FROM hookonce.runs r WHERE r.event = e.id AND r.due_at IS NOT NULL AND r.parked IS NULL)"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    name: str
+    attempts: int = 1000
+    timeout: timedelta = timedelta(seconds=30)
+
+
+class Planner:
+    def matching(self, _source, _provider, type_):
+        return [Plan(name) for name in TAKES[type_]]
+
+    def named(self, name):
+        return Plan(name)
+
+    def is_slow(self, *_):
+        return False
+
+
+class Chaos:
+    """Actors that each do one thing again and again, on connections that are cut now and then."""
+
+    def __init__(self, url, seed):
+        self.url, self.seed = url, seed
+        self.until = time.monotonic() + SECONDS
+        self.mistakes = []
+        self.done = dict.fromkeys(("deliver", "work", "pause", "sweep", "replay", "cut"), 0)
+
+    def run(self):
+        actors = ["deliver", "deliver", "work", "work", "work", "pause", "pause", "sweep", "replay", "cut"]
+        threads = [threading.Thread(target=self.act, args=[n, name]) for n, name in enumerate(actors)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def act(self, number, name):
+        chance = random.Random(f"{self.seed} {number}")  # noqa: S311  no secret
+        connection = None
+        while time.monotonic() < self.until:
+            try:
+                if connection is None or connection.closed:
+                    connection = connections.connect(self.url)
+                getattr(self, name)(connection, chance)
+                self.done[name] += 1
+            except (psycopg.OperationalError, LeaseLost, connections.LedgerUnavailable):
+                with suppress(psycopg.Error):
+                    connection.rollback()
+            except BaseException as error:
+                self.mistakes.append(f"{name}: {error!r}")
+                raise
+        connection.close()
+
+    def deliver(self, connection, chance):
+        source, kind = chance.choice(SOURCES), chance.choice(list(TAKES))
+        ids = [f"{chance.random()}" for _ in range(chance.randint(1, 5))]
+        store(connection, [new_event(event_id, source=source, type=kind) for event_id in ids])
+        time.sleep(0.03)
+
+    def work(self, connection, chance):
+        before = standing(connection)
+        claim = claims.claim(connection, Planner(), budget=BUDGET, limit=chance.randint(1, 50))
+        lasting = before & standing(connection)
+        self.mistakes += [
+            f"run of {run.handler} on {run.event.source} was claimed though paused"
+            for run in claim.runs
+            for kind, name, _ in lasting
+            if {"source": run.event.source, "handler": run.handler}[kind] == name
+        ]
+        for number, run in enumerate(claim.runs):
+            following = claim.runs[number + 1] if number + 1 < len(claim.runs) else None
+            if chance.random() < 0.1:  # it stops; what it has not started, it may let go of
+                if chance.random() < 0.5:
+                    transitions.release(connection, claim.runs[number + 1 :])
+                break
+            connection.execute("BEGIN")
+            if not transitions.end(connection, run, chance.choice(RESULTS), following):
+                break
+
+    def pause(self, connection, chance):
+        kind, name = chance.choice(PAUSABLE)
+        if chance.random() < 0.4:
+            pauses.pause(connection, kind, name, "test")
+        else:
+            pauses.resume(connection, kind, name, "test")
+        time.sleep(chance.random() * 0.05)
+
+    def sweep(self, connection, _):
+        claims.is_anything_due(connection)
+        parking.park_sources(connection)
+        parking.unpark_left(connection)
+        time.sleep(0.05)
+
+    def replay(self, connection, chance):
+        (top,) = connection.execute("SELECT coalesce(max(id), 1) FROM hookonce.events").fetchone()
+        list(replays.replay(connection, [chance.randint(1, top) for _ in range(5)], "test"))
+        time.sleep(0.02)
+
+    def cut(self, connection, chance):
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+            "AND datname = current_database() AND backend_type = 'client backend' ORDER BY random() LIMIT 1) AS one"
+        )
+        time.sleep(chance.random() * 0.08)
+
+
+def standing(connection):
+    """Give the pauses that there are, each with when it began: the same row is the same pause."""
+    return set(connection.execute("SELECT kind, name, since FROM hookonce.pauses").fetchall())
+
+
+def work_off(connection):
+    """Do what workers and sweeps do until nothing is left; give the runs."""
+    found = []
+    parking.unpark_left(connection)
+    while True:
+        parking.park_sources(connection)
+        claim = claims.claim(connection, Planner(), budget=BUDGET)
+        if not (claim.events or claim.parked):
+            return found
+        for number, run in enumerate(claim.runs):
+            connection.execute("BEGIN")
+            transitions.end(connection, run, RESULTS[0], next(iter(claim.runs[number + 1 :]), None))
+        found += claim.runs
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_nothing_is_due_and_out_of_reach_whatever_happened(database_url, seed):
+    chaos = Chaos(database_url, seed)
+    chaos.run()
+    assert chaos.mistakes == []
+    assert all(chaos.done.values()), chaos.done
+
+    with connections.connect(database_url) as connection:
+        connection.execute("DELETE FROM hookonce.pauses")
+        for kind, name in (("source", "github"), ("handler", "b")):
+            pauses.pause(connection, kind, name, "test")
+        connection.execute(EXPIRE)
+        ran = work_off(connection)
+
+        assert connection.execute(REACHABLE).fetchall() == []
+        assert ran
+        assert {run.event.source for run in ran} == {"stripe", "slack"}
+        assert {run.handler for run in ran} == {"a"}
+        assert [name for name, query in BROKEN.items() if connection.execute(query).fetchall()] == []
+
+        for kind, name in (("source", "github"), ("handler", "b")):
+            pauses.resume(connection, kind, name, "test")
+        assert {run.handler for run in work_off(connection)} == {"a", "b"}
+        assert connection.execute(
+            "SELECT DISTINCT status, due_at, parked FROM hookonce.events"
+        ).fetchall() == [("done", None, None)]

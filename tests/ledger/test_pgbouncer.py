@@ -1,0 +1,147 @@
+"""Through a real PgBouncer in transaction mode, whose few connections change hands after every statement."""
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import replace
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg
+import pytest
+
+from hookonce.jobs.drain import Drain
+from hookonce.jobs.maintenance.sweep import Sweep
+from hookonce.receiver.config import server_urls
+from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
+from hookonce.receiver.ledger.database import connections, migrate
+from hookonce.receiver.ledger.store import Verdict
+from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
+from hookonce.receiver.redis.client import connect
+from hookonce.receiver.redis.dedup_window import DedupWindow
+from hookonce.receiver.redis.work_queue import WorkQueue
+from tests.support.inbox import effect, inbox
+from tests.support.new_event import WINDOW, new_event
+
+__all__ = ["inbox"]
+
+PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+CONFIGURATION = """
+[databases]
+{database} = host={host} port={port} user={user} connect_query='{settings}'
+[pgbouncer]
+listen_addr =
+unix_socket_dir = {directory}
+auth_type = any
+pool_mode = transaction
+default_pool_size = 3
+server_round_robin = 1
+ignore_startup_parameters = options
+logfile =
+"""
+SETTINGS = "SET timezone = UTC; SET statement_timeout = 1500; SET lock_timeout = 700"
+
+pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
+
+
+@pytest.fixture
+def pooled_url(database_url, data_directory):
+    parts = urlsplit(database_url)
+    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    sockets = data_directory / "pool"
+    sockets.mkdir()
+    sockets.chmod(0o777)
+    file = data_directory / "pgbouncer.ini"
+    file.write_text(
+        CONFIGURATION.format(
+            database=parts.path[1:],
+            host=query.get("host", parts.hostname),
+            port=query.get("port", parts.port or 5432),
+            user=parts.username,
+            settings=SETTINGS,
+            directory=sockets,
+        )
+    )
+    as_whom = ["-u", "nobody"] if os.geteuid() == 0 else []
+    process = subprocess.Popen([PGBOUNCER, "-q", *as_whom, file], stderr=subprocess.DEVNULL)
+    url = f"postgresql://{parts.username}@{parts.path}?host={sockets}&port=6432&pgbouncer=true"
+    try:
+        await_answer(url)
+        yield url
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def await_answer(url):
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            connections.connect(url).close()
+        except connections.LedgerUnavailable:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        else:
+            return
+
+
+def test_inbox_works_through_a_pooler_in_transaction_mode(inbox, pooled_url, redis_url):
+    def receive(number):
+        with connect(redis_url) as client:
+            lane = Deduplicator(pooled_url, DedupWindow(client, CircuitBreaker()), WorkQueue(client))
+            ids = [f"evt_{number}_{n}" for n in range(30)]
+            answers = [lane([DeliveryEvents([new_event(event_id)], WINDOW)]) for event_id in ids + ids[:5]]
+            verdicts[number] = [answer[0][0].verdict for answer in answers]
+            lane.close()
+
+    inbox.on(effect)
+    pooled = replace(inbox.settings, database_url=pooled_url)
+    drains, sweep, verdicts = [Drain(pooled, inbox.registry) for _ in range(2)], Sweep(pooled), {}
+    threads = [threading.Thread(target=receive, args=[n]) for n in range(4)]
+
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads) or sweep.once():
+        for drain in drains:
+            drain.run_due()
+    for each in (*drains, sweep):
+        each.close()
+
+    assert list(verdicts.values()) == [[Verdict.ACCEPTED] * 30 + [Verdict.DUPLICATE] * 5] * 4
+    assert len(inbox.effects()) == len(set(inbox.effects())) == 120
+
+
+def test_schema_is_upgraded_through_a_pooler_by_several_at_once(pooled_url, database_url):
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    reached = []
+    threads = [threading.Thread(target=lambda: reached.append(migrate.upgrade(pooled_url))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert reached == ["0005"] * 2
+
+
+def test_pooled_connection_is_never_changed_for_those_who_come_after(pooled_url):
+    with connections.connect(pooled_url) as connection:
+        before = connection.execute("SHOW lock_timeout").fetchone()
+        connections.set_lock_timeout(connection, connections.timedelta(milliseconds=5))
+
+        assert connection.execute("SHOW lock_timeout").fetchone() == before == ("700ms",)
+
+
+@pytest.mark.parametrize(
+    ("url", "plain"),
+    [
+        ("postgres://u@h/d?pgbouncer=true", "postgresql://u@h/d"),
+        ("postgresql://u@h/d?sslmode=require&pgbouncer=true", "postgresql://u@h/d?sslmode=require"),
+    ],
+)
+def test_pooled_url_is_one_that_libpq_reads(url, plain):
+    assert server_urls.is_pooled(url)
+    assert server_urls.libpq_url(url) == plain
+    assert not server_urls.is_pooled(plain)

@@ -1,0 +1,155 @@
+"""Through real Sentinels, which make another Valkey the primary."""
+
+import contextlib
+import itertools
+import random
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import redis
+
+from hookonce.jobs import drain, worker
+from hookonce.receiver.config import server_urls
+from hookonce.receiver.dev.embedded import binaries
+from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
+from hookonce.receiver.ledger.store import Verdict
+from hookonce.receiver.redis import client as redis_client
+from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
+from hookonce.receiver.redis.client import connect
+from hookonce.receiver.redis.dedup_window import DedupWindow
+from hookonce.receiver.redis.work_queue import WorkQueue
+from tests.support.inbox import effect, inbox
+from tests.support.new_event import WINDOW, new_event
+
+__all__ = ["inbox"]
+
+SERVICE = "inbox"
+
+
+@contextlib.contextmanager
+def server(directory, port, *options):
+    directory.mkdir()
+    file = directory / "valkey.conf"
+    file.write_text(f'port {port}\nbind 127.0.0.1\nsave ""\ndir {directory}\nrepl-diskless-sync-delay 0\n')
+    process = subprocess.Popen([binaries.valkey(), file, *options], stdout=subprocess.DEVNULL)
+    try:
+        with redis.Redis(port=port) as client:
+            until(client.ping)
+            yield client
+    finally:
+        process.kill()
+        process.wait()
+
+
+def until(met):
+    deadline = time.monotonic() + 40
+    while True:
+        with contextlib.suppress(redis.RedisError, OSError):
+            if met():
+                return
+        assert time.monotonic() < deadline, met
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def ports():
+    """Three that are free, of those that no client is given: so they are free when the servers start."""
+    first_of_clients = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    candidates = list(range(first_of_clients // 2, first_of_clients))
+    random.shuffle(candidates)
+    return list(itertools.islice(filter(is_free, candidates), 3))
+
+
+def is_free(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.fixture
+def sentinel(data_directory, ports):
+    """A Sentinel that watches a primary and its replica."""
+    first, second, third = ports
+    with (
+        server(data_directory / "one", first),
+        server(data_directory / "two", second, "--replicaof", f"127.0.0.1 {first}") as replica,
+        server(data_directory / "three", third, "--sentinel") as sentinel,
+    ):
+        until(lambda: replica.info("replication")["master_link_status"] == "up")
+        sentinel.execute_command("SENTINEL", "MONITOR", SERVICE, "127.0.0.1", first, 1)
+        for name, milliseconds in (("down-after-milliseconds", 200), ("failover-timeout", 3000)):
+            sentinel.execute_command("SENTINEL", "SET", SERVICE, name, milliseconds)
+        until(lambda: [each["flags"] for each in sentinel.sentinel_slaves(SERVICE)] == ["slave"])
+        yield sentinel
+
+
+@pytest.fixture
+def url(ports):
+    return f"redis+sentinel://127.0.0.1:1,127.0.0.1:{ports[2]}/{SERVICE}?db=3"
+
+
+def test_window_and_bell_follow_the_sentinels_to_another_primary(inbox, sentinel, url, ports, database_url):
+    inbox.on(effect)
+    with connect(url) as client:
+        lane = Deduplicator(database_url, DedupWindow(client, CircuitBreaker(limit=1000)), WorkQueue(client))
+        before = [lane([DeliveryEvents([new_event("a")], WINDOW)])[0][0].verdict for _ in range(2)]
+        with redis.Redis(port=ports[0]) as primary:
+            primary.shutdown(nosave=True)
+        until(
+            lambda: (
+                int(sentinel.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)[1]) == ports[1]
+            )
+        )
+        until(lambda: lane([DeliveryEvents([new_event("b")], WINDOW)]) and remembered(ports[1], "b"))
+        lane.close()
+        until(lambda: WorkQueue(client).notify() is None and WorkQueue(client).pending())
+
+        assert before == [Verdict.ACCEPTED, Verdict.DUPLICATE]
+        assert client.connection_pool.get_master_address()[1] == ports[1]
+
+
+def remembered(port, event_id):
+    with redis.Redis(port=port, db=3) as client:
+        return [key for key in client.keys("hookonce:*") if event_id.encode() in key.rpartition(b":")[2]]
+
+
+@pytest.mark.usefixtures("sentinel")
+def test_worker_answers_a_bell_that_sentinels_lead_to(url, monkeypatch):
+    rung = []
+    monkeypatch.setattr(drain, "on_notification", rung.append)
+    with connect(url) as client:
+        WorkQueue(client).notify([7])
+
+        worker.Worker(["hookonce"], connection=client).work(burst=True, logging_level="CRITICAL")
+
+        assert rung == [[7]]
+        assert WorkQueue(client).pending() == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "is_readable"),
+    [
+        ("redis+sentinel://a/inbox", True),
+        ("rediss+sentinel://user:p%40ss@a:1,[::1]:2/inbox?db=2&sentinel_password=x", True),
+        ("redis+sentinel://a", False),
+        ("redis+sentinel:///inbox", False),
+        ("redis+sentinel://a:b/inbox", False),
+        ("redis+sentinel://a/inbox?database=2", False),
+        ("redis+sentinel://a/inbox?db=x", False),
+        ("redis://:pass@host:6379/0", True),
+        ("http://host", False),
+    ],
+)
+def test_address_of_sentinels_is_read(url, is_readable):
+    assert server_urls.is_redis(url) is is_readable
+
+
+def test_client_of_sentinels_is_told_what_the_address_says():
+    with redis_client.client("rediss+sentinel://me:p%40ss@a:1,b/inbox?db=2&sentinel_password=x") as client:
+        told, manager = client.connection_pool.connection_kwargs, client.connection_pool.sentinel_manager
+
+    assert (told["username"], told["password"], told["db"]) == ("me", "p@ss", 2)
+    assert [each.connection_pool.connection_kwargs["port"] for each in manager.sentinels] == [1, 26379]
+    assert manager.sentinel_kwargs["password"] == "x"

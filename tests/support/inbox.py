@@ -1,0 +1,69 @@
+"""An inbox with handlers of a test's own, worked in the test's process."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from sqlalchemy import text
+
+from hookonce.jobs import drain as drains
+from hookonce.jobs import stopping
+from hookonce.jobs.drain import Drain
+from hookonce.jobs.handlers import Handler, Registry
+from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.store import store
+from tests.support.new_event import new_event
+
+
+@dataclass
+class Inbox:
+    """An inbox with a registry of its own, in one process."""
+
+    settings: object
+    connection: object
+    drains: list = field(default_factory=list)
+    registry: Registry = field(default_factory=Registry)
+
+    def on(self, function, *, pattern="*", **changes):
+        options = {"attempts": 3, "backoff": (drains.timedelta(0), drains.timedelta(0))}
+        options |= {"timeout": drains.timedelta(seconds=5)} | changes
+        self.registry.add(Handler(function.__name__, "stripe", pattern, function, **options))
+
+    def deliver(self, *ids, **changes):
+        answers = store(self.connection, [new_event(event_id, **changes) for event_id in ids])
+        return [answers["stripe", event_id].id for event_id in ids]
+
+    def work(self, ids=()):
+        if not self.drains:
+            self.drains.append(Drain(self.settings, self.registry))
+        return self.drains[0].run_due(ids)
+
+    def rows(self, query):
+        return self.connection.execute(query).fetchall()
+
+    def runs(self):
+        return self.rows(
+            "SELECT e.event_id, r.handler, r.status, r.attempts "
+            "FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event ORDER BY 1, 2"
+        )
+
+    def effects(self):
+        return [row[0] for row in self.rows("SELECT event FROM effects ORDER BY event")]
+
+
+def effect(event, tx):
+    tx.execute(text("INSERT INTO effects (event) VALUES (:event)"), {"event": event.event_id})
+
+
+@pytest.fixture
+def inbox(database_url, redis_url):
+    settings = load_settings(
+        {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "HOOKONCE_CONFIG": "/dev/null"}
+    )
+    with connections.connect(database_url) as connection:
+        connection.execute("CREATE TABLE effects (event text)")
+        made = Inbox(settings, connection)
+        yield made
+    for each in made.drains:
+        each.close()
+    stopping.stopping.clear()

@@ -1,0 +1,137 @@
+"""The commands of docs/: found on the pages, and run as a reader would type them.
+
+A comment right above a block says what the block alone can't:
+
+    <!-- not run: WHY -->            it can't be run here
+    <!-- in the background: TEXT --> it stays up; TEXT in its output says that it is ready. Ends the one before
+    <!-- exits: CODE -->             it should fail, with this code
+    <!-- shows: TEXT -->             this is in its output
+    <!-- after: TEXT -->             what is in the background has said this since it was started
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+SHELLS = ("sh", "bash", "console")
+DEADLINE = 60
+FENCE = re.compile(
+    rf"(?P<said>(?:^<!--.*-->\n)*)^```(?:{'|'.join(SHELLS)})\b.*\n(?P<text>(?s:.*?))^```$", re.MULTILINE
+)
+SAID = re.compile(r"<!-- (not run|in the background|exits|shows|after): (.*?) -->")
+PROMPT = re.compile(r"^\$ ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Commands that stand together on a page, and what is said about them."""
+
+    page: str
+    text: str
+    said: dict[str, str]
+
+    @property
+    def is_run(self):
+        return "not run" not in self.said
+
+
+def blocks(path):
+    """The shell blocks of a page, in order."""
+    found = FENCE.finditer(path.read_text(encoding="utf-8"))
+    page = path.relative_to(ROOT).as_posix()
+    return [Block(page, PROMPT.sub("", each["text"]), dict(SAID.findall(each["said"]))) for each in found]
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Terminal:
+    """Runs blocks one after the other; directory and exported variables stay, as in a terminal."""
+
+    def __init__(self, directory, environ):
+        self._directory, self._environ = Path(directory), dict(environ)
+        self._state = self._directory / ".terminal"
+        self._behind, self._log = None, self._directory / ".background.log"
+        self.port = free_port()
+
+    def run(self, block):
+        """Run it, and fail unless it does what is said."""
+        if "in the background" in block.said:
+            self._start(block)
+            return
+        if "after" in block.said:
+            self._wait_for(block.said["after"])
+        code, output = self._finish(self._popen(block, subprocess.PIPE))
+        assert str(code) == block.said.get("exits", "0"), f"{block.page}\n{block.text}\n{output}"
+        assert block.said.get("shows", "") in output, f"{block.page}\n{block.text}\n{output}"
+
+    def stop(self):
+        """End what is in the background as Ctrl-C does."""
+        if self._behind is not None:
+            self._behind.send_signal(signal.SIGINT)
+            code = self._behind.wait(DEADLINE)
+            self._behind = None
+            assert code in {0, 130}, code
+
+    def _start(self, block):
+        self.stop()
+        with self._log.open("w") as output:
+            self._behind = self._popen(block, output)
+        self._wait_for(block.said["in the background"])
+
+    def _wait_for(self, text):
+        deadline = time.monotonic() + DEADLINE
+        while text not in self._log.read_text():
+            assert self._behind.poll() is None, self._log.read_text()
+            assert time.monotonic() < deadline, self._log.read_text()
+            time.sleep(0.05)
+
+    def _popen(self, block, output):
+        text = block.text.replace(":8000", f":{self.port}")
+        text = re.sub(r"^hookonce dev$", f"exec hookonce dev --port {self.port}", text, flags=re.MULTILINE)
+        keep = (
+            ""
+            if "in the background" in block.said
+            else f"\nexport -p > {self._state}; pwd >> {self._state}.cwd"
+        )
+        known = f"[ -e {self._state} ] && . {self._state}; " if self._state.exists() else ""
+        cwd = self._directory
+        if Path(f"{self._state}.cwd").exists():
+            cwd = Path(f"{self._state}.cwd").read_text().splitlines()[-1]
+        return subprocess.Popen(
+            ["bash", "-euc", f"{known}{text}{keep}"],
+            cwd=cwd,
+            env=self._environ,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    @staticmethod
+    def _finish(process):
+        with process:
+            try:
+                output, _ = process.communicate(timeout=DEADLINE)
+            except subprocess.TimeoutExpired as late:
+                os.killpg(process.pid, signal.SIGKILL)
+                return "too late", (late.output or b"").decode()
+        return process.returncode, output
+
+
+def clean_environ(*first):
+    """The environment without anything of ours, the given directories first on the PATH."""
+    names = ("DATABASE_URL", "REDIS_URL", "PORT", "PYTHONDONTWRITEBYTECODE")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("HOOKONCE_") and k not in names}
+    return {**kept, "PATH": ":".join([*map(str, first), kept["PATH"]]), "COLUMNS": "120"}

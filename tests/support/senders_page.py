@@ -1,0 +1,207 @@
+"""Writes the tables of senders from the modules and the captured deliveries: `make docs`.
+
+docs/providers.md has everything; the README has the names, between two marks.
+"""
+
+import importlib
+from collections import Counter
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hookonce.providers import Rejected, Reply
+from hookonce.providers.kit.conformance.cases import Case, cases, said
+from hookonce.providers.kit.events.declare import many_events, one_event, split_events
+from hookonce.providers.kit.provider import Provider
+from hookonce.providers.kit.registry import load, names
+from hookonce.providers.kit.schemes.jwt import Jwt
+
+ROOT = Path(__file__).parents[2]
+DELIVERIES = ROOT / "tests" / "providers"
+PAGE = ROOT / "docs" / "providers.md"
+README = ROOT / "README.md"
+LEFT_OUT = ROOT / "docs" / "providers-left-out"
+MARKS = ("<!-- providers -->\n", "<!-- /providers -->\n")
+EVIDENCE = ("captured", "vendor docs", "vendor SDK", "third party", "self-signed")
+NONE = "none"
+PARTNER = {"id": "$.id", "type": "$.type"}
+OPTIONS = {
+    "adobe_sign": {"client_id": "CBJCHBCAABAA"},
+    "hmac": {"header": "x-signature", **PARTNER},
+    "token": {"in": "bearer", **PARTNER},
+}
+COLUMNS = (
+    "sender",
+    "what is verified",
+    "event id",
+    "batch",
+    "probe",
+    "against replays",
+    "evidence",
+    "set up",
+)
+
+HEAD = """\
+# The senders
+
+Written by `make docs` from the modules in `providers/` and the deliveries in
+`tests/providers/`; a test keeps it true.
+
+- **What is verified** is the first line of the module; the module says the rest.
+- **Event id**: where it is. *Unsigned* ids are outside of what the sender signs: the same body under a new id is marked
+  as a repeat, and held if the source says `repeats = "hold"`.
+- **Against replays**: how old a signed time may be, or that a signed token says itself until when it is good (`exp`).
+  *Of some deliveries nothing*: what the sender signs without a time, or brings a mere token with, is taken for ever.
+  Where the column is empty no time is signed, and only the id tells a replay.
+- **Evidence** is the best among the sender's test deliveries that are accepted; a probe counts where it is signed, or
+  where its answer can only be made with the secret.
+  *Captured*: sent by the vendor. *Vendor docs*: published by the vendor, with its signature. *Vendor SDK*: signed or
+  verified by the vendor's own library. *Third party*: signed or verified by somebody else's code. *Self-signed*: signed
+  with OpenSSL or a few lines that are not the module's, from what the vendor documents; so it can't show that the
+  documentation was misread. Of a token, where nothing is signed, there is no better. What a module signed itself
+  counts nowhere.
+
+"""
+
+
+def provider_of(name: str) -> Provider:
+    """Load a sender, the generic one with options enough to be configured."""
+    return load(name, options=OPTIONS.get(name))
+
+
+@cache
+def facts(name: str) -> tuple[tuple[Case, dict[str, Any]], ...]:
+    """Read a sender's test deliveries with what is written beside them, those to be refused left out."""
+    read = [(case, said(_file(case))) for case in cases(DELIVERIES / name)]
+    return tuple((case, facts) for case, facts in read if case.reason is None)
+
+
+def _file(case: Case) -> Path:
+    captured = (DELIVERIES / case.name).with_suffix(".http")
+    return captured if captured.exists() else captured.with_suffix(".json")
+
+
+def proves(case: Case) -> bool:
+    """Whether something in a delivery, or in the answer to a probe, could only be made with the secret.
+
+    Where nothing is signed at all, what the sender documents is the delivery itself.
+    """
+    if case.reply is None or (
+        case.verdict(case.delivery) is None and case.verdict(case.delivery, [case.wrong])
+    ):
+        return case.reply is None or not case.provider.unauthenticated
+    right, other = _answer(case, case.secret), _answer(case, case.wrong)
+    return right is not None and other is not None and right.status == other.status and right != other
+
+
+def _answer(case: Case, secret: str) -> Reply | None:
+    try:
+        return case.probe(case.delivery, [secret])
+    except Rejected:
+        return None
+
+
+def evidence(name: str) -> str:
+    """Say the best evidence among a sender's signed test deliveries, `none` if there is none."""
+    given = {said.get("evidence", NONE) for case, said in facts(name) if proves(case)}
+    return min(given, key=(*EVIDENCE, NONE).index, default=NONE)
+
+
+def against_replays(name: str) -> str:
+    """Say what keeps an old delivery out: nothing but its id, how old it may be, or what its token says."""
+    sender = provider_of(name)
+    scheme = getattr(importlib.import_module(f"hookonce.providers.{name}"), "scheme", None)
+    if sender.tolerance is None:
+        return ""
+    ends = isinstance(scheme, Jwt) and "exp" in scheme.needs and scheme.max_age is None
+    held = "the token's `exp`" if ends else span(sender.tolerance)
+    untimed = any(said.get("timed") is False and "options" not in said for _, said in facts(name))
+    return f"{held}; of some deliveries nothing" if untimed else held
+
+
+def span(time: timedelta | None) -> str:
+    """Write a time in the largest unit that it is a few of."""
+    if time is None:
+        return ""
+    minutes = time.total_seconds() / 60
+    for size, unit in ((24 * 60, "days"), (60, "hours")):
+        if minutes >= 2 * size:
+            return f"{minutes / size:g} {unit}"
+    return f"{minutes:g} min"
+
+
+def row(name: str) -> tuple[str, ...]:
+    """Say everything the table has on a sender."""
+    sender = provider_of(name)
+    events = sender.events
+    where = events.id.where if isinstance(events, one_event) else "see the module"
+    several = any(isinstance(said.get("expected_event_id"), list) for _, said in facts(name))
+    is_batch = several or isinstance(events, many_events | split_events)
+    return (
+        f"[`{name}`](../providers/{name}.py)",
+        sender.summary,
+        where + ("" if sender.id_is_signed else " (unsigned)"),
+        "yes" if is_batch else "",
+        "yes" if sender.handshake else "",
+        against_replays(name),
+        evidence(name),
+        f"[setup]({sender.setup_url})" if sender.setup_url else "",
+    )
+
+
+def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Write a Markdown table."""
+    lines = [columns, tuple("---" for _ in columns), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def left_out() -> str:
+    """List the senders that were looked at and left out, each with its reason."""
+    reasons = [(path.stem, " ".join(path.read_text().split())) for path in sorted(LEFT_OUT.glob("*.txt"))]
+    if not reasons:
+        return ""
+    why = "A wrong module is worse than none: of these, something that decides authenticity is not known."
+    return f"\n## Left out\n\n{why}\n\n" + table(
+        ("sender", "why"), [(f"`{name}`", reason) for name, reason in reasons]
+    )
+
+
+def page() -> str:
+    """Write docs/providers.md."""
+    known = names()
+    return f"{HEAD}{len(known)} senders.\n\n{table(COLUMNS, [row(name) for name in known])}{left_out()}"
+
+
+def readme_part() -> str:
+    """Write what stands between the marks of the README."""
+    known = names()
+    wide = 6
+    cells = [f"`{name}`" for name in known] + [""] * (-len(known) % wide)
+    rows = [tuple(cells[n : n + wide]) for n in range(0, len(cells), wide)]
+    return f"{_intro(known)}\n\n{table(('', *[''] * (wide - 1)), rows)}"
+
+
+def _intro(known: list[str]) -> str:
+    count = Counter(evidence(name) for name in known)
+    vendor = sum(count[kind] for kind in EVIDENCE[:3])
+    return (
+        f"{len(known)} of them. Tests hold each module against deliveries that it did not sign itself: "
+        f"for {vendor} senders\n"
+        "published by the vendor, or signed or verified by the vendor's own SDK; "
+        f"for {count['third party']} signed or\nverified by somebody else's code; "
+        f"for {count['self-signed']} signed with OpenSSL or a few independent lines,\n"
+        "from the vendor's documentation. [The table](docs/providers.md) says which is which."
+    )
+
+
+def with_part(readme: str) -> str:
+    """Give the README with its part renewed."""
+    before, rest = readme.split(MARKS[0])
+    _, after = rest.split(MARKS[1])
+    return f"{before}{MARKS[0]}{readme_part()}{MARKS[1]}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
+    README.write_text(with_part(README.read_text()))

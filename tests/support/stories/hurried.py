@@ -1,0 +1,66 @@
+"""The handlers of the stories for stacks whose workers and servers are killed: leases end within seconds.
+
+Each process writes down which attempt it is in, so that whoever kills it can tell what it was holding. An
+event's `story` may say {"slow": seconds}: its first attempt stays so long in the handler, its effect written.
+"""
+
+import os
+import time
+from dataclasses import replace
+from datetime import timedelta
+from functools import wraps
+from inspect import iscoroutinefunction
+from pathlib import Path
+
+from hookonce.jobs.handlers import registry
+from hookonce.receiver.ledger.runs import claimed
+from hookonce.receiver.processes import supervisor
+from tests.support.stories.handlers import directory, story_of
+
+TIMEOUT = timedelta(seconds=2)
+MARGIN = timedelta(seconds=2)
+
+
+def telling(function):
+    """Have a handler tell where its process is; whoever freezes the process may then ask the ledger."""
+
+    def stay(event):
+        if event.attempt == 1:
+            time.sleep(story_of(event).get("slow", 0))
+
+    def tell(event):
+        where(directory(), os.getpid()).write_text(f"{event.id} {event.attempt}")
+
+    @wraps(function)
+    def handle(event, given):
+        tell(event)
+        result = function(event, given)
+        stay(event)
+        return result
+
+    @wraps(function)
+    async def handle_async(event, given):
+        tell(event)
+        result = await function(event, given)
+        stay(event)
+        return result
+
+    return handle_async if iscoroutinefunction(function) else handle
+
+
+def where(place, pid):
+    """The file in which a process says which attempt it is in."""
+    return Path(place) / f"at-{pid}"
+
+
+def hurry():
+    """Shorten leases and pauses, in the process of a worker: a test's own must stay as it is."""
+    claimed.LEASE_MARGIN = claimed.UNSTARTED_MARGIN = MARGIN
+    supervisor.MAX_RESTART_DELAY = supervisor.MIN_RESTART_DELAY
+    registry._handlers[:] = [  # noqa: SLF001  a registry has no way to change what was registered
+        replace(handler, function=telling(handler.function), timeout=TIMEOUT) for handler in registry
+    ]
+
+
+if "STORY_DIRECTORY" in os.environ:  # set for the stack's processes only
+    hurry()

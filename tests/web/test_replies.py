@@ -1,0 +1,137 @@
+"""What each sender wants to be answered, over HTTP: to what is accepted, comes again, is forged."""
+
+from dataclasses import replace
+
+import pytest
+
+from hookonce.providers import Delivery, Reason, Reply
+from tests.support.captured import CAPTURED
+
+OURS = {Reason.MISSING_HEADER: 400, Reason.BAD_HEADER: 400, Reason.BAD_BODY: 400, Reason.NO_SECRET: 503}
+GENUINE = {str(case).partition("/")[0]: case for case in CAPTURED if case.is_genuine and not case.keys}
+FIXED = {name: case for name, case in GENUINE.items() if isinstance(case.provider.accepted, Reply)}
+MADE = {name for name, case in GENUINE.items() if callable(case.provider.accepted)}
+PICKY = {name: case for name, case in GENUINE.items() if case.provider.statuses}
+ENVELOPE = (
+    '<?xml version="1.0" encoding="UTF-8"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/">'
+    '<soapenv:Body><notificationsResponse xmlns="http://soap.sforce.com/2005/09/outbound"><Ack>true</Ack>'
+    "</notificationsResponse></soapenv:Body></soapenv:Envelope>"
+)
+WANTED = {
+    "adobe_sign": (200, "application/json", '{"xAdobeSignClientId": "CBJCHBCAABAAo8FPM8kB5"}'),
+    "adyen": (200, "text/plain; charset=utf-8", "[accepted]"),
+    "discord": (204, "text/plain; charset=utf-8", ""),
+    "dropbox_sign": (200, "text/plain; charset=utf-8", "Hello API Event Received"),
+    "fitbit": (204, "text/plain; charset=utf-8", ""),
+    "microsoft_teams_outgoing": (200, "application/json", '{"type":"message","text":"Received."}'),
+    "salesforce": (200, "text/xml", ENVELOPE),
+    "supabase_auth_hooks": (200, "application/json", "{}"),
+    "twilio": (200, "text/xml; charset=utf-8", "<Response/>"),
+    "xero": (200, "text/plain; charset=utf-8", ""),
+}
+WANTED_OF_SOME = {"slack/button": (200, "text/plain; charset=utf-8", "")}
+STATUSES = {"mailgun": 406, "xero": 401, "discord": 401}
+
+
+def take(receiver, case, delivery=None, *secrets):
+    """Send a captured delivery to a source of its own; one that signs its URL is signed anew for ours."""
+    name = str(case).partition("/")[0]
+    receiver.add(name, case.provider, *(secrets or (case.secret,)))
+    receiver.now = case.now
+    if case.provider.signs_url and delivery is None:
+        moved = replace(case, delivery=replace(case.delivery, url=f"https://hooks.example.com/hooks/{name}"))
+        delivery = moved.signed()
+    return receiver.send(name, delivery or case.delivery)
+
+
+def test_body_may_be_no_larger_than_its_sender_ever_sends(receiver):
+    case = GENUINE["braintree"]
+    large = replace(case.delivery, body=bytes(case.provider.max_body + 1))
+
+    assert take(receiver, case, large).status_code == 413
+
+
+def test_every_reply_of_a_senders_own_is_in_a_table():
+    assert {name for name in FIXED if name not in WANTED} == set()
+    assert {name.partition("/")[0] for name in WANTED_OF_SOME} == MADE
+    assert {name for name in PICKY if name not in STATUSES} == set()
+
+
+@pytest.mark.parametrize("name", [name for name in WANTED if name in FIXED])
+def test_sender_gets_its_own_reply_each_time(receiver, name):
+    answers = [take(receiver, FIXED[name]) for _ in range(2)]
+
+    assert [(each.status_code, each.content_type, each.text) for each in answers] == [WANTED[name]] * 2
+
+
+@pytest.mark.parametrize("name", WANTED_OF_SOME)
+def test_sender_gets_the_reply_that_is_made_of_its_delivery(receiver, name):
+    [case] = [case for case in CAPTURED if str(case) == name]
+
+    answers = [take(receiver, case) for _ in range(2)]
+
+    assert [(each.status_code, each.content_type, each.text) for each in answers] == [
+        WANTED_OF_SOME[name]
+    ] * 2
+
+
+@pytest.mark.parametrize("name", [name for name in STATUSES if name in PICKY])
+def test_forged_delivery_gets_the_status_its_sender_wants(receiver, name):
+    case = PICKY[name]
+
+    answer = take(receiver, case, None, case.wrong)
+
+    assert (answer.status_code, answer.json["code"]) == (STATUSES[name], "bad_signature")
+
+
+@pytest.mark.parametrize("name", sorted(GENUINE))
+def test_delivery_without_what_proves_it_gets_the_status_of_its_reason(receiver, name):
+    case = GENUINE[name]
+    bare = replace(case.delivery, url="", headers={}, body=b"{}", path_secret="")
+
+    answer = take(receiver, case, bare)
+
+    reason = Reason(answer.json["code"])
+    assert answer.status_code == case.provider.statuses.get(reason, OURS.get(reason, 401))
+
+
+def test_workflow_of_hubspot_may_come_by_get(receiver):
+    case = next(case for case in CAPTURED if str(case) == "hubspot/v2-get-docs")
+
+    answer = take(receiver, case)
+
+    assert (answer.status_code, answer.json["status"]) == (200, "accepted")
+    refused = take(receiver, case, replace(case.delivery, method="PUT"))
+    assert (refused.status_code, refused.headers["allow"]) == (405, "POST, GET")
+
+
+def test_message_of_twilio_may_come_by_get_and_its_fields_are_kept(receiver):
+    case = GENUINE["twilio"]
+    url = "https://hooks.example.com/hooks/twilio?MessageSid=SM1&SmsStatus=received&Body=Gr%C3%BC%C3%9Fe+%26+more"
+    signed = case.provider.sign(b"", case.secret, case.now, url=url)
+
+    answer = take(receiver, case, Delivery("GET", url, signed, b""))
+
+    assert (answer.status_code, answer.text) == (200, "<Response/>")
+    [[stored]] = receiver.query(
+        "SELECT b.body FROM hookonce.bodies b JOIN hookonce.events e ON e.id = b.event WHERE event_id = 'SM1'"
+    )
+    assert stored.decode() == url.partition("?")[2]
+
+
+def test_hookdeck_passes_on_the_method_of_the_first_sender(receiver):
+    case = next(case for case in CAPTURED if str(case) == "hookdeck/binary")
+
+    answer = take(receiver, case, replace(case.delivery, method="PUT"))
+
+    assert (answer.status_code, answer.json["status"]) == (200, "accepted")
+
+
+def test_ping_of_github_is_an_event_like_any_other(receiver):
+    case = next(case for case in CAPTURED if str(case).startswith("github/") and case.is_genuine)
+    headers = {**case.delivery.headers, "x-github-event": "ping", "x-github-delivery": "the-ping"}
+
+    answer = take(receiver, case, replace(case.delivery, headers=headers))
+
+    assert answer.json["events"] == [{"event_id": "the-ping", "status": "accepted"}]
+    assert receiver.query("SELECT type FROM hookonce.events WHERE event_id = 'the-ping'") == [("ping",)]
