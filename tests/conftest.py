@@ -62,6 +62,13 @@ def pytest_runtest_protocol(item):
         return (yield)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """A second try has the machine for itself."""
+    if getattr(item, "execution_count", 1) > 1:
+        item.stash[TURN].take(is_alone=True)
+
+
 class Turn:
     """The right of a test to run: beside those of other processes, or when none of them runs and none begins."""
 
