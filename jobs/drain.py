@@ -26,6 +26,7 @@ from hookonce.receiver.ledger.database import connections, engines
 from hookonce.receiver.ledger.runs import claims, transitions
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.monitoring import tracing
 from hookonce.receiver.privacy.masking import mask_secrets
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
@@ -60,6 +61,7 @@ class Drain:
         self._client = connect(settings.redis_url)
         self._work_queue = WorkQueue(self._client)
         self._quick_first = False
+        self._cursor = DueCursor()
         self._is_away = False
         self._breaker = CircuitBreaker(limit=1)
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
@@ -118,6 +120,7 @@ class Drain:
             ids=ids,
             limit=CLAIM_BATCH,
             quick_first=self._quick_first,
+            cursor=self._cursor,
         )
 
     def requeue_ignored(self) -> None:

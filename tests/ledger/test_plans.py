@@ -15,6 +15,7 @@ from hookonce.receiver.ledger.queries import (
 )
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.runs import claims, parking, transitions
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.runs.transitions import AttemptResult
 from hookonce.receiver.ledger.stats import (
     activity,
@@ -103,6 +104,9 @@ def work(connection):
     transitions.end(connection, second, AttemptResult("waiting", error="no", delay=SPAN), third)
     transitions.release(connection, claim.runs[3:])
     claims.claim(connection, Handlers(), budget=SPAN, ids=[run.event.id for run in claim.runs[3:5]])
+    cursor = DueCursor()
+    for _ in range(3):  # of one kind all, so that one look is for what else there is
+        claims.claim(connection, Handlers(), budget=SPAN, limit=2, cursor=cursor)
     transitions.load_body(connection, third.event)
     transitions.requeue_ignored(connection, Handlers(), SPAN)
 

@@ -34,6 +34,7 @@ class ClaimedEvent(NamedTuple):
     occurred_at: InEvents[datetime | None]
     repeat_of: InEvents[int | None]
     status: InEvents[str]
+    due_at: InEvents[datetime]
     fingerprint: InEvents[bytes]
     url: InBodies[str | None]
     headers: InBodies[dict[str, str] | None]

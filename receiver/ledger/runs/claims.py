@@ -20,6 +20,7 @@ from hookonce.receiver.ledger.due import IS_DUE, IS_NOT_PAUSED, MAY_BE_CLAIMED
 from hookonce.receiver.ledger.runs import claimed, parking, transitions, unreadable
 from hookonce.receiver.ledger.runs.claim_plan import ClaimPlan, Planner
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus
 from hookonce.receiver.ledger.stats import event_counts
 
@@ -33,6 +34,8 @@ _HEAD = 1000
 """Due events among which those that only paused handlers take are parked in one go."""
 _LOOK = 1000
 """Due events that are looked at to tell whether there is anything to do."""
+_LATEST = 500
+"""Due events, the last, among which those are looked for that are not of the crowd at the head of the queue."""
 
 
 class Claim(NamedTuple):
@@ -54,7 +57,7 @@ _VALUES = {name: f"d.{name}" for name in _IN_EVENTS} | values(ClaimedEvent, "bod
 def _due(which: str) -> str:
     return f"""
 WITH due AS MATERIALIZED (
-    SELECT {", ".join(_IN_EVENTS)}, due_at FROM hookonce.events
+    SELECT {", ".join(_IN_EVENTS)} FROM hookonce.events
     WHERE {which}
     ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
 SELECT {", ".join(_VALUES[name] for name in ClaimedEvent._fields)}
@@ -63,8 +66,19 @@ ORDER BY d.due_at, d.id
 """  # noqa: S608  constants
 
 
-_DUE_ANY = _due(MAY_BE_CLAIMED)
+# What was made due a little earlier may have been committed only now.
+_DUE_ANY = _due(
+    f"{MAY_BE_CLAIMED} AND due_at >= coalesce(%(since)s::timestamptz - interval '2 seconds', '-infinity')"
+)
 _DUE_NAMED = _due(f"{MAY_BE_CLAIMED} AND id = ANY(%(ids)s)")
+
+# Among what has become due last, the first of each kind that is not left out.
+_DUE_BESIDE = _due(f"""{MAY_BE_CLAIMED} AND id = ANY(ARRAY(
+        SELECT id FROM (SELECT id, due_at, source, type FROM hookonce.events WHERE {IS_DUE}
+                        ORDER BY due_at DESC LIMIT {_LATEST}) AS latest
+        WHERE NOT EXISTS (SELECT FROM unnest(%(sources)s::text[], %(types)s::text[]) AS t (source, type)
+                          WHERE (t.source, t.type) = (latest.source, latest.type))
+        ORDER BY due_at LIMIT %(limit)s))""")  # noqa: S608  constants
 
 # Without their bodies: to be parked they need none.
 _DUE_HEAD = f"""
@@ -126,21 +140,20 @@ def claim(  # noqa: PLR0913  all but two by keyword
     ids: Sequence[int] | None = None,
     limit: int = 50,
     quick_first: bool = True,
+    cursor: DueCursor | None = None,
 ) -> Claim:
     """Lease due events (those of `ids`, or any) and start the first run of the first one; committed.
 
     An event whose lease ran out is claimed alone, so that a poisonous one takes nobody with it. `budget` is how
     long after the claim an unstarted run may still be started; after that it must be released. One that a slow
     handler takes is claimed alone too, and with `quick_first` only if no other is due: nobody waits behind it.
+    Without `ids`, `cursor` says where to look, and is told what was found.
     """
     token = uuid.uuid4()
     plan = None
     with connection.pipeline(), connection.transaction():
-        query = _DUE_ANY if ids is None else _DUE_NAMED
-        wanted = {"limit": limit, "ids": list(ids or ()), "heavy": HEAVY}
         pauses = connection.execute(_PAUSED, prepare=True)
-        cursor = connection.cursor(row_factory=args_row(ClaimedEvent))
-        due, odd = unreadable.sort_out(cursor.execute(query, wanted, prepare=True, binary=True))
+        due, odd = _due_events(connection, ids, limit, cursor or DueCursor())
         paused = _Paused.of(pauses.fetchall())
         if odd:
             _bury(connection, planner, odd, budget)
@@ -157,6 +170,32 @@ def claim(  # noqa: PLR0913  all but two by keyword
     _report(plan)
     count = len(due) + len(odd)
     return Claim(plan.leased, count, count == limit or len(events) < len(due), parked)
+
+
+def _due_events(
+    connection: psycopg.Connection, ids: Sequence[int] | None, limit: int, cursor: DueCursor
+) -> tuple[list[ClaimedEvent], list[int]]:
+    """Lock due events, those of `ids` or the first that are found; return them, and the ids of unreadable ones."""
+    if ids is not None:
+        return _locked(connection, _DUE_NAMED, limit, ids=list(ids))
+    for look in cursor.looks():
+        if look.beside:
+            sources, types = zip(*look.beside, strict=True)
+            due, odd = _locked(connection, _DUE_BESIDE, limit, sources=list(sources), types=list(types))
+        else:
+            due, odd = _locked(connection, _DUE_ANY, limit, since=look.since)
+        cursor.found(look, due, limit)
+        if due or odd:
+            break
+    return due, odd
+
+
+def _locked(
+    connection: psycopg.Connection, query: str, limit: int, **wanted: object
+) -> tuple[list[ClaimedEvent], list[int]]:
+    values = wanted | {"limit": limit, "heavy": HEAVY}
+    rows = connection.cursor(row_factory=args_row(ClaimedEvent))
+    return unreadable.sort_out(rows.execute(query, values, prepare=True, binary=True))
 
 
 def _bury(connection: psycopg.Connection, planner: Planner, ids: Sequence[int], budget: timedelta) -> None:

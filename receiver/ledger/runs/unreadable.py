@@ -56,6 +56,7 @@ def _labelled(number: int, source: str, provider: str, type: str) -> ClaimedEven
         occurred_at=None,
         repeat_of=None,
         status="",
+        due_at=datetime.min.replace(tzinfo=UTC),
         fingerprint=b"",
         url=None,
         headers=None,

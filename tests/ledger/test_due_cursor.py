@@ -1,0 +1,122 @@
+import psycopg
+import pytest
+
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.runs import claims, due_cursor
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+from hookonce.receiver.ledger.store import store
+from tests.ledger.test_runs import BUDGET, Plan, Planner
+from tests.support.new_event import new_event
+
+CROWD = 120
+HANDLED = """
+INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at)
+SELECT 'stripe', 'stripe', 'evt_' || n, 'invoice.paid', sha256(n::text::bytea), true, 'received',
+       now() - interval '1 min'
+FROM generate_series(1, 5000) AS n
+"""
+
+
+@pytest.fixture
+def connection(database_url):
+    with connections.connect(database_url) as connection:
+        yield connection
+
+
+@pytest.fixture
+def clock():
+    class Clock:
+        now = 1000.0
+
+        def __call__(self):
+            return self.now
+
+    return Clock()
+
+
+def put(connection, *ids, type_="invoice.paid", due="0 s"):
+    store(connection, [new_event(event_id, type=type_) for event_id in ids])
+    change = "UPDATE hookonce.events SET due_at = now() + %s::interval WHERE event_id = ANY(%s)"
+    connection.execute(change, [due, list(ids)])
+
+
+def claim(connection, cursor):
+    found = claims.claim(connection, Planner(Plan("credit")), budget=BUDGET, limit=50, cursor=cursor)
+    return [run.event.event_id for run in found.runs]
+
+
+def crowd(connection):
+    put(connection, *(f"crowd_{n:03}" for n in range(CROWD)), due="-1 min")
+
+
+def test_what_comes_behind_a_crowd_is_claimed_by_the_next_look(connection):
+    crowd(connection)
+    put(connection, "other", type_="invoice.sent")
+    cursor = DueCursor()
+
+    looks = [claim(connection, cursor) for _ in range(3)]
+
+    assert [len(looks[0]), looks[1], len(looks[2])] == [50, ["other"], 50]
+
+
+def test_crowd_alone_is_claimed_batch_after_batch(connection):
+    crowd(connection)
+    cursor = DueCursor()
+
+    assert [len(claim(connection, cursor)) for _ in range(4)] == [50, 50, 20, 0]
+
+
+def test_mixture_has_no_crowd(connection):
+    for n in range(CROWD):
+        put(connection, f"evt_{n:03}", type_=f"type.{n % 10}", due=f"{n - 1000} s")
+    cursor = DueCursor()
+
+    assert [claim(connection, cursor)[0] for _ in range(2)] == ["evt_000", "evt_050"]
+
+
+def test_what_was_made_due_long_before_it_was_committed_is_found_by_a_full_look(connection, clock):
+    cursor = DueCursor(clock)
+    put(connection, "first")
+    claim(connection, cursor)
+    put(connection, "late", due="-1 min")
+
+    before = claim(connection, cursor)
+    clock.now += due_cursor.FULL_LOOK_INTERVAL.total_seconds()
+
+    assert (before, claim(connection, cursor)) == ([], ["late"])
+
+
+def test_what_was_committed_a_moment_late_is_found_at_once(connection):
+    cursor = DueCursor()
+    put(connection, "first")
+    claim(connection, cursor)
+    put(connection, "late", due="-1 s")
+
+    assert claim(connection, cursor) == ["late"]
+
+
+def test_entries_that_a_snapshot_keeps_from_vacuum_are_not_walked(connection, database_url):
+    with psycopg.connect(database_url) as old:
+        old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        old.execute("SELECT count(*) FROM hookonce.events")
+        connection.execute(HANDLED)
+        connection.execute("UPDATE hookonce.events SET status = 'done', due_at = NULL")
+        put(connection, "now")
+        (since,) = connection.execute("SELECT min(due_at) FROM hookonce.events").fetchone()
+
+        read = [pages_read(connection, since) for since in (None, since)]
+
+    assert read[0] > 10 * read[1]
+
+
+def pages_read(connection, since):
+    values = {"since": since, "limit": 50, "heavy": claims.HEAVY}
+    explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {claims._DUE_ANY}"  # noqa: SLF001
+    (plan,) = connection.execute(explain, values).fetchone()
+    whole = plan[0]["Plan"]
+    due = next(part for part in whole["Plans"] if part.get("Subplan Name") == "CTE due")
+    return due["Shared Hit Blocks"] + due["Shared Read Blocks"]
+
+
+def test_cursor_looks_from_the_beginning_first():
+    assert [look.since for look in DueCursor().looks()] == [None]
