@@ -23,7 +23,7 @@ from hookonce.receiver.config.settings import Settings, load_settings, require_s
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger import handlers
 from hookonce.receiver.ledger.database import connections, engines
-from hookonce.receiver.ledger.runs import claims, transitions
+from hookonce.receiver.ledger.runs import claims, limit_gate, transitions
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
@@ -78,6 +78,7 @@ class Drain:
         try:
             named: Sequence[int] | None = ids or None
             while not stopping.is_set():
+                self._take_up()
                 claim = self._claim(named)
                 self._log_availability(is_away=None)
                 if not (claim.events or claim.parked) and named is None:
@@ -101,6 +102,11 @@ class Drain:
             self._executor.discard()
             raise
         return attempts
+
+    def _take_up(self) -> None:
+        """Make due what waited for a place that is free now."""
+        if places := self._registry.places():
+            limit_gate.take_up(self._executor.ledger, places)
 
     def _log_availability(self, *, is_away: str | None) -> None:
         """Log that the ledger went away, or came back; not at every look."""

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from hookonce.jobs.error_summary import summarize
 from hookonce.jobs.event import ReceivedEvent
 from hookonce.jobs.handler_signature import Signature, signature_of
+from hookonce.receiver.ledger.runs.run_limits import PER, Rate, RunLimit
 
 Function = TypeVar("Function", bound=Callable[[ReceivedEvent, Any], object])
 
@@ -74,6 +75,7 @@ class Handler:
     backoff: tuple[timedelta, timedelta]
     timeout: timedelta
     isolation: str | None = None
+    limit: RunLimit | None = None
 
     @cached_property
     def signature(self) -> Signature:
@@ -83,7 +85,7 @@ class Handler:
     @property
     def limits(self) -> tuple[object, ...]:
         """What a run is held to."""
-        return (self.attempts, self.backoff, self.timeout, self.isolation)
+        return (self.attempts, self.backoff, self.timeout, self.isolation, self.limit)
 
     def takes(self, source: str, provider: str, type: str) -> bool:  # noqa: A002  the field's word
         """Return whether such an event is for this handler."""
@@ -114,8 +116,8 @@ class Registry:
                 raise HandlerError(f"two handlers are called '{handler.name}'; give one of them name=")
             if other.name == handler.name and other.limits != handler.limits:
                 raise HandlerError(
-                    f"handler '{handler.name}' has different attempts, backoff, timeout or isolation in two places; "
-                    "make them equal, or give one of them name="
+                    f"handler '{handler.name}' has different attempts, backoff, timeout, isolation or limits in two "
+                    "places; make them equal, or give one of them name="
                 )
         self._handlers.append(handler)
 
@@ -141,6 +143,11 @@ class Registry:
     def named(self, name: str) -> Handler | None:
         """Return a handler by name, or None."""
         return next((handler for handler in self._handlers if handler.name == name), None)
+
+    def places(self) -> dict[str, int]:
+        """Return the handlers that are limited to a number at once, and that number."""
+        limited = {handler.name: handler.limit for handler in self._handlers if handler.limit}
+        return {name: limit.concurrency for name, limit in limited.items() if limit.concurrency}
 
     def note(self, name: str, took: timedelta) -> None:
         """Note how long an attempt of a handler took; the last few count."""
@@ -178,6 +185,9 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     backoff: tuple[float | timedelta, float | timedelta] = DEFAULT_BACKOFF,
     timeout: float | timedelta = timedelta(seconds=30),
     isolation: str | None = None,
+    rate: str | None = None,
+    concurrency: int | None = None,
+    per: str | None = None,
 ) -> Callable[[Function], Function]:
     """Have a function take events of a source (or a provider) whose type fits the pattern.
 
@@ -188,7 +198,9 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     after the last failure the run is dead. `backoff` is (first pause, longest pause), `timeout` the time one
     attempt may take (an hour at most); numbers are seconds. `isolation` is the level of the handler's transaction
     ("read committed", "repeatable read", "serializable"), the session's own if None; a conflict that PostgreSQL then
-    finds is a failed attempt like any. Raises `HandlerError` for values that make no sense.
+    finds is a failed attempt like any. `rate` is how often it may start ("100/m"; s, m, h or d), `concurrency` how many
+    may run at once, in all workers; both for each `per` by itself ("account", "source"), if that is given. Raises
+    `HandlerError` for values that make no sense.
     """
     if not isinstance(place, str) or not isinstance(pattern, str):
         called = getattr(place, "__qualname__", repr(place))
@@ -214,7 +226,10 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
                 + ", ".join(f"'{level}'" for level in ISOLATION_LEVELS)
             )
         _require_callable(called, function)
-        registry.add(Handler(called, place, pattern, function, attempts, (first, longest), limit, isolation))
+        allowed = _run_limit(called, rate, concurrency, per)
+        registry.add(
+            Handler(called, place, pattern, function, attempts, (first, longest), limit, isolation, allowed)
+        )
         return function
 
     return register
@@ -246,6 +261,24 @@ def _misplaced(handler: Handler, places: Collection[str]) -> str:
         f"did you mean '{close[0]}'?" if close else "`hookonce sources list` and `providers list` show them"
     )
     return f"handler '{handler.name}' takes events of '{handler.place}', no source and no provider; {hint}"
+
+
+def _run_limit(called: str, rate: str | None, concurrency: int | None, per: str | None) -> RunLimit | None:
+    """Return what a handler's runs are held to, if anything. Raises `HandlerError`."""
+    if rate is None and concurrency is None:
+        if per is not None:
+            raise HandlerError(f"handler '{called}': per={per!r} without rate= or concurrency=")
+        return None
+    if per is not None and per not in PER:
+        raise HandlerError(
+            f"handler '{called}': {per=} is nothing to count by; expected 'account' or 'source'"
+        )
+    if concurrency is not None and (not isinstance(concurrency, int) or concurrency < 1):
+        raise HandlerError(f"handler '{called}': {concurrency=} is wrong; expected a number from 1")
+    try:
+        return RunLimit(None if rate is None else Rate.parse(rate), concurrency, per)
+    except ValueError as error:
+        raise HandlerError(f"handler '{called}': {error}") from None
 
 
 def _require_callable(called: str, function: Callable[..., Any]) -> None:

@@ -56,6 +56,9 @@ class Parked(StrEnum):
     HANDLER = "handler"
 
 
+PARKED_BY_LIMIT: Final = "limit:"
+"""Why a run is parked while all places of its handler's limit are taken; whose limit (an account, a source) follows."""
+
 OPEN: Final = (EventStatus.RECEIVED, EventStatus.RUNNING, EventStatus.WAITING)
 """Events that are under way, parked ones among them: these, and no others, have a `due_at`."""
 ENDED: Final = (EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED)

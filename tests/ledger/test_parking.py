@@ -27,6 +27,7 @@ class Plan:
     name: str
     attempts: int = 3
     timeout: timedelta = timedelta(seconds=30)
+    limit: object = None
 
 
 class Planner:

@@ -70,6 +70,7 @@ class Plan:
     name: str
     attempts: int = 1000
     timeout: timedelta = timedelta(seconds=30)
+    limit: object = None
 
 
 class Planner:

@@ -61,7 +61,7 @@ class Recorded(psycopg.Cursor):
 class Handlers:
     """A worker with one handler for everything, slow or not."""
 
-    name, attempts, timeout = "credit", 3, timedelta(seconds=5)
+    name, attempts, timeout, limit = "credit", 3, timedelta(seconds=5), None
 
     def matching(self, *_):
         return [self]

@@ -105,6 +105,7 @@ runs = Table(
     Column("started_at", _moment),
     Column("finished_at", _moment),
     Column("parked", Text),
+    Column("slot_at", _moment),
     PrimaryKeyConstraint("event", "handler", name="runs_pkey"),
     Index("runs_finished", "finished_at", postgresql_using="brin"),
     Index("runs_parked", "parked", "handler", "event", postgresql_where=text("parked IS NOT NULL")),
@@ -181,6 +182,26 @@ pauses = Table(
     Column("name", Text, nullable=False),
     Column("since", _moment, nullable=False, server_default=text("now()")),
     PrimaryKeyConstraint("kind", "name", name="pauses_pkey"),
+)
+
+limits = Table(
+    "limits",
+    metadata,
+    Column("handler", _bytewise, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("head", _moment, nullable=False),
+    Column("has_queue", Boolean, nullable=False, server_default=text("false")),
+    PrimaryKeyConstraint("handler", "key", name="limits_pkey"),
+)
+
+limit_places = Table(
+    "limit_places",
+    metadata,
+    Column("handler", _bytewise, nullable=False),
+    Column("event", BigInteger, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("token", Uuid, nullable=False),
+    PrimaryKeyConstraint("handler", "event", name="limit_places_pkey"),
 )
 
 handed_secrets = Table(

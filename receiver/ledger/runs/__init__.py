@@ -4,6 +4,8 @@
 - `claims`: reads and locks what is due, writes the leases
 - `unreadable`: rows that can't be read, kept from failing a claim
 - `claimed`: what a worker holds between claim and end
+- `due_cursor`: where in the queue a worker looks next; no SQL
+- `run_limits`, `limit_gate`: how often and how many at once a handler may run, and what is held back for that
 - `parking`: what is paused is passed over, and taken up again
 - `transitions`: how an attempt ends, what is let go of, what is taken up again
 """

@@ -6,12 +6,13 @@ No SQL here: rows in, lists out.
 import uuid
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import timedelta
-from typing import Protocol
+from datetime import datetime, timedelta
+from typing import NamedTuple, Protocol
 
 from hookonce.receiver.ledger.runs import claimed
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
-from hookonce.receiver.ledger.states import OPEN_RUNS, RunStatus
+from hookonce.receiver.ledger.runs.run_limits import RunLimit
+from hookonce.receiver.ledger.states import OPEN_RUNS, PARKED_BY_LIMIT, RunStatus
 
 
 class Plan(Protocol):
@@ -23,6 +24,8 @@ class Plan(Protocol):
     def attempts(self) -> int: ...  # noqa: D102
     @property
     def timeout(self) -> timedelta: ...  # noqa: D102
+    @property
+    def limit(self) -> RunLimit | None: ...  # noqa: D102
 
 
 class Planner(Protocol):
@@ -41,12 +44,35 @@ class Planner(Protocol):
         ...
 
 
+class LimitedRun(NamedTuple):
+    """A run that is to be leased if its handler's limit allows; `slot_at` is the time it was given before."""
+
+    run: ClaimedRun
+    limit: RunLimit
+    slot_at: datetime | None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The handler, and whose share of its limit this uses."""
+        return (self.run.handler, self.limit.key(self.run.event))
+
+
+class HeldRun(NamedTuple):
+    """A run that a limit holds back: for how long, or parked until somebody takes it up."""
+
+    event: int
+    handler: str
+    delay: timedelta = timedelta(0)
+    parked: str | None = None
+
+
 class ClaimPlan:
     """Sorts the runs of locked events.
 
     `leased`: to be run, in order. `parked`: (event, handler) whose handler is paused, whether or not this worker
     knows it. `put_off`: (event, handler) this worker does not know. `lost`: (event, handler, dead) started and never
-    ended; dead if no attempt is left. `ignored`: events nobody takes.
+    ended; dead if no attempt is left. `ignored`: events nobody takes. `limited`: those leased whose handlers have
+    limits; `held`: what these hold back.
     """
 
     def __init__(
@@ -63,6 +89,8 @@ class ClaimPlan:
         self.put_off: list[tuple[int, str]] = []
         self.lost: list[tuple[int, str, bool]] = []
         self.ignored: list[int] = []
+        self.limited: list[LimitedRun] = []
+        self.held: list[HeldRun] = []
         self._planner = planner
         self._paused = paused
         self._token = token
@@ -78,6 +106,7 @@ class ClaimPlan:
         """The parked runs of events that a claim can do nothing else with."""
         others = {run.event.id for run in self.leased}
         others |= {event for event, _ in self.put_off} | {event for event, _, _ in self.lost}
+        others |= {run.event for run in self.held}
         return [run for run in self.parked if run[0] not in others]
 
     def _sort_new(self, event: ClaimedEvent) -> None:
@@ -89,7 +118,8 @@ class ClaimPlan:
 
     def _sort_existing(self, event: ClaimedEvent, run: ExistingRun, *, is_sole: bool) -> None:
         is_paused = run.handler in self._paused
-        if run.status not in OPEN_RUNS or not run.is_due or (is_paused and run.parked):
+        waits = run.parked and (is_paused or run.parked.startswith(PARKED_BY_LIMIT))
+        if run.status not in OPEN_RUNS or not run.is_due or waits:
             return
         plan = self._planner.named(run.handler)
         if plan is None:
@@ -106,6 +136,12 @@ class ClaimPlan:
             self.parked.append((event.id, plan.name))
             return
         lease = plan.timeout + claimed.LEASE_MARGIN
-        self.leased.append(
-            ClaimedRun(event, plan.name, run.attempts + 1, run.cycle, self._token, lease, is_sole)
-        )
+        leased = ClaimedRun(event, plan.name, run.attempts + 1, run.cycle, self._token, lease, is_sole)
+        self.leased.append(leased)
+        if plan.limit is not None:
+            self.limited.append(LimitedRun(leased, plan.limit, run.slot_at))
+
+    def hold(self, run: ClaimedRun, delay: timedelta = timedelta(0), parked: str | None = None) -> None:
+        """Take a run out of those to be leased."""
+        self.leased.remove(run)
+        self.held.append(HeldRun(run.event.id, run.handler, delay, parked))

@@ -56,6 +56,7 @@ class ExistingRun(NamedTuple):
     cycle: int = 1
     is_due: bool = True
     parked: str | None = None
+    slot_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

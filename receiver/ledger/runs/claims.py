@@ -17,7 +17,7 @@ from psycopg.rows import args_row, class_row
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.columns import values
 from hookonce.receiver.ledger.due import IS_DUE, IS_NOT_PAUSED, MAY_BE_CLAIMED
-from hookonce.receiver.ledger.runs import claimed, parking, transitions, unreadable
+from hookonce.receiver.ledger.runs import claimed, limit_gate, parking, transitions, unreadable
 from hookonce.receiver.ledger.runs.claim_plan import ClaimPlan, Planner
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
@@ -34,6 +34,7 @@ _HEAD = 1000
 """Due events among which those that only paused handlers take are parked in one go."""
 _LOOK = 1000
 """Due events that are looked at to tell whether there is anything to do."""
+_NOW = timedelta(0)
 _LATEST = 500
 """Due events, the last, among which those are looked for that are not of the crowd at the head of the queue."""
 
@@ -89,7 +90,7 @@ ORDER BY due_at LIMIT {_HEAD} FOR UPDATE SKIP LOCKED
 
 # Event by event, whatever the planner thinks of the table: it may have been empty when the plan was made.
 _RUNS = """
-SELECT r.event, r.handler, r.status, r.attempts, r.cycle, r.due_at <= now() AS is_due, r.parked
+SELECT r.event, r.handler, r.status, r.attempts, r.cycle, r.due_at <= now() AS is_due, r.parked, r.slot_at
 FROM unnest(%s::bigint[]) AS t (event), LATERAL (SELECT * FROM hookonce.runs WHERE event = t.event OFFSET 0) AS r
 """
 
@@ -97,17 +98,19 @@ _PAUSED = "SELECT kind, name FROM hookonce.pauses"
 
 # Leases runs, starting those marked, or parks them; the upsert creates the runs of an event that is claimed first.
 _LEASE = f"""
-INSERT INTO hookonce.runs (event, handler, status, attempts, due_at, token, lease_until, started_at, parked)
+INSERT INTO hookonce.runs (event, handler, status, attempts, due_at, token, lease_until, started_at, parked, slot_at)
 SELECT event, handler, CASE WHEN starts THEN '{RunStatus.RUNNING}' ELSE '{RunStatus.WAITING}' END, starts::int,
        now() + lease, CASE WHEN leased THEN %(token)s END, CASE WHEN leased THEN now() + lease END,
-       CASE WHEN starts THEN now() END, parked
+       CASE WHEN starts THEN now() END, parked, CASE WHEN NOT starts THEN now() + slot END
 FROM unnest(%(events)s::bigint[], %(handlers)s::text[], %(leases)s::interval[], %(leased)s::bool[],
-            %(starts)s::bool[], %(parked)s::text[]) AS t (event, handler, lease, leased, starts, parked)
+            %(starts)s::bool[], %(parked)s::text[], %(slots)s::interval[])
+     AS t (event, handler, lease, leased, starts, parked, slot)
 ORDER BY event, handler
 ON CONFLICT (event, handler) DO UPDATE SET
     status = excluded.status, attempts = runs.attempts + excluded.attempts, due_at = excluded.due_at,
     token = excluded.token, lease_until = excluded.lease_until,
-    started_at = coalesce(excluded.started_at, runs.started_at), finished_at = NULL, parked = excluded.parked
+    started_at = coalesce(excluded.started_at, runs.started_at), finished_at = NULL, parked = excluded.parked,
+    slot_at = excluded.slot_at
 """  # noqa: S608  constants
 
 _END_EXPIRED = f"""
@@ -141,13 +144,15 @@ def claim(  # noqa: PLR0913  all but two by keyword
     limit: int = 50,
     quick_first: bool = True,
     cursor: DueCursor | None = None,
+    at_once: int = 1,
 ) -> Claim:
     """Lease due events (those of `ids`, or any) and start the first run of the first one; committed.
 
     An event whose lease ran out is claimed alone, so that a poisonous one takes nobody with it. `budget` is how
     long after the claim an unstarted run may still be started; after that it must be released. One that a slow
     handler takes is claimed alone too, and with `quick_first` only if no other is due: nobody waits behind it.
-    Without `ids`, `cursor` says where to look, and is told what was found.
+    Without `ids`, `cursor` says where to look, and is told what was found. `at_once`: how many runs of a
+    handler that is limited to a number at once this worker can have under way.
     """
     token = uuid.uuid4()
     plan = None
@@ -160,6 +165,7 @@ def claim(  # noqa: PLR0913  all but two by keyword
         if due:
             events = _claimable(due, planner, quick_first=quick_first)
             plan = _plan(connection, events, planner, paused.handlers, token)
+            limit_gate.hold_back(connection, plan, at_once)
             _write(connection, plan, token, budget)
             reach("run.leased")
     parked = parking.park_sources(connection) if paused.sources else 0
@@ -262,7 +268,7 @@ def _park_head(connection: psycopg.Connection, planner: Planner, paused: frozens
         runs = plan.parked_whole
         events = sorted({event for event, _ in runs})
         if events:
-            _write_runs(connection, [(*run, timedelta(0), Parked.HANDLER) for run in runs], token)
+            _write_runs(connection, [_RunWrite(*run, _NOW, Parked.HANDLER) for run in runs], token)
             connection.execute(transitions.DERIVE_EVENT_STATUS, {"events": events}, prepare=True)
     return len(events)
 
@@ -299,11 +305,23 @@ def _write(
                 "error": LEASE_RAN_OUT,
             },
         )
-    leased = [(run.event.id, run.handler, budget + claimed.UNSTARTED_MARGIN, None) for run in plan.leased]
+    slots = {(each.run.event.id, each.run.handler) for each in plan.limited if each.limit.rate}
+    leased = [
+        _RunWrite(
+            *(key := (run.event.id, run.handler)),
+            budget + claimed.UNSTARTED_MARGIN,
+            slot=_NOW if key in slots else None,
+        )
+        for run in plan.leased
+    ]
     if leased:
-        leased[0] = (*leased[0][:2], plan.leased[0].lease, None)
-    waiting: list[_Written] = [(*run, UNKNOWN_HANDLER_PAUSE, None) for run in plan.put_off]
-    waiting += [(*run, timedelta(0), Parked.HANDLER) for run in plan.parked]
+        leased[0] = leased[0]._replace(span=plan.leased[0].lease)
+    waiting = [_RunWrite(*run, UNKNOWN_HANDLER_PAUSE) for run in plan.put_off]
+    waiting += [_RunWrite(*run, _NOW, Parked.HANDLER) for run in plan.parked]
+    waiting += [
+        _RunWrite(run.event, run.handler, run.delay, run.parked, None if run.parked else run.delay)
+        for run in plan.held
+    ]
     _write_runs(connection, waiting, token, leased, start_all=start_all)
     if plan.ignored:
         connection.execute(_IGNORE, [plan.ignored])
@@ -312,31 +330,38 @@ def _write(
     )
 
 
-_Written = tuple[int, str, timedelta, Parked | None]
-"""A run as it is to be written: event, handler, for how long, and why it is parked."""
+class _RunWrite(NamedTuple):
+    """A run as it is to be written: for how long, why it is parked, how far off its limit's time for it is."""
+
+    event: int
+    handler: str
+    span: timedelta
+    parked: str | None = None
+    slot: timedelta | None = None
 
 
 def _write_runs(
     connection: psycopg.Connection,
-    waiting: Sequence[_Written],
+    waiting: Sequence[_RunWrite],
     token: uuid.UUID,
-    leased: Sequence[_Written] = (),
+    leased: Sequence[_RunWrite] = (),
     *,
     start_all: bool = False,
 ) -> None:
     """Write runs that wait, and those leased, the first of which is started, or all of them."""
     if not (leased or waiting):
         return
-    events, handlers, leases, parked = zip(*leased, *waiting, strict=True)
+    events, handlers, spans, parked, slots = zip(*leased, *waiting, strict=True)
     connection.execute(
         _LEASE,
         {
             "events": list(events),
             "handlers": list(handlers),
-            "leases": list(leases),
+            "leases": list(spans),
             "leased": [n < len(leased) for n in range(len(events))],
             "starts": [n < (len(leased) if start_all else min(1, len(leased))) for n in range(len(events))],
             "parked": list(parked),
+            "slots": list(slots),
             "token": token,
         },
         prepare=True,

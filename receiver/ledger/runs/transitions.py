@@ -108,6 +108,7 @@ WITH followed AS (
     WHERE %(error)s::text IS NOT NULL
 ), started AS (
     UPDATE hookonce.runs SET status = '{RunStatus.RUNNING}', attempts = attempts + 1, started_at = clock_timestamp(),
+                    slot_at = NULL,
                     lease_until = clock_timestamp() + %(lease)s::interval,
                     due_at = clock_timestamp() + %(lease)s::interval
     WHERE event = %(next_event)s AND handler = %(next_handler)s AND token = %(token)s

@@ -1,0 +1,169 @@
+"""Holds back what a handler's limit does not allow yet, and takes it up again.
+
+What is beyond a rate is put off until its own time, which it keeps (`runs.slot_at`). What is beyond a number at once is
+parked as `limit:<key>`, oldest first, until one of those that hold a place ends: a place is held by a lease, so a
+worker that was killed gives it back when its lease ends. One row of `limits` per handler and key, locked for the length
+of a claim; lock order as in `receiver.ledger.runs.transitions`, then that row.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import psycopg
+
+from hookonce.receiver.ledger.runs.claim_plan import ClaimPlan, LimitedRun
+from hookonce.receiver.ledger.runs.run_limits import Schedule
+from hookonce.receiver.ledger.runs.transitions import DERIVE_EVENT_STATUS
+from hookonce.receiver.ledger.states import PARKED_BY_LIMIT
+
+LimitKey = tuple[str, str]
+"""Handler, and whose share: an account, a source, or nothing."""
+
+_LOCK = """
+INSERT INTO hookonce.limits (handler, key, head)
+SELECT handler, key, now() - interval '2 days'  -- longer than any period: nothing has started
+FROM unnest(%s::text[], %s::text[]) AS t (handler, key) ORDER BY handler, key
+ON CONFLICT (handler, key) DO UPDATE SET head = limits.head
+RETURNING handler, key, head, now()
+"""
+_SET_HEADS = """
+UPDATE hookonce.limits SET head = t.head
+FROM unnest(%s::text[], %s::text[], %s::timestamptz[]) AS t (handler, key, head)
+WHERE (limits.handler, limits.key) = (t.handler, t.key)
+"""
+_QUEUES = """
+SELECT handler, key FROM hookonce.limits WHERE has_queue AND handler = ANY(%s)
+ORDER BY handler, key FOR UPDATE SKIP LOCKED
+"""
+_SET_QUEUES = """
+UPDATE hookonce.limits SET has_queue = t.has_queue
+FROM unnest(%s::text[], %s::text[], %s::bool[]) AS t (handler, key, has_queue)
+WHERE (limits.handler, limits.key) = (t.handler, t.key) AND limits.has_queue <> t.has_queue
+"""
+
+# A place is held while its run is under the lease that it was given for.
+_HELD = """
+WITH gone AS (
+    DELETE FROM hookonce.limit_places p USING unnest(%s::text[], %s::text[]) AS t (handler, key)
+    WHERE (p.handler, p.key) = (t.handler, t.key) AND NOT EXISTS (
+        SELECT FROM hookonce.runs r WHERE (r.event, r.handler, r.token) = (p.event, p.handler, p.token)
+                                      AND r.lease_until > now())
+    RETURNING p.handler, p.event
+)
+SELECT p.handler, p.key, count(*) FROM hookonce.limit_places p
+JOIN unnest(%s::text[], %s::text[]) AS t (handler, key) USING (handler, key)
+WHERE NOT EXISTS (SELECT FROM gone WHERE (gone.handler, gone.event) = (p.handler, p.event))
+GROUP BY p.handler, p.key
+"""
+_HOLD = """
+INSERT INTO hookonce.limit_places (handler, key, event, token)
+SELECT * FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::uuid[]) AS t
+ON CONFLICT (handler, event) DO UPDATE SET key = excluded.key, token = excluded.token
+"""
+_PARKED = f"""
+SELECT e.id FROM hookonce.events e
+WHERE e.id = ANY(ARRAY(SELECT event FROM hookonce.runs WHERE parked = '{PARKED_BY_LIMIT}' || %s AND handler = %s
+                       ORDER BY event LIMIT %s))
+ORDER BY e.id FOR UPDATE SKIP LOCKED
+"""  # noqa: S608  constants
+_UNPARK = """
+UPDATE hookonce.runs SET parked = NULL, due_at = now() WHERE event = ANY(%(events)s) AND handler = %(handler)s
+    AND parked IS NOT NULL
+"""
+
+
+def hold_back(connection: psycopg.Connection, plan: ClaimPlan, at_once: int) -> None:
+    """Take out of a plan what its limits do not allow; `at_once` is how many runs this worker can start together."""
+    if not plan.limited:
+        return
+    keys = _keys(plan.limited)
+    rows = connection.execute(_LOCK, keys).fetchall()
+    heads = {(handler, key): head for handler, key, head, _ in rows}
+    now = rows[0][3]
+    allowed = _in_time(plan, heads, now)
+    _take_places(connection, plan, [each for each in allowed if each.limit.concurrency], at_once)
+    columns = zip(*((*key, head) for key, head in heads.items()), strict=True)
+    connection.execute(_SET_HEADS, [list(column) for column in columns])
+
+
+def _keys(limited: Sequence[LimitedRun]) -> list[list[str]]:
+    found = sorted({each.key for each in limited})
+    return [[handler for handler, _ in found], [key for _, key in found]]
+
+
+def _in_time(plan: ClaimPlan, heads: dict[LimitKey, datetime], now: datetime) -> list[LimitedRun]:
+    """Put off whatever has a later time; return the others. Moves the heads."""
+    allowed = []
+    for each in plan.limited:
+        if each.limit.rate:
+            schedule = Schedule(each.limit.rate, heads[each.key], now)
+            at = schedule.time_for(each.slot_at)
+            heads[each.key] = schedule.head
+            if at > now:
+                plan.hold(each.run, delay=at - now)
+                continue
+        allowed.append(each)
+    return allowed
+
+
+def _take_places(
+    connection: psycopg.Connection, plan: ClaimPlan, asked: Sequence[LimitedRun], at_once: int
+) -> None:
+    """Give a place to each while there are some, and park the others."""
+    if not asked:
+        return
+    taken = _held(connection, _keys(asked))
+    fresh: dict[LimitKey, int] = {}
+    holders, full = [], set()
+    for each in asked:
+        free = (each.limit.concurrency or 0) - taken.get(each.key, 0)
+        new = fresh.get(each.key, 0)
+        if new < min(free, at_once):
+            fresh[each.key] = new + 1
+            holders.append((*each.key, each.run.event.id, each.run.token))
+        else:
+            plan.hold(each.run, parked=PARKED_BY_LIMIT + each.key[1])
+            full.add(each.key)
+    if holders:
+        connection.execute(_HOLD, [list(column) for column in zip(*holders, strict=True)])
+    if full:
+        _set_queues(connection, dict.fromkeys(full, True))
+
+
+def _held(connection: psycopg.Connection, keys: list[list[str]]) -> Mapping[LimitKey, int]:
+    rows = connection.execute(_HELD, [*keys, *keys]).fetchall()
+    return {(handler, key): count for handler, key, count in rows}
+
+
+def _set_queues(connection: psycopg.Connection, waiting: Mapping[LimitKey, bool]) -> None:
+    columns = zip(*((*key, is_so) for key, is_so in waiting.items()), strict=True)
+    connection.execute(_SET_QUEUES, [list(column) for column in columns])
+
+
+def take_up(connection: psycopg.Connection, limits: Mapping[str, int]) -> list[int]:
+    """Make due what waits for a place that is free now; `limits` is handlers and how many may run at once.
+
+    Returns the events. Committed.
+    """
+    with connection.transaction():
+        waiting = connection.execute(_QUEUES, [list(limits)]).fetchall()
+        if not waiting:
+            return []
+        taken = _held(connection, [[handler for handler, _ in waiting], [key for _, key in waiting]])
+        events: list[int] = []
+        left: dict[LimitKey, bool] = {}
+        for handler, key in waiting:
+            free = limits[handler] - taken.get((handler, key), 0)
+            found = _take_up(connection, handler, key, free) if free > 0 else []
+            left[handler, key] = len(found) >= free
+            events += found
+        _set_queues(connection, left)
+    return events
+
+
+def _take_up(connection: psycopg.Connection, handler: str, key: str, count: int) -> list[int]:
+    events = [row[0] for row in connection.execute(_PARKED, [key, handler, count])]
+    if events:
+        connection.execute(_UNPARK, {"events": events, "handler": handler})
+        connection.execute(DERIVE_EVENT_STATUS, {"events": events})
+    return events

@@ -1,0 +1,90 @@
+"""What `@on(rate=…, concurrency=…, per=…)` allows: so many starts in a period, so many at once; no SQL here.
+
+A rate is a schedule: what comes beyond it gets a time of its own, spread over the period, so that a backlog is not
+claimed again and again. A tenth of the rate may start at once after a silence, and never more than the
+rate in one period.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from hookonce.receiver.ledger.runs.claimed import ClaimedEvent
+
+_FORM: Final = re.compile(r"([1-9][0-9]{0,6})/([smhd])")
+_PERIODS: Final = {
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+}
+_BURST_SHARE = 10
+_MIN_LATE, _MAX_LATE = timedelta(seconds=1), timedelta(seconds=10)
+
+PER: Final = ("account", "source")
+"""What a limit may be counted by; otherwise there is one for the handler."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """So many starts in each period."""
+
+    count: int
+    period: timedelta
+
+    @classmethod
+    def parse(cls, text: str) -> "Rate":
+        """Read `100/m`: a number, and a second, a minute, an hour or a day. Raises ValueError for anything else."""
+        match = _FORM.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise ValueError(f'{text!r} is not a rate; expected a number per s, m, h or d, as in "100/m"')
+        return cls(int(match[1]), _PERIODS[match[2]])
+
+    @property
+    def burst(self) -> int:
+        """How many may start at once after a silence."""
+        return max(1, self.count // _BURST_SHARE)
+
+    @property
+    def interval(self) -> timedelta:
+        """How far apart the others are, so that with the burst no period has more than `count`."""
+        return -(-self.period // (self.count - self.burst + 1))  # rounded up
+
+    @property
+    def late(self) -> timedelta:
+        """How long after its time a run may still start; then the time is lost, for others have theirs by now."""
+        return min(max(self.period / 10, _MIN_LATE), _MAX_LATE)
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimit:
+    """What a handler's runs are held to, each of `per` by itself."""
+
+    rate: Rate | None = None
+    concurrency: int | None = None
+    per: str | None = None
+
+    def key(self, event: ClaimedEvent) -> str:
+        """Return whose share of the limit an event's run uses."""
+        if self.per == "account":
+            return event.account or ""
+        return event.source if self.per == "source" else ""
+
+
+class Schedule:
+    """The times of one rate for one key; `head` is when the next is free, as the ledger keeps it."""
+
+    def __init__(self, rate: Rate, head: datetime, now: datetime) -> None:
+        self._rate = rate
+        self.head = head
+        self._now = now
+
+    def time_for(self, slot: datetime | None) -> datetime:
+        """Return when a run may start: now or earlier is at once. `slot` is the time it was given before."""
+        if slot is not None and self._now - self._rate.late <= slot:
+            return slot
+        earliest = self._now - (self._rate.burst - 1) * self._rate.interval
+        given = max(self.head, earliest)
+        self.head = given + self._rate.interval
+        return given

@@ -1,0 +1,151 @@
+"""Limits of handlers, with real claims: how often, how many at once, and what the others notice of it."""
+
+from datetime import timedelta
+
+import pytest
+
+from hookonce.jobs.handlers import HandlerError, on
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.runs import claims
+from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
+from tests.support.inbox import effect
+
+BUDGET = timedelta(seconds=2)
+HUNDRED_A_MINUTE = RunLimit(rate=Rate(100, timedelta(minutes=1)))
+THREE = RunLimit(concurrency=3)
+
+
+def names(count):
+    return [f"evt_{n:03}" for n in range(count)]
+
+
+def claim(inbox, connection=None, **options):
+    connection = connection or inbox.connection
+    return claims.claim(connection, inbox.registry, budget=BUDGET, **options).runs
+
+
+@pytest.fixture
+def other(database_url):
+    with connections.connect(database_url) as connection:
+        yield connection
+
+
+def test_rate_lets_a_tenth_start_and_gives_the_others_times_of_their_own(inbox):
+    inbox.on(effect, limit=HUNDRED_A_MINUTE)
+    inbox.deliver(*names(40))
+
+    inbox.work()
+
+    waiting = inbox.rows("SELECT due_at, slot_at FROM hookonce.runs WHERE status = 'waiting' ORDER BY event")
+    assert len(inbox.effects()) == 10
+    assert len({due for due, _ in waiting}) == 30
+    assert all(due == slot for due, slot in waiting)
+
+
+def test_run_at_its_time_is_claimed_once_more_and_runs(inbox):
+    inbox.on(effect, limit=HUNDRED_A_MINUTE)
+    inbox.deliver(*names(30))
+    inbox.work()
+    (before,) = inbox.rows("SELECT head FROM hookonce.limits")
+
+    for table, column in (("runs", "due_at"), ("runs", "slot_at"), ("events", "due_at")):
+        inbox.connection.execute(
+            f"UPDATE hookonce.{table} SET {column} = now() WHERE {column} IS NOT NULL"  # noqa: S608  constants
+        )
+    inbox.work()
+
+    assert len(inbox.effects()) == 30
+    assert inbox.rows("SELECT head FROM hookonce.limits") == [before]
+
+
+def test_run_whose_time_is_long_past_gets_another(inbox):
+    inbox.on(effect, limit=HUNDRED_A_MINUTE)
+    inbox.deliver(*names(200))
+    inbox.work()
+
+    for table, column in (("runs", "due_at"), ("runs", "slot_at"), ("events", "due_at")):
+        inbox.connection.execute(
+            f"UPDATE hookonce.{table} SET {column} = now() - interval '1 h' WHERE {column} IS NOT NULL"  # noqa: S608
+        )
+    inbox.work()
+
+    assert len(inbox.effects()) == 10
+
+
+def test_each_account_has_a_rate_of_its_own(inbox):
+    inbox.on(effect, limit=RunLimit(Rate(10, timedelta(minutes=1)), per="account"))
+    inbox.deliver("a1", "a2", account="a")
+    inbox.deliver("b1", "b2", account="b")
+
+    inbox.work()
+
+    assert len(inbox.effects()) == 2
+
+
+def test_no_more_runs_are_leased_than_may_run_at_once(inbox, other):
+    inbox.on(effect, limit=THREE)
+    inbox.deliver(*names(20))
+
+    leased = [claim(inbox, at_once=2), claim(inbox, other, at_once=8), claim(inbox, other, at_once=8)]
+
+    assert [len(runs) for runs in leased] == [2, 0, 0]
+    parked = inbox.rows("SELECT parked, count(*) FROM hookonce.runs WHERE parked IS NOT NULL GROUP BY parked")
+    assert parked == [("limit:", 18)]
+
+
+def test_all_are_run_by_and_by_in_their_order(inbox):
+    ran = []
+
+    def handler(event, tx):  # noqa: ARG001
+        ran.append(event.event_id)
+
+    inbox.on(handler, limit=THREE)
+    inbox.deliver(*names(20))
+
+    inbox.work()
+
+    assert ran == names(20)
+
+
+def test_worker_that_died_gives_its_places_back(inbox):
+    inbox.on(effect, limit=RunLimit(concurrency=1))
+    inbox.deliver("held", "next")
+    claim(inbox)
+    inbox.work()
+    before = inbox.effects()
+
+    inbox.connection.execute(
+        "UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE token IS NOT NULL"
+    )
+    inbox.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE parked IS NULL")
+    inbox.work()
+
+    assert (before, len(inbox.effects())) == ([], 2)
+
+
+def test_other_handlers_of_an_event_do_not_wait_for_a_limit(inbox):
+    def free(event, tx):
+        effect(event, tx)
+
+    inbox.on(effect, limit=RunLimit(concurrency=1))
+    inbox.on(free)
+    inbox.deliver("first", "second")
+    claim(inbox, ids=None, limit=1)
+
+    inbox.work()
+
+    assert ("second", "free", "done", 1) in inbox.runs()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"rate": "fast"}, "is not a rate"),
+        ({"concurrency": 0}, "expected a number from 1"),
+        ({"rate": "1/s", "per": "moon"}, "expected 'account' or 'source'"),
+        ({"per": "account"}, "without rate= or concurrency="),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(options, said):
+    with pytest.raises(HandlerError, match=said):
+        on("stripe", **options)(effect)
