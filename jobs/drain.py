@@ -7,6 +7,7 @@ more than one batch, notifies again. What was claimed and cannot be started in t
 import logging
 import time
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from functools import cache, partial
 
@@ -23,7 +24,7 @@ from hookonce.receiver.config.settings import Settings, load_settings, require_s
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger import handlers
 from hookonce.receiver.ledger.database import connections, engines
-from hookonce.receiver.ledger.runs import claims, limit_gate, transitions
+from hookonce.receiver.ledger.runs import breakers, claims, limit_gate, transitions
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
@@ -62,6 +63,7 @@ class Drain:
         self._work_queue = WorkQueue(self._client)
         self._quick_first = False
         self._cursor = DueCursor()
+        self._failing: AbstractSet[str] = frozenset()
         self._is_away = False
         self._breaker = CircuitBreaker(limit=1)
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
@@ -80,6 +82,8 @@ class Drain:
             while not stopping.is_set():
                 self._take_up()
                 claim = self._claim(named)
+                self._executor.note_failing(claim.failing)
+                self._failing = claim.failing
                 self._log_availability(is_away=None)
                 if not (claim.events or claim.parked) and named is None:
                     return attempts
@@ -104,9 +108,11 @@ class Drain:
         return attempts
 
     def _take_up(self) -> None:
-        """Make due what waited for a place that is free now."""
+        """Make due what waited for a place that is free now, or is to be tried."""
         if places := self._registry.places():
             limit_gate.take_up(self._executor.ledger, places)
+        if names := self._failing & self._registry.with_breakers():
+            breakers.try_one(self._executor.ledger, names)
 
     def _log_availability(self, *, is_away: str | None) -> None:
         """Log that the ledger went away, or came back; not at every look."""
@@ -162,9 +168,16 @@ class Drain:
         if handler is None:  # cannot be: the claim asked the same registry
             raise LookupError(f"handler '{run.handler}' vanished from the registry")
         began = time.monotonic()
-        started = self._executor.attempt(run, handler, partial(_startable, claimed, number + 1, until))
+        started = self._executor.attempt(run, handler, partial(self._startable, claimed, number + 1, until))
         self._registry.note(run.handler, timedelta(seconds=time.monotonic() - began))
         return started
+
+    def _startable(self, claimed: Sequence[ClaimedRun], number: int, until: float) -> ClaimedRun | None:
+        """Return the run of this number, unless there is none, no time for it, or its handler's breaker has opened."""
+        if number >= len(claimed) or stopping.is_set() or time.monotonic() >= until:
+            return None
+        handler = self._registry.named(claimed[number].handler)
+        return None if handler and self._executor.has_tripped(handler) else claimed[number]
 
     def flush(self) -> None:
         """Send what has been traced."""
@@ -195,12 +208,6 @@ def executor_class(settings: Settings) -> type[Executor]:
 
         return TracedExecutor
     return Executor
-
-
-def _startable(claimed: Sequence[ClaimedRun], number: int, until: float) -> ClaimedRun | None:
-    """Return the run of this number, unless there is none, or no time for it."""
-    is_time = not stopping.is_set() and time.monotonic() < until
-    return claimed[number] if number < len(claimed) and is_time else None
 
 
 @cache

@@ -76,6 +76,7 @@ class Handler:
     timeout: timedelta
     isolation: str | None = None
     limit: RunLimit | None = None
+    breaker: int | None = None
 
     @cached_property
     def signature(self) -> Signature:
@@ -85,7 +86,7 @@ class Handler:
     @property
     def limits(self) -> tuple[object, ...]:
         """What a run is held to."""
-        return (self.attempts, self.backoff, self.timeout, self.isolation, self.limit)
+        return (self.attempts, self.backoff, self.timeout, self.isolation, self.limit, self.breaker)
 
     def takes(self, source: str, provider: str, type: str) -> bool:  # noqa: A002  the field's word
         """Return whether such an event is for this handler."""
@@ -144,6 +145,10 @@ class Registry:
         """Return a handler by name, or None."""
         return next((handler for handler in self._handlers if handler.name == name), None)
 
+    def with_breakers(self) -> set[str]:
+        """Return the names of the handlers that are stopped when they fail again and again."""
+        return {handler.name for handler in self._handlers if handler.breaker is not None}
+
     def places(self) -> dict[str, int]:
         """Return the handlers that are limited to a number at once, and that number."""
         limited = {handler.name: handler.limit for handler in self._handlers if handler.limit}
@@ -188,6 +193,7 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     rate: str | None = None,
     concurrency: int | None = None,
     per: str | None = None,
+    breaker: int | None = None,
 ) -> Callable[[Function], Function]:
     """Have a function take events of a source (or a provider) whose type fits the pattern.
 
@@ -199,7 +205,8 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     attempt may take (an hour at most); numbers are seconds. `isolation` is the level of the handler's transaction
     ("read committed", "repeatable read", "serializable"), the session's own if None; a conflict that PostgreSQL then
     finds is a failed attempt like any. `rate` is how often it may start ("100/m"; s, m, h or d), `concurrency` how many
-    may run at once, in all workers; both for each `per` by itself ("account", "source"), if that is given. Raises
+    may run at once, in all workers; both for each `per` by itself ("account", "source"), if that is given. After
+    `breaker` failures in a row by one error the handler is paused, and one event is tried from time to time. Raises
     `HandlerError` for values that make no sense.
     """
     if not isinstance(place, str) or not isinstance(pattern, str):
@@ -226,9 +233,24 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
                 + ", ".join(f"'{level}'" for level in ISOLATION_LEVELS)
             )
         _require_callable(called, function)
+        if breaker is not None and (not isinstance(breaker, int) or breaker < 1):
+            raise HandlerError(
+                f"handler '{called}': {breaker=} is wrong; expected a number of failures from 1"
+            )
         allowed = _run_limit(called, rate, concurrency, per)
         registry.add(
-            Handler(called, place, pattern, function, attempts, (first, longest), limit, isolation, allowed)
+            Handler(
+                called,
+                place,
+                pattern,
+                function,
+                attempts,
+                (first, longest),
+                limit,
+                isolation,
+                allowed,
+                breaker,
+            )
         )
         return function
 

@@ -9,6 +9,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Coroutine
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -50,7 +51,7 @@ from hookonce.receiver.encryption import (
 )
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import engines
-from hookonce.receiver.ledger.runs import claims, transitions
+from hookonce.receiver.ledger.runs import breakers, claims, transitions
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.transitions import AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import RunStatus
@@ -92,6 +93,10 @@ class Executor:
         self._connection: Connection | None = None
         self._xact_id: str | None = None  # of the attempt's own transaction, if it was asked for
         self.alarm = TimeLimit()
+        self._failing: AbstractSet[str] = frozenset()  # handlers whose success is to be written down
+        self._in_a_row: dict[
+            str, tuple[str, int]
+        ] = {}  # of this process: by which error a handler failed, how often
         self._loop: EventLoop | None = None  # for `async def` handlers, once there is one
 
     def attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
@@ -122,6 +127,13 @@ class Executor:
         except BaseException as raised:  # noqa: BLE001  whatever it raises is a failed attempt
             self._reset()
             error, ending = raised, _failure(run, handler, summarize(raised))
+        if handler.breaker is not None and not isinstance(
+            error, GiveUp | RetryLater | BodyDropped | CannotDecrypt
+        ):
+            failure = breakers.Failure(whereabouts(error), handler.breaker)
+            ending = replace(ending, also=partial(breakers.failed, handler=run.handler, failure=failure))
+            before, count = self._in_a_row.get(run.handler, (failure.error, 0))
+            self._in_a_row[run.handler] = (failure.error, count + 1 if before == failure.error else 1)
         return self._end_apart(run, ending, following, error)
 
     def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
@@ -148,11 +160,25 @@ class Executor:
             raise RuntimeError(
                 "the handler returned with a statement under way; close its cursor, copy or pipeline"
             )
-        started = self._end(run, AttemptResult(RunStatus.DONE, _storable(result)), following())
+        closes = partial(breakers.close, handler=run.handler) if self._is_failing(run.handler) else None
+        started = self._end(run, AttemptResult(RunStatus.DONE, _storable(result), also=closes), following())
         reach("run.committed")
         self._clean()
         _report(run, RunStatus.DONE)
         return started
+
+    def note_failing(self, handlers: AbstractSet[str]) -> None:
+        """Take from a claim which handlers' failures in a row are counted."""
+        self._failing = handlers
+        self._in_a_row = {name: row for name, row in self._in_a_row.items() if name in handlers}
+
+    def has_tripped(self, handler: Handler) -> bool:
+        """Whether a handler has just failed so often that its breaker is open; what is leased of it can wait."""
+        return handler.breaker is not None and self._in_a_row.get(handler.name, ("", 0))[1] >= handler.breaker
+
+    def _is_failing(self, handler: str) -> bool:
+        failed_here = self._in_a_row.pop(handler, None) is not None
+        return failed_here or handler in self._failing
 
     def _call_of(self, handler: Handler) -> Callable[[ReceivedEvent, Connection], object]:
         """Return what calls a handler with what its signature asks for; what that needs is imported here."""

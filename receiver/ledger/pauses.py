@@ -10,7 +10,7 @@ from datetime import timedelta
 import psycopg
 
 from hookonce.receiver.ledger.access import audit_log
-from hookonce.receiver.ledger.runs import parking
+from hookonce.receiver.ledger.runs import breakers, parking
 
 PATIENCE = timedelta(seconds=2)
 """How long a page or an API call makes due what was parked; what is left then, the sweep does."""
@@ -57,6 +57,8 @@ def resume(
     with connection.transaction():
         connection.execute(_IN_TURN)
         was_paused = connection.execute(_RESUME, [kind, name]).fetchone() is not None
+        if kind == "handler":
+            breakers.close(connection, name)
         if was_paused:
             audit_log.note(connection, who, "resume", f"{kind} {name}")
     parking.hasten(connection, kind, name)

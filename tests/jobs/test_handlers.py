@@ -84,7 +84,9 @@ def test_registry_refuses_one_name_with_two_time_limits():
     registry = Registry()
     registry.add(handler(pattern="a.*"))
 
-    with pytest.raises(HandlerError, match="'h' has different attempts, backoff, timeout, isolation or limits"):
+    with pytest.raises(
+        HandlerError, match="'h' has different attempts, backoff, timeout, isolation or limits"
+    ):
         registry.add(handler(pattern="b.*", timeout=timedelta(seconds=600)))
 
 

@@ -49,7 +49,7 @@ def old_ledger(empty_database):
             connection.execute(f"ALTER TABLE hookonce.{table} DROP COLUMN parked")
         connection.execute("ALTER TABLE hookonce.failures DROP COLUMN traceback, DROP COLUMN key_id")
         connection.execute("ALTER TABLE hookonce.runs DROP COLUMN slot_at")
-        connection.execute("DROP TABLE hookonce.limits, hookonce.limit_places")
+        connection.execute("DROP TABLE hookonce.limits, hookonce.limit_places, hookonce.breakers")
         connection.execute("CREATE INDEX events_due ON hookonce.events (due_at) WHERE due_at IS NOT NULL")
         connection.execute("DROP INDEX hookonce.events_repeat_of")
         for (table,) in connection.execute(OLD_TABLES, ["hookonce"]).fetchall():

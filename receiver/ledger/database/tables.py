@@ -204,6 +204,19 @@ limit_places = Table(
     PrimaryKeyConstraint("handler", "event", name="limit_places_pkey"),
 )
 
+breakers = Table(
+    "breakers",
+    metadata,
+    Column("handler", _bytewise, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("error", Text, nullable=False),
+    Column("opened_at", _moment),
+    Column("try_at", _moment),
+    Column("tries", Integer, nullable=False, server_default=text("0")),
+    Column("trying", BigInteger),
+    PrimaryKeyConstraint("handler", name="breakers_pkey"),
+)
+
 handed_secrets = Table(
     "handed_secrets",
     metadata,

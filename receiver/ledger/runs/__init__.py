@@ -6,6 +6,7 @@
 - `claimed`: what a worker holds between claim and end
 - `due_cursor`: where in the queue a worker looks next; no SQL
 - `run_limits`, `limit_gate`: how often and how many at once a handler may run, and what is held back for that
+- `breakers`: handlers that fail by one error again and again, stopped and tried
 - `parking`: what is paused is passed over, and taken up again
 - `transitions`: how an attempt ends, what is let go of, what is taken up again
 """

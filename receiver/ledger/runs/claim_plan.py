@@ -44,6 +44,13 @@ class Planner(Protocol):
         ...
 
 
+class PausedHandlers(NamedTuple):
+    """Handlers that are paused; `trials`: (event, handler) that may run all the same."""
+
+    names: AbstractSet[str] = frozenset()
+    trials: AbstractSet[tuple[int, str]] = frozenset()
+
+
 class LimitedRun(NamedTuple):
     """A run that is to be leased if its handler's limit allows; `slot_at` is the time it was given before."""
 
@@ -80,7 +87,7 @@ class ClaimPlan:
         events: Sequence[ClaimedEvent],
         planner: Planner,
         existing: Mapping[int, Sequence[ExistingRun]],
-        paused: AbstractSet[str],
+        paused: PausedHandlers,
         token: uuid.UUID,
     ) -> None:
         self.events = events
@@ -117,7 +124,7 @@ class ClaimPlan:
             self._lease(event, plan, ExistingRun(event.id, plan.name), is_sole=len(plans) == 1)
 
     def _sort_existing(self, event: ClaimedEvent, run: ExistingRun, *, is_sole: bool) -> None:
-        is_paused = run.handler in self._paused
+        is_paused = self._is_paused(event, run.handler)
         waits = run.parked and (is_paused or run.parked.startswith(PARKED_BY_LIMIT))
         if run.status not in OPEN_RUNS or not run.is_due or waits:
             return
@@ -131,8 +138,11 @@ class ClaimPlan:
         if not is_spent:
             self._lease(event, plan, run, is_sole=is_sole)
 
+    def _is_paused(self, event: ClaimedEvent, handler: str) -> bool:
+        return handler in self._paused.names and (event.id, handler) not in self._paused.trials
+
     def _lease(self, event: ClaimedEvent, plan: Plan, run: ExistingRun, *, is_sole: bool) -> None:
-        if plan.name in self._paused:
+        if self._is_paused(event, plan.name):
             self.parked.append((event.id, plan.name))
             return
         lease = plan.timeout + claimed.LEASE_MARGIN

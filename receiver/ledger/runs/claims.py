@@ -8,6 +8,7 @@ parked (`receiver.ledger.runs.parking`), so that it is met once. Lock order as i
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.columns import values
 from hookonce.receiver.ledger.due import IS_DUE, IS_NOT_PAUSED, MAY_BE_CLAIMED
 from hookonce.receiver.ledger.runs import claimed, limit_gate, parking, transitions, unreadable
-from hookonce.receiver.ledger.runs.claim_plan import ClaimPlan, Planner
+from hookonce.receiver.ledger.runs.claim_plan import ClaimPlan, PausedHandlers, Planner
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus
@@ -42,13 +43,15 @@ _LATEST = 500
 class Claim(NamedTuple):
     """The runs leased, the first of them started; `events`: due ones looked at, `is_more`: some may be left.
 
-    `parked`: events that were parked besides; there may be more of these, too.
+    `parked`: events that were parked besides; there may be more of these, too. `failing`: handlers whose failures in a
+    row are counted (`receiver.ledger.runs.breakers`).
     """
 
     runs: list[ClaimedRun]
     events: int
     is_more: bool = False
     parked: int = 0
+    failing: AbstractSet[str] = frozenset()
 
 
 _IN_EVENTS = values(ClaimedEvent, "events")
@@ -94,7 +97,11 @@ SELECT r.event, r.handler, r.status, r.attempts, r.cycle, r.due_at <= now() AS i
 FROM unnest(%s::bigint[]) AS t (event), LATERAL (SELECT * FROM hookonce.runs WHERE event = t.event OFFSET 0) AS r
 """
 
-_PAUSED = "SELECT kind, name FROM hookonce.pauses"
+_TRIAL = "trial"
+_PAUSED = f"""
+SELECT kind, name, NULL::bigint FROM hookonce.pauses
+UNION ALL SELECT '{_TRIAL}', handler, trying FROM hookonce.breakers
+"""  # noqa: S608  a constant
 
 # Leases runs, starting those marked, or parks them; the upsert creates the runs of an event that is claimed first.
 _LEASE = f"""
@@ -164,18 +171,19 @@ def claim(  # noqa: PLR0913  all but two by keyword
             _bury(connection, planner, odd, budget)
         if due:
             events = _claimable(due, planner, quick_first=quick_first)
-            plan = _plan(connection, events, planner, paused.handlers, token)
+            plan = _plan(connection, events, planner, paused, token)
             limit_gate.hold_back(connection, plan, at_once)
             _write(connection, plan, token, budget)
             reach("run.leased")
     parked = parking.park_sources(connection) if paused.sources else 0
     if plan is None:
-        return Claim([], len(odd), is_more=bool(odd), parked=parked)
+        return Claim([], len(odd), is_more=bool(odd), parked=parked, failing=paused.failing)
     if 2 * len({event for event, _ in plan.parked_whole}) > len(plan.events):
-        parked += _park_head(connection, planner, paused.handlers)
+        parked += _park_head(connection, planner, paused)
     _report(plan)
     count = len(due) + len(odd)
-    return Claim(plan.leased, count, count == limit or len(events) < len(due), parked)
+    is_more = count == limit or len(events) < len(due)
+    return Claim(plan.leased, count, is_more, parked, paused.failing)
 
 
 def _due_events(
@@ -207,7 +215,7 @@ def _locked(
 def _bury(connection: psycopg.Connection, planner: Planner, ids: Sequence[int], budget: timedelta) -> None:
     """End the runs of events that can't be read as dead, each with one attempt: the others must go on."""
     events, token = unreadable.labels(connection, ids), uuid.uuid4()
-    plan = ClaimPlan(events, planner, _existing(connection, events), frozenset(), token)
+    plan = ClaimPlan(events, planner, _existing(connection, events), PausedHandlers(), token)
     _write(connection, plan, token, budget, start_all=True)
     for event in events:
         handlers = [run.handler for run in plan.leased if run.event.id == event.id]
@@ -223,17 +231,24 @@ def _bury(connection: psycopg.Connection, planner: Planner, ids: Sequence[int], 
 
 
 class _Paused(NamedTuple):
-    """The names of what is paused."""
+    """What is paused, and the handlers that failed last."""
 
     sources: frozenset[str]
-    handlers: frozenset[str]
+    handlers: PausedHandlers
+    failing: frozenset[str]
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[str, str]]) -> "_Paused":
-        """Sort the rows of `pauses`."""
+    def of(cls, rows: Sequence[tuple[str, str, int | None]]) -> "_Paused":
+        """Sort the rows of `pauses` and `breakers`."""
         return cls(
-            frozenset(name for kind, name in rows if kind == Parked.SOURCE),
-            frozenset(name for kind, name in rows if kind == Parked.HANDLER),
+            frozenset(name for kind, name, _ in rows if kind == Parked.SOURCE),
+            PausedHandlers(
+                frozenset(name for kind, name, _ in rows if kind == Parked.HANDLER),
+                frozenset(
+                    (event, name) for kind, name, event in rows if kind == _TRIAL and event is not None
+                ),
+            ),
+            frozenset(name for kind, name, _ in rows if kind == _TRIAL),
         )
 
 
@@ -241,21 +256,24 @@ def _plan(
     connection: psycopg.Connection,
     events: Sequence[ClaimedEvent],
     planner: Planner,
-    paused: frozenset[str],
+    paused: "_Paused",
     token: uuid.UUID,
 ) -> ClaimPlan:
     """Decide on locked events; runs that are to be parked have their pause locked."""
     existing = _existing(connection, events)
-    plan = ClaimPlan(events, planner, existing, paused, token)
+    plan = ClaimPlan(events, planner, existing, paused.handlers, token)
     if not plan.parked:
         return plan
     names = {handler for _, handler in plan.parked}
     left = parking.lock_pauses(connection, Parked.HANDLER, names)
     # What is parked already stays so: whoever ends its pause finds it, and waits for our locks.
-    return plan if left == names else ClaimPlan(events, planner, existing, paused - (names - left), token)
+    if left == names:
+        return plan
+    still = paused.handlers._replace(names=paused.handlers.names - (names - left))
+    return ClaimPlan(events, planner, existing, still, token)
 
 
-def _park_head(connection: psycopg.Connection, planner: Planner, paused: frozenset[str]) -> int:
+def _park_head(connection: psycopg.Connection, planner: Planner, paused: "_Paused") -> int:
     """Park what only paused handlers take at the head of the queue; return the number of events. Committed.
 
     Where most of what a claim has met is of that kind, many more may come: they would keep all others waiting.

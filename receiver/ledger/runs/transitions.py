@@ -12,7 +12,7 @@ Lock order everywhere: events by id, then runs.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -32,12 +32,15 @@ class LeaseLost(Exception):  # noqa: N818  a verdict about who may write
     """The run is no longer ours: its lease ran out and somebody has taken it, or it was ended for us."""
 
 
+Also = Callable[[psycopg.Connection], None]
+
+
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
     """How an attempt ended: `done` with a result, `waiting` for `delay`, or `dead`; `error` says why.
 
     `traceback` is sealed with the key `key_id`, unless that is None (`encryption.traceback_context`). `counted` is
-    False for an attempt that does not use one up (RetryLater).
+    False for an attempt that does not use one up (RetryLater). `also` is done in the transaction that ends it.
     """
 
     status: RunStatus
@@ -47,6 +50,7 @@ class AttemptResult:
     counted: bool = True
     traceback: bytes | None = field(default=None, repr=False)
     key_id: str | None = None
+    also: Also | None = None
 
 
 _XACT_ID = "SELECT pg_current_xact_id()::text"
@@ -168,6 +172,8 @@ def end(  # noqa: PLR0913  the last two by keyword
             ended = connection.execute(_END, values, prepare=True)
             if not run.is_sole:
                 connection.execute(DERIVE_EVENT_STATUS, {"events": [run.event.id]}, prepare=True)
+            if ending.also is not None:
+                ending.also(connection)
             reach("run.ended" if ending.status == RunStatus.DONE else "failure.ended")
             connection.execute("COMMIT AND CHAIN" if chain else "COMMIT")
     except psycopg.errors.DivisionByZero:

@@ -1,4 +1,4 @@
-"""Handlers have limits: times that runs were given, and places that they hold."""
+"""Handlers have limits (times that runs were given, places that they hold) and circuit breakers."""
 
 from alembic import op
 
@@ -22,12 +22,22 @@ CREATE TABLE hookonce.limit_places (
     key text NOT NULL,
     token uuid NOT NULL,
     CONSTRAINT limit_places_pkey PRIMARY KEY (handler, event)
+);
+CREATE TABLE hookonce.breakers (
+    handler text COLLATE "C" NOT NULL,
+    failures integer NOT NULL,
+    error text NOT NULL,
+    opened_at timestamptz,
+    try_at timestamptz,
+    tries integer NOT NULL DEFAULT 0,
+    trying bigint,
+    CONSTRAINT breakers_pkey PRIMARY KEY (handler)
 )
 """
 
 
 def upgrade() -> None:
-    """Add a column, which rewrites nothing, and two small tables."""
+    """Add a column, which rewrites nothing, and small tables."""
     op.execute(_TABLES)
 
 
@@ -36,6 +46,6 @@ def downgrade() -> None:
     op.execute(
         "UPDATE hookonce.events SET parked = NULL WHERE parked LIKE 'limit:%';"
         "UPDATE hookonce.runs SET parked = NULL, due_at = now() WHERE parked LIKE 'limit:%';"
-        "DROP TABLE hookonce.limit_places, hookonce.limits;"
+        "DROP TABLE hookonce.breakers, hookonce.limit_places, hookonce.limits;"
         "ALTER TABLE hookonce.runs DROP COLUMN slot_at"
     )

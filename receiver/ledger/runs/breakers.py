@@ -1,0 +1,118 @@
+"""A handler's circuit breaker: what fails again and again by one error is not tried on every event, ten times each.
+
+After so many failures in a row, by one error and whatever the event, the handler is paused as a person would pause it:
+its events are parked. From time to time one of them is tried; when it is done the pause is over. A person may end the
+pause, or begin one, at any moment. A row of `breakers` counts; it is written at failures, and gone after a success.
+"""
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import NamedTuple
+
+import psycopg
+from psycopg.rows import class_row
+
+from hookonce.receiver.ledger.runs.transitions import DERIVE_EVENT_STATUS
+from hookonce.receiver.ledger.states import Parked, RunStatus
+
+FIRST_TRY = timedelta(seconds=30)
+"""How long after it opened one event is tried; twice as long after each that failed, up to `LONGEST_WAIT`."""
+LONGEST_WAIT = timedelta(minutes=10)
+WHO = "circuit breaker"
+"""Who it was, in the audit."""
+
+# The last of a row opens it; a failure while it is open was a try, or under way already.
+_FAILED = """
+INSERT INTO hookonce.breakers AS b (handler, failures, error) VALUES (%(handler)s, 1, %(error)s)
+ON CONFLICT (handler) DO UPDATE SET
+    failures = CASE WHEN b.error = excluded.error OR b.opened_at IS NOT NULL THEN b.failures + 1 ELSE 1 END,
+    error = excluded.error, trying = NULL
+"""
+_OPEN = f"""
+WITH opened AS (
+    UPDATE hookonce.breakers SET opened_at = now(), try_at = now() + %(first)s
+    WHERE handler = %(handler)s AND failures >= %(limit)s AND opened_at IS NULL RETURNING handler
+), begun AS (
+    INSERT INTO hookonce.pauses (kind, name) SELECT '{Parked.HANDLER}', handler FROM opened
+    ON CONFLICT DO NOTHING RETURNING name
+)
+INSERT INTO hookonce.audit (who, action, subject, detail)
+SELECT '{WHO}', 'pause', 'handler ' || name, json_build_object('error', %(error)s::text) FROM begun
+"""  # noqa: S608  constants
+_CLOSE = f"""
+WITH closed AS (DELETE FROM hookonce.breakers WHERE handler = %s RETURNING handler, opened_at), ended AS (
+    DELETE FROM hookonce.pauses WHERE kind = '{Parked.HANDLER}'
+        AND name IN (SELECT handler FROM closed WHERE opened_at IS NOT NULL)
+    RETURNING name
+)
+INSERT INTO hookonce.audit (who, action, subject, detail)
+SELECT '{WHO}', 'resume', 'handler ' || name, '{{}}' FROM ended
+"""  # noqa: S608  constants
+_TRIED = """
+SELECT handler FROM hookonce.breakers WHERE opened_at IS NOT NULL AND try_at <= now() AND handler = ANY(%s)
+ORDER BY handler FOR UPDATE SKIP LOCKED
+"""
+_PARKED = f"""
+SELECT e.id FROM hookonce.events e
+WHERE e.id = ANY(ARRAY(SELECT event FROM hookonce.runs WHERE parked = '{Parked.HANDLER}' AND handler = %s
+                       ORDER BY event LIMIT 10))
+ORDER BY e.id LIMIT 1 FOR UPDATE SKIP LOCKED
+"""  # noqa: S608  constants
+_TRY = f"""
+WITH tried AS (
+    UPDATE hookonce.breakers SET trying = %(event)s, tries = tries + 1,
+        try_at = now() + least(%(longest)s, %(first)s * power(2, least(tries + 1, 10)))
+    WHERE handler = %(handler)s
+)
+UPDATE hookonce.runs SET parked = NULL, due_at = now()
+WHERE event = %(event)s AND handler = %(handler)s AND status = '{RunStatus.WAITING}'
+"""  # noqa: S608  constants
+_ALL = "SELECT handler, failures, error, opened_at IS NOT NULL AS is_open FROM hookonce.breakers ORDER BY handler"
+
+
+class Failure(NamedTuple):
+    """A failed attempt as its handler's breaker sees it: by which error, and how many of these in a row open it."""
+
+    error: str
+    limit: int
+
+
+class Breaker(NamedTuple):
+    """A handler that failed last: how often in a row, by which error, and whether it is stopped for that."""
+
+    handler: str
+    failures: int
+    error: str
+    is_open: bool
+
+
+def failed(connection: psycopg.Connection, handler: str, failure: Failure) -> None:
+    """Count a failure, in the transaction that ends the attempt; the last of them pauses the handler."""
+    values = {**failure._asdict(), "handler": handler, "first": FIRST_TRY}
+    connection.execute(_FAILED, values)
+    connection.execute(_OPEN, values)
+
+
+def close(connection: psycopg.Connection, handler: str) -> None:
+    """Forget the failures of a handler, and end the pause that they brought; in the caller's transaction."""
+    connection.execute(_CLOSE, [handler])
+
+
+def try_one(connection: psycopg.Connection, handlers: Collection[str]) -> list[int]:
+    """Make one event due of each of these handlers whose breaker is open and may try; return the events. Committed."""
+    tried = []
+    with connection.transaction():
+        for (handler,) in connection.execute(_TRIED, [sorted(handlers)]).fetchall():
+            found = connection.execute(_PARKED, [handler]).fetchone()
+            if found:
+                values = {"handler": handler, "event": found[0], "first": FIRST_TRY, "longest": LONGEST_WAIT}
+                connection.execute(_TRY, values)
+                tried.append(found[0])
+        if tried:
+            connection.execute(DERIVE_EVENT_STATUS, {"events": sorted(tried)})
+    return tried
+
+
+def breakers(connection: psycopg.Connection) -> list[Breaker]:
+    """Return the handlers whose last attempt failed, of those that have a breaker."""
+    return connection.cursor(row_factory=class_row(Breaker)).execute(_ALL).fetchall()

@@ -1,0 +1,181 @@
+"""A handler that fails by one error again and again is stopped, one event is tried, and a person may decide."""
+
+from datetime import timedelta
+
+import pytest
+
+from hookonce.jobs.handlers import GiveUp, HandlerError, on
+from hookonce.receiver.ledger import pauses
+from hookonce.receiver.ledger.runs import breakers, parking
+from tests.support.inbox import effect
+
+HOUR = timedelta(hours=1)
+
+
+class Shop:
+    """A handler whose service is away, or not; it counts how often it was called."""
+
+    def __init__(self):
+        self.error = ConnectionError("no route to shop")
+        self.calls = 0
+
+    def __call__(self, event, tx):
+        self.calls += 1
+        if self.error:
+            raise self.error
+        effect(event, tx)
+
+
+@pytest.fixture
+def shop(inbox):
+    shop = Shop()
+
+    def credit(event, tx):
+        shop(event, tx)
+
+    inbox.on(credit, breaker=5, attempts=10, backoff=(HOUR, HOUR))
+    return shop
+
+
+def may_try(inbox):
+    inbox.connection.execute("UPDATE hookonce.breakers SET try_at = now()")
+
+
+def deliver(inbox, count):
+    inbox.deliver(*(f"evt_{n:02}" for n in range(count)))
+
+
+def is_paused(inbox):
+    return ("handler", "credit") in pauses.paused(inbox.connection)
+
+
+def test_failures_in_a_row_by_one_error_stop_the_handler(inbox, shop):
+    deliver(inbox, 20)
+
+    inbox.work()
+
+    (breaker,) = breakers.breakers(inbox.connection)
+    assert shop.calls == 5
+    assert is_paused(inbox)
+    assert (breaker.handler, breaker.is_open, breaker.error[:15]) == ("credit", True, "ConnectionError")
+
+
+def test_events_of_a_stopped_handler_are_parked_and_use_no_attempts(inbox, shop):
+    deliver(inbox, 20)
+    inbox.work()
+    calls = shop.calls
+
+    inbox.work()
+
+    assert shop.calls == calls
+    assert {row[2] for row in inbox.runs()} == {"waiting"}
+    assert sum(row[3] for row in inbox.runs()) == calls
+
+
+def test_one_event_is_tried_and_fails_alone(inbox, shop):
+    deliver(inbox, 20)
+    inbox.work()
+    calls = shop.calls
+
+    for expected in (1, 2):
+        may_try(inbox)
+        inbox.work()
+        assert shop.calls == calls + expected
+
+    assert is_paused(inbox)
+
+
+def test_try_that_succeeds_lets_all_go_on(inbox, shop):
+    deliver(inbox, 20)
+    inbox.work()
+    shop.error = None
+    may_try(inbox)
+
+    inbox.work()
+    parking.unpark_left(inbox.connection)
+    inbox.work()
+
+    assert len(inbox.effects()) == 15  # the others wait for their next attempt
+    assert (is_paused(inbox), breakers.breakers(inbox.connection)) == (False, [])
+
+
+def test_next_try_is_later_each_time(inbox, shop):
+    deliver(inbox, 20)
+    inbox.work()
+    waits = []
+    for _ in range(8):
+        may_try(inbox)
+        inbox.work()
+        waits += inbox.rows("SELECT extract(epoch FROM try_at - now())::int FROM hookonce.breakers")[0]
+
+    assert waits[0] < waits[1] < waits[2]
+    assert max(waits) <= breakers.LONGEST_WAIT.total_seconds()
+    assert shop.calls > 0
+
+
+def test_person_may_end_it(inbox, shop):
+    deliver(inbox, 20)
+    inbox.work()
+    shop.error = None
+
+    pauses.resume(inbox.connection, "handler", "credit", "test")
+    inbox.work()
+
+    assert len(inbox.effects()) == 20
+    assert breakers.breakers(inbox.connection) == []
+
+
+def test_success_begins_the_row_anew(inbox, shop):
+    for n in range(12):
+        shop.error = None if n % 4 == 3 else ConnectionError("no route to shop")
+        inbox.deliver(f"evt_{n:02}")
+        inbox.work()
+
+    assert not is_paused(inbox)
+
+
+def test_different_errors_are_no_row(inbox, shop):
+    for n in range(12):
+        shop.error = (ConnectionError if n % 2 else TimeoutError)("away")
+        inbox.deliver(f"evt_{n:02}")
+        inbox.work()
+
+    assert not is_paused(inbox)
+
+
+def test_verdicts_on_events_are_no_failures_of_the_handler(inbox, shop):
+    shop.error = GiveUp("not ours")
+    deliver(inbox, 20)
+
+    inbox.work()
+
+    assert not is_paused(inbox)
+
+
+def test_opening_and_closing_are_in_the_audit(inbox, shop):
+    deliver(inbox, 20)
+    inbox.work()
+    shop.error = None
+    may_try(inbox)
+    inbox.work()
+
+    said = inbox.rows("SELECT who, action, subject FROM hookonce.audit ORDER BY id")
+    assert said == [(breakers.WHO, action, "handler credit") for action in ("pause", "resume")]
+
+
+def test_handler_without_a_breaker_is_never_stopped(inbox):
+    def credit(event, tx):  # noqa: ARG001
+        raise ConnectionError
+
+    inbox.on(credit, attempts=2)
+    deliver(inbox, 20)
+
+    inbox.work()
+
+    assert not is_paused(inbox)
+    assert {row[2] for row in inbox.runs()} == {"dead"}
+
+
+def test_breaker_of_no_failures_is_refused():
+    with pytest.raises(HandlerError, match="expected a number of failures from 1"):
+        on("stripe", breaker=0)(effect)
