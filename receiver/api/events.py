@@ -46,7 +46,7 @@ class Event(ResponseModel):
     deliveries: int
     repeat_of: Identifier | None
     parked: str | None = Field(
-        description="why it waits although it may be due: `source` or `handler`, paused"
+        description="why it waits although it may be due: `source` or `handler`, paused; `limit:…`, whose limit is full"
     )
 
 
@@ -82,7 +82,9 @@ class Run(ResponseModel):
     finished_at: datetime | None
     result: Any
     error: str | None
-    parked: str | None = Field(description="`handler` while it waits because that is paused")
+    parked: str | None = Field(
+        description="`handler` while that is paused, `limit:…` while its limit is full"
+    )
 
 
 class Failure(ResponseModel):

@@ -2,11 +2,14 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from hookonce.receiver.api.models import RequestModel, ResponseModel, Text
 from hookonce.receiver.api.operations import Call, operation
 from hookonce.receiver.api.problem import Problem
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.runs import breakers, limit_gate
 
 Kind = Literal["source", "handler"]
 
@@ -31,11 +34,25 @@ class Pauses(ResponseModel):
     data: list[Pause]
 
 
+class HandlerBreaker(ResponseModel):
+    """Failures in a row by one error; open: the handler is paused for it, and tried from time to time."""
+
+    failures: int
+    error: str
+    is_open: bool
+
+
 class Handler(ResponseModel):
     """A handler that has run lately, or is paused."""
 
     name: str
     is_paused: bool
+    breaker: HandlerBreaker | None = Field(
+        description="its failures in a row, if it has a breaker and failed last"
+    )
+    waiting_for_limit: int = Field(
+        description=f"runs that wait because so many run as its limit allows; {limit_gate.MAX_WAITING} at most"
+    )
 
 
 class Handlers(ResponseModel):
@@ -48,8 +65,20 @@ class Handlers(ResponseModel):
 def list_handlers(call: Call) -> Handlers:
     """List the handlers of recent runs, and those that are paused."""
     paused = {name for kind, name in pauses.paused(call.connection) if kind == "handler"}
-    names = {*pauses.handlers(call.connection), *paused}
-    return Handlers(data=[Handler(name=name, is_paused=name in paused) for name in sorted(names)])
+    failing = {each.handler: each for each in breakers.breakers(call.connection)}
+    waiting = limit_gate.waiting(call.connection)
+    names = {*pauses.handlers(call.connection), *paused, *failing, *waiting}
+    return Handlers(
+        data=[
+            Handler(
+                name=name,
+                is_paused=name in paused,
+                breaker=HandlerBreaker.model_validate(failing[name]) if name in failing else None,
+                waiting_for_limit=waiting.get(name, 0),
+            )
+            for name in sorted(names)
+        ]
+    )
 
 
 @operation("GET", "/pauses", scope=Scope.READ)

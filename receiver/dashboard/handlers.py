@@ -1,4 +1,4 @@
-"""*Handlers*: which patterns they take, how their newest runs went, and whether they are paused."""
+"""*Handlers*: which patterns they take, how their newest runs went, and what holds them up."""
 
 from collections import defaultdict
 from datetime import UTC, datetime
@@ -9,6 +9,7 @@ from hookonce.receiver.dashboard.blueprint import actor, admin, context
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.handlers import KnownHandler, known_handlers
 from hookonce.receiver.ledger.queries import handler_stats
+from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.redis.workers import notify
 
 KINDS = ("source", "handler")
@@ -21,16 +22,20 @@ def handlers() -> str:
     with context().ledger() as connection:
         known = known_handlers(connection)
         figures = {row.handler: row for row in handler_stats.handlers(connection)}
+        failing = {each.handler: each for each in breakers.breakers(connection)}
+        waiting = limit_gate.waiting(connection)
         paused = {name for kind, name in pauses.paused(connection) if kind == "handler"}
     patterns: dict[str, list[KnownHandler]] = defaultdict(list)
     for one in known:
         patterns[one.handler].append(one)
     return render_template(
         "admin/handlers.html",
-        names=sorted({*patterns, *figures, *paused}),
+        names=sorted({*patterns, *figures, *paused, *failing, *waiting}),
         patterns=patterns,
         figures=figures,
         paused=paused,
+        failing=failing,
+        waiting=waiting,
         most=handler_stats.RUNS_LOOKED_AT,
         now=datetime.now(UTC),
     )

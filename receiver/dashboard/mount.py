@@ -24,7 +24,7 @@ from hookonce.receiver.dashboard.sessions import Sessions
 from hookonce.receiver.dashboard.sign_in_throttle import SignInThrottle, shared_attempts
 from hookonce.receiver.dashboard.template_filters import FILTERS
 from hookonce.receiver.intake.pipeline import Intake
-from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus
+from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, EventStatus, Parked, RunStatus
 
 PAGES = (sign_in, overview, events, event, dead_letters, bulk_replay, rejected, reverify, sources, handlers)
 """Modules that add pages to the blueprint when they are imported."""
@@ -38,7 +38,11 @@ def attach(app: Flask, settings: Settings, intake: Intake) -> None:
     app.extensions[EXTENSION] = DashboardContext(settings, intake, Sessions(settings.admin_token), attempts)
     app.jinja_env.filters.update(FILTERS)
     app.jinja_env.globals.update(
-        edition=_edition(), EventStatus=EventStatus, Parked=Parked, RunStatus=RunStatus
+        edition=_edition(),
+        EventStatus=EventStatus,
+        Parked=Parked,
+        RunStatus=RunStatus,
+        PARKED_BY_LIMIT=PARKED_BY_LIMIT,
     )
     app.jinja_env.undefined = StrictUndefined
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True

@@ -13,6 +13,7 @@ from prometheus_client.core import (
 
 from hookonce.providers import Reason
 from hookonce.receiver.ledger import alerts
+from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats import activity, backlog, run_durations, source_activity, totals
 
@@ -98,6 +99,12 @@ def _rejections(connection: psycopg.Connection, sources: Collection[str]) -> Ite
 def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
     found = [([alert.kind, alert.subject], 1.0) for alert in alerts.open_alerts(connection)]
     yield _gauge("hookonce_alert", "Alerts that are open", ["kind", "subject"], found)
+    failing = [([each.handler], float(each.is_open)) for each in breakers.breakers(connection)]
+    yield _gauge(
+        "hookonce_breaker_open", "Handlers that failed last: 1 if stopped for it", ["handler"], failing
+    )
+    waiting = [([handler], float(count)) for handler, count in limit_gate.waiting(connection).items()]
+    yield _gauge("hookonce_waiting_for_limit", "Runs that wait for a place of a limit", ["handler"], waiting)
     replays, left = backlog.bulk_replays(connection)
     yield _gauge("hookonce_bulk_replays", "Bulk replays under way", [], [([], replays)])
     yield _gauge("hookonce_bulk_replay_events_left", "Events they have still to replay", [], [([], left)])

@@ -229,7 +229,9 @@ def test_source_and_handler_are_paused_and_resumed(inbox):
         ("handler", "app.credit"),
         ("source", "stripe"),
     ]
-    assert inbox.ask("GET", "/handlers").json["data"] == [{"name": "app.credit", "is_paused": True}]
+    assert inbox.ask("GET", "/handlers").json["data"] == [
+        {"name": "app.credit", "is_paused": True, "breaker": None, "waiting_for_limit": 0}
+    ]
     assert resumed.status_code == 204
 
 

@@ -7,6 +7,8 @@ from hookonce.jobs.handlers import Handler, Registry
 from hookonce.receiver.ledger.handlers import known_handlers, register_handlers
 from hookonce.receiver.ledger.handshake_secrets import keep
 from hookonce.receiver.ledger.rejected import add_secret_uses
+from hookonce.receiver.ledger.runs import breakers
+from hookonce.receiver.ledger.runs.breakers import Failure
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.dashboard.conftest import SECRET
@@ -122,3 +124,21 @@ def test_handler_that_no_worker_names_any_more_is_forgotten(inbox):
     register_handlers(inbox.connection, [])
 
     assert known_handlers(inbox.connection) == []
+
+
+def test_handler_that_is_held_up_says_why(inbox, browser):
+    with inbox.connection.transaction():
+        for _ in range(5):
+            breakers.failed(inbox.connection, "shop.credit", Failure("ConnectionError (shop.py:7)", limit=5))
+    inbox.store("evt_1", "evt_2")
+    inbox.connection.execute(
+        "INSERT INTO hookonce.runs (event, handler, status, due_at, parked) "
+        "SELECT id, 'shop.mail', 'waiting', now(), 'limit:' FROM hookonce.events"
+    )
+    inbox.connection.execute("INSERT INTO hookonce.limits VALUES ('shop.mail', '', now(), true)")
+
+    page = browser.get("/admin/handlers").text
+
+    assert "Stopped by its circuit breaker after 5 failures in a row" in page
+    assert "ConnectionError (shop.py:7)" in page
+    assert "2 wait for a place" in page

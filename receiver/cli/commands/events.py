@@ -15,7 +15,8 @@ from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.tables import cell, clean, document_body, print_json, show
 from hookonce.receiver.ledger.queries import event_lookup
 from hookonce.receiver.ledger.queries import events as event_queries
-from hookonce.receiver.ledger.queries.events import Detail, EventRow
+from hookonce.receiver.ledger.queries.events import Detail, EventRow, RunRow
+from hookonce.receiver.ledger.states import PARKED_BY_LIMIT
 
 _MAX_SHOWN = 4000
 """Characters of a body that a person is shown; `--raw` gives all of it."""
@@ -133,6 +134,14 @@ def _print(found: Detail) -> None:
         )
 
 
+def _status(run: RunRow) -> str:
+    """Return a run's status, and why it is passed over."""
+    if not run.parked:
+        return run.status
+    why = "its limit is full" if run.parked.startswith(PARKED_BY_LIMIT) else "paused"
+    return f"{run.status} (parked: {why})"
+
+
 def _print_runs(found: Detail) -> None:
     if found.runs:
         click.echo()
@@ -142,7 +151,7 @@ def _print_runs(found: Detail) -> None:
             [
                 (
                     r.handler,
-                    f"{r.status} (parked: paused)" if r.parked else r.status,
+                    _status(r),
                     r.attempts,
                     r.cycle,
                     r.due_at,

@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import NamedTuple
 
 import psycopg
-from psycopg.rows import class_row
 
 from hookonce.receiver.ledger.runs.transitions import DERIVE_EVENT_STATUS
 from hookonce.receiver.ledger.states import Parked, RunStatus
@@ -115,4 +114,4 @@ def try_one(connection: psycopg.Connection, handlers: Collection[str]) -> list[i
 
 def breakers(connection: psycopg.Connection) -> list[Breaker]:
     """Return the handlers whose last attempt failed, of those that have a breaker."""
-    return connection.cursor(row_factory=class_row(Breaker)).execute(_ALL).fetchall()
+    return [Breaker(*row) for row in connection.execute(_ALL)]

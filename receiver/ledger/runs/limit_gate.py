@@ -16,6 +16,8 @@ from hookonce.receiver.ledger.runs.run_limits import Schedule
 from hookonce.receiver.ledger.runs.transitions import DERIVE_EVENT_STATUS
 from hookonce.receiver.ledger.states import PARKED_BY_LIMIT
 
+MAX_WAITING = 10_000
+
 LimitKey = tuple[str, str]
 """Handler, and whose share: an account, a source, or nothing."""
 
@@ -66,10 +68,39 @@ WHERE e.id = ANY(ARRAY(SELECT event FROM hookonce.runs WHERE parked = '{PARKED_B
                        ORDER BY event LIMIT %s))
 ORDER BY e.id FOR UPDATE SKIP LOCKED
 """  # noqa: S608  constants
+_COUNTS = f"""
+SELECT h.handler, w.count FROM (SELECT DISTINCT handler FROM hookonce.limits WHERE has_queue) AS h, LATERAL (
+    SELECT count(*) FROM (
+        SELECT FROM hookonce.runs r WHERE r.parked IS NOT NULL AND r.handler = h.handler
+            AND r.parked = ANY(ARRAY(SELECT '{PARKED_BY_LIMIT}' || l.key FROM hookonce.limits l
+                                     WHERE l.handler = h.handler AND l.has_queue))
+        LIMIT %(most)s) AS found) AS w
+ORDER BY h.handler
+"""  # noqa: S608  constants
+_FORGET_PLACES = """
+DELETE FROM hookonce.limit_places p WHERE NOT EXISTS (
+    SELECT FROM hookonce.runs r WHERE (r.event, r.handler, r.token) = (p.event, p.handler, p.token))
+"""
+_FORGET = """
+DELETE FROM hookonce.limits WHERE (handler, key) IN (
+    SELECT handler, key FROM hookonce.limits WHERE NOT has_queue AND head < now() - interval '2 days'
+    ORDER BY handler, key LIMIT 1000 FOR UPDATE SKIP LOCKED)
+"""
 _UNPARK = """
 UPDATE hookonce.runs SET parked = NULL, due_at = now() WHERE event = ANY(%(events)s) AND handler = %(handler)s
     AND parked IS NOT NULL
 """
+
+
+def waiting(connection: psycopg.Connection) -> dict[str, int]:
+    """Return how many runs wait for a place, by handler; of each `MAX_WAITING` at most."""
+    return dict(connection.execute(_COUNTS, {"most": MAX_WAITING}).fetchall())
+
+
+def forget(connection: psycopg.Connection) -> None:
+    """Delete what nothing has asked for lately, and places of runs that are gone. Safe in many processes at once."""
+    connection.execute(_FORGET_PLACES)
+    connection.execute(_FORGET)
 
 
 def hold_back(connection: psycopg.Connection, plan: ClaimPlan, at_once: int) -> None:
