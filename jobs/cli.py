@@ -1,5 +1,6 @@
 """`hookonce worker` and `hookonce sweep`."""
 
+import logging
 import os
 import sys
 from contextlib import suppress
@@ -19,6 +20,8 @@ from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.monitoring import health, rights
 from hookonce.receiver.processes.supervisor import Child, Supervisor
 
+log = logging.getLogger(__name__)
+
 
 @click.command()
 @click.option(
@@ -36,6 +39,7 @@ def worker(processes: int, *, alone: bool) -> None:
         work(settings.redis_url)
         return
     registry = handlers_of(settings)
+    log.info("handlers", extra={"modules": list(settings.handlers), "handlers": len(list(registry))})
     if settings.handlers and all(handler.place == ALERTS for handler in registry):
         modules = ", ".join(settings.handlers)
         click.echo(

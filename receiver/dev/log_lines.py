@@ -38,6 +38,14 @@ def readable(line: str) -> str | None:
     return None if text is None else _harmless(f"{time.strftime('%H:%M:%S')}  {text}")
 
 
+def handlers_imported(line: str) -> bool:
+    """Return whether a line says that the worker has imported its handlers, and begins."""
+    if '"handlers"' not in line:
+        return False
+    record = _record(line)
+    return record is not None and record["message"] == "handlers" and _is_ours(record)
+
+
 def failed_run(line: str) -> FailedRun | None:
     """Return which attempt has failed, or asked to be called later, if a line tells of one."""
     if '"run"' not in line:

@@ -7,6 +7,7 @@ as it is and not started.
 
 import contextlib
 import errno
+import logging
 import os
 import socket
 import sys
@@ -50,6 +51,12 @@ class Stack:
     def url(self) -> str:
         """Where the receiver listens."""
         return f"http://{HOST}:{self.port}"
+
+    @property
+    def is_logging_info(self) -> bool:
+        """Whether the children log what goes well, too."""
+        level = logging.getLevelNamesMapping().get(self.environ["HOOKONCE_LOG_LEVEL"].upper())
+        return level is not None and level <= logging.INFO
 
     def hook(self, source: str) -> str:
         """Return the URL that a sender posts to."""

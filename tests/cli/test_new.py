@@ -91,6 +91,28 @@ def test_new_provider_says_what_to_remove_to_write_it_anew(hookonce):
     assert "webhook_providers/acme.py, tests/providers/acme/test_acme.py" in again.err
 
 
+@pytest.mark.parametrize("option", [["--secret", "x"], ["--table"]])
+def test_new_provider_wants_a_delivery_for_what_is_about_one(place, hookonce, option):
+    made = hookonce("new", "provider", "acme", *option)
+
+    assert (made.code, f"{option[0]} needs a captured delivery" in made.err) == (2, True)
+    assert not (place / "webhook_providers").exists()
+
+
+def test_new_provider_in_a_clone_is_one_of_ours(place, hookonce, monkeypatch):
+    (place / "providers").mkdir()
+    monkeypatch.setattr("hookonce.providers.__file__", str(place / "providers" / "__init__.py"))
+    before = (place / "hookonce.toml").read_text()
+
+    made = hookonce("new", "provider", "acme")
+
+    assert made.code == 0, made.err
+    assert "now run: python -m pytest tests/providers -k acme" in made.err
+    assert [path.name for path in (place / "tests/providers/acme").iterdir()] == ["order-created.json"]
+    assert [path.name for path in (place / "providers").glob("*.py")] == ["acme.py"]
+    assert (place / "hookonce.toml").read_text() == before
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -175,15 +197,15 @@ def test_new_provider_knows_tokens_and_standard_webhooks(place, hookonce, scheme
 
 
 @pytest.mark.parametrize(
-    ("secret", "said"),
-    [("", "with --secret it would be tried out"), ("wrong", "no way of signing that was tried fits")],
+    ("secret", "said", "code"),
+    [("", "with --secret it would be tried out", 0), ("wrong", "no way of signing that was tried fits", 3)],
 )
-def test_new_provider_says_when_it_guesses(place, hookonce, secret, said):
+def test_new_provider_says_when_it_guesses(place, hookonce, secret, said, code):
     (place / "order.http").write_bytes(sign(MANY[0], "right"))
 
     made = hookonce("new", "provider", "acme", "--from", "order.http", "--secret", secret)
 
-    assert (made.code, said in made.err) == (0, True)
+    assert (made.code, said in made.err) == (code, True)
     assert "failed" in run_tests(place, "tests/providers/acme")
 
 

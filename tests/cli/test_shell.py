@@ -1,6 +1,7 @@
 import re
 import subprocess
 import sys
+from ast import literal_eval
 
 import click
 import pytest
@@ -118,3 +119,20 @@ def test_completion_of_a_command_imports_no_other(place):
 
     assert "plain,events" in ran.stdout.splitlines()
     assert ran.stderr.strip() == "[]"
+
+
+@pytest.mark.usefixtures("inbox")
+def test_listing_imports_no_more_than_it_needs(stored):
+    stored("evt_1")
+    script = (
+        "import sys; sys.argv = ['hookonce', 'events', 'list']\n"
+        "from hookonce.receiver.cli import main\n"
+        "try: main()\n"
+        "finally: print(sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
+    )
+
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+
+    slow = {"alembic", "flask", "gevent", "pydantic", "requests", "rich", "rq", "sqlalchemy"}
+    assert "evt_1" in ran.stdout, ran.stderr
+    assert slow.isdisjoint(literal_eval(ran.stderr))

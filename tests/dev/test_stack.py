@@ -84,9 +84,15 @@ def clean(**environ):
     return inherited | {"PYTHONPATH": str(ROOT)} | environ
 
 
-def hookonce(*command, place, **environ):
+def hookonce(*command, place, timeout=None, **environ):
     return subprocess.run(
-        [*HOOKONCE, *command], cwd=place, env=clean(**environ), capture_output=True, text=True, check=False
+        [*HOOKONCE, *command],
+        cwd=place,
+        env=clean(**environ),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
     )
 
 
@@ -215,6 +221,24 @@ def test_interrupted_dev_stops_all_and_says_so(data_directory, await_end):
         assert "no handlers yet" in dev.output
         await_end(*pids)
     assert not (data_directory / ".hookonce" / "servers.json").exists()
+
+
+def test_dev_with_handlers_that_can_not_be_imported_says_that_and_nothing_else(data_directory):
+    (data_directory / "handlers.py").write_text("import nonsense\n")
+
+    dev = hookonce(
+        "dev", "--port", str(free_port()), place=data_directory, HOOKONCE_HANDLERS="handlers", timeout=SECONDS
+    )
+
+    assert dev.returncode == 78
+    assert "handlers.py:1" in dev.stdout
+    assert "No module named 'nonsense'" in dev.stdout
+    assert "/hooks/stripe" not in dev.stdout
+
+
+def test_dev_is_introduced_whatever_is_logged(data_directory):
+    with started(data_directory, HOOKONCE_LOG_LEVEL="ERROR") as dev:
+        assert "/hooks/stripe" in dev.output
 
 
 def test_generated_secrets_survive_a_restart(tmp_path):

@@ -3,20 +3,24 @@
 import logging
 import os
 import sys
+import threading
+import time
 
 import click
 import psycopg
 
 from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.output.tracebacks import own_frames_first
-from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.dashboard.sessions import Sessions
 from hookonce.receiver.dev.generated_secrets import STATE
-from hookonce.receiver.dev.log_lines import FailedRun, failed_run, readable
+from hookonce.receiver.dev.log_lines import FailedRun, failed_run, handlers_imported, readable
 from hookonce.receiver.dev.stack import Stack, stack
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.queries.failures import just_failed
 
+_IMPORT_TIMEOUT = 10.0
+"""Seconds; whoever imports for longer is introduced all the same."""
+_POLL = 0.05
 _NO_HANDLERS = """\
 no handlers yet, so every event ends as `ignored`. Write one, in handlers.py here:
 
@@ -46,11 +50,8 @@ def dev(port: int) -> None:
     """
     logging.basicConfig(format="hookonce: %(message)s", level=logging.WARNING)
     with stack(port) as running:
-        _introduce(running)
-        screen = _Screen(running.settings)
-        status = running.run(
-            screen.show, lambda _: click.echo(f"ready: listening on {running.url}; Ctrl-C stops all")
-        )
+        screen = _Screen(running)
+        status = running.run(screen.show, screen.begin)
     click.echo("stopped")
     sys.exit(status)
 
@@ -71,13 +72,26 @@ def _introduce(running: Stack) -> None:
 class _Screen:
     """Shows what the children say, and why attempts failed."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, running: Stack) -> None:
+        self._running = running
+        self._settings = running.settings
+        self._has_handlers = threading.Event()
         self._ledger: psycopg.Connection | None = None
         self._shown: dict[str, str] = {}  # by handler
 
+    def begin(self, ended: threading.Event) -> None:
+        """Introduce what runs, once the worker has imported its handlers: what is wrong with them stands alone."""
+        until = time.monotonic() + (_IMPORT_TIMEOUT if self._running.is_logging_info else 0)
+        while not self._has_handlers.wait(_POLL) and time.monotonic() < until:
+            if ended.is_set():
+                return
+        _introduce(self._running)
+        click.echo(f"ready: listening on {self._running.url}; Ctrl-C stops all")
+
     def show(self, _child: str, line: str) -> None:
         """Show a line of a child's, unless it is of no interest."""
+        if handlers_imported(line):
+            self._has_handlers.set()
         shown = readable(line)
         if shown is not None:
             _echo(shown)

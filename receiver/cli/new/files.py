@@ -4,6 +4,8 @@ import hashlib
 import hmac
 import json
 import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 _MODULE = string.Template('''\
@@ -67,15 +69,33 @@ _SECRET = "a secret of the tests"  # noqa: S105  it signs a sample and nothing e
 _BODY = '{"id": "evt_1", "type": "order.created", "order": {"total": 1999, "currency": "eur"}}'
 
 
-def files(name: str, folder: Path) -> dict[Path, str]:
-    """Return path and text of each file, relative to the current directory."""
+@dataclass(frozen=True)
+class Made:
+    """What is to be written, by its path from the current directory, and remarks for the user.
+
+    `is_verified`: whether nothing contradicts what was written; a secret that fits in no way does.
+    """
+
+    contents: Mapping[Path, bytes]
+    remarks: Sequence[str] = ()
+    is_verified: bool = True
+
+
+def is_test(path: Path) -> bool:
+    """Whether a file is a module of tests, and no delivery."""
+    return path.name.startswith("test_")
+
+
+def files(name: str, folder: Path) -> dict[Path, bytes]:
+    """Return path and content of each file, relative to the current directory."""
     words = {"name": name, "dashed": name.replace("_", "-"), "Title": name.replace("_", " ").title()}
     tests = Path("tests", "providers", name)
-    return {
+    texts = {
         folder / f"{name}.py": _MODULE.substitute(words),
         tests / f"test_{name}.py": _TEST.substitute(words, folder=folder.as_posix()),
         tests / "order-created.json": _delivery(words["dashed"]),
     }
+    return {path: text.encode() for path, text in texts.items()}
 
 
 def _delivery(dashed: str) -> str:

@@ -10,6 +10,7 @@ import click
 
 from hookonce.providers import Delivery, Event, Rejected, kit
 from hookonce.providers.kit import Timestamp, http_file, one_event
+from hookonce.receiver.cli.new.files import Made
 from hookonce.receiver.cli.new.guess import Guess, guess
 from hookonce.receiver.cli.new.source_table import source_table
 
@@ -51,8 +52,8 @@ def test_${name}_keeps_the_contract(case, check):
 """)
 
 
-def files(name: str, folder: Path, source: Path, secret: str) -> tuple[dict[Path, bytes], list[str]]:
-    """Return path and content of each file, and remarks for the user. Raises: click.ClickException."""
+def files(name: str, folder: Path, source: Path, secret: str) -> Made:
+    """Return what is to be written. Raises: click.ClickException."""
     raw, request = _read(source)
     known = _known(source, request, secret)
     tests = Path("tests", "providers", name)
@@ -63,7 +64,8 @@ def files(name: str, folder: Path, source: Path, secret: str) -> tuple[dict[Path
         tests / f"{source.stem}.toml": _facts(known, request, secret, event),
     }
     encoded = {path: text.encode("utf-8", "replace") for path, text in contents.items()}
-    return {**encoded, tests / source.name: raw}, _remarks(name, known, secret, event)
+    remarks = _remarks(name, known, secret, event)
+    return Made({**encoded, tests / source.name: raw}, remarks, is_verified=known.found or not secret)
 
 
 def table(name: str, source: Path, secret: str) -> str:
