@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pydantic import BaseModel, ConfigDict, Field
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 
 class TracingTable(BaseModel):
@@ -23,10 +24,20 @@ def is_traced(table: TracingTable, environ: Mapping[str, str], mistakes: list[st
 
     A platform sets the variables for everything it runs, and that must not keep anything from starting.
     """
-    is_there = find_spec("opentelemetry") is not None
+    is_wanted = any(environ.get(name) for name in ENDPOINTS) if table.enabled is None else table.enabled
+    if not is_wanted:
+        return False
+    is_there = all(map(_is_installed, _NEEDED))
     if table.enabled and not is_there:
         mistakes.append(
             "[tracing] enabled: OpenTelemetry is not installed; `pip install 'hookonce[otel]'`, or set it to false"
         )
-    is_wanted = any(environ.get(name) for name in ENDPOINTS) if table.enabled is None else table.enabled
-    return is_wanted and is_there and environ.get("OTEL_SDK_DISABLED", "").lower() != "true"
+    return is_there and environ.get("OTEL_SDK_DISABLED", "").lower() != "true"
+
+
+def _is_installed(module: str) -> bool:
+    """Whether a module is there; many packages bring a part of OpenTelemetry, and not what sends."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # not even its package
+        return False
