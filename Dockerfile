@@ -9,6 +9,7 @@ WORKDIR /src
 COPY requirements-run.lock ./
 RUN pip install --require-hashes --requirement requirements-run.lock
 COPY pyproject.toml README.md LICENSE ./
+COPY .ci/readme_for_pypi.py ./.ci/
 COPY hookonce ./hookonce
 COPY jobs ./jobs
 COPY providers ./providers

@@ -13,7 +13,7 @@ UV := $(VENV)/lock/bin/uv pip compile --quiet --no-config --universal --python-v
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test dev lint format fuzz soak bench bench-peers bench-growth docs docs-site lock clean
+.PHONY: help demo test dev lint format fuzz soak bench bench-peers bench-growth docs docs-site lock release-check clean
 
 help:
 	@echo "make demo   the whole stack on signed samples, checked, and gone again"
@@ -25,6 +25,7 @@ help:
 	@echo "make soak   kill everything in turn for SOAK_SECONDS (60), then take servers away"
 	@echo "make docs   write the pages that are made from the code; make docs-site builds the site in site/"
 	@echo "make lock   renew the lock files"
+	@echo "make release-check   whether this can be published: version, changelog, tag, both packages"
 	@echo "make clean  remove what make made"
 
 demo: $(INSTALLED)
@@ -97,6 +98,9 @@ lock:
 	@$(UV) --constraint requirements-ci.lock --extra dev --output-file requirements.lock pyproject.toml
 	@echo hatchling | $(UV) --constraint requirements.lock --output-file requirements-run.lock pyproject.toml -
 	@git --no-pager diff --stat -- 'requirements*.lock'
+
+release-check: $(INSTALLED)
+	@$(PY) .ci/release_check.py
 
 clean:
 	rm -rf $(VENV) dist site .pytest_cache .ruff_cache .mypy_cache .hypothesis
