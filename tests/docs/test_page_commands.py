@@ -12,7 +12,7 @@ import click
 import pytest
 
 from hookonce.receiver.cli import cli
-from tests.support import forked_cli, page_commands
+from tests.support import deployed, forked_cli, page_commands
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = page_commands.DOCS / "tutorial.md"
@@ -20,11 +20,23 @@ TESTED_ELSEWHERE = {page_commands.DOCS / "adding-a-provider.md"}  # by tests/doc
 WRITTEN = sorted(
     set(page_commands.DOCS.rglob("*.md")) - set(page_commands.DOCS.glob("reference/*.md")) - TESTED_ELSEWHERE
 )
-WITH_COMMANDS = [page for page in WRITTEN if page != TUTORIAL and page_commands.blocks(page)]
+IN_PRODUCTION = [
+    page_commands.DOCS / "how-to" / name for name in ("one-machine.md", "platforms.md", "reverse-proxy.md")
+]
+"""Each of them is followed in an empty directory, on servers that are given."""
+ELSEWHERE = [TUTORIAL, *IN_PRODUCTION]
+WITH_COMMANDS = [page for page in WRITTEN if page not in ELSEWHERE and page_commands.blocks(page)]
 NOT_RUN = {
     ("docs/how-to/kubernetes.md", "needs Docker"),
     ("docs/how-to/kubernetes.md", "needs a cluster"),
+    ("docs/how-to/one-machine.md", "changes the machine"),
+    ("docs/how-to/one-machine.md", "reads what step 4 has written"),
+    ("docs/how-to/platforms.md", "needs an account"),
     ("docs/how-to/rejected.md", "waits for a sender"),
+    ("docs/how-to/reverse-proxy.md", "changes the machine"),
+    ("docs/how-to/reverse-proxy.md", "needs your own name"),
+    ("docs/how-to/tunnels.md", "needs an account"),
+    ("docs/how-to/tunnels.md", "opens your machine to the world"),
     ("docs/tutorial.md", "needs a fresh clone, and installs into it"),
 }
 """Blocks that nobody runs here, and why: whoever adds one, says so here too."""
@@ -58,6 +70,23 @@ def run(terminal, page):
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
 def test_commands_of_a_page_do_what_it_says(terminal, page):
     run(terminal, page)
+
+
+@pytest.fixture
+def production(database_url, redis_url, tmp_path):
+    """A terminal on a machine with servers, with the variables that the page about one machine sets."""
+    programs = Path(sys.executable).parent
+    servers = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+    opened = page_commands.Terminal(
+        tmp_path, page_commands.clean_environ(programs) | deployed.variables() | servers
+    )
+    yield opened
+    opened.stop()
+
+
+@pytest.mark.parametrize("page", IN_PRODUCTION, ids=lambda page: page.stem)
+def test_commands_of_a_page_about_production_do_what_it_says(production, page):
+    run(production, page)
 
 
 def test_blocks_that_are_not_run_are_these():

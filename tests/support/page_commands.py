@@ -78,7 +78,7 @@ class Terminal:
     def stop(self):
         """End what is in the background as Ctrl-C does."""
         if self._behind is not None:
-            self._behind.send_signal(signal.SIGINT)
+            os.killpg(self._behind.pid, signal.SIGINT)
             code = self._behind.wait(DEADLINE)
             self._behind = None
             assert code in {0, 130}, code
@@ -97,7 +97,7 @@ class Terminal:
             time.sleep(0.05)
 
     def _popen(self, block, output):
-        text = block.text.replace(":8000", f":{self.port}")
+        text = re.sub(r"(:|PORT=)8000", rf"\g<1>{self.port}", block.text)
         text = re.sub(r"^hookonce dev$", f"exec hookonce dev --port {self.port}", text, flags=re.MULTILINE)
         keep = (
             ""
