@@ -7,6 +7,7 @@
 - `attempts`: one attempt of one run: transaction, time limit, outcome
 - `error_summary`, `traceback_text`: what is kept of an error
 - `failure_callbacks`: who else hears of it
+- `last_attempt`: what a worker was at that died
 - `stopping`: whether this process was asked to stop
 - `maintenance`: the sweep and what it does besides
 - `alerts`: what is wrong, found and sent

@@ -3,12 +3,15 @@
 import logging
 import os
 import sys
-from contextlib import suppress
+import tempfile
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
 
 import click
 import psycopg
 
 from hookonce.jobs.drain import handlers_of, process_drain
+from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.worker import work
 from hookonce.receiver import logs
@@ -22,20 +25,27 @@ from hookonce.receiver.processes.supervisor import Child, Supervisor
 
 log = logging.getLogger(__name__)
 
+_OURSELVES = (sys.executable, "-m", "hookonce.receiver.cli")
+
 
 @click.command()
 @click.option(
     "--processes", "-p", default=1, show_default=True, type=click.IntRange(1), help="RQ workers to run."
 )
 @click.option("--alone", is_flag=True, hidden=True, help="Be one RQ worker, unsupervised.")
-def worker(processes: int, *, alone: bool) -> None:
+@click.option(
+    "--place", type=click.Path(path_type=Path), hidden=True, help="Where it writes down what it is at."
+)
+def worker(processes: int, *, alone: bool, place: Path | None) -> None:
     """Run handlers until stopped: RQ workers and a sweep, each started again if it dies.
 
     Exit 78 if configuration, handlers or schema are not right.
     """
     settings = _ready()
     if alone:
-        process_drain()
+        drain = process_drain()
+        if place:
+            drain.come_after(LastAttempt(place))
         work(settings.redis_url)
         return
     registry = handlers_of(settings)
@@ -46,9 +56,26 @@ def worker(processes: int, *, alone: bool) -> None:
             f"hookonce: nothing in {modules} is decorated with @on, so every event is ignored", err=True
         )
     _warn_of_rights(settings.database_url)
-    command = [sys.executable, "-m", "hookonce.receiver.cli"]
-    children = [Child(f"worker {n + 1}", [*command, "worker", "--alone"]) for n in range(processes)]
-    sys.exit(Supervisor([*children, Child("sweep", [*command, "sweep"])]).run())
+    with _directory() as directory:
+        workers = [_worker(number + 1, directory) for number in range(processes)]
+        status = Supervisor([*workers, Child("sweep", [*_OURSELVES, "sweep"])]).run()
+    sys.exit(status)
+
+
+def _worker(number: int, directory: str | None) -> Child:
+    alone = [*_OURSELVES, "worker", "--alone"]
+    if directory is None:
+        return Child(f"worker {number}", alone)
+    place = Path(directory, str(number))
+    return Child(f"worker {number}", [*alone, "--place", str(place)], on_end=LastAttempt(place).ended)
+
+
+def _directory() -> AbstractContextManager[str | None]:
+    """Make a directory for as long as a block lasts; None where nothing can be written."""
+    try:
+        return tempfile.TemporaryDirectory(prefix="hookonce-", ignore_cleanup_errors=True)
+    except OSError:
+        return nullcontext()
 
 
 @click.command()

@@ -17,6 +17,7 @@ from sqlalchemy.exc import DataError, SQLAlchemyError
 from hookonce.jobs.alerts import delivery
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.handlers import Registry, import_handlers
+from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.stopping import stopping
 from hookonce.providers.kit.registry import names
 from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
@@ -40,6 +41,7 @@ CLAIM_BATCH = 50
 DRAIN_BUDGET = timedelta(seconds=2)
 MAX_EVENTS = 1000
 ROLLING_DEPLOY = timedelta(minutes=15)
+WORKER_ENDED = "the worker's process ended in the middle of it"
 WAKE_INTERVAL = timedelta(seconds=30)
 """How often a worker looks for what others, without its handlers, have ignored."""
 
@@ -67,6 +69,19 @@ class Drain:
         self._is_away = False
         self._breaker = CircuitBreaker(limit=1)
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
+        self._last_attempt: LastAttempt | None = None
+
+    def come_after(self, last: LastAttempt) -> None:
+        """Say how the worker before us ended, if it was at an attempt; from now on write down what we are at."""
+        self._last_attempt = last
+        if (found := last.take()) is None:
+            return
+        attempt, how = found
+        try:
+            transitions.note_end_of_worker(self._executor.ledger, attempt, f"{WORKER_ENDED}: {how}")
+        except (psycopg.Error, SQLAlchemyError, connections.LedgerUnavailable) as error:
+            log.warning("why the worker before ended was not noted: %s", type(error).__name__)
+            self._executor.discard()
 
     def run_due(self, ids: Sequence[int] = ()) -> int:
         """Run what is due, the events of `ids` first, until nothing is or the budget is used; count the attempts.
@@ -167,6 +182,8 @@ class Drain:
         handler = self._registry.named(run.handler)
         if handler is None:  # cannot be: the claim asked the same registry
             raise LookupError(f"handler '{run.handler}' vanished from the registry")
+        if self._last_attempt:
+            self._last_attempt.begin(run)
         began = time.monotonic()
         started = self._executor.attempt(run, handler, partial(self._startable, claimed, number + 1, until))
         self._registry.note(run.handler, timedelta(seconds=time.monotonic() - began))

@@ -53,7 +53,7 @@ class Worker(SimpleWorker):
     ) -> tuple[RqJob, Queue] | None:
         """Wait for a notification, looking into the ledger every `LISTEN_TIMEOUT`; None to stop working."""
         silent_since = time.monotonic()
-        while not self._stop_requested:
+        while not (self._stop_requested or stopping.stopping.is_set()):  # told before it was RQ that listened
             try:
                 self.heartbeat()
                 if self.should_run_maintenance_tasks:

@@ -43,13 +43,22 @@ def _is_postgresql(url: str) -> bool:
 def is_redis(url: str) -> bool:
     """Whether a URL names a Redis, or Sentinels and a service. redis-py, which would know, is slow to import."""
     try:
-        parts = urlsplit(url)
+        parts = split(url)
         if parts.scheme in SENTINELS:
             return _is_of_sentinels(parts)
         is_port = parts.scheme == "unix" or parts.port != 0  # a port that is not a number raises
     except ValueError:
         return False
     return parts.scheme in {"redis", "rediss", "unix"} and is_port
+
+
+def split(url: str) -> SplitResult:
+    """Split an address as `urlsplit` does, which refuses several hosts where one is in brackets. Raises: ValueError."""
+    scheme, mark, rest = url.partition("://")
+    if scheme not in SENTINELS:
+        return urlsplit(url)
+    hosts = re.split("[/?#]", rest, maxsplit=1)[0]
+    return urlsplit(f"{scheme}{mark}{rest[len(hosts) :]}")._replace(netloc=hosts)
 
 
 def _is_of_sentinels(parts: SplitResult) -> bool:

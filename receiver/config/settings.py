@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -67,7 +67,7 @@ class Settings:
 
     def secrets(self) -> list[str]:
         """Return every secret that is known here: of sources and alerts, of the servers' URLs, of the dashboard."""
-        passwords = [urlsplit(url).password for url in (self.database_url, self.redis_url) if url]
+        passwords = [server_urls.split(url).password for url in (self.database_url, self.redis_url) if url]
         of_sources = [secret for source in self.sources.values() for secret in source.secrets]
         return [
             *of_sources,

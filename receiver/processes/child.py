@@ -25,12 +25,16 @@ OnLine = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class Child:
-    """A program to keep alive; `env` is added to ours; its output goes to `stdout`, or to ours."""
+    """A program to keep alive; `env` is added to ours; its output goes to `stdout`, or to ours.
+
+    `on_end` is told how it has ended whenever it is to be started again: "exit status 3", "SIGKILL".
+    """
 
     name: str
     argv: Sequence[str]
     env: Mapping[str, str] | None = None
     stdout: IO[bytes] | int | None = None
+    on_end: Callable[[str], None] | None = None
 
 
 class ChildProcess:

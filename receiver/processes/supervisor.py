@@ -241,6 +241,8 @@ class Supervisor:
             self._shut_down()
         else:
             how = f"exit status {status}" if status >= 0 else signal.Signals(-status).name
+            if kept.child.on_end:
+                kept.child.on_end(how)
             self._schedule_restart(kept, f"ended ({how})")
 
     def _schedule_restart(self, kept: _SupervisedChild, why: str) -> None:

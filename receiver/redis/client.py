@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from hookonce.receiver.config.server_urls import SENTINELS, sentinel_hosts, sentinel_options
+from hookonce.receiver.config.server_urls import SENTINELS, sentinel_hosts, sentinel_options, split
 
 Client = redis.Redis
 """What `connect` returns; nobody else needs the library to say so."""
@@ -48,7 +48,7 @@ def client(url: str, **options: Any) -> redis.Redis:  # noqa: ANN401  redis-py's
 
     Raises: ValueError if the URL can't be read.
     """
-    parts = urlsplit(url)
+    parts = split(url)
     if parts.scheme not in SENTINELS:
         return redis.Redis.from_url(url, **options)
     parameters = sentinel_options(parts)

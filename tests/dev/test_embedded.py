@@ -3,6 +3,7 @@ import importlib.util
 import json
 import os
 import pwd
+import shlex
 import shutil
 import signal
 import socket
@@ -496,7 +497,9 @@ def test_newest_complete_system_server_is_found(monkeypatch, tmp_path):
 
 def test_redis_server_on_the_path_is_found_and_run_by_that_name(monkeypatch, empty):
     one_program = '#!/bin/sh\ncase $0 in */redis-server) exec {} "$@" ;; *) exit 1 ;; esac\n'
-    (empty / "redis-check-rdb").write_text(one_program.format(binaries.valkey()))  # as Debian has it
+    (empty / "redis-check-rdb").write_text(
+        one_program.format(shlex.quote(str(binaries.valkey())))
+    )  # as Debian has it
     (empty / "redis-check-rdb").chmod(0o755)
     (empty / "redis-server").symlink_to("redis-check-rdb")
     monkeypatch.setattr(binaries, "_wheel", lambda _: None)

@@ -7,6 +7,7 @@ import array
 import contextlib
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -20,8 +21,11 @@ from hookonce.receiver.cli import COMMANDS, LazyGroup, main
 
 STARTED_AS_THEY_ARE = ("capture", "demo", "dev", "serve", "sweep", "tail", "worker")
 BACKLOG = 16
+# The first lines are for the shell, since a path with a space can't stand behind #!; Python reads them as a text.
 CLIENT = """\
-#!{python} -ISs
+#!/bin/sh
+'''exec' {python} -ISs "$0" "$@"
+' '''
 import array, json, os, socket, sys
 
 if not sys.argv[1:] or sys.argv[1] in {commands!r}:
@@ -42,7 +46,9 @@ def hookonce(directory):
     real = str(Path(sys.executable).parent / "hookonce")
     client = Path(directory) / "hookonce"
     client.write_text(
-        CLIENT.format(python=sys.executable, commands=STARTED_AS_THEY_ARE, real=real, path=str(path))
+        CLIENT.format(
+            python=shlex.quote(sys.executable), commands=STARTED_AS_THEY_ARE, real=real, path=str(path)
+        )
     )
     client.chmod(0o755)
     server = subprocess.Popen([sys.executable, __file__, path], env={**os.environ, "PYTHONUTF8": "1"})

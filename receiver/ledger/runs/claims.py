@@ -120,6 +120,7 @@ ON CONFLICT (event, handler) DO UPDATE SET
     slot_at = excluded.slot_at
 """  # noqa: S608  constants
 
+# Unless whoever came after the worker has said why (`transitions.note_end_of_worker`).
 _END_EXPIRED = f"""
 WITH lost AS (
     UPDATE hookonce.runs SET status = CASE WHEN buried THEN '{RunStatus.DEAD}' ELSE runs.status END,
@@ -132,6 +133,8 @@ WITH lost AS (
 )
 INSERT INTO hookonce.failures (event, handler, cycle, attempt, error)
 SELECT event, handler, cycle, attempts, %(error)s FROM lost
+WHERE NOT EXISTS (SELECT FROM hookonce.failures f WHERE f.event = lost.event AND f.handler = lost.handler
+                  AND f.cycle = lost.cycle AND f.attempt = lost.attempts)
 """  # noqa: S608  constants
 
 _IGNORE = f"""

@@ -12,10 +12,11 @@ Lock order everywhere: events by id, then runs.
 """
 
 import json
+import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -53,6 +54,14 @@ class AttemptResult:
     also: Also | None = None
 
 
+class Attempt(NamedTuple):
+    """What tells an attempt from all others while it is under way."""
+
+    event: int
+    handler: str
+    token: uuid.UUID
+
+
 _XACT_ID = "SELECT pg_current_xact_id()::text"
 
 # A server that took over after a failover may never have heard of an id; asked for one of the future, it fails.
@@ -68,6 +77,17 @@ _END_BACKEND = (
 _IS_OURS = f"""
 SELECT FROM hookonce.runs WHERE event = %s AND handler = %s AND token = %s AND status = '{RunStatus.RUNNING}'
 """
+
+# Takes the run from the transaction of the worker that died, which may still be on its way. The lease stays.
+_END_OF_WORKER = f"""
+WITH taken AS (
+    UPDATE hookonce.runs SET token = gen_random_uuid()
+    WHERE event = %s AND handler = %s AND token = %s AND status = '{RunStatus.RUNNING}'
+    RETURNING event, handler, cycle, attempts
+)
+INSERT INTO hookonce.failures (event, handler, cycle, attempt, error)
+SELECT event, handler, cycle, attempts, %s FROM taken
+"""  # noqa: S608  constants
 
 _IGNORED = f"""
 SELECT DISTINCT source, provider, type FROM hookonce.events
@@ -203,6 +223,15 @@ def is_committed(connection: psycopg.Connection, xact_id: str) -> bool | None:
 def end_backend(connection: psycopg.Connection, xact_id: str) -> None:
     """End the backend of a transaction whose client is gone; one that waits for a standby stays committed."""
     connection.execute(_END_BACKEND, [xact_id])
+
+
+def note_end_of_worker(connection: psycopg.Connection, attempt: Attempt, error: str) -> bool:
+    """Note that an attempt has failed since its worker died; return whether it was under way. Committed.
+
+    It is tried again when its lease is over, as before: what kills workers must not do so every second.
+    """
+    with connection.transaction():
+        return connection.execute(_END_OF_WORKER, [*attempt, error]).rowcount > 0
 
 
 def is_ours(connection: psycopg.Connection, run: ClaimedRun) -> bool:
