@@ -9,6 +9,7 @@ sender gets its 2xx. The handlers run elsewhere, in the package jobs.
 `web`: HTTP: bodies, answers, and gunicorn with its gevent worker
 `source`: a source, one configured place that sends to us
 `intake`: the way of one delivery, from its bytes to the ledger's verdict
+`samples`: test deliveries of every sender, with ids and times of their own
 `outbound`: requests that we make: the keys that senders publish
 `privacy`: what may be kept of a delivery: masking, redaction, encryption at rest
 `encryption`: AES-256-GCM with the configured keys
@@ -21,7 +22,7 @@ sender gets its 2xx. The handlers run elsewhere, in the package jobs.
 `vocabulary`: what statuses, reasons and exit codes mean to an operator
 `cli`: the command line
 `processes`: child processes, started and kept alive
-`dev`: the whole stack on one machine: real servers, samples, and a demo
+`dev`: the whole stack on one machine: real servers, and a demo
 `logs`: one JSON object per line
 `failpoints`: places where a test may stop the process dead
 """

@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "receiver.ledger": ("providers", "config", "encryption", "failpoints", "source"),
     "receiver.redis": ("config",),
     "receiver.outbound": ("providers", "source"),
+    "receiver.samples": ("providers",),
     "receiver.vocabulary": ("providers", "ledger"),
     "receiver.privacy": ("providers", "encryption", "ledger", "logs", "source"),
     "receiver.monitoring": ("providers", "config", "encryption", "ledger", "logs", "privacy", "redis"),
@@ -42,6 +43,7 @@ MAY_IMPORT = {
         "outbound",
         "privacy",
         "redis",
+        "samples",
         "source",
     ),
     "receiver.web": (
@@ -79,7 +81,7 @@ MAY_IMPORT = {
         "web",
     ),
     "receiver.app": ("providers", "api", "config", "dashboard", "intake", "logs", "monitoring", "web"),
-    "receiver.dev": ("providers", "config", "ledger", "processes"),
+    "receiver.dev": ("providers", "config", "ledger", "processes", "samples"),
     "receiver.cli": (
         "providers",
         "config",
@@ -92,6 +94,7 @@ MAY_IMPORT = {
         "outbound",
         "privacy",
         "redis",
+        "samples",
         "source",
         "vocabulary",
     ),
@@ -369,7 +372,7 @@ def test_provider_is_pure(name):
         assert imported not in CLOCK_AND_WORLD or any(is_under(name, each) for each in READS_FILES), imported
 
 
-ALIKE = ("providers", "receiver.ledger.database.migrations", "receiver.cli.commands", "receiver.dev.samples")
+ALIKE = ("providers", "receiver.ledger.database.migrations", "receiver.cli.commands")
 """Folders of like things: their listing is their map."""
 FOLDERS = [
     name for name, path in PATHS.items() if path.name == "__init__.py" and not name.startswith(ALIKE[1:])

@@ -14,7 +14,9 @@ from urllib.parse import urlsplit
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.cli.output.errors import NotFound
-from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.settings import Settings, load_settings
+from hookonce.receiver.config.sources import SECRET_PREFIX
 from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.source import Source
 
@@ -74,3 +76,14 @@ def source(settings: Settings, name: str) -> Source:
             f"no source is called {name!r}{did_you_mean(name, known)}; `hookonce sources list` shows all"
         )
     return known[name]
+
+
+def missing_secret(name: str) -> str:
+    """Return that a source has no secret here, and which variable or file of its configuration has none."""
+    try:
+        load_settings()
+    except ConfigError as error:
+        for mistake in error.mistakes:
+            if mistake.startswith(f"source '{name}'") and "secret" in mistake:
+                return mistake
+    return f"source '{name}' has no signing secret; set {SECRET_PREFIX}{name.upper()}"

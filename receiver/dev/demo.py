@@ -14,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import requests
 
-from hookonce.receiver.dev import samples
 from hookonce.receiver.dev.stack import POLL_INTERVAL, Stack, session
 from hookonce.receiver.ledger.states import OPEN, EventStatus, one_of
+from hookonce.receiver.samples.documents import Document, fresh
 
 HANDLERS = "hookonce.jobs.demo_handlers"
 END_TIMEOUT = timedelta(seconds=30)
@@ -123,38 +123,42 @@ def prepare(stack: Stack) -> None:
 
 def play(stack: Stack, ended: threading.Event) -> list[Found]:
     """Send every sample, wait until all events have ended (or a deadline), and tell what was found."""
-    ids: list[str] = []
+    documents: list[Document] = []
     answers: list[str] = []
     with session() as client:
         for sample in SAMPLES:
-            first = next(
-                (n for n, other in enumerate(SAMPLES[: len(ids)]) if other.what == sample.again), None
+            known = (
+                made for other, made in zip(SAMPLES, documents, strict=False) if other.what == sample.again
             )
-            ids.append(f"evt_{uuid.uuid4().hex[:24]}" if first is None else ids[first])
-            answers.append(_send(client, stack, sample, ids[-1]))
+            documents.append(next(known, None) or _document(stack, sample))
+            answers.append(_send(client, stack, sample, documents[-1]))
     with psycopg.connect(stack.environ["DATABASE_URL"], autocommit=True) as connection:
         _wait_for_runs(connection, ended)
         fates = _outcomes(connection)
     return [
-        Found(sample, answer, fates.get(event_id, NOT_STORED))
-        for sample, answer, event_id in zip(SAMPLES, answers, ids, strict=True)
+        Found(sample, answer, fates.get(document.event_id, NOT_STORED))
+        for sample, answer, document in zip(SAMPLES, answers, documents, strict=True)
     ]
 
 
-def _send(client: requests.Session, stack: Stack, sample: Sample, event_id: str) -> str:
+def _document(stack: Stack, sample: Sample) -> Document:
+    provider = stack.settings.sources[sample.source].provider
+    return fresh(provider, sample.type, datetime.now(UTC), f"evt_{uuid.uuid4().hex[:24]}")
+
+
+def _send(client: requests.Session, stack: Stack, sample: Sample, document: Document) -> str:
     source = stack.settings.sources[sample.source]
     now = datetime.now(UTC) - (STALE_AGE if sample.sender == "late" else timedelta())
     secret = source.secrets[0] + ("0" if sample.sender == "forger" else "")
-    body = samples.body(sample.source, sample.type, event_id=event_id, now=now)
-    headers = source.provider.sign(body, secret, now, event_id=event_id, type=sample.type)
+    delivery = document.delivery(secret, now, stack.hook(sample.source))
     reply = client.post(
         stack.hook(sample.source),
-        data=body,
-        headers={"Content-Type": "application/json", **headers},
+        data=delivery.body,
+        headers=dict(delivery.headers),
         timeout=ANSWER_TIMEOUT.total_seconds(),
     )
-    document = reply.json()
-    return f"{reply.status_code} {document.get('code') or document.get('status')}"
+    said = reply.json()
+    return f"{reply.status_code} {said.get('code') or said.get('status')}"
 
 
 def _wait_for_runs(connection: psycopg.Connection, ended: threading.Event) -> None:

@@ -128,3 +128,57 @@ def test_trigger_lists_at_least_ten_types(hookonce, source, provider):
 
     assert len({document["type"] for document in listed}) >= 10
     assert {document["provider"] for document in listed} == {provider}
+
+
+@pytest.mark.usefixtures("receiver")
+def test_trigger_removes_from_the_body_and_says_where_it_sent(hookonce, ledger):
+    sent = hookonce("trigger", "stripe", "invoice.paid", "--remove", "data.object.customer")
+
+    body = json.loads(ledger.execute("SELECT body FROM hookonce.bodies").fetchone()[0])
+    assert "customer" not in body["data"]["object"]
+    assert f"to http://127.0.0.1:{os.environ['PORT']}/hooks/stripe" in sent.err
+
+
+@pytest.mark.usefixtures("receiver")
+def test_trigger_sends_what_was_saved_in_the_editor(hookonce, ledger, monkeypatch, tmp_path):
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i \'s/"amount_paid": [0-9]*/"amount_paid": 7/\' "$1"\n')
+    editor.chmod(0o700)
+    monkeypatch.setenv("EDITOR", str(editor))
+
+    sent = hookonce("trigger", "stripe", "invoice.paid", "--edit", "--event-id", "evt_1")
+
+    body = json.loads(ledger.execute("SELECT body FROM hookonce.bodies").fetchone()[0])
+    assert (sent.lines, body["data"]["object"]["amount_paid"]) == (["200 accepted evt_1 invoice.paid"], 7)
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("true", "the body was not saved, so nothing was sent"),
+        ("echo { > $1", "what was saved can't be sent: "),
+    ],
+)
+def test_trigger_sends_nothing_that_was_not_saved_or_is_no_json(
+    hookonce, monkeypatch, tmp_path, script, said
+):
+    editor = tmp_path / "editor"
+    editor.write_text(f"#!/bin/sh\n{script}\n")
+    editor.chmod(0o700)
+    monkeypatch.setenv("EDITOR", str(editor))
+
+    sent = hookonce("trigger", "stripe", "--edit")
+
+    assert (sent.code, sent.lines) == (1, [])
+    assert said in sent.err
+
+
+@pytest.mark.usefixtures("place")
+def test_trigger_names_the_variable_of_a_missing_secret(hookonce, monkeypatch):
+    monkeypatch.delenv("STRIPE_SECRET")
+
+    sent = hookonce("trigger", "stripe")
+
+    assert sent.code == 1
+    assert "source 'stripe' has no signing secret; set STRIPE_SECRET" in sent.err

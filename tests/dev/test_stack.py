@@ -18,10 +18,11 @@ import pytest
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.config.servers import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings
-from hookonce.receiver.dev import generated_secrets, samples
+from hookonce.receiver.dev import generated_secrets
 from hookonce.receiver.dev.embedded.process import children
 from hookonce.receiver.dev.log_lines import failed_run, readable
 from hookonce.receiver.dev.stack import free_port, session
+from hookonce.receiver.samples import documents
 from hookonce.receiver.source import Source
 
 HOOKONCE = [sys.executable, "-m", "hookonce.receiver.cli"]
@@ -65,10 +66,10 @@ class Dev:
 
     def post(self, event_id, secret):
         now = datetime.now(UTC)
-        body = samples.body("stripe", "invoice.paid", event_id=event_id, now=now)
+        url = f"http://127.0.0.1:{self.port}/hooks/stripe"
+        sent = documents.fresh(load("stripe"), "invoice.paid", now, event_id).delivery(secret, now, url)
         with session() as client:
-            headers = load("stripe").sign(body, secret, now)
-            return client.post(f"http://127.0.0.1:{self.port}/hooks/stripe", data=body, headers=headers)
+            return client.post(url, data=sent.body, headers=dict(sent.headers))
 
     def run(self, *command):
         return hookonce(*command, place=self.place)

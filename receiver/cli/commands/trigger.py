@@ -1,9 +1,7 @@
 """`hookonce trigger`: send what a sender would send, signed with the source's own secret."""
 
-import json
 import re
-import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,32 +11,29 @@ import click
 import requests
 
 from hookonce.providers import Delivery
-from hookonce.providers.kit import SignOptions, registry
+from hookonce.providers.kit import registry
 from hookonce.providers.kit.crypto.secret_keys import wrong_secret
-from hookonce.providers.kit.provider import Provider
 from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.tables import clean, print_json, show
-from hookonce.receiver.dev import samples
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.samples import documents, files
+from hookonce.receiver.samples.documents import Document
 from hookonce.receiver.source import Source
 
 STALE_AGE = timedelta(hours=2)
 ANSWER_TIMEOUT = timedelta(seconds=15)
-_UUIDS = frozenset({"github", "gitlab", "shopify"})
-"""Senders whose event ids are UUIDs; others get `evt_…`."""
 
 
 @dataclass(frozen=True)
 class SampleDelivery:
-    """One event to send: what, as what, and to whom."""
+    """One event to send: what, and to whom."""
 
     source: Source
     target: str
-    event_id: str
-    type: str
-    body: bytes
+    document: Document
 
 
 @dataclass(frozen=True)
@@ -49,11 +44,12 @@ class Answer:
     status: str
     event_id: str
     type: str
+    url: str
 
 
 @click.command()
 @click.argument("source", required=False, shell_complete=completion_types.SOURCES)
-@click.argument("kind", metavar="[TYPE]", required=False)
+@click.argument("kind", metavar="[TYPE]", required=False, shell_complete=completion_types.SAMPLE_TYPES)
 @click.option(
     "--times", default=1, show_default=True, type=click.IntRange(1), help="Send the same event so often."
 )
@@ -62,6 +58,8 @@ class Answer:
 @click.option(
     "--set", "changes", multiple=True, metavar="PATH=VALUE", help="Change the body: data.object.amount=500."
 )
+@click.option("--remove", "removals", multiple=True, metavar="PATH", help="Leave something out of the body.")
+@click.option("--edit", is_flag=True, help="Open the body in $EDITOR first; without saving, nothing is sent.")
 @click.option("--url", help="Send there; default is the receiver on this machine ($PORT, or `hookonce dev`).")
 @click.option("--event-id", help="The sender's id of the event; default is a new one.")
 @click.option(
@@ -71,17 +69,22 @@ class Answer:
 def trigger(source: str | None, *, listing: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """Send SOURCE a realistic event of TYPE, signed with its first secret, as its sender would.
 
-    Prints one line per answer; exit 1 unless each is as it should be: accepted, or rejected (--forge, --stale).
+    Ids and times in it are new each time. Says where it was sent, and prints one line per answer; exit 1 unless each
+    is as it should be: accepted, or rejected (--forge, --stale).
     """
+    settings = configured()
     if listing:
-        _list(source, as_json=as_json)
+        _list(settings, source, as_json=as_json)
         return
     if source is None:
         raise click.UsageError("name a source; `hookonce sources list` shows all")
     times, forge, stale = options["times"], options["forge"], options["stale"]
-    sample = _sample_delivery(
-        source, options["kind"], options["url"], options["event_id"], options["changes"]
-    )
+    found = _source(settings, source)
+    document = _document(found, options["kind"], options["event_id"])
+    _change(document, options["removals"], options["changes"], edit=options["edit"])
+    sample = SampleDelivery(found, _target(settings, found, options["url"]), document)
+    if not as_json:
+        click.echo(f"to {clean(sample.target)}", err=True)
     right = True
     for answer in _send(sample, times, forge=forge, stale=stale):
         if as_json:
@@ -96,79 +99,68 @@ def trigger(source: str | None, *, listing: bool, as_json: bool, **options: Any)
         raise click.ClickException(f"expected {'a refusal (4xx)' if forge or stale else 'a 2xx'} every time")
 
 
-def _list(source: str | None, *, as_json: bool) -> None:
-    settings = configured()
+def _list(settings: Settings, source: str | None, *, as_json: bool) -> None:
     if source is None:
         names = registry.names(settings.provider_places)
     else:
         names = [local_sources.source(settings, source).provider.name]
-    rows = [(name, kind) for name in names for kind in samples.types(name)]
+    rows = [(name, kind) for name in names for kind in files.types(name)]
     if as_json:
         for name, kind in rows:
             print_json({"provider": name, "type": kind})
-    else:
+    elif rows:
         show(("provider", "type"), rows)
+    else:
+        click.echo(f"no sample of {', '.join(names)}; any type can be sent", err=True)
 
 
-def _sample_delivery(
-    name: str, kind: str | None, url: str | None, event_id: str | None, changes: tuple[str, ...]
-) -> SampleDelivery:
-    settings = configured()
+def _source(settings: Settings, name: str) -> Source:
     source = local_sources.source(settings, name)
-    if not source.secrets:
-        raise click.ClickException(
-            f"source {name!r} has no signing secret here; set one as for `hookonce serve`, or start `hookonce dev`"
-        )
+    if source.provider.needs_secret and not source.secrets and not source.unauthenticated:
+        raise click.ClickException(f"{local_sources.missing_secret(name)}, or start `hookonce dev`")
+    return source
+
+
+def _target(settings: Settings, source: Source, url: str | None) -> str:
     target = url or local_sources.base_url(settings)
     if not re.match(r"https?://[^/]", target):
         raise click.UsageError(
             f"--url: {target!r} is not a URL; expected one like {local_sources.base_url(settings)}"
         )
     if urlsplit(target).path in {"", "/"}:
-        target = f"{target.rstrip('/')}/hooks/{name}"
-    provider = source.provider
-    event_id = event_id or (str(uuid.uuid4()) if provider.name in _UUIDS else f"evt_{uuid.uuid4().hex[:24]}")
-    now = datetime.now(UTC)
-    kind = kind or _usual(provider.name, now)
-    return SampleDelivery(
-        source, target, event_id, kind, _changed(_body(provider, kind, event_id, now), changes)
-    )
+        target = f"{target.rstrip('/')}/hooks/{source.name}"
+    return target
 
 
-def _usual(provider: str, now: datetime) -> str:
-    """Find the type of the sample that stands for a provider; senders with the type in a header must be told it."""
-    usual = samples.body(provider, None, event_id="", now=now)
-    of_type = (
-        kind
-        for kind in samples.types(provider)
-        if samples.body(provider, kind, event_id="", now=now) == usual
-    )
-    return next(of_type, "test")
-
-
-def _body(provider: Provider, kind: str, event_id: str, now: datetime) -> bytes:
-    if provider.sample and not samples.types(provider.name):
-        return provider.sample(event_id, kind)
+def _document(source: Source, kind: str | None, event_id: str | None) -> Document:
     try:
-        body = samples.body(provider.name, kind, event_id=event_id, now=now)
+        return documents.fresh(source.provider, kind, datetime.now(UTC), event_id)
     except LookupError as error:
         raise NotFound(str(error.args[0])) from None
-    if not provider.id_is_signed and event_id.encode() not in body:
-        # where the id is in a header only, two events with one body would be told to be repeats
-        return _changed(body, (f"hookonce_trigger={json.dumps(event_id)}",))
-    return body
-
-
-def _changed(body: bytes, changes: tuple[str, ...]) -> bytes:
-    if not changes:
-        return body
-    try:
-        document = json.loads(body)
-        for change in changes:
-            samples.set_path(document, change)
     except ValueError as error:
-        raise click.UsageError(f"--set: {error}") from None
-    return samples.encode(document)
+        raise click.UsageError(f"--event-id: {error}") from None
+
+
+def _change(document: Document, removals: Sequence[str], changes: Sequence[str], *, edit: bool) -> None:
+    """Remove, then set, then let it be edited."""
+    option = "--remove"
+    try:
+        for path in removals:
+            document.remove(path)
+        option = "--set"
+        for change in changes:
+            document.set(change)
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from None
+    if not edit:
+        return
+    text = click.edit(document.text, extension=".txt" if document.form == "text" else ".json")
+    if text is None:
+        raise click.ClickException("the body was not saved, so nothing was sent")
+    try:
+        document.edited(text)
+    except ValueError as error:
+        raise click.ClickException(f"what was saved can't be sent: {error}") from None
 
 
 def _send(sample: SampleDelivery, times: int, *, forge: bool, stale: bool) -> Iterator[Answer]:
@@ -178,16 +170,20 @@ def _send(sample: SampleDelivery, times: int, *, forge: bool, stale: bool) -> It
         raise click.ClickException(
             f"{provider.name} signs no time, so nothing it sends is ever stale; leave out --stale"
         )
-    secret = wrong_secret(sample.source.secrets[0]) if forge else sample.source.secrets[0]
+    secret = next(iter(sample.source.secrets), "")
+    if forge and not secret:
+        raise click.ClickException(
+            f"{sample.source.name} has no secret, so nothing sent to it is ever forged; leave out --forge"
+        )
+    secret = wrong_secret(secret) if forge else secret
     target = urlsplit(sample.target)
     signed_url = sample.source.public_url + target.path + (f"?{target.query}" if target.query else "")
     with requests.Session() as session:
         session.trust_env = False  # a proxy or ~/.netrc is for other addresses
         for _ in range(times):
             now = datetime.now(UTC) - (STALE_AGE if stale else timedelta(0))
-            said = SignOptions(event_id=sample.event_id, type=sample.type, url=signed_url, method="POST")
             try:
-                delivery = provider.delivery(sample.body, secret, now, **said)
+                delivery = sample.document.delivery(secret, now, signed_url)
             except ValueError as error:
                 raise click.ClickException(f"nothing to sign with: {error}") from None
             yield _answer(session, sample, delivery)
@@ -208,22 +204,23 @@ def _answer(session: requests.Session, sample: SampleDelivery, delivery: Deliver
             f"{sample.target} does not answer ({type(error).__name__}); "
             "start `hookonce dev` or `hookonce serve`, or name the receiver with --url"
         ) from None
-    status, event_id = _reply_of(response)
-    return Answer(response.status_code, status, event_id or sample.event_id, _type(sample, delivery))
+    status, told_id = _reply_of(response)
+    event_id, kind = _event(sample, delivery)
+    return Answer(response.status_code, status, told_id or event_id, kind, sample.target)
 
 
-def _type(sample: SampleDelivery, delivery: Delivery) -> str:
-    """Return the event's type as the ledger has it: the provider's word for it, which a sample's name may extend.
+def _event(sample: SampleDelivery, delivery: Delivery) -> tuple[str, str]:
+    """Return the event's id and type as the ledger has them: the provider's words, which a sample's name may extend.
 
     A provider that can't read the body, or has a bug, has been heard of in the receiver's answer.
     """
-    provider = sample.source.provider
+    provider, document = sample.source.provider, sample.document
     try:
         decoded = provider.decode(delivery, sample.source.secrets) if provider.decode else delivery
         events = provider.events(decoded)
     except Exception:  # noqa: BLE001  see above
-        return sample.type
-    return events[0].type if events else sample.type
+        return document.event_id, document.type
+    return (events[0].id, events[0].type) if events else (document.event_id, document.type)
 
 
 def _reply_of(response: requests.Response) -> tuple[str, str | None]:

@@ -16,12 +16,12 @@ def _completing(what: str) -> Complete:
     """Return the callback that click wants for what is offered of a kind."""
 
     def complete(
-        _context: click.Context, _parameter: click.Parameter, incomplete: str
+        context: click.Context, _parameter: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         from hookonce.receiver.cli.options.completion_values import offered  # only when the shell asks
 
         with suppress(Exception):
-            values = offered(what, incomplete)
+            values = offered(what, incomplete, context.params.get("source"))
             return [
                 CompletionItem(value, help=text) for value, text in values if value.startswith(incomplete)
             ]
@@ -34,3 +34,5 @@ SOURCES = _completing("sources")
 PROVIDERS = _completing("providers")
 PAUSABLE = _completing("pausable")
 EVENTS = _completing("events")
+SAMPLE_TYPES = _completing("sample types")
+"""Of the source that was named before."""

@@ -17,6 +17,7 @@ from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.samples import files
 
 COMPLETION_TIMEOUT = timedelta(milliseconds=400)
 MAX_OFFERED = 30
@@ -25,12 +26,15 @@ MAX_OFFERED = 30
 Offered = list[tuple[str, str | None]]
 
 
-def offered(what: str, incomplete: str) -> Offered:
-    """Return what there is of a kind, with a line of help each.
+def offered(what: str, incomplete: str, source: str | None = None) -> Offered:
+    """Return what there is of a kind, of a source perhaps, with a line of help each.
 
     Raises: whatever reading the configuration, and the servers, may.
     """
-    return _KINDS[what](load_settings(need_secrets=False), incomplete)
+    settings = load_settings(need_secrets=False)
+    if what == "sample types":
+        return _sample_types(settings, source)
+    return _KINDS[what](settings, incomplete)
 
 
 def _sources(settings: Settings, _incomplete: str) -> Offered:
@@ -59,6 +63,12 @@ def _events(settings: Settings, incomplete: str) -> Offered:
         wanted = Filter(event_id=incomplete or None)
         found = events.events(connection, wanted, MAX_OFFERED)
         return [(row.event_id, f"{row.source} {row.type} {row.status}") for row in found]
+
+
+def _sample_types(settings: Settings, source: str | None) -> Offered:
+    if source is None:
+        return []
+    return [(kind, None) for kind in files.types(local_sources.source(settings, source).provider.name)]
 
 
 def _ledger(settings: Settings) -> Any:  # noqa: ANN401  psycopg's own context manager

@@ -1,0 +1,78 @@
+"""Every sample of every sender goes the whole way: signed, verified, and identified by the sender's own module."""
+
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from hookonce.providers import Rejected
+from hookonce.providers.kit import registry
+from hookonce.providers.kit.conformance import cases
+from hookonce.receiver.samples import documents, files
+
+NOW = datetime(2031, 5, 6, 7, 8, 9, 654321, tzinfo=UTC)
+URL = "https://hooks.example.com/hooks/source"
+DECLARED = ("hmac", "token")
+"""Whose events are what the operator declares; nobody knows them beforehand."""
+SENDERS = [name for name in registry.names(()) if name not in DECLARED]
+ALL = [(name, kind) for name in SENDERS for kind in files.types(name)]
+PROVIDERS = Path(__file__).parent.parent / "providers"
+
+
+@cache
+def accounts(name):
+    """Secrets and options of a sender, as in its captured deliveries that can be signed again."""
+    return [case for case in cases(PROVIDERS / name) if case.is_genuine and case.signing]
+
+
+def taken_in(case, kind):
+    """One delivery of a new sample, and its events as the receiver would make them."""
+    document = documents.fresh(case.provider, kind, NOW)
+    delivery = document.delivery(case.signing, NOW, URL)
+    case.provider.verify(delivery, [case.secret], NOW, **case.fetched)
+    return document, delivery, case.events(delivery)
+
+
+def read(name, kind):
+    """Two deliveries of new samples, of the first account that takes such a type."""
+    refusals = []
+    for case in accounts(name):
+        try:
+            first, second = taken_in(case, kind), taken_in(case, kind)
+        except (Rejected, ValueError) as error:
+            refusals.append(f"{case.name}: {error}")
+            continue
+        if first[2] and is_of(first[2][0].type, kind):
+            return first, second
+        refusals.append(f"{case.name}: {[event.type for event in first[2]]}")
+    pytest.fail(f"nobody takes it; {'; '.join(refusals)}")
+
+
+def is_of(told, kind):
+    """Whether a sample of this name is of the type told, which the name may extend: `issues.opened` is of `issues`."""
+    return kind == told or kind.startswith(f"{told}.")
+
+
+@pytest.mark.parametrize("name", SENDERS)
+def test_sender_has_samples(name):
+    assert files.types(name)
+
+
+@pytest.mark.parametrize(("name", "kind"), ALL)
+def test_sample_is_verified_and_two_of_them_are_two_events(name, kind):
+    first, second = read(name, kind)
+
+    ids = [{event.id for event in events} for _, _, events in (first, second)]
+    assert ids[0].isdisjoint(ids[1])
+    of_headers_alone = not first[0].body
+    assert first[0].provider.id_is_signed or of_headers_alone or first[0].encoded() != second[0].encoded()
+    assert "unreadable" not in {event.type for event in first[2]}
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_declared_sender_gets_what_its_declaration_says(name):
+    for case in accounts(name)[:1]:
+        first, second = (taken_in(case, "order.paid")[2] for _ in range(2))
+
+        assert [event.id for event in first] != [event.id for event in second]
