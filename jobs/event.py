@@ -23,7 +23,8 @@ class ReceivedEvent:
 
     `id` is the ledger's number, `event_id` the sender's. `idempotency_key` is the same for every attempt of
     this handler on this event: pass it to payment APIs. `repeat_of` is the ledger id of an earlier event with
-    the same body whose id, too, was not covered by the signature.
+    the same body whose id, too, was not covered by the signature. `is_test`: an operator sent it to see whether this
+    works; leave out what costs money or reaches people.
     """
 
     id: int
@@ -38,6 +39,7 @@ class ReceivedEvent:
     raw: bytes
     attempt: int
     repeat_of: int | None
+    is_test: bool
     _handler: str = field(repr=False)
     _parse: Callable[[], Any] = field(repr=False)
 
@@ -77,6 +79,7 @@ def received(run: ClaimedRun, body: bytes | None, provider: Provider | None) -> 
         raw=body,
         attempt=run.attempt,
         repeat_of=event.repeat_of,
+        is_test=event.is_test,
         _handler=run.handler,
         _parse=parse,
     )

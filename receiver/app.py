@@ -41,7 +41,7 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> F
     for name, page in pages.items():
         app.add_url_rule(f"/{name}", name, page, provide_automatic_options=False)
     attach(app, settings, intake)
-    app.register_blueprint(api(settings))
+    app.register_blueprint(api(settings, intake))
     app.register_error_handler(Exception, _failure)
     places: dict[str, Application] = {hooks.PREFIX: hooks.DeliveryEndpoint(settings, intake)}
     app.wsgi_app = FrontDoor(places, app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way

@@ -30,6 +30,7 @@ class Source:
     `redact`: places in the bodies of its events that are never stored.
     `quarantine`: which of its rejected deliveries are kept whole, and how many.
     `expect_every`: a longer silence raises an alert.
+    `tests`: operators may send it test events.
     """
 
     name: str
@@ -43,3 +44,4 @@ class Source:
     redact: tuple[tuple[Step, ...], ...] = ()
     quarantine: Quarantine | None = None
     expect_every: timedelta | None = None
+    tests: bool = False

@@ -164,6 +164,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "HOOKONCE_HANDLERS": "handler modules, comma separated; wins over `[receiver] handlers`",
     "HOOKONCE_PUBLIC_URL": "where senders reach you, up to `/hooks/`; wins over `[receiver] public_url`",
     "HOOKONCE_ADMIN_TOKEN": "signs in to the dashboard; wins over `[admin] token`",
+    "HOOKONCE_TESTS": "`1` allows test events of every source, as `hookonce dev` does; else `tests = true` of a source",
     "HOOKONCE_DATA": "where `hookonce dev` keeps its servers and secrets; `.hookonce` by default",
     "HOOKONCE_LOG_LEVEL": "`WARNING` by default; `INFO` has a line per delivery and per run",
     "HOOKONCE_BIND": "where `hookonce serve` listens; `0.0.0.0:$PORT` by default",

@@ -12,6 +12,7 @@ from hookonce.receiver.api.request_reader import IS_READ
 from hookonce.receiver.api.routes import OPERATIONS
 from hookonce.receiver.api.server import Server
 from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.access.idempotency_keys import Result
 from hookonce.receiver.logs import limited
 from hookonce.receiver.web import problem_details
@@ -22,10 +23,10 @@ PREFIX = "/api/v1"
 _ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
-def api(settings: Settings) -> Blueprint:
+def api(settings: Settings, intake: Intake) -> Blueprint:
     """Return the blueprint; it opens a connection per request and none before."""
     blueprint = Blueprint("api", __name__, url_prefix=PREFIX)
-    server = Server(settings)
+    server = Server(settings, intake)
     for operation in OPERATIONS:
         rule = operation.path.replace("{", "<").replace("}", ">")
         blueprint.add_url_rule(

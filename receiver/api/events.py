@@ -48,6 +48,7 @@ class Event(ResponseModel):
     parked: str | None = Field(
         description="why it waits although it may be due: `source` or `handler`, paused; `limit:…`, whose limit is full"
     )
+    is_test: bool = Field(description="whether an operator sent it, to see whether handlers work")
 
 
 class EventPage(Page[Event]):

@@ -16,6 +16,7 @@ import psycopg
 
 from hookonce.receiver.api.models import RequestModel, ResponseModel
 from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.access.api_tokens import Scope, Token
 
 OPERATION_LOCK_TIMEOUT = timedelta(seconds=10)
@@ -30,6 +31,7 @@ class Call:
     """
 
     settings: Settings
+    intake: Intake
     connection: psycopg.Connection
     token: Token
     headers: dict[str, str] = field(default_factory=dict)

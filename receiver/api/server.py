@@ -15,6 +15,7 @@ from hookonce.receiver.api.models import RequestModel
 from hookonce.receiver.api.operations import Answer, Call, Octets, Operation
 from hookonce.receiver.api.problem import Problem, unauthorized
 from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.access import api_tokens, idempotency_keys
 from hookonce.receiver.ledger.access.api_tokens import Token
 from hookonce.receiver.ledger.access.idempotency_keys import InProgress, KeyReused, Result, TakenOver
@@ -40,8 +41,9 @@ IN_PROGRESS = Result(
 class Server:
     """Serves the operations of one application."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, intake: Intake) -> None:
         self._settings = settings
+        self._intake = intake
         self._turns = threading.BoundedSemaphore(MAX_CONCURRENT_REQUESTS)
         self._strangers = threading.BoundedSemaphore(MAX_UNPROVEN_REQUESTS)
         self._proven: set[bytes] = set()
@@ -58,7 +60,7 @@ class Server:
             with _admission(self._turns), self._ledger(operation) as connection:
                 token = self._authorized(connection, presented, operation)
                 doubt.close()
-                call = Call(self._settings, connection, token)
+                call = Call(self._settings, self._intake, connection, token)
                 answer = _serve_operation(operation, call, environ, path, body)
         if call.notifies_workers:
             workers.notify(self._settings.redis_url)

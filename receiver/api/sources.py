@@ -6,9 +6,10 @@ from typing import Literal
 from pydantic import Field
 
 from hookonce.providers.kit import registry
-from hookonce.receiver.api.models import Name, RequestModel, ResponseModel
+from hookonce.receiver.api.models import Identifier, Name, RequestModel, ResponseModel, Text
 from hookonce.receiver.api.operations import Call, operation
 from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.intake import test_events
 from hookonce.receiver.ledger import handshake_secrets, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.stats import source_activity, totals
@@ -55,6 +56,20 @@ class Sources(ResponseModel):
     data: list[SourceModel]
 
 
+class TestEventRequest(RequestModel):
+    """What to send; without a type, what its sender sends most."""
+
+    type: Text | None = None
+
+
+class TestEvent(ResponseModel):
+    """A test event that was taken in; handlers see it as `event.is_test`."""
+
+    id: Identifier
+    event_id: str
+    type: str
+
+
 class ProviderModel(ResponseModel):
     """A sender there is a module for."""
 
@@ -93,6 +108,22 @@ def list_sources(call: Call) -> Sources:
 def get_source(call: Call, path: SourcePath) -> SourceModel:
     """Show a configured source."""
     return _shown(call, [source_of(call, path)])[0]
+
+
+@operation("POST", "/sources/{source}/test-events", scope=Scope.ADMIN, status=201, is_atomic=False)
+def send_test_event(call: Call, path: SourcePath, body: TestEventRequest) -> TestEvent:
+    """Send a source a realistic event of its sender, signed with its first secret. Handlers run on it.
+
+    Outside `hookonce dev`, only where the source has `tests = true`; audited.
+    """
+    source = source_of(call, path)
+    try:
+        stored, event_id, kind = test_events.send(call.intake, call.connection, source, body.type, call.who)
+    except LookupError as error:
+        raise Problem(404, str(error.args[0])) from None
+    except test_events.NotPossible as error:
+        raise Problem(409, str(error), code="no_test_event") from None
+    return TestEvent(id=stored.id, event_id=event_id, type=kind)
 
 
 @operation("GET", "/providers", scope=Scope.READ)
@@ -171,4 +202,11 @@ def _slots(source: Source, used: dict[int, tuple[int, datetime]]) -> list[Slot]:
     ]
 
 
-OPERATIONS = (list_sources, get_source, list_providers, list_handed_secrets, forget_handed_secret)
+OPERATIONS = (
+    list_sources,
+    get_source,
+    send_test_event,
+    list_providers,
+    list_handed_secrets,
+    forget_handed_secret,
+)

@@ -19,6 +19,7 @@ from hookonce.receiver.source import Source
 
 SOURCE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _PUBLIC_URL = re.compile(r"https?://[^/?#\s@]+(/[^?#\s]*)?")
+TESTS = "HOOKONCE_TESTS"
 SECRET_PREFIX = "HOOKONCE_SECRET__"  # noqa: S105  a variable's name
 
 
@@ -53,6 +54,10 @@ class SourceTable(BaseModel):
     )
     expect_every: Annotated[timedelta | None, BeforeValidator(parse_duration)] = Field(
         default=None, description="a longer silence raises an alert; without it, the rhythm is learned"
+    )
+    tests: bool = Field(
+        default=False,
+        description="let administrators send test events, which handlers see as `event.is_test`; `hookonce dev` always does",
     )
 
 
@@ -104,6 +109,7 @@ class SourceReader:
             redact=self._redact(),
             quarantine=self._table.quarantine.bounds() if self._table.quarantine else None,
             expect_every=self._table.expect_every,
+            tests=self._table.tests or self._environ.get(TESTS) == "1",
         )
 
     def _redact(self) -> tuple[tuple[Step, ...], ...]:

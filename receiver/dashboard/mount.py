@@ -18,6 +18,7 @@ from hookonce.receiver.dashboard import (
     reverify,
     sign_in,
     sources,
+    test_event,
 )
 from hookonce.receiver.dashboard.blueprint import EXTENSION, DashboardContext, admin
 from hookonce.receiver.dashboard.sessions import Sessions
@@ -26,7 +27,19 @@ from hookonce.receiver.dashboard.template_filters import FILTERS
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, EventStatus, Parked, RunStatus
 
-PAGES = (sign_in, overview, events, event, dead_letters, bulk_replay, rejected, reverify, sources, handlers)
+PAGES = (
+    sign_in,
+    overview,
+    events,
+    event,
+    dead_letters,
+    bulk_replay,
+    rejected,
+    reverify,
+    sources,
+    test_event,
+    handlers,
+)
 """Modules that add pages to the blueprint when they are imported."""
 
 

@@ -1,6 +1,7 @@
 """*Sources*: the URL to paste, where to paste it, whether anything comes, and which secrets are in use."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -9,6 +10,7 @@ from flask import render_template, request
 
 from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.dashboard.charts import SPANS, Chart, Table, chart
+from hookonce.receiver.intake import test_events
 from hookonce.receiver.ledger import handshake_secrets, pauses
 from hookonce.receiver.ledger.stats import activity, source_activity, totals
 from hookonce.receiver.source import Source
@@ -30,6 +32,7 @@ class Row:
     slots: list[tuple[int, int, datetime | None]]
     is_handed: bool
     is_paused: bool
+    test_types: Sequence[str]
 
 
 @admin.get("/sources")
@@ -63,6 +66,7 @@ def _rows(connection: psycopg.Connection, now: datetime) -> list[Row]:
             slots=_slots(source, used.get(name, {})),
             is_handed=name in given,
             is_paused=("source", name) in paused,
+            test_types=test_events.types(source) if source.tests else (),
         )
         for name, source in sorted(context().settings.sources.items())
     ]

@@ -22,6 +22,7 @@ import requests
 from hookonce.receiver.config import admin, embedded_servers
 from hookonce.receiver.config.embedded_servers import Servers
 from hookonce.receiver.config.settings import Settings, load_settings
+from hookonce.receiver.config.sources import TESTS
 from hookonce.receiver.dev import embedded, generated_secrets
 from hookonce.receiver.dev.embedded import EmbeddedError
 from hookonce.receiver.ledger.database import migrate
@@ -164,6 +165,7 @@ def _environment(found: Servers, made: Mapping[str, str]) -> dict[str, str]:
         "REDIS_URL": found.redis_url,
         "HOOKONCE_LOG_LEVEL": os.environ.get("HOOKONCE_LOG_LEVEL") or "INFO",
         "WEB_CONCURRENCY": os.environ.get("WEB_CONCURRENCY") or "1",
+        TESTS: "1",
         "PYTHONUNBUFFERED": "1",  # what a handler prints is shown when it prints it
     }
     return chosen | {generated_secrets.variable(source): secret for source, secret in made.items()}

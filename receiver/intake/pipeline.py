@@ -120,6 +120,15 @@ class Intake:
             return IntakeResult([(event.id, Verdict.ACCEPTED) for event in events])
         return self._store(source, delivery, events, at)
 
+    def take_test(self, source: Source, delivery: Delivery) -> IntakeResult:
+        """Take in what we signed ourselves; handlers see that its events are a test. A refusal is not noted.
+
+        Raises as `take` does.
+        """
+        source, now = self._handshake_secrets.with_secret(source), self._clock()
+        delivery, events = self._verifier.authenticate(source, delivery, now)
+        return self._store(source, delivery, events, now, is_test=True)
+
     def close(self) -> None:
         """Close what is open; for tests, a server's process keeps it until it ends."""
         self._group_commit.close()
@@ -128,7 +137,13 @@ class Intake:
         self._client.close()
 
     def _store(
-        self, source: Source, delivery: Delivery, events: Sequence[Event], now: datetime
+        self,
+        source: Source,
+        delivery: Delivery,
+        events: Sequence[Event],
+        now: datetime,
+        *,
+        is_test: bool = False,
     ) -> IntakeResult:
         if not events:
             return IntakeResult()
@@ -136,6 +151,8 @@ class Intake:
         new = [new_event(source, delivery, event, headers, now) for event in events]
         if self._keyring.is_on or source.redact:
             new = [protected(event, source, delivery.headers, self._keyring) for event in new]
+        if is_test:
+            new = [event._replace(is_test=True) for event in new]
         if self.trace is not None:
             trace = self.trace()
             new = [event._replace(traceparent=trace) for event in new]

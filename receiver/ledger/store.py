@@ -50,7 +50,8 @@ class NewEvent(NamedTuple):
     `fingerprint` is the SHA-256 of the body without what the provider calls volatile. `body` is the
     delivery's raw bytes, or the element's own where `is_element`. `hold_repeats`: store as held, not run,
     if another event of the source has the same fingerprint (only looked for where the id is unsigned).
-    `traceparent` (W3C) is the delivery's span, where deliveries are traced. `former_ids`: under these it is no new
+    `traceparent` (W3C) is the delivery's span, where deliveries are traced. `is_test`: an
+    operator sent it. `former_ids`: under these it is no new
     event either, where it is not known under its own; for ids that change between two attempts. A field that is a
     column says of which table; it is written by that name.
     """
@@ -71,6 +72,7 @@ class NewEvent(NamedTuple):
     hold_repeats: bool = False
     key_id: InBodies[str | None] = None
     traceparent: InBodies[str | None] = None
+    is_test: InEvents[bool] = False
     former_ids: tuple[FormerId, ...] = ()
 
     @property

@@ -21,7 +21,7 @@ TRANSFER_WINDOW = 50_000
 _EVENTS = f"""
 SELECT e.*, b.url, b.headers, b.body, b.key_id, coalesce(b.is_element, false) AS is_element, b.event IS NOT NULL AS kept
 FROM (SELECT id, source, provider, event_id, type, account, fingerprint, id_is_signed, status, received_at, occurred_at,
-             deliveries
+             deliveries, is_test
       FROM hookonce.events WHERE {MATCHES} AND id > %(after)s AND id <= %(to)s ORDER BY id LIMIT %(limit)s) AS e
 LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at ORDER BY e.id
 """  # noqa: S608  a constant

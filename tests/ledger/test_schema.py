@@ -50,6 +50,7 @@ def old_ledger(empty_database):
         connection.execute("ALTER TABLE hookonce.failures DROP COLUMN traceback, DROP COLUMN key_id")
         connection.execute("ALTER TABLE hookonce.runs DROP COLUMN slot_at")
         connection.execute("DROP TABLE hookonce.limits, hookonce.limit_places, hookonce.breakers")
+        connection.execute("ALTER TABLE hookonce.events DROP COLUMN is_test")
         connection.execute("CREATE INDEX events_due ON hookonce.events (due_at) WHERE due_at IS NOT NULL")
         connection.execute("DROP INDEX hookonce.events_repeat_of")
         for (table,) in connection.execute(OLD_TABLES, ["hookonce"]).fetchall():

@@ -46,6 +46,7 @@ class Line(BaseModel):
     fingerprint: str = Field(pattern="^[0-9a-f]{64}$")
     id_is_signed: bool
     is_element: bool = False
+    is_test: bool = False
     occurred_at: Annotated[AwareDatetime, AfterValidator(_in_utc)] | None = None
     url: str
     headers: dict[str, str]
@@ -78,6 +79,7 @@ class Line(BaseModel):
             headers=json.dumps(self.headers),
             body=body,
             is_element=self.is_element,
+            is_test=self.is_test,
             is_readable=not (self.is_element and self.type == UNREADABLE),
         )
 

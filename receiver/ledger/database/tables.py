@@ -55,6 +55,7 @@ events = Table(
     Column("occurred_at", _moment),
     Column("deliveries", Integer, nullable=False, server_default=text("1")),
     Column("parked", Text),
+    Column("is_test", Boolean, nullable=False, server_default=text("false")),
     UniqueConstraint("source", "event_id", name="events_source_event_id_key"),
     Index("events_due", "due_at", postgresql_where=text("due_at IS NOT NULL AND parked IS NULL")),
     Index("events_parked", "parked", "source", "id", postgresql_where=text("parked IS NOT NULL")),

@@ -44,6 +44,7 @@ class EventRow:
     deliveries: int
     repeat_of: int | None
     parked: str | None = None
+    is_test: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def _is_deep(value: object) -> bool:
 
 
 COLUMNS = """id, source, provider, event_id, type, account, status, due_at, received_at, occurred_at, deliveries,
-repeat_of, parked"""
+repeat_of, parked, is_test"""
 
 # Events of a range of ids, newest first: ids grow with time, so the primary key gives the order, and the walk down it
 # ends with the last row that is wanted.

@@ -36,6 +36,7 @@ class ClaimedEvent(NamedTuple):
     status: InEvents[str]
     due_at: InEvents[datetime]
     fingerprint: InEvents[bytes]
+    is_test: InEvents[bool]
     url: InBodies[str | None]
     headers: InBodies[dict[str, str] | None]
     body: Annotated[
