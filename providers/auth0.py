@@ -47,6 +47,7 @@ sender = Sender(
     id_is_signed=False,
     body_is_unsigned=True,
     retry_horizon=None,
+    horizon_unknown="after three failures the stream is paused until somebody resumes it",
     identity=told_apart_by("$.log_id", "$[*].log_id"),
     check_secret=scheme.check_secret,
     sample=_entries.sample,

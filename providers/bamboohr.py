@@ -61,6 +61,7 @@ events = one_of_two(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=None,
+    horizon_unknown="no page of its own was found that says when it gives up",
     identity=told_apart_by(
         "$.timestamp",
         "$.employees[*].timestamp",

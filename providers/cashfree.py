@@ -40,6 +40,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=None,
+    horizon_unknown="the account chooses up to ten retries and their pauses",
     identity=told_apart_by(
         "$.event_time",
         "body",

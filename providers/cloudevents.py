@@ -70,6 +70,7 @@ sender = Sender(
     id_is_signed=False,
     body_is_unsigned=True,
     retry_horizon=None,
+    horizon_unknown="whoever sends decides",
     identity=told_apart_by("header ce-source + header ce-id", "$.source + $.id", "$[*].source + $[*].id"),
     check_secret=_header.check_secret,
     handshake=handshake,

@@ -32,6 +32,7 @@ sender = Sender(
     id_is_signed=False,
     body_is_unsigned=True,
     retry_horizon=None,
+    horizon_unknown="no page of its own was found that says when it gives up",
     identity=told_apart_by("$.repository.repo_name + $.push_data.tag + $.push_data.pushed_at"),
     unauthenticated=True,
     check_secret=path_secret.check_secret,

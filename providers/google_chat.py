@@ -74,6 +74,7 @@ def configure(options: Mapping[str, Any]) -> Configured:
             body_is_unsigned=True,
             signs_url=not audience,
             retry_horizon=None,
+            horizon_unknown="no page of its own was found that says when it gives up",
             identity=told_apart_by(
                 "$.eventTime",
                 "$.chat.eventTime",

@@ -57,6 +57,7 @@ sender = Sender(
     id_is_signed=False,
     body_is_unsigned=True,
     retry_horizon=None,
+    horizon_unknown="it tries 500 to 504 again for as long as the channel lives, and names no end",
     identity=told_apart_by("header x-goog-channel-id + header x-goog-message-number"),
     check_secret=scheme.check_secret,
     setup_url="https://developers.google.com/workspace/drive/api/guides/push",

@@ -56,6 +56,7 @@ def configure(options: Mapping[str, Any]) -> Configured:
             id_is_signed=_is_signed(options["id"], str(scheme.signed)),
             signs_url="{url}" in str(scheme.signed),
             retry_horizon=None,
+            horizon_unknown="whoever sends decides",
             identity=identity(given, "id", within),
             tolerance=scheme.tolerance,
             id_period=within,

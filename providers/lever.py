@@ -68,6 +68,7 @@ sender = Sender(
     id_is_signed=False,
     body_is_unsigned=True,
     retry_horizon=None,
+    horizon_unknown="no page of its own was found that says when it gives up",
     identity=told_apart_by("$.id", "$.triggeredAt"),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
     check_secret=scheme.check_secret,

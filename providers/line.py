@@ -32,6 +32,7 @@ events = many_events(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=None,
+    horizon_unknown="the account switches it on, and LINE names no end",
     identity=told_apart_by("$.events[*].webhookEventId"),
     volatile=("$.deliveryContext",),
     check_secret=scheme.check_secret,

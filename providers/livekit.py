@@ -69,6 +69,7 @@ sender = Sender(
     id_is_signed=True,
     body_is_unsigned=False,
     retry_horizon=None,
+    horizon_unknown="no page of its own was found that says when it gives up",
     identity=told_apart_by("$.id"),
     tolerance=_scheme.tolerance,
     check_secret=check_secret,

@@ -101,6 +101,7 @@ sender = Sender(
     id_is_signed=True,
     body_is_unsigned=False,
     retry_horizon=None,
+    horizon_unknown="no page of its own was found that says when it gives up",
     identity=told_apart_by("$[*].timestamp + $[*].request_id + $[*].event"),
     tolerance=_TIME.tolerance,
     max_body=5 << 20,  # it is parsed before it is known to be genuine

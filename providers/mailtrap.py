@@ -32,6 +32,7 @@ events = many_events(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=None,
+    horizon_unknown="no page of its own was found that says when it gives up",
     identity=told_apart_by("$.events[*].event_id"),
     check_secret=scheme.check_secret,
     setup_url="https://mailtrap.io/webhooks",

@@ -31,6 +31,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=None,
+    horizon_unknown="it tries twice more and names no times",
     identity=told_apart_by(
         "$.data.modified_at",
         "$.data.last_sync_finished",

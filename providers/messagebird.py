@@ -61,6 +61,7 @@ sender = Sender(
     id_is_signed=True,
     signs_url=True,
     retry_horizon=None,
+    horizon_unknown="no page of its own was found that says when it gives up",
     identity=told_apart_by(
         "$.id + $.recipient + $.status + $.statusDatetime",
         "$.id + $.status",

@@ -86,6 +86,7 @@ sender = Sender(
     id_is_signed=False,
     body_is_unsigned=True,
     retry_horizon=None,
+    horizon_unknown="no page of its own was found that says when it gives up",
     identity=told_apart_by(
         "$.transaction_id + $.transaction_status",
         "body",

@@ -42,6 +42,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=False,
     retry_horizon=None,
+    horizon_unknown="it gives up after a few attempts, and names no times",
     identity=told_apart_by("$.id + header x-netlify-event + $.updated_at", "$.id + $.state", "$.id"),
     check_secret=scheme.check_secret,
     setup_url="https://docs.netlify.com/deploy/deploy-notifications/",

@@ -80,6 +80,7 @@ sender = Sender(
     id_is_signed=True,
     body_is_unsigned=False,
     retry_horizon=None,
+    horizon_unknown="no page of its own was found that says when it gives up",
     identity=told_apart_by(
         "$.message_delivery_report.message_id + $.message_delivery_report.status",
         "$.message.id",

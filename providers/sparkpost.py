@@ -3,12 +3,14 @@
 A webhook with a token instead has `in = "header:X-MessageSystems-Webhook-Token"`; tokens of OAuth 2 change and are
 not taken. A delivery is a list, each element one `$.msys.<class>` with its `event_id`; an inbound mail
 (`relay_message`) has none and is known by its contents. The list `[{"msys": {}}]` only asks whether we are there.
+SparkPost tries for eight hours.
 
 https://developers.sparkpost.com/api/webhooks/
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, Final
 
 from hookonce.providers import Delivery, Reply
@@ -77,7 +79,7 @@ def configure(options: Mapping[str, Any]) -> Configured:
 _sender = Sender(
     id_is_signed=False,
     body_is_unsigned=True,
-    retry_horizon=None,
+    retry_horizon=timedelta(hours=8),
     identity=told_apart_by(
         "$[*].msys.message_event.event_id",
         "$[*].msys.track_event.event_id",

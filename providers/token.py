@@ -64,6 +64,7 @@ def configure(options: Mapping[str, Any]) -> Configured:
             id_is_signed=False,
             body_is_unsigned=True,
             retry_horizon=None,
+            horizon_unknown="whoever sends decides",
             identity=identity(given, "id", within),
             id_period=within,
             volatile=changing,

@@ -61,6 +61,7 @@ sender = Sender(
     signed_in_parts=True,
     body_is_unsigned=False,
     retry_horizon=None,
+    horizon_unknown="no page of its own was found that says when it gives up",
     identity=told_apart_by(
         "$.payload.id + $.payload.state + $.payload.finished_at",
         "$.payload.id + $.payload.state + $.payload.started_at",

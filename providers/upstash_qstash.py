@@ -39,6 +39,7 @@ sender = Sender(
     id_is_signed=False,
     signs_url=True,
     retry_horizon=None,
+    horizon_unknown="whoever publishes a message chooses how often, and the pauses, of a day each at most",
     identity=told_apart_by("header upstash-message-id"),
     tolerance=scheme.tolerance,
     methods=("POST", "PUT", "PATCH", "DELETE", "GET"),

@@ -35,6 +35,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=None,
+    horizon_unknown="no page of its own was found that says when it gives up",
     identity=told_apart_by("$.event + $.message_token"),
     check_secret=scheme.check_secret,
     setup_url="https://partners.viber.com/",

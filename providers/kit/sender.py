@@ -48,6 +48,7 @@ class Sender:
 
     id_is_signed: the event id is covered by the signature, so a new id is a new event
     retry_horizon: how long after an event the sender may still send it again, None where that is not documented
+    horizon_unknown: why `retry_horizon` is None; every sender that comes with hookonce says one of the two
     identity: how two events are told apart whose bytes are equal otherwise, and what a retry changes
         (`told_apart_by`); a module without it loads, and fails the contract test
     body_is_unsigned: only a token vouches for the delivery, the body could be anyone's; None where `verify` is
@@ -81,6 +82,7 @@ class Sender:
 
     id_is_signed: bool
     retry_horizon: timedelta | None
+    horizon_unknown: str = ""
     identity: Identity | None = None
     body_is_unsigned: bool | None = None
     signed_in_parts: bool = False

@@ -57,7 +57,7 @@ class SourceTable(BaseModel):
     )
     tests: bool = Field(
         default=False,
-        description="let administrators send test events, which handlers see as `event.is_test`; `hookonce dev` always does",
+        description="let administrators send test events (`event.is_test`); `hookonce dev` always does",
     )
 
 

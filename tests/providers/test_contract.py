@@ -45,3 +45,10 @@ def test_claim_that_ids_are_unsigned_is_shown_by_a_delivery(name):
     assert any(unsigned_place(case) for case in mine if case.is_genuine and not case.provider.id_is_signed), (
         "no change of an id is accepted: the ids are signed, or the delivery that shows the contrary is missing"
     )
+
+
+@pytest.mark.parametrize("name", sorted({case.provider.name for case in CAPTURED}))
+def test_sender_says_for_how_long_it_tries_or_why_nobody_knows(name):
+    providers = [case.provider for case in CAPTURED if case.provider.name == name]
+
+    assert {(each.retry_horizon is None) is bool(each.horizon_unknown) for each in providers} == {True}
