@@ -38,6 +38,8 @@ def test_shell_completes_names_from_the_configuration_and_the_ledger(completed, 
     assert completed("events", "li") == ["list"]
     assert completed("events", "list", "--source", "s") == ["stripe"]
     assert completed("replay", "--status", "de") == ["dead"]
+    assert completed("trigger", "stripe", "invoice.pay") == ["invoice.payment_failed"]
+    assert completed("trigger", "github", "work") == ["workflow_job.completed", "workflow_run.completed"]
     assert completed("pause", "") == ["github", "stripe", "app.credit"]
     assert completed("events", "show", "evt") == ["evt_2", "evt_1"]
     assert "shopify" in completed("explain", "--provider", "shop")

@@ -32,6 +32,17 @@ def test_handler_gets_the_event_as_it_was_sent(inbox):
     assert event.data["n"] == 1
 
 
+def test_handler_sees_which_event_is_a_test(inbox):
+    seen = []
+    inbox.on(lambda event, _: seen.append((event.event_id, event.is_test)))
+    inbox.deliver("evt_1", is_test=True)
+    inbox.deliver("evt_2")
+
+    inbox.work()
+
+    assert sorted(seen) == [("evt_1", True), ("evt_2", False)]
+
+
 def test_handler_result_is_stored_with_the_run(inbox):
     inbox.on(lambda *_: {"credited": True})
     inbox.deliver("a")
