@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import click
 import psycopg
 
 from hookonce.jobs.drain import handlers_of, process_drain
+from hookonce.jobs.handlers import Registry
 from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.worker import work
@@ -25,7 +27,7 @@ from hookonce.receiver.processes.supervisor import Child, Supervisor
 
 log = logging.getLogger(__name__)
 
-_OURSELVES = (sys.executable, "-m", "hookonce.receiver.cli")
+_HOOKONCE = (sys.executable, "-m", "hookonce.receiver.cli")
 
 
 @click.command()
@@ -41,29 +43,37 @@ def worker(processes: int, *, alone: bool, place: Path | None) -> None:
 
     Exit 78 if configuration, handlers or schema are not right.
     """
-    settings = _ready()
+    settings = ready()
     if alone:
-        drain = process_drain()
-        if place:
-            drain.come_after(LastAttempt(place))
-        work(settings.redis_url)
+        work_alone(settings, place)
         return
     registry = handlers_of(settings)
     log.info("handlers", extra={"modules": list(settings.handlers), "handlers": len(list(registry))})
-    if settings.handlers and all(handler.place == ALERTS for handler in registry):
-        modules = ", ".join(settings.handlers)
-        click.echo(
-            f"hookonce: nothing in {modules} is decorated with @on, so every event is ignored", err=True
-        )
+    if settings.handlers:
+        warn_of_none(registry, ", ".join(settings.handlers))
+    sys.exit(supervise(settings, [*_HOOKONCE, "worker", "--alone"], processes))
+
+
+def work_alone(settings: Settings, place: Path | None) -> None:
+    """Be one worker until stopped, the next after whoever wrote at `place`."""
+    drain = process_drain()
+    if place:
+        drain.come_after(LastAttempt(place))
+    work(settings.redis_url)
+
+
+def supervise(settings: Settings, alone: Sequence[str], processes: int) -> int:
+    """Run so many workers by the command `alone`, and a sweep, until stopped; return the exit code.
+
+    Each worker is given `--place`, a path of its own where it writes which attempt it is at.
+    """
     _warn_of_rights(settings.database_url)
     with _directory() as directory:
-        workers = [_worker(number + 1, directory) for number in range(processes)]
-        status = Supervisor([*workers, Child("sweep", [*_OURSELVES, "sweep"])]).run()
-    sys.exit(status)
+        workers = [_worker(number + 1, alone, directory) for number in range(processes)]
+        return Supervisor([*workers, Child("sweep", [*_HOOKONCE, "sweep"])]).run()
 
 
-def _worker(number: int, directory: str | None) -> Child:
-    alone = [*_OURSELVES, "worker", "--alone"]
+def _worker(number: int, alone: Sequence[str], directory: str | None) -> Child:
     if directory is None:
         return Child(f"worker {number}", alone)
     place = Path(directory, str(number))
@@ -78,11 +88,19 @@ def _directory() -> AbstractContextManager[str | None]:
         return nullcontext()
 
 
+def warn_of_none(registry: Registry, modules: str) -> None:
+    """Say so where modules that should have handlers have none."""
+    if all(handler.place == ALERTS for handler in registry):
+        click.echo(
+            f"hookonce: nothing in {modules} is decorated with @on, so every event is ignored", err=True
+        )
+
+
 @click.command()
 @click.option("--once", is_flag=True, help="Sweep once and end.")
 def sweep(*, once: bool) -> None:
     """Notify workers of due events that nobody was told about, every few seconds."""
-    settings = _ready(may_wait=not once)
+    settings = ready(may_wait=not once)
     if once:
         due = Sweep(settings).once()
         click.echo("something is due; notified the workers" if due else "nothing is due", err=True)
@@ -96,7 +114,7 @@ def _warn_of_rights(url: str) -> None:
             click.echo(f"hookonce: {warning}", err=True)
 
 
-def _ready(*, may_wait: bool = True) -> Settings:
+def ready(*, may_wait: bool = True) -> Settings:
     """Return the configuration once it and the schema are right; a database that is away may be waited for."""
     logs.configure()
     settings = load_settings(need_secrets=False)

@@ -46,10 +46,15 @@ WAKE_INTERVAL = timedelta(seconds=30)
 """How often a worker looks for what others, without its handlers, have ignored."""
 
 
+_attempts_by: type[Executor] = Executor
+
+
 class Drain:
     """Claims and runs due events in one process, with connections of its own."""
 
-    def __init__(self, settings: Settings, registry: Registry) -> None:
+    def __init__(
+        self, settings: Settings, registry: Registry, attempts_by: type[Executor] = Executor
+    ) -> None:
         self._registry = registry
         self._settings = settings
         self._engine = engines.engine(
@@ -60,7 +65,9 @@ class Drain:
         )
         providers = {name: source.provider for name, source in settings.sources.items()}
         mask = mask_secrets(settings.secrets())
-        self._executor = executor_class(settings)(self._engine, providers.get, settings.keyring, mask)
+        self._executor = executor_class(settings, attempts_by)(
+            self._engine, providers.get, settings.keyring, mask
+        )
         self._client = connect(settings.redis_url)
         self._work_queue = WorkQueue(self._client)
         self._quick_first = False
@@ -97,7 +104,7 @@ class Drain:
             while not stopping.is_set():
                 self._take_up()
                 claim = self._claim(named)
-                self._executor.note_failing(claim.failing)
+                self._executor.failure_rows.take_from_claim(claim.failing)
                 self._failing = claim.failing
                 self._log_availability(is_away=None)
                 if not (claim.events or claim.parked) and named is None:
@@ -194,7 +201,7 @@ class Drain:
         if number >= len(claimed) or stopping.is_set() or time.monotonic() >= until:
             return None
         handler = self._registry.named(claimed[number].handler)
-        return None if handler and self._executor.has_tripped(handler) else claimed[number]
+        return None if handler and self._executor.failure_rows.has_tripped(handler) else claimed[number]
 
     def flush(self) -> None:
         """Send what has been traced."""
@@ -218,13 +225,13 @@ class Drain:
             log.info("workers can't be notified: %s", error)
 
 
-def executor_class(settings: Settings) -> type[Executor]:
-    """Return the class that makes attempts; the one that traces needs the extra `otel`."""
+def executor_class(settings: Settings, base: type[Executor] = Executor) -> type[Executor]:
+    """Return the class that makes attempts as `base` does; to trace them needs the extra `otel`."""
     if settings.tracing:
         from hookonce.jobs.attempts.traced import TracedExecutor
 
-        return TracedExecutor
-    return Executor
+        return TracedExecutor if base is Executor else type("TracedExecutor", (TracedExecutor, base), {})
+    return base
 
 
 @cache
@@ -235,7 +242,13 @@ def process_drain() -> Drain:
     """
     settings = load_settings(need_secrets=False)
     require_servers(settings)
-    return Drain(settings, handlers_of(settings))
+    return Drain(settings, handlers_of(settings), _attempts_by)
+
+
+def make_attempts_by(kind: type[Executor]) -> None:
+    """Have the process's drain, which is yet to be made, make its attempts by another class."""
+    global _attempts_by  # noqa: PLW0603  the process has one drain
+    _attempts_by = kind
 
 
 def handlers_of(settings: Settings) -> Registry:

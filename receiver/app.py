@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -14,16 +14,16 @@ from hookonce.receiver import logs
 from hookonce.receiver.api.blueprint import api, failure, is_api_path
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.dashboard.mount import attach
-from hookonce.receiver.intake.pipeline import Intake, utc_now
+from hookonce.receiver.intake.pipeline import utc_now
 from hookonce.receiver.monitoring import health, metrics
 from hookonce.receiver.web import hooks
+from hookonce.receiver.web.mounted import Application, FrontDoor, intake_class
 from hookonce.receiver.web.response import Response as WsgiResponse
-from hookonce.receiver.web.response import StartResponse, problem
+from hookonce.receiver.web.response import problem
 
 log = logs.limited(__name__)
 
 Made = TypeVar("Made")
-Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
 def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Flask:
@@ -54,31 +54,6 @@ def from_environment() -> Flask:
     settings = load_settings()
     require_servers(settings)
     return create_app(settings)
-
-
-def intake_class(settings: Settings) -> type[Intake]:
-    """Return the class that takes deliveries in; the one that traces needs the extra `otel`."""
-    if settings.tracing:
-        from hookonce.receiver.intake.traced import TracedIntake
-
-        return TracedIntake
-    return Intake
-
-
-class FrontDoor:
-    """Hands a request to the application of its path's beginning, past Flask's routing, or to Flask."""
-
-    def __init__(self, places: Mapping[str, Application], otherwise: Application) -> None:
-        self._places = tuple(places.items())
-        self._otherwise = otherwise
-
-    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a request (PEP 3333)."""
-        path = environ["PATH_INFO"]
-        for beginning, application in self._places:
-            if path.startswith(beginning):
-                return application(environ, start_response)
-        return self._otherwise(environ, start_response)
 
 
 class _Coalesced(Generic[Made]):

@@ -3,6 +3,8 @@
 - `attempt`: the handler inside its transaction, and how it ended
 - `transaction_guard`: what a handler may not do with its connection
 - `orm_session`, `coroutines`: the ORM session, and the event loop, of handlers that ask for them
+- `failure_rows`: failures in a row by one error, for circuit breakers
 - `time_limit`: what ends a handler that takes too long
+- `django_executor`: the same on Django's connection; needs the extra for Django
 - `traced`: an attempt as a span; needs the extra for OpenTelemetry
 """

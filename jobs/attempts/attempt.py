@@ -9,11 +9,10 @@ import json
 import logging
 import time
 from collections.abc import Callable, Coroutine
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -22,6 +21,7 @@ from sqlalchemy.event import listen
 from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.jobs import failure_callbacks
+from hookonce.jobs.attempts.failure_rows import FailureRows
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import (
     COMMITTED,
@@ -30,6 +30,7 @@ from hookonce.jobs.attempts.transaction_guard import (
     SESSION_CHANGED,
     SETTINGS_CHANGED,
     TRANSACTION_CHANGED,
+    WAS_ROLLED_BACK,
     RolledBack,
     TransactionGuard,
     exit_forked_children,
@@ -51,7 +52,7 @@ from hookonce.receiver.encryption import (
 )
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import engines
-from hookonce.receiver.ledger.runs import breakers, claims, transitions
+from hookonce.receiver.ledger.runs import claims, transitions
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.transitions import AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import RunStatus
@@ -69,13 +70,16 @@ RETURNED_COROUTINE = (
     "the handler returned a coroutine that nobody awaits; decorate the `async def` itself with @on, or make what "
     "wraps it an `async def`"
 )
-_ISOLATION = {level: f"SET TRANSACTION ISOLATION LEVEL {level}" for level in ISOLATION_LEVELS}
+_ISOLATION = {level: f"SET TRANSACTION ISOLATION LEVEL {level}".encode() for level in ISOLATION_LEVELS}
 Following = Callable[[], ClaimedRun | None]
 """Returns the run to start next, if it may still be started."""
 
 
 class Executor:
     """Runs claimed runs on one connection to the ledger's database; not for two threads at once."""
+
+    rolled_back = ROLLED_BACK
+    """What is said of a handler that has rolled its transaction back."""
 
     def __init__(
         self,
@@ -93,10 +97,7 @@ class Executor:
         self._connection: Connection | None = None
         self._xact_id: str | None = None  # of the attempt's own transaction, if it was asked for
         self.alarm = TimeLimit()
-        self._failing: AbstractSet[str] = frozenset()  # handlers whose success is to be written down
-        self._in_a_row: dict[
-            str, tuple[str, int]
-        ] = {}  # of this process: by which error a handler failed, how often
+        self.failure_rows = FailureRows()
         self._loop: EventLoop | None = None  # for `async def` handlers, once there is one
 
     def attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
@@ -110,11 +111,11 @@ class Executor:
         except LeaseLost as lost:
             self._reset()
             if not transitions.is_ours(self._begun(), run):
-                log.warning("lease lost: %s", lost, extra=_names(run))
+                log.warning("lease lost: %s", lost, extra=names_of(run))
                 self._reset()
                 return False
-            error: BaseException = RolledBack(ROLLED_BACK)
-            ending = _failure(run, handler, ROLLED_BACK)
+            error: BaseException = RolledBack(self.rolled_back)
+            ending = _failure(run, handler, self.rolled_back)
         except TimeUp as late:
             # The alarm may have cut a call into libpq: the connection is of no further use.
             self.discard()
@@ -127,13 +128,8 @@ class Executor:
         except BaseException as raised:  # noqa: BLE001  whatever it raises is a failed attempt
             self._reset()
             error, ending = raised, _failure(run, handler, summarize(raised))
-        if handler.breaker is not None and not isinstance(
-            error, GiveUp | RetryLater | BodyDropped | CannotDecrypt
-        ):
-            failure = breakers.Failure(whereabouts(error), handler.breaker)
-            ending = replace(ending, also=partial(breakers.failed, handler=run.handler, failure=failure))
-            before, count = self._in_a_row.get(run.handler, (failure.error, 0))
-            self._in_a_row[run.handler] = (failure.error, count + 1 if before == failure.error else 1)
+        if not isinstance(error, GiveUp | RetryLater | BodyDropped | CannotDecrypt):
+            ending = replace(ending, also=self.failure_rows.after_failure(handler, error))
         return self._end_apart(run, ending, following, error)
 
     def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
@@ -149,36 +145,16 @@ class Executor:
         finally:
             self._xact_id = guard.xact_id
         reach("handler.returned")
-        if isinstance(result, Coroutine):
-            result.close()
-            raise TypeError(RETURNED_COROUTINE)
         guard.require_open()
-        status = self.ledger.info.transaction_status
-        if status is TransactionStatus.INERROR:
-            raise RuntimeError("the handler returned with its transaction aborted; let errors out")
-        if status is TransactionStatus.ACTIVE:
-            raise RuntimeError(
-                "the handler returned with a statement under way; close its cursor, copy or pipeline"
-            )
-        closes = partial(breakers.close, handler=run.handler) if self._is_failing(run.handler) else None
-        started = self._end(run, AttemptResult(RunStatus.DONE, _storable(result), also=closes), following())
+        require_at_rest(self.ledger)
+        ending = AttemptResult(
+            RunStatus.DONE, storable(result), also=self.failure_rows.after_success(run.handler)
+        )
+        started = self._end(run, ending, following())
         reach("run.committed")
         self._clean()
-        _report(run, RunStatus.DONE)
+        self._report(run, ending)
         return started
-
-    def note_failing(self, handlers: AbstractSet[str]) -> None:
-        """Take from a claim which handlers' failures in a row are counted."""
-        self._failing = handlers
-        self._in_a_row = {name: row for name, row in self._in_a_row.items() if name in handlers}
-
-    def has_tripped(self, handler: Handler) -> bool:
-        """Whether a handler has just failed so often that its breaker is open; what is leased of it can wait."""
-        return handler.breaker is not None and self._in_a_row.get(handler.name, ("", 0))[1] >= handler.breaker
-
-    def _is_failing(self, handler: str) -> bool:
-        failed_here = self._in_a_row.pop(handler, None) is not None
-        return failed_here or handler in self._failing
 
     def _call_of(self, handler: Handler) -> Callable[[ReceivedEvent, Connection], object]:
         """Return what calls a handler with what its signature asks for; what that needs is imported here."""
@@ -203,7 +179,7 @@ class Executor:
             chained.rollback()
         self._transaction()
         if handler.isolation:
-            self.ledger.execute(_ISOLATION[handler.isolation])
+            self.ledger.execute(set_isolation(handler.isolation))
             self.connection.info[TRANSACTION_CHANGED] = True
 
     def _event(self, run: ClaimedRun) -> ReceivedEvent:
@@ -227,11 +203,11 @@ class Executor:
         try:
             started = self._end(run, self._with_traceback(run, ending, error), following())
         except LeaseLost as lost:
-            log.warning("lease lost: %s", lost, extra=_names(run))
+            log.warning("lease lost: %s", lost, extra=names_of(run))
             self._reset()
             return False
         reach("failure.committed")
-        _report(run, ending.status)
+        self._report(run, ending)
         if ending.error is not None and failure_callbacks.callbacks:
             self._call_back(failure_of(run, error, is_dead=ending.status == RunStatus.DEAD))
         return started
@@ -288,6 +264,11 @@ class Executor:
         if not (chain and started):
             transaction.commit()
         return started
+
+    def _report(self, run: ClaimedRun, ending: AttemptResult) -> None:
+        """Tell of an attempt that has ended for good."""
+        if log.isEnabledFor(logging.INFO):
+            log.info("run", extra={**names_of(run), "status": ending.status})
 
     def _transaction(self) -> RootTransaction:
         """Return the transaction that the last commit began, or begin one."""
@@ -372,7 +353,7 @@ def _failure(run: ClaimedRun, handler: Handler, error: str) -> AttemptResult:
 
 def _committed(error: str | None) -> str:
     """Return what is said of a handler that has committed, and then failed with `error`."""
-    is_its_own = error and ROLLED_BACK not in error
+    is_its_own = error and WAS_ROLLED_BACK not in error
     return _text(f"{COMMITTED}; then it failed with {error}" if is_its_own else COMMITTED)
 
 
@@ -386,12 +367,7 @@ def _storable_text(text: str) -> str:
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
 
 
-def _report(run: ClaimedRun, status: str) -> None:
-    if log.isEnabledFor(logging.INFO):
-        log.info("run", extra={**_names(run), "status": status})
-
-
-def _names(run: ClaimedRun) -> dict[str, object]:
+def names_of(run: ClaimedRun) -> dict[str, object]:
     """Return what tells which attempt a line is about."""
     event = run.event
     names = {
@@ -406,8 +382,27 @@ def _names(run: ClaimedRun) -> dict[str, object]:
     return names
 
 
-def _storable(result: object) -> object:
+def set_isolation(level: str) -> bytes:
+    """Return the statement that gives a transaction its level, one of `ISOLATION_LEVELS`."""
+    return _ISOLATION[level]
+
+
+def require_at_rest(connection: psycopg.Connection[Any]) -> None:
+    """Raise `RuntimeError` where a handler that has returned left its transaction aborted, or a statement under way."""
+    status = connection.info.transaction_status
+    if status is TransactionStatus.INERROR:
+        raise RuntimeError("the handler returned with its transaction aborted; let errors out")
+    if status is TransactionStatus.ACTIVE:
+        raise RuntimeError(
+            "the handler returned with a statement under way; close its cursor, copy or pipeline"
+        )
+
+
+def storable(result: object) -> object:
     """Check that a handler's result can be stored: JSON, without what PostgreSQL's json refuses."""
+    if isinstance(result, Coroutine):
+        result.close()
+        raise TypeError(RETURNED_COROUTINE)
     if result is None:
         return None
     try:

@@ -31,10 +31,9 @@ class TracedExecutor(Executor):
         ):
             return super().attempt(run, handler, following)
 
-    def _end(self, run: ClaimedRun, ending: AttemptResult, following: ClaimedRun | None) -> bool:
+    def _report(self, run: ClaimedRun, ending: AttemptResult) -> None:
         span = trace.get_current_span()
-        started = super()._end(run, ending, following)
         span.set_attribute("hookonce.status", ending.status)
         if ending.error is not None:
             span.set_status(StatusCode.ERROR)
-        return started
+        super()._report(run, ending)

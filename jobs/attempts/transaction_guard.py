@@ -34,8 +34,9 @@ SET LOCAL statement_timeout TO DEFAULT
 """
 """Leads our statements back to the ledger, as whom we connected, in a transaction with `SETTINGS_CHANGED`."""
 
+WAS_ROLLED_BACK = "the transaction was rolled back inside the handler"
 ROLLED_BACK = (
-    "the transaction was rolled back inside the handler; for an ORM session whose rollback is its own, name the second "
+    f"{WAS_ROLLED_BACK}; for an ORM session whose rollback is its own, name the second "
     "parameter session, as in def handler(event, session); on tx, use tx.begin_nested()"
 )
 CANCELLED = (
@@ -224,6 +225,16 @@ def exit_forked_children() -> Iterator[None]:
             os._exit(70)
 
 
+def ends_transaction(statement: str) -> bool:
+    """Whether SQL plainly ends the transaction."""
+    return not _ENDS_NO_TRANSACTION.match(statement) and _ENDS_TRANSACTION.match(statement) is not None
+
+
+def changes_session(statement: str) -> bool:
+    """Whether SQL plainly leaves something on the session."""
+    return _STAINS_SESSION.search(statement) is not None
+
+
 def watch_sql(connection: Connection, _cursor: object, statement: str, *_rest: object) -> None:
     """Refuse SQL that plainly ends the transaction or sets its isolation, early and with a clear error.
 
@@ -234,9 +245,9 @@ def watch_sql(connection: Connection, _cursor: object, statement: str, *_rest: o
     """
     if _SETS_ISOLATION.search(statement):
         raise RuntimeError(ISOLATION_IS_DECLARED)
-    if not _ENDS_NO_TRANSACTION.match(statement) and _ENDS_TRANSACTION.match(statement):
+    if ends_transaction(statement):
         raise RuntimeError(REFUSED)
-    if _STAINS_SESSION.search(statement):
+    if changes_session(statement):
         connection.info[SESSION_CHANGED] = True
     if _CHANGES_SETTING.search(statement):
         connection.info[SETTINGS_CHANGED] = True

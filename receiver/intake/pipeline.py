@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from gevent import Timeout, idle
+from gevent import Timeout, idle, monkey
 
 from hookonce.providers import Delivery, Event, Rejected, Reply
 from hookonce.receiver.config.settings import Settings
@@ -172,6 +172,11 @@ class Intake:
 
 
 def _yield_to_ready_requests() -> None:
-    """Wait until every request that can go on has done so: larger batches cost less an event."""
+    """Wait until every request that can go on has done so: larger batches cost less an event.
+
+    Requests in threads of their own go on by themselves.
+    """
+    if not monkey.is_module_patched("threading"):
+        return
     with Timeout(GATHER_TIMEOUT.total_seconds(), False):  # noqa: FBT003  gevent's own
         idle()

@@ -2,5 +2,5 @@
 
 `gunicorn_conf` sets gunicorn up and `gunicorn_log` makes its messages JSON; `gevent_worker` withstands an open network.
 `hooks` answers deliveries: `body` reads one, bounded in size and time, `response` is an answer, and `problem_details`
-is what every refusal looks like.
+is what every refusal looks like. Inside other applications `mounted` has the endpoint, `asgi` where they are ASGI.
 """

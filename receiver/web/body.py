@@ -5,12 +5,14 @@ body that ends early would be passed on as complete (gunicorn 27, Werkzeug 3.1).
 """
 
 import io
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from gevent import Timeout
+from gevent import Timeout, monkey
 from gunicorn.http.errors import ParseException
 
 from hookonce.providers import Reason, Rejected
@@ -29,12 +31,12 @@ class Overloaded(Exception):  # noqa: N818  a state of the process, answered wit
 class MemoryBudget:
     """The memory that one process has for large bodies under way; counted as they arrive, not as announced.
 
-    So a client that announces much and sends nothing takes nothing. Not for threads: greenlets switch only
-    where they wait.
+    So a client that announces much and sends nothing takes nothing.
     """
 
     def __init__(self, size: int) -> None:
         self.left = size
+        self.lock = threading.Lock()
 
 
 class Reservation:
@@ -47,9 +49,12 @@ class Reservation:
     def reserve(self, size: int) -> None:
         """Hold enough for a body of `size` bytes. Raises `Overloaded`."""
         more = max(0, size - SMALL_BODY) - self._held
-        if more > self._budget.left:
-            raise Overloaded("the bodies under way fill the memory set aside for them")
-        self._budget.left -= more
+        if more <= 0:
+            return
+        with self._budget.lock:
+            if more > self._budget.left:
+                raise Overloaded("the bodies under way fill the memory set aside for them")
+            self._budget.left -= more
         self._held += more
 
     def __enter__(self) -> Self:
@@ -58,7 +63,9 @@ class Reservation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._budget.left += self._held
+        if self._held:
+            with self._budget.lock:
+                self._budget.left += self._held
 
 
 def read_body(environ: Mapping[str, Any], limit: int, reservation: Reservation) -> bytes:
@@ -94,16 +101,27 @@ def _content_length(environ: Mapping[str, Any]) -> int | None:
 
 
 def _read(stream: Any, size: int, reservation: Reservation) -> bytes:  # noqa: ANN401  PEP 3333 gives it no type
+    try:
+        with _in_time():
+            return _read_pieces(stream, size, reservation)
+    except (OSError, ValueError, ParseException) as error:  # the last: gunicorn's, for chunks and trailers
+        raise Rejected(Reason.BAD_BODY, f"the body could not be read: {type(error).__name__}") from None
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """Raise `Rejected` after `BODY_TIMEOUT`; a thread, unlike a greenlet, can't be cut off, and waits on."""
+    if not monkey.is_module_patched("socket"):
+        yield
+        return
     late = Timeout(BODY_TIMEOUT.total_seconds())
     late.start()
     try:
-        return _read_pieces(stream, size, reservation)
+        yield
     except Timeout as error:
         if error is not late:
             raise
         raise Rejected(Reason.BAD_BODY, "the body did not arrive in time") from None
-    except (OSError, ValueError, ParseException) as error:  # the last: gunicorn's, for chunks and trailers
-        raise Rejected(Reason.BAD_BODY, f"the body could not be read: {type(error).__name__}") from None
     finally:
         late.close()
 

@@ -1,6 +1,7 @@
 """`/hooks/<source>`, as plain WSGI: where speed counts, Flask's routing and contexts cost more than the work.
 
 `/hooks/<source>/<secret>` is for senders that can prove nothing else; the secret is not logged and not stored.
+Inside somebody else's application (`receiver.web.mounted`) the path may begin otherwise.
 
 Senders see the status, the event ids they sent and a reason slug; never why a signature was wrong.
 """
@@ -46,25 +47,40 @@ _quoted = json.encoder.encode_basestring_ascii
 
 
 class DeliveryEndpoint:
-    """Takes deliveries: the WSGI application of what is under `PREFIX`."""
+    """Takes deliveries: the WSGI application of what is under `prefix`, and what answers where there is no WSGI."""
 
-    def __init__(self, settings: Settings, intake: Intake) -> None:
+    def __init__(self, settings: Settings, intake: Intake, prefix: str = PREFIX) -> None:
+        self.memory_budget = MemoryBudget(max(_MEMORY_BUDGET, 2 * settings.max_body))
         self._sources = settings.sources
         self._max_body = settings.max_body
-        self._memory_budget = MemoryBudget(max(_MEMORY_BUDGET, 2 * settings.max_body))
         self._intake = intake
+        self._prefix = prefix
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request (PEP 3333)."""
-        try:
-            with Reservation(self._memory_budget) as reservation:
-                answer = self._receive(environ["PATH_INFO"][len(PREFIX) :], environ, reservation)
-        except Exception as error:
-            log.exception("a request failed: %s", type(error).__name__)
-            answer = problem(500, "internal_error", close=True)
+        with Reservation(self.memory_budget) as reservation:
+            path = environ["PATH_INFO"][len(self._prefix) :]
+            answer = self.answer(self._prefix, path, environ, reservation)
         return answer.send(environ["REQUEST_METHOD"], start_response)
 
-    def _receive(self, path: str, environ: dict[str, Any], reservation: Reservation) -> Response:
+    def answer(self, prefix: str, path: str, environ: dict[str, Any], reservation: Reservation) -> Response:
+        """Answer a request for `path`, which comes after `prefix`; the environment is WSGI's. Raises nothing."""
+        try:
+            return self._receive(prefix, path, environ, reservation)
+        except Exception as error:
+            log.exception("a request failed: %s", type(error).__name__)
+            return problem(500, "internal_error", close=True)
+
+    def max_body(self, path: str) -> int:
+        """Return how many bytes of body are worth reading: none where no source will take them."""
+        name, _, _ = path.partition("/")
+        source = self._sources.get(name)
+        return 0 if source is None else self._limit(source)
+
+    def _limit(self, source: Source) -> int:
+        return min(self._max_body, source.provider.max_body or self._max_body)
+
+    def _receive(self, prefix: str, path: str, environ: dict[str, Any], reservation: Reservation) -> Response:
         name, slash, path_secret = path.partition("/")
         source = self._sources.get(name)
         if source is None or (slash and not (path_secret and _takes_path_secret(source))):
@@ -72,8 +88,7 @@ class DeliveryEndpoint:
             self._intake.background_writer.record_rejection("", error.reason, error.detail, {}, b"")
             return _refuse(None, error, close=True)
         try:
-            limit = min(self._max_body, source.provider.max_body or self._max_body)
-            delivery = _delivery(source, environ, limit, reservation)
+            delivery = _delivery(source, prefix, environ, self._limit(source), reservation)
             if path_secret:
                 delivery = replace(delivery, path_secret=path_secret)
         except Overloaded as error:
@@ -103,17 +118,19 @@ def _unavailable(source: Source, error: LedgerUnavailable | KeyUnavailable) -> R
 
 
 def _takes_path_secret(source: Source) -> bool:
-    """Whether `/hooks/<source>/<secret>` is a URL of ours: for senders that sign nothing, unless anyone may send."""
+    """Whether `<source>/<secret>` is a URL of ours: for senders that sign nothing, unless anyone may send."""
     provider = source.provider
     return (provider.unauthenticated or provider.body_is_unsigned) and not source.unauthenticated
 
 
-def _delivery(source: Source, environ: dict[str, Any], limit: int, reservation: Reservation) -> Delivery:
+def _delivery(
+    source: Source, prefix: str, environ: dict[str, Any], limit: int, reservation: Reservation
+) -> Delivery:
     method = environ["REQUEST_METHOD"]
     if method not in source.provider.methods and not (method in _PROBES and source.provider.handshake):
         raise Rejected(Reason.BAD_METHOD, f"{method} is not how webhooks are delivered")
     query = environ.get("QUERY_STRING")
-    path = f"{PREFIX}{source.name}?{query}" if query else PREFIX + source.name
+    path = f"{prefix}{source.name}?{query}" if query else prefix + source.name
     headers = {_header(name): value for name, value in environ.items() if name[:5] == "HTTP_"}
     if environ.get("CONTENT_TYPE"):
         headers["content-type"] = environ["CONTENT_TYPE"]

@@ -69,6 +69,9 @@ def test_form_that_drips_in_is_refused(inbox, monkeypatch):
             return b"x"
 
     monkeypatch.setattr("hookonce.receiver.web.body.BODY_TIMEOUT", timedelta(seconds=0.1))
+    monkeypatch.setattr(
+        "hookonce.receiver.web.body.monkey.is_module_patched", lambda _: True
+    )  # as in a worker
     client = inbox.browser().client
 
     dripping = {"wsgi.input": Drip(), "CONTENT_LENGTH": "60000"}

@@ -11,9 +11,9 @@ import pytest
 
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.app import intake_class
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.intake.pipeline import Intake
+from hookonce.receiver.web.mounted import intake_class
 from tests.http.conftest import _environment, serving
 from tests.support.inbox import inbox
 from tests.support.new_event import new_event

@@ -24,6 +24,11 @@ def use(connection: "Connection[Any]", schema: str) -> None:
         connection.cursor_factory = _cursor_class(schema)
 
 
+def cursor(connection: "Connection[Any]", schema: str) -> "Cursor[Any]":
+    """Return a cursor that names `schema`, on a connection of somebody else's that goes on naming what it likes."""
+    return Cursor(connection) if schema == USUAL_SCHEMA else _cursor_class(schema)(connection)
+
+
 @lru_cache(maxsize=16)
 def _cursor_class(schema: str) -> "type[Cursor[Any]]":
     """Make the class of cursors that put a schema's name in."""

@@ -7,7 +7,7 @@ pause, or begin one, at any moment. A row of `breakers` counts; it is written at
 
 from collections.abc import Collection
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -69,6 +69,9 @@ WHERE event = %(event)s AND handler = %(handler)s AND status = '{RunStatus.WAITI
 _ALL = "SELECT handler, failures, error, opened_at IS NOT NULL AS is_open FROM hookonce.breakers ORDER BY handler"
 
 
+Executes = psycopg.Connection | psycopg.Cursor[Any]
+
+
 class Failure(NamedTuple):
     """A failed attempt as its handler's breaker sees it: by which error, and how many of these in a row open it."""
 
@@ -85,14 +88,14 @@ class Breaker(NamedTuple):
     is_open: bool
 
 
-def failed(connection: psycopg.Connection, handler: str, failure: Failure) -> None:
+def failed(connection: Executes, handler: str, failure: Failure) -> None:
     """Count a failure, in the transaction that ends the attempt; the last of them pauses the handler."""
     values = {**failure._asdict(), "handler": handler, "first": FIRST_TRY}
     connection.execute(_FAILED, values)
     connection.execute(_OPEN, values)
 
 
-def close(connection: psycopg.Connection, handler: str) -> None:
+def close(connection: Executes, handler: str) -> None:
     """Forget the failures of a handler, and end the pause that they brought; in the caller's transaction."""
     connection.execute(_CLOSE, [handler])
 

@@ -33,7 +33,7 @@ class LeaseLost(Exception):  # noqa: N818  a verdict about who may write
     """The run is no longer ours: its lease ran out and somebody has taken it, or it was ended for us."""
 
 
-Also = Callable[[psycopg.Connection], None]
+Also = Callable[[psycopg.Connection | psycopg.Cursor[Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +162,12 @@ WHERE id = t.event
 
 _BODY = "SELECT body, key_id FROM hookonce.bodies WHERE event = %s AND received_at = %s"
 
+_START = f"""
+UPDATE hookonce.runs SET status = '{RunStatus.RUNNING}', attempts = attempts + 1, started_at = clock_timestamp(), slot_at = NULL,
+                lease_until = clock_timestamp() + %(lease)s::interval, due_at = clock_timestamp() + %(lease)s::interval
+WHERE event = %(event)s AND handler = %(handler)s AND token = %(token)s AND status = '{RunStatus.WAITING}'
+"""  # noqa: S608  constants
+
 _RELEASE = f"""
 UPDATE hookonce.runs SET token = NULL, lease_until = NULL, due_at = now(), parked = NULL
 WHERE event = ANY(%(events)s) AND token = %(token)s AND status = '{RunStatus.WAITING}'
@@ -199,17 +205,49 @@ def end(  # noqa: PLR0913  the last two by keyword
     except psycopg.errors.DivisionByZero:
         if ended.rowcount > 0:  # it was at the COMMIT: a deferred trigger of the user's
             raise
-        raise LeaseLost(
-            f"lease on event {run.event.id} (handler {run.handler}) ran out and another worker may have it; "
-            "this attempt's writes are rolled back"
-        ) from None
+        raise _lost(run) from None
     row = ended.fetchone()
     return bool(row and row[1])
 
 
-def current_xact_id(connection: psycopg.Connection) -> str | None:
-    """Return the id of the transaction that this is in, which has one from then on; None if it is aborted."""
-    if connection.info.transaction_status != TransactionStatus.INTRANS:
+def end_within(cursor: psycopg.Cursor[Any], run: ClaimedRun, ending: AttemptResult, xact_id: str) -> None:
+    """End an attempt in the transaction that a cursor is in, where another than hookonce is to commit it.
+
+    Raises `LeaseLost` as `end` does.
+    """
+    try:
+        if not run.is_sole:
+            cursor.execute(LOCK_EVENTS, [[run.event.id]])
+        cursor.execute(_END, _values(run, ending, None) | {"xact_id": xact_id})
+        if not run.is_sole:
+            cursor.execute(DERIVE_EVENT_STATUS, {"events": [run.event.id]})
+        if ending.also is not None:
+            ending.also(cursor)
+    except psycopg.errors.DivisionByZero:
+        raise _lost(run) from None
+    reach("run.ended")
+
+
+def start(connection: psycopg.Connection, run: ClaimedRun) -> bool:
+    """Start a claimed run by itself; return whether it was still ours."""
+    values = {"event": run.event.id, "handler": run.handler, "token": run.token, "lease": run.lease}
+    with connection.transaction():
+        return connection.execute(_START, values, prepare=True).rowcount == 1
+
+
+def _lost(run: ClaimedRun) -> LeaseLost:
+    return LeaseLost(
+        f"lease on event {run.event.id} (handler {run.handler}) ran out and another worker may have it; "
+        "this attempt's writes are rolled back"
+    )
+
+
+def current_xact_id(connection: psycopg.Connection, *, begin: bool = False) -> str | None:
+    """Return the id of the transaction that this is in, which has one from then on; None if it is aborted.
+
+    `begin` is for one that no statement has begun yet.
+    """
+    if not begin and connection.info.transaction_status != TransactionStatus.INTRANS:
         return None
     return psycopg.Cursor(connection, row_factory=scalar_row).execute(_XACT_ID).fetchone()
 

@@ -1,0 +1,22 @@
+"""The inbox inside a Django project (docs/how-to/django.md).
+
+INSTALLED_APPS = [..., "hookonce.django"]                                  # settings.py
+DATABASES = {"default": ledger_database()}                                 # settings.py, or as you have it
+urlpatterns = [..., path("hooks/", include("hookonce.django.urls"))]       # urls.py
+
+Handlers are in `webhooks.py` of any installed application; `python manage.py hookonce_worker` runs them.
+
+- `apps`: the application that is installed
+- `urls`, `views`: where webhooks are received
+- `ledger`: the database that Django and hookonce share
+- `management`: the command
+"""
+
+try:
+    import django as _django  # noqa: F401  is it there?
+except ImportError:
+    raise ImportError("hookonce.django needs Django: pip install 'hookonce[django]'") from None
+
+from hookonce.django.ledger import ledger_database
+
+__all__ = ["ledger_database"]

@@ -1,0 +1,97 @@
+"""The database that Django and hookonce share: its entry in DATABASES, and whether an alias leads there.
+
+psycopg2 can't: a run's end is written by hookonce, with psycopg 3, on the connection that the ORM has used.
+"""
+
+import secrets
+from typing import Any
+
+import psycopg
+from django.db import connections
+
+from hookonce.receiver.config.server_urls import libpq_url, schema_of
+from hookonce.receiver.config.servers import NO_POSTGRESQL, ConfigError, ledger_url
+from hookonce.receiver.ledger.database import connections as ledger
+from hookonce.receiver.ledger.database import schema
+
+_ENTRY = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
+_WRITES = ("events", "runs", "failures")
+_LACKS = """
+SELECT name FROM unnest(%s::text[]) AS t (name)
+WHERE NOT coalesce(has_table_privilege(to_regclass('hookonce.' || name), 'SELECT, UPDATE'), false)
+"""
+
+
+def ledger_database(**options: Any) -> dict[str, Any]:  # noqa: ANN401  Django's own settings
+    """Return an entry of DATABASES that leads where DATABASE_URL or hookonce.toml does, with more settings of Django's.
+
+    Raises `ConfigError` where nothing says where that is.
+    """
+    url = ledger_url()
+    if not url:
+        raise ConfigError([NO_POSTGRESQL])
+    found = psycopg.conninfo.conninfo_to_dict(libpq_url(url))
+    entry = {_ENTRY[name]: str(value) for name, value in found.items() if name in _ENTRY}
+    rest = {name: value for name, value in found.items() if name not in _ENTRY}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        **entry,
+        "OPTIONS": {**rest, **options.pop("OPTIONS", {})},
+        **options,
+    }
+
+
+def require_shared(alias: str, url: str) -> None:
+    """Raise `ConfigError` unless an alias of DATABASES is the ledger's database, reached by psycopg 3, with rights.
+
+    Raises `LedgerUnavailable`, or Django's `OperationalError`, where one of both does not answer.
+    """
+    if alias not in connections:
+        raise ConfigError([f"DATABASES has no '{alias}'; it has {', '.join(sorted(connections))}"])
+    database = connections[alias]
+    called = f"DATABASES['{alias}']"
+    if database.vendor != "postgresql":
+        raise ConfigError(
+            [f"{called} is {database.display_name}; expected PostgreSQL, where the ledger lies"]
+        )
+    database.ensure_connection()
+    driver = database.connection
+    if not isinstance(driver, psycopg.Connection):
+        kind = type(driver).__module__.partition(".")[0]
+        mistake = f"{called} is reached by {kind}; expected psycopg 3, which Django takes from 4.2 on where it can import it"
+        raise ConfigError([mistake])
+    _require_same(called, driver, url)
+    _require_rights(called, driver, url)
+
+
+def _require_same(called: str, driver: psycopg.Connection[Any], url: str) -> None:
+    """Lock a number in the ledger's database: only there somebody else finds it locked."""
+    key = secrets.randbits(62)
+    with ledger.connect(url) as ours, ours.transaction(), driver.transaction():
+        ours.execute("SELECT pg_advisory_xact_lock(%s)", [key])
+        row = psycopg.Cursor(driver).execute("SELECT pg_try_advisory_xact_lock(%s)", [key]).fetchone()
+        if row and row[0]:
+            mistake = (
+                f"{called} is the database {_name(driver)}, and the ledger lies in {_name(ours)}; name the alias that "
+                "leads there (--database), or set DATABASE_URL to where the models are"
+            )
+            raise ConfigError([mistake])
+
+
+def _require_rights(called: str, driver: psycopg.Connection[Any], url: str) -> None:
+    with driver.transaction():
+        cursor = schema.cursor(driver, schema_of(url))
+        lacking = [name for (name,) in cursor.execute(_LACKS, [list(_WRITES)])]
+    if lacking:
+        place = schema_of(url)
+        tables = ", ".join(f"{place}.{name}" for name in _WRITES)
+        mistake = (
+            f"{called}: role {driver.info.user} can't write the end of a run; GRANT USAGE ON SCHEMA {place} and "
+            f"SELECT, INSERT, UPDATE ON {tables} to it"
+        )
+        raise ConfigError([mistake])
+
+
+def _name(connection: psycopg.Connection[Any]) -> str:
+    info = connection.info
+    return f"'{info.dbname}' at {info.host or 'a local socket'}:{info.port}"

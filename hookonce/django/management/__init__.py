@@ -1,0 +1,1 @@
+"""`manage.py hookonce_worker`; Django looks for commands here."""

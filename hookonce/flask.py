@@ -1,0 +1,22 @@
+"""The inbox inside a Flask application (docs/how-to/flask.md).
+
+import hookonce.flask
+
+app = Flask(__name__)
+hookonce.flask.mount(app)    # POST /hooks/<source>
+"""
+
+from flask import Flask
+
+from hookonce.receiver.web.mounted import FrontDoor, endpoint, portable
+
+__all__ = ["mount"]
+
+
+def mount(app: Flask, at: str = "/hooks/") -> None:
+    """Have an application receive webhooks: what begins with `at` is answered by hookonce, before Flask's routing.
+
+    Reads hookonce.toml and the environment, and raises `ConfigError` with every mistake there. Connections are opened
+    with the first delivery, so after any fork.
+    """
+    app.wsgi_app = FrontDoor({at: portable(endpoint(at))}, app.wsgi_app)  # type: ignore[method-assign]  # Flask's way

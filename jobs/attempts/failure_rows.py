@@ -1,0 +1,44 @@
+"""Failures in a row by one error, as this process saw them: what the end of an attempt writes down for its breaker.
+
+The ledger counts (`receiver.ledger.runs.breakers`), for all processes. What is known here saves a write at each success, and
+stops a batch that was claimed before the breaker opened.
+"""
+
+from collections.abc import Set as AbstractSet
+from functools import partial
+
+from hookonce.jobs.error_summary import whereabouts
+from hookonce.jobs.handlers import Handler
+from hookonce.receiver.ledger.runs import breakers
+from hookonce.receiver.ledger.runs.transitions import Also
+
+
+class FailureRows:
+    """The rows of one worker's handlers; a claim says which the ledger counts."""
+
+    def __init__(self) -> None:
+        self._counted: AbstractSet[str] = frozenset()
+        self._rows: dict[str, tuple[str, int]] = {}  # by which error a handler failed here, and how often
+
+    def take_from_claim(self, counted: AbstractSet[str]) -> None:
+        """Note which handlers the ledger counts failures of; a row that it does not know is over."""
+        self._counted = counted
+        self._rows = {name: row for name, row in self._rows.items() if name in counted}
+
+    def has_tripped(self, handler: Handler) -> bool:
+        """Whether a handler has just failed so often that its breaker is open; what is leased of it can wait."""
+        return handler.breaker is not None and self._rows.get(handler.name, ("", 0))[1] >= handler.breaker
+
+    def after_success(self, handler: str) -> Also | None:
+        """Return what ends a handler's row, if it has one."""
+        has_row = self._rows.pop(handler, None) is not None or handler in self._counted
+        return partial(breakers.close, handler=handler) if has_row else None
+
+    def after_failure(self, handler: Handler, error: BaseException) -> Also | None:
+        """Return what counts a failure, if the handler has a breaker."""
+        if handler.breaker is None:
+            return None
+        failure = breakers.Failure(whereabouts(error), handler.breaker)
+        before, count = self._rows.get(handler.name, (failure.error, 0))
+        self._rows[handler.name] = (failure.error, count + 1 if before == failure.error else 1)
+        return partial(breakers.failed, handler=handler.name, failure=failure)
