@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _SQLALCHEMY = "sqlalchemy."
+_DJANGO = "django.db."
 _CONNECTIONS = {False: "Connection", True: "AsyncConnection"}
 _SESSIONS = {False: "Session", True: "AsyncSession"}
 _GIVEN = {*_CONNECTIONS.values(), *_SESSIONS.values()}
@@ -106,5 +107,7 @@ def _kind(annotation: object) -> str | None:
 
 
 def _is_plain_class(annotation: object) -> bool:
-    is_class = isinstance(annotation, type) and annotation not in {object, Any, inspect.Parameter.empty}
-    return is_class and not getattr(annotation, "_is_protocol", False)
+    """Whether this is a class, and not one that fits anything; Django's worker gives connections of Django's."""
+    if not isinstance(annotation, type) or annotation in {object, Any, inspect.Parameter.empty}:
+        return False
+    return not (getattr(annotation, "_is_protocol", False) or annotation.__module__.startswith(_DJANGO))

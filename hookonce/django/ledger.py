@@ -58,7 +58,7 @@ def require_shared(alias: str, url: str) -> None:
     driver = database.connection
     if not isinstance(driver, psycopg.Connection):
         kind = type(driver).__module__.partition(".")[0]
-        mistake = f"{called} is reached by {kind}; expected psycopg 3, which Django takes from 4.2 on where it can import it"
+        mistake = f"{called} is reached by {kind}; expected psycopg 3, which Django 4.2 and later takes if it is there"
         raise ConfigError([mistake])
     _require_same(called, driver, url)
     _require_rights(called, driver, url)

@@ -64,6 +64,7 @@ class DjangoExecutor(Executor):
     alias = "default"
     place = USUAL_SCHEMA
     rolled_back = ROLLED_BACK
+    _set_up: psycopg.Connection[Any] | None = None
 
     def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
         self._xact_id = None
@@ -119,8 +120,9 @@ class DjangoExecutor(Executor):
         for each in connections.all(initialized_only=True):
             if each is not database or each.errors_occurred or each.settings_dict["CONN_MAX_AGE"] != 0:
                 each.close_if_unusable_or_obsolete()
-        if database.connection is None:
-            database.connect()
+        database.ensure_connection()
+        if database.connection is not self._set_up:
+            self._set_up = database.connection
             if not database.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):  # else a pooler is in between
                 with database.cursor() as cursor:
                     cursor.execute(_SET_UP)

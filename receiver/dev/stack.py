@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -63,15 +63,19 @@ class Stack:
         """Return the URL that a sender posts to."""
         return f"{self.url}/hooks/{source}"
 
-    def run(self, on_line: OnLine, beside: Beside, *, until_over: bool = False) -> int:
+    def run(
+        self, on_line: OnLine, beside: Beside, *, until_over: bool = False, worker: Sequence[str] = ()
+    ) -> int:
         """Keep receiver and worker alive until told to stop; return 0, or 78 when one of them cannot work.
 
+        `worker` is the command of another worker than `hookonce worker`, as a framework has one.
         `beside` runs in a thread of its own as soon as the receiver answers; with `until_over` all stops when
         it returns. Its argument is set when all has stopped without it.
         """
         command = [sys.executable, "-m", "hookonce.receiver.cli"]
         serve = [*command, "serve", "--bind", f"{HOST}:{self.port}", "--", *GUNICORN]
-        children = [Child("serve", serve, self.environ), Child("worker", [*command, "worker"], self.environ)]
+        work = list(worker) or [*command, "worker"]
+        children = [Child("serve", serve, self.environ), Child("worker", work, self.environ)]
         supervisor = Supervisor(children, on_line=on_line)
         ended = threading.Event()
 

@@ -7,6 +7,7 @@ from sqlalchemy import text
 
 from hookonce.jobs import drain as drains
 from hookonce.jobs import stopping
+from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.receiver.config.settings import load_settings
@@ -23,6 +24,7 @@ class Inbox:
     connection: object
     drains: list = field(default_factory=list)
     registry: Registry = field(default_factory=Registry)
+    attempts_by: type = Executor
 
     def on(self, function, *, pattern="*", **changes):
         options = {"attempts": 3, "backoff": (drains.timedelta(0), drains.timedelta(0))}
@@ -35,7 +37,7 @@ class Inbox:
 
     def work(self, ids=()):
         if not self.drains:
-            self.drains.append(Drain(self.settings, self.registry))
+            self.drains.append(Drain(self.settings, self.registry, self.attempts_by))
         return self.drains[0].run_due(ids)
 
     def rows(self, query):

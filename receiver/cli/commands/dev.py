@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shlex
 import sys
 import threading
 import time
@@ -37,11 +38,24 @@ and start again with HOOKONCE_HANDLERS=handlers, or with this in hookonce.toml:
 """
 
 
+def _words(_context: click.Context, parameter: click.Parameter, command: str | None) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(command or ""))
+    except ValueError as error:
+        raise click.BadParameter(f"{command!r} is no command of a shell: {error}", param=parameter) from None
+
+
 @click.command()
 @click.option(
     "--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Where to listen."
 )
-def dev(port: int) -> None:
+@click.option(
+    "--worker",
+    metavar="COMMAND",
+    callback=_words,
+    help="What to run as the worker instead of `hookonce worker`: 'python manage.py hookonce_worker'.",
+)
+def dev(port: int, worker: tuple[str, ...]) -> None:
     """Run the whole stack here until Ctrl-C, with a line per delivery and per run.
 
     PostgreSQL and Valkey run from wheels, their data in .hookonce/ (or HOOKONCE_DATA), unless DATABASE_URL
@@ -50,13 +64,13 @@ def dev(port: int) -> None:
     """
     logging.basicConfig(format="hookonce: %(message)s", level=logging.WARNING)
     with stack(port) as running:
-        screen = _Screen(running)
-        status = running.run(screen.show, screen.begin)
+        screen = _Screen(running, worker)
+        status = running.run(screen.show, screen.begin, worker=worker)
     click.echo("stopped")
     sys.exit(status)
 
 
-def _introduce(running: Stack) -> None:
+def _introduce(running: Stack, worker: tuple[str, ...]) -> None:
     generated = local_sources.dev(running.settings.data).secrets
     for source in running.settings.sources.values():
         is_ours = source.secrets[:1] == (generated.get(source.name),)
@@ -65,15 +79,17 @@ def _introduce(running: Stack) -> None:
     link = Sessions(running.settings.admin_token).link()
     click.echo(f"\ndashboard     {running.url}/admin/sign-in#link={link}")
     click.echo(f"{'':<12}  (once; later, with the admin_token in {running.settings.data / STATE})")
-    handlers = ", ".join(running.settings.handlers)
+    handlers = " ".join(worker) or ", ".join(running.settings.handlers)
     click.echo(f"\nhandlers: {handlers}\n" if handlers else f"\n{_NO_HANDLERS}")
 
 
 class _Screen:
     """Shows what the children say, and why attempts failed."""
 
-    def __init__(self, running: Stack) -> None:
+    def __init__(self, running: Stack, worker: tuple[str, ...]) -> None:
+        """Show what runs; `worker` is the command of a worker of the user's own, who may not say what it imports."""
         self._running = running
+        self._worker = worker
         self._settings = running.settings
         self._has_handlers = threading.Event()
         self._ledger: psycopg.Connection | None = None
@@ -81,11 +97,12 @@ class _Screen:
 
     def begin(self, ended: threading.Event) -> None:
         """Introduce what runs, once the worker has imported its handlers: what is wrong with them stands alone."""
-        until = time.monotonic() + (_IMPORT_TIMEOUT if self._running.is_logging_info else 0)
+        says_so = self._running.is_logging_info and not self._worker
+        until = time.monotonic() + (_IMPORT_TIMEOUT if says_so else 0)
         while not self._has_handlers.wait(_POLL) and time.monotonic() < until:
             if ended.is_set():
                 return
-        _introduce(self._running)
+        _introduce(self._running, self._worker)
         click.echo(f"ready: listening on {self._running.url}; Ctrl-C stops all")
 
     def show(self, _child: str, line: str) -> None:

@@ -1,0 +1,9 @@
+"""The paths of the project."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("hooks/", include("hookonce.django.urls")),  # hookonce
+]

@@ -1,0 +1,34 @@
+"""A shop: `fastapi run app.py`, or `uvicorn app:app`."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from models import Base, Payment
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+
+import hookonce.fastapi  # hookonce
+
+engine = create_async_engine(os.environ["DATABASE_URL"].replace("postgresql:", "postgresql+psycopg:", 1))
+
+
+@asynccontextmanager
+async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    """Make the tables at the start."""
+    async with engine.begin() as connection:
+        await connection.run_sync(Base.metadata.create_all)
+    yield
+    await engine.dispose()
+
+
+app = FastAPI(lifespan=lifespan)
+hookonce.fastapi.mount(app)  # hookonce
+
+
+@app.get("/")
+async def income() -> dict[str, int]:
+    """Tell what came in."""
+    async with AsyncSession(engine) as session:
+        return {"cents": int(await session.scalar(select(func.sum(Payment.cents))) or 0)}

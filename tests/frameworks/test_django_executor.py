@@ -1,0 +1,422 @@
+"""What commits together in Django, and what becomes of handlers that get in its way."""
+
+import time
+from datetime import timedelta
+
+import psycopg
+import pytest
+from django.db import DataError, connection, connections, models, transaction
+
+from hookonce import GiveUp, RetryLater
+from hookonce.jobs import drain
+from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from tests.support.django_project import entry, lead
+from tests.support.inbox import inbox as plain_inbox
+
+__all__ = ["entry", "plain_inbox"]
+
+
+class Effect(models.Model):
+    event = models.TextField(primary_key=True)
+
+    class Meta:
+        app_label = "hookonce"
+        db_table = "effects"
+        managed = False
+
+
+def credit(event, connection):
+    Effect.objects.create(event=event.event_id)
+    return {"of": connection.alias}
+
+
+@pytest.fixture
+def inbox(plain_inbox, entry):  # noqa: ARG001  for its effect
+    plain_inbox.attempts_by = DjangoExecutor
+    return plain_inbox
+
+
+def last_error(inbox):
+    return inbox.rows("SELECT error FROM hookonce.failures ORDER BY id DESC LIMIT 1")[0][0]
+
+
+def work(inbox):
+    while inbox.work():
+        pass
+
+
+def test_writes_of_the_orm_commit_with_the_run(inbox):
+    inbox.on(credit)
+    inbox.deliver("a", "b", "c")
+
+    work(inbox)
+
+    assert inbox.effects() == ["a", "b", "c"]
+    assert {row[2:] for row in inbox.runs()} == {("done", 1)}
+    assert inbox.rows("SELECT DISTINCT result::text FROM hookonce.runs") == [('{"of": "default"}',)]
+
+
+def test_every_handler_of_an_event_has_a_run_of_its_own(inbox):
+    def also(event, connection):
+        Effect.objects.create(event=f"{event.event_id}, also")
+
+    inbox.on(credit)
+    inbox.on(also)
+    inbox.deliver("a")
+
+    work(inbox)
+
+    assert inbox.effects() == ["a", "a, also"]
+    assert inbox.rows("SELECT status FROM hookonce.events") == [("done",)]
+
+
+def test_writes_of_a_failed_attempt_are_rolled_back(inbox):
+    def fail_once(event, connection):
+        Effect.objects.create(event=event.event_id)
+        if event.attempt == 1:
+            raise ValueError("no such customer")
+
+    inbox.on(fail_once)
+    inbox.deliver("a")
+
+    work(inbox)
+
+    assert inbox.effects() == ["a"]
+    assert inbox.runs() == [("a", "fail_once", "done", 2)]
+    assert last_error(inbox).startswith("ValueError: no such customer (tests/frameworks/")
+
+
+@pytest.mark.parametrize(("verdict", "status"), [(GiveUp("never"), "dead"), (RetryLater(0), "waiting")])
+def test_verdicts_of_a_handler_roll_back(inbox, verdict, status):
+    def judge(event, connection):
+        Effect.objects.create(event=event.event_id)
+        raise verdict
+
+    inbox.on(judge, attempts=1)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    assert inbox.effects() == []
+    assert inbox.rows("SELECT DISTINCT status FROM hookonce.runs")[0][0] in {status, "waiting"}
+
+
+def test_hooks_of_on_commit_find_the_run_done(inbox, database_url):
+    seen = []
+
+    def look():
+        with psycopg.connect(database_url) as other:
+            seen.append(other.execute("SELECT r.status, e.event FROM hookonce.runs r, effects e").fetchall())
+
+    def hooked(event, connection):
+        Effect.objects.create(event=event.event_id)
+        transaction.on_commit(look)
+        if event.attempt == 1:
+            raise ValueError
+
+    inbox.on(hooked)
+    inbox.deliver("a")
+
+    work(inbox)
+
+    assert seen == [[("done", "a")]]
+
+
+def test_failing_hook_of_on_commit_leaves_the_run_done(inbox, caplog):
+    def hooked(event, connection):
+        Effect.objects.create(event=event.event_id)
+        transaction.on_commit(lambda: 1 / 0)
+
+    inbox.on(hooked)
+    inbox.deliver("a", "b")
+
+    work(inbox)
+
+    assert inbox.effects() == ["a", "b"]
+    assert [row[2:] for row in inbox.runs()] == [("done", 1), ("done", 1)]
+    assert "a hook of on_commit failed: ZeroDivisionError" in caplog.text
+
+
+def test_hook_of_on_commit_that_takes_too_long_is_cut_off(inbox, caplog):
+    def hooked(event, connection):
+        Effect.objects.create(event=event.event_id)
+        transaction.on_commit(lambda: time.sleep(30))
+
+    inbox.on(hooked, timeout=timedelta(seconds=0.2))
+    inbox.deliver("a", "b")
+
+    work(inbox)
+
+    assert [row[2:] for row in inbox.runs()] == [("done", 1), ("done", 1)]
+    assert "a hook of on_commit failed: TimeUp" in caplog.text
+
+
+def test_part_that_a_handler_rolls_back_takes_nothing_else_along(inbox):
+    def in_parts(event, connection):
+        Effect.objects.create(event="whole")
+        with pytest.raises(DataError), transaction.atomic():
+            connection.cursor().execute("SELECT 1/0")
+        with transaction.atomic():
+            Effect.objects.create(event="part")
+            transaction.set_rollback(True)
+
+    inbox.on(in_parts)
+    inbox.deliver("a")
+
+    work(inbox)
+
+    assert (inbox.effects(), inbox.runs()[0][2:]) == (["whole"], ("done", 1))
+
+
+def swallow(event, connection):
+    try:
+        connection.cursor().execute("SELECT 1/0")
+    except Exception:  # noqa: BLE001, S110  as users do
+        pass
+
+
+def set_rollback(event, connection):
+    transaction.set_rollback(True)
+
+
+def close(event, connection):
+    connection.close()
+
+
+def roll_back_by_the_driver(event, connection):
+    connection.connection.rollback()
+
+
+def commit_in_django(event, connection):
+    transaction.commit()
+
+
+def commit_in_sql(event, connection):
+    connection.cursor().execute("COMMIT")
+
+
+def be_durable(event, connection):
+    with transaction.atomic(durable=True):
+        pass
+
+
+def return_no_json(event, connection):
+    return Effect(event="a")
+
+
+@pytest.mark.parametrize(
+    ("handler", "said"),
+    [
+        (swallow, "RuntimeError: the handler returned with its transaction aborted"),
+        (set_rollback, "RolledBack: the handler returned after an error of the database"),
+        (close, "RolledBack: the handler closed the connection"),
+        (roll_back_by_the_driver, "RolledBack: the transaction was rolled back inside the handler"),
+        (commit_in_django, "TransactionManagementError: This is forbidden"),
+        (commit_in_sql, "RuntimeError: the transaction is hookonce's"),
+        (be_durable, "RuntimeError: A durable atomic block cannot be nested"),
+        (return_no_json, "TypeError: a handler returns None or JSON"),
+    ],
+    ids=lambda each: each.__name__ if callable(each) else "",
+)
+def test_handler_in_the_way_of_its_transaction_fails(inbox, handler, said):
+    def handle(event, connection):
+        Effect.objects.create(event=event.event_id)
+        if event.attempt == 1:
+            return handler(event, connection)
+        return None
+
+    inbox.on(handle)
+    inbox.deliver("a")
+
+    work(inbox)
+
+    assert (inbox.effects(), inbox.runs()[0][2:]) == (["a"], ("done", 2))
+    assert last_error(inbox).startswith(said)
+
+
+@pytest.mark.parametrize("statement", ["COMMIT", "COMMIT AND CHAIN", "COMMIT; BEGIN"])
+@pytest.mark.parametrize("fails", [True, False])
+def test_handler_that_commits_past_django_is_dead_at_once(inbox, statement, fails):
+    def handle(event, connection):
+        Effect.objects.create(event=event.event_id)
+        connection.connection.execute(statement)
+        Effect.objects.create(event="later")
+        if fails:
+            raise ValueError("and then")
+
+    inbox.on(handle)
+    inbox.deliver("a")
+
+    work(inbox)
+
+    assert (inbox.effects(), inbox.runs()[0][2:]) == (["a"], ("dead", 1))
+    assert "the handler committed the transaction it was given" in last_error(inbox)
+
+
+def test_rolled_back_and_begun_again_by_the_driver_is_a_failed_attempt(inbox):
+    def handle(event, connection):
+        Effect.objects.create(event=event.event_id)
+        if event.attempt == 1:
+            connection.connection.rollback()
+            Effect.objects.create(event="lost with it")
+
+    inbox.on(handle)
+    inbox.deliver("a")
+
+    work(inbox)
+
+    assert (inbox.effects(), inbox.runs()[0][2:]) == (["a"], ("done", 2))
+    assert "put what may be rolled back in a transaction.atomic()" in last_error(inbox)
+
+
+@pytest.mark.parametrize("statement", ["SELECT pg_sleep(30)", None])
+def test_handler_that_takes_too_long_is_cut_off_and_its_backend_ended(inbox, statement):
+    def handle(event, connection):
+        Effect.objects.create(event=event.event_id)
+        if event.attempt == 1:
+            connection.cursor().execute(statement) if statement else time.sleep(30)
+
+    inbox.on(handle, timeout=timedelta(seconds=0.3))
+    inbox.deliver("a")
+
+    work(inbox)
+
+    assert (inbox.effects(), inbox.runs()[0][2:]) == (["a"], ("done", 2))
+    assert last_error(inbox).startswith("took longer than 0.3 s")
+
+
+def test_lost_lease_rolls_back_what_the_orm_wrote(inbox):
+    def handle(event, connection):
+        Effect.objects.create(event=event.event_id)
+        inbox.connection.execute("UPDATE hookonce.runs SET token = gen_random_uuid()")
+
+    inbox.on(handle)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    assert (inbox.effects(), inbox.runs()[0][2:]) == ([], ("running", 1))
+
+
+def test_values_of_a_row_are_left_out_of_the_error(inbox):
+    inbox.connection.execute("CREATE UNIQUE INDEX ON effects (event)")
+    inbox.on(credit, attempts=1)
+    Effect.objects.create(event="secret-4711")
+    inbox.deliver("secret-4711")
+
+    work(inbox)
+
+    kept = inbox.rows("SELECT error, convert_from(traceback, 'UTF8') FROM hookonce.failures")[0]
+    assert "IntegrityError" in kept[0]
+    assert "4711" not in "".join(kept)
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
+@pytest.mark.parametrize("use_tz", [True, False])
+def test_zone_of_a_connection_changes_nothing_that_is_read(inbox, entry, settings_of_django, zone, use_tz):
+    settings_of_django.USE_TZ = use_tz
+    lead("default", {**entry, **({"TIME_ZONE": zone} if use_tz else {})})
+    seen = []
+
+    def look(event, connection):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT now(), current_setting('timezone')")
+            cursor.fetchone()
+        seen.append((event.received_at, event.headers))
+        Effect.objects.create(event=event.event_id)
+
+    inbox.on(look)
+    (event_id,) = inbox.deliver("a")
+    with inbox.connection.cursor() as cursor:
+        ((expected,),) = cursor.execute("SELECT received_at FROM hookonce.events WHERE id = %s", [event_id])
+
+    work(inbox)
+
+    assert (seen[0][0], seen[0][0].utcoffset()) == (expected, timedelta(0))
+    assert isinstance(seen[0][1], dict)
+    assert inbox.runs()[0][2:] == ("done", 1)
+
+
+@pytest.fixture
+def settings_of_django():
+    from django.conf import settings
+
+    was = settings.USE_TZ
+    yield settings
+    settings.USE_TZ = was
+
+
+def test_declared_isolation_is_that_of_the_transaction(inbox):
+    levels = []
+
+    def look(event, connection):
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW transaction_isolation")
+            levels.append(cursor.fetchone()[0])
+
+    inbox.on(look, isolation="serializable")
+    inbox.deliver("a")
+
+    work(inbox)
+
+    assert levels == ["serializable"]
+
+
+def test_connection_is_kept_from_run_to_run_unless_a_handler_changed_it(inbox):
+    pids = []
+
+    def look(event, connection):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid(), current_setting('lock_timeout')")
+            pids.append(cursor.fetchone())
+            if event.event_id == "b":
+                cursor.execute("SET lock_timeout = '7s'")
+
+    inbox.on(look)
+    inbox.deliver("a", "b", "c")
+
+    work(inbox)
+
+    assert pids[0] == pids[1]
+    assert pids[2][0] != pids[1][0]
+    assert {each[1] for each in pids} == {"0"}
+
+
+def test_run_is_done_over_a_connection_that_was_lost(inbox):
+    inbox.on(credit)
+    inbox.deliver("a")
+    work(inbox)
+    inbox.connection.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND pid <> pg_backend_pid() AND application_name = ''"
+    )
+
+    inbox.deliver("b")
+    work(inbox)
+
+    assert inbox.effects() == ["a", "b"]
+
+
+def test_traced_attempts_are_made_in_django_too(inbox):
+    pytest.importorskip("opentelemetry")
+    from dataclasses import replace
+
+    kind = drain.executor_class(replace(inbox.settings, tracing=True), DjangoExecutor)
+
+    assert issubclass(kind, DjangoExecutor)
+    assert kind.__mro__[1].__name__ == "TracedExecutor"
+
+
+def test_ledger_of_the_orm_is_not_left_in_a_transaction(inbox):
+    inbox.on(credit)
+    inbox.deliver("a")
+
+    work(inbox)
+
+    assert not connection.in_atomic_block
+    assert connections["default"].get_autocommit()
+    states = inbox.rows(
+        "SELECT DISTINCT state FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
+        "AND backend_type = 'client backend'"
+    )
+    assert states == [("idle",)]
