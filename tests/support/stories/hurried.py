@@ -15,7 +15,7 @@ from pathlib import Path
 from hookonce.jobs.handlers import registry
 from hookonce.receiver.ledger.runs import claimed
 from hookonce.receiver.processes import supervisor
-from tests.support.stories.handlers import directory, story_of
+from tests.support.stories.acting import directory, story_of
 
 TIMEOUT = timedelta(seconds=2)
 MARGIN = timedelta(seconds=2)

@@ -92,6 +92,8 @@ class Process:
 class Lab:
     """One story: the processes, the history so far, and the ledger."""
 
+    role, handlers = "work", "tests.support.stories.handlers"
+
     def __init__(self, nurseries, database_url, redis_url, directory, mistake=""):
         self.nurseries = nurseries
         self.directory = Path(directory)
@@ -101,7 +103,7 @@ class Lab:
         self._receiver = None
         self._turn = threading.Lock()
         self._children = []
-        (self.directory / "hookonce.toml").write_text(CONFIGURATION)
+        (self.directory / "hookonce.toml").write_text(CONFIGURATION.replace(Lab.handlers, self.handlers))
         self.environ = {
             "DATABASE_URL": database_url,
             "REDIS_URL": redis_url,
@@ -145,8 +147,8 @@ class Lab:
         path = str(self.directory / f"r{next(_paths)}.sock")
         return self._start("receivers", "receive", path=path, at=path, **wishes)
 
-    def start_worker(self, role="work", **wishes):
-        return self._start("workers", role, **wishes)
+    def start_worker(self, role=None, **wishes):
+        return self._start("workers", role or self.role, **wishes)
 
     def use_receiver(self, **wishes):
         """Have the senders talk to a receiver of this kind from now on."""
@@ -294,6 +296,12 @@ class Lab:
             "effects",
         ):  # cheaper than TRUNCATE for a handful of rows
             self.sql.execute(f"DELETE FROM {table}")  # noqa: S608  the three names above
+
+
+class DjangoLab(Lab):
+    """A lab whose workers are Django's; for the nursery `django` in the place of the workers'."""
+
+    role, handlers = "work_in_django", "tests.support.stories.django_handlers"
 
 
 @contextmanager

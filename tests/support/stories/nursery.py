@@ -1,6 +1,6 @@
 """Forks receivers, workers and sweeps from a parent that has imported everything: 10 ms a process, not 700.
 
-Run as a script, `receivers` or `workers`. A receiver is gunicorn's child as `hookonce serve` has it: our worker
+Run as a script, `receivers`, `workers` or `django`, which is workers there. A receiver is gunicorn's child as `hookonce serve` has it: our worker
 class under our settings, without the arbiter, which takes no deliveries. The script reads one
 request a line and answers one line: {"role": …} starts a child and gives its process id, {"reap": pid} waits
 for one and gives how it ended. A child may have a mistake planted in it, and failpoints armed.
@@ -151,6 +151,18 @@ def _receive(listener, *, tight):  # noqa: ARG001
     gunicorn_child.become(listener)
 
 
+def _work_in_django(listener, *, tight):
+    """Work as `manage.py hookonce_worker` does."""
+    from hookonce.django import ledger_database  # noqa: PLC0415  of use to nobody else
+    from hookonce.jobs import drain  # noqa: PLC0415  same
+    from hookonce.jobs.attempts.django_executor import DjangoExecutor  # noqa: PLC0415  same
+    from tests.support import django_project  # noqa: PLC0415  same
+
+    django_project.lead("default", ledger_database())
+    drain.make_attempts_by(DjangoExecutor)
+    _work(listener, tight=tight)
+
+
 def _work(_listener, *, tight):
     """Answer the rings that wait, and end when there are none."""
     from hookonce.jobs import drain, worker  # noqa: PLC0415  of no use to receivers
@@ -176,7 +188,7 @@ def _sweep(_listener, *, tight):  # noqa: ARG001
     Sweep(load_settings(need_secrets=False)).once()
 
 
-ROLES = {"receive": _receive, "work": _work, "work_on": _work_on, "sweep": _sweep}
+ROLES = {"receive": _receive, "work": _work, "work_in_django": _work_in_django, "work_on": _work_on, "sweep": _sweep}
 
 
 def _warm(kind):
@@ -201,6 +213,14 @@ NEEDED = {
         "hookonce.jobs.worker",
         "hookonce.jobs.maintenance.sweep",
         "tests.support.stories.handlers",
+    ),
+    "django": (
+        "hookonce.providers.github",
+        "hookonce.providers.stripe",
+        "hookonce.jobs.worker",
+        "hookonce.jobs.maintenance.sweep",
+        "tests.support.django_project",
+        "tests.support.stories.django_handlers",
     ),
 }
 

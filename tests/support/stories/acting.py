@@ -1,0 +1,85 @@
+"""What the user's handlers do besides taking effect: each writes down that it was entered, and does what its event says.
+
+An event's `story` says what goes wrong: {"fail": 1} fails the first attempt, {"give_up": true},
+{"later": 1} asks to come back once, {"kill": true} is out of memory at every attempt, {"wait": true} stays
+inside until there is a file `go-<event id>-<attempt>`; {"commit": true} ends its transaction behind our back,
+{"roll_back": 1} rolls it back at the first attempt, as a session does whose flush fails; {"by": "mail"} says that it
+is about one handler only.
+"""
+
+import json
+import os
+import signal
+import time
+from hashlib import sha256
+from pathlib import Path
+
+from hookonce import GiveUp, RetryLater
+
+ENOUGH = 30.0
+
+
+def enter(event, plan):
+    """Write down that the handler was entered; give the story, if it is about this handler."""
+    story = story_of(event)
+    if story.get("by", plan.handler) != plan.handler:
+        story = {}
+    later = event.id not in POSTPONED and story.get("later")
+    note(event, plan.handler, counted=not later)
+    return story
+
+
+def effect(event, plan):
+    return {
+        "source": event.source,
+        "event_id": event.event_id,
+        "handler": plan.handler,
+        "attempt": event.attempt,
+        "digest": sha256(event.raw).hexdigest(),
+    }
+
+
+POSTPONED = set()
+
+
+def suffer(event, story, tx):
+    """Go wrong as the event's story wants; the effect is written already and has to be rolled back."""
+    if story.get("wait"):
+        wait_for(directory() / f"go-{event.event_id}-{event.attempt}")
+    if story.get("kill"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if story.get("later") and event.id not in POSTPONED:
+        POSTPONED.add(event.id)
+        raise RetryLater(0)
+    if story.get("give_up"):
+        raise GiveUp("the story ends here")
+    if story.get("commit"):
+        tx.connection.driver_connection.execute("COMMIT AND CHAIN")
+    if event.attempt <= story.get("roll_back", 0):
+        tx.get_transaction().rollback()
+    if event.attempt <= max(story.get("fail", 0), story.get("roll_back", 0)):
+        raise ValueError(f"fails at attempt {event.attempt}")
+
+
+def story_of(event):
+    data = event.data if isinstance(event.data, dict) else {}
+    return data.get("story") or {}
+
+
+def note(event, handler, *, counted):
+    """Write down, outside any transaction, that a handler was entered."""
+    entry = [event.source, event.event_id, handler, event.attempt, counted]
+    with (directory() / "entries").open("a") as journal:
+        journal.write(json.dumps([entry, event.idempotency_key]) + "\n")
+
+
+def wait_for(path):
+    until = time.monotonic() + ENOUGH
+    while not path.exists():
+        if time.monotonic() > until:
+            raise TimeoutError(path.name)
+        time.sleep(0.005)
+
+
+def directory():
+    return Path(os.environ["STORY_DIRECTORY"])
