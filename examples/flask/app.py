@@ -22,7 +22,7 @@ def income() -> dict[str, int]:
         return {"cents": int(session.scalar(select(func.sum(Payment.cents))) or 0)}
 
 
-@app.cli.command()
+@app.cli.command("create-tables")
 def create_tables() -> None:
     """Make the tables."""
     Base.metadata.create_all(engine)

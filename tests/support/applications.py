@@ -1,0 +1,155 @@
+"""The examples under the servers that people run them with."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+
+from hookonce.providers.kit.registry import load
+from tests.support import raw_http
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SECRET = "whsec_b2YgdGhlIGV4YW1wbGVz"
+MAX_BODY = 256 * 1024
+DEADLINE = 60
+PROGRAM = Path(sys.executable).parent
+GUNICORN = ("-m", "gunicorn", "--workers", "1", "--bind", "fd://{fd}", "--no-control-socket")
+UVICORN = ("-m", "uvicorn", "--fd", "{fd}", "--log-level", "warning")
+SERVERS = {
+    "flask under gunicorn gevent": ("flask", (*GUNICORN, "-k", "gevent", "app:app")),
+    "flask under gunicorn gthread": ("flask", (*GUNICORN, "-k", "gthread", "--threads", "16", "app:app")),
+    "flask under hookonce's gunicorn worker": (
+        "flask",
+        (*GUNICORN, "-c", "python:hookonce.receiver.web.gunicorn_conf", "app:app"),
+    ),
+    "fastapi under uvicorn": ("fastapi", (*UVICORN, "app:app")),
+    "django under gunicorn gevent": ("django", (*GUNICORN, "-k", "gevent", "project.wsgi")),
+    "django under gunicorn gthread": (
+        "django",
+        (*GUNICORN, "-k", "gthread", "--threads", "16", "project.wsgi"),
+    ),
+    "django under uvicorn": ("django", (*UVICORN, "project.asgi:application")),
+}
+MAKE_TABLES = {
+    "flask": ("-m", "flask", "--app", "app", "create-tables"),
+    "django": ("manage.py", "migrate", "--verbosity", "0"),
+    "fastapi": ("-c", "import asyncio, app; asyncio.run(app.lifespan(app.app).__aenter__())"),
+}
+WORKER = {
+    "flask": ("-m", "hookonce.receiver.cli", "worker"),
+    "fastapi": ("-m", "hookonce.receiver.cli", "worker"),
+    "django": ("manage.py", "hookonce_worker"),
+}
+TABLE = {"flask": "payments", "fastapi": "payments", "django": "shop_payment"}
+PROVIDER = load("stripe")
+
+
+def paid(number, cents=4900, **more):
+    document = {"id": f"evt_{number}", "type": "invoice.paid", "created": int(time.time())} | more
+    document["data"] = {"object": {"id": f"in_{number}", "amount_paid": cents}}
+    return json.dumps(document).encode()
+
+
+class Project:
+    """A copy of an example, with servers of the test's own."""
+
+    def __init__(self, name, directory, database_url, redis_url):
+        self.name = name
+        self.database_url = database_url
+        self.directory = Path(directory) / name
+        shutil.copytree(EXAMPLES / name, self.directory, ignore=shutil.ignore_patterns("__pycache__"))
+        configuration = self.directory / "hookonce.toml"
+        found = configuration.read_text() if configuration.exists() else "[receiver]\n"
+        configuration.write_text(f"{found}max_body = {MAX_BODY}\n")
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("HOOKONCE_", "GUNICORN_", "PG"))}
+        self.environ = kept | {
+            "DATABASE_URL": database_url,
+            "REDIS_URL": redis_url,
+            "HOOKONCE_SECRET__STRIPE": SECRET,
+            "DJANGO_SETTINGS_MODULE": "project.settings",
+        }
+
+    def run(self, *arguments, check=True, **environ):
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.directory,
+            env=self.environ | environ,
+            capture_output=True,
+            text=True,
+            check=check,
+            timeout=DEADLINE,
+        )
+
+    def start(self, *arguments, pass_fds=(), **environ):
+        with (self.directory / "output").open("ab") as output:
+            return subprocess.Popen(
+                [sys.executable, *arguments],
+                cwd=self.directory,
+                env=self.environ | environ,
+                stdout=output,
+                stderr=output,
+                pass_fds=pass_fds,
+            )
+
+    def make_tables(self):
+        self.run(*MAKE_TABLES[self.name])
+
+    def query(self, statement):
+        with psycopg.connect(self.database_url) as connection:
+            return connection.execute(statement).fetchall()
+
+    @property
+    def said(self):
+        return (self.directory / "output").read_text()
+
+    @contextlib.contextmanager
+    def serving(self, command):
+        """Run a server as long as the block lasts; give what talks to it."""
+        with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
+            words = [word.format(fd=listener.fileno()) for word in command]
+            process = self.start(*words, pass_fds=[listener.fileno()])
+            port = listener.getsockname()[1]
+        try:
+            yield Served(self, port, process)
+        finally:
+            end(process)
+
+
+class Served:
+    """An application that is up, or will be when it has accepted."""
+
+    def __init__(self, project, port, process):
+        self.project, self.port, self.process = project, port, process
+
+    def exchange(self, data, **options):
+        return raw_http.exchange(self.port, data, **{"seconds": DEADLINE} | options)
+
+    def signed(self, body, secret=SECRET, now=None, target="/hooks/stripe"):
+        headers = PROVIDER.sign(body, secret, now or datetime.now(UTC))
+        return raw_http.request(
+            target=target, headers=[("Host", "localhost"), *headers.items()], body=body
+        )
+
+    def deliver(self, body, **options):
+        return self.exchange(self.signed(body, **options))
+
+    def get(self, target):
+        return self.exchange(raw_http.request("GET", target, [("Host", "localhost")]))
+
+
+def end(process):
+    process.send_signal(signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(5)
+    if process.poll() is None:
+        process.kill()
+    process.wait()
