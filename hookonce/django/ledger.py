@@ -12,13 +12,16 @@ from django.db import connections
 from hookonce.receiver.config.server_urls import libpq_url, schema_of
 from hookonce.receiver.config.servers import NO_POSTGRESQL, ConfigError, ledger_url
 from hookonce.receiver.ledger.database import connections as ledger
-from hookonce.receiver.ledger.database import schema
 
 _ENTRY = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
-_WRITES = ("events", "runs", "failures")
+_NEEDED = {"events": ("SELECT", "UPDATE"), "runs": ("SELECT", "UPDATE"), "failures": ("INSERT",)}
+"""What the end of a run does to which table."""
 _LACKS = """
-SELECT name FROM unnest(%s::text[]) AS t (name)
-WHERE NOT coalesce(has_table_privilege(to_regclass('hookonce.' || name), 'SELECT, UPDATE'), false)
+SELECT count(*) FROM unnest(%s::text[], %s::text[]) AS needed (name, privilege)
+WHERE NOT EXISTS (
+    SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = %s AND c.relname = needed.name AND has_schema_privilege(n.oid, 'USAGE')
+          AND has_table_privilege(c.oid, needed.privilege))
 """
 
 
@@ -61,7 +64,7 @@ def require_shared(alias: str, url: str) -> None:
         mistake = f"{called} is reached by {kind}; expected psycopg 3, which Django 4.2 and later takes if it is there"
         raise ConfigError([mistake])
     _require_same(called, driver, url)
-    _require_rights(called, driver, url)
+    _require_rights(called, driver, schema_of(url))
 
 
 def _require_same(called: str, driver: psycopg.Connection[Any], url: str) -> None:
@@ -78,16 +81,15 @@ def _require_same(called: str, driver: psycopg.Connection[Any], url: str) -> Non
             raise ConfigError([mistake])
 
 
-def _require_rights(called: str, driver: psycopg.Connection[Any], url: str) -> None:
-    with driver.transaction():
-        cursor = schema.cursor(driver, schema_of(url))
-        lacking = [name for (name,) in cursor.execute(_LACKS, [list(_WRITES)])]
-    if lacking:
-        place = schema_of(url)
-        tables = ", ".join(f"{place}.{name}" for name in _WRITES)
+def _require_rights(called: str, driver: psycopg.Connection[Any], place: str) -> None:
+    pairs = [(name, privilege) for name, privileges in _NEEDED.items() for privilege in privileges]
+    names, privileges = zip(*pairs, strict=True)
+    row = psycopg.Cursor(driver).execute(_LACKS, [list(names), list(privileges), place]).fetchone()
+    if row and row[0]:
+        grants = [f"{', '.join(privileges)} ON {place}.{name}" for name, privileges in _NEEDED.items()]
         mistake = (
-            f"{called}: role {driver.info.user} can't write the end of a run; GRANT USAGE ON SCHEMA {place} and "
-            f"SELECT, INSERT, UPDATE ON {tables} to it"
+            f"{called}: role {driver.info.user} can't write the end of a run; GRANT USAGE ON SCHEMA {place}, "
+            f"{', '.join(grants)} to it"
         )
         raise ConfigError([mistake])
 

@@ -24,7 +24,11 @@ IN_PRODUCTION = [
     page_commands.DOCS / "how-to" / name for name in ("one-machine.md", "platforms.md", "reverse-proxy.md")
 ]
 """Each of them is followed in an empty directory, on servers that are given."""
-ELSEWHERE = [TUTORIAL, *IN_PRODUCTION]
+IN_A_PROJECT = [
+    page_commands.DOCS / "how-to" / f"{name}.md" for name in ("django", "fastapi", "flask", "your-database")
+]
+"""Run by tests/docs/test_framework_pages.py, each in a project of its own."""
+ELSEWHERE = [TUTORIAL, *IN_PRODUCTION, *IN_A_PROJECT]
 WITH_COMMANDS = [page for page in WRITTEN if page not in ELSEWHERE and page_commands.blocks(page)]
 NOT_RUN = {
     ("docs/how-to/kubernetes.md", "needs Docker"),

@@ -1,10 +1,13 @@
 """What commits together in Django, and what becomes of handlers that get in its way."""
 
 import time
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.db import DataError, connection, connections, models, transaction
 
 from hookonce import GiveUp, RetryLater
@@ -31,7 +34,7 @@ def credit(event, connection):
 
 
 @pytest.fixture
-def inbox(plain_inbox, entry):  # noqa: ARG001  for its effect
+def inbox(plain_inbox, entry):
     plain_inbox.attempts_by = DjangoExecutor
     return plain_inbox
 
@@ -169,10 +172,8 @@ def test_part_that_a_handler_rolls_back_takes_nothing_else_along(inbox):
 
 
 def swallow(event, connection):
-    try:
+    with suppress(DataError):
         connection.cursor().execute("SELECT 1/0")
-    except Exception:  # noqa: BLE001, S110  as users do
-        pass
 
 
 def set_rollback(event, connection):
@@ -339,8 +340,6 @@ def test_zone_of_a_connection_changes_nothing_that_is_read(inbox, entry, setting
 
 @pytest.fixture
 def settings_of_django():
-    from django.conf import settings
-
     was = settings.USE_TZ
     yield settings
     settings.USE_TZ = was
@@ -399,8 +398,6 @@ def test_run_is_done_over_a_connection_that_was_lost(inbox):
 
 def test_traced_attempts_are_made_in_django_too(inbox):
     pytest.importorskip("opentelemetry")
-    from dataclasses import replace
-
     kind = drain.executor_class(replace(inbox.settings, tracing=True), DjangoExecutor)
 
     assert issubclass(kind, DjangoExecutor)

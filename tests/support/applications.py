@@ -135,9 +135,7 @@ class Served:
 
     def signed(self, body, secret=SECRET, now=None, target="/hooks/stripe"):
         headers = PROVIDER.sign(body, secret, now or datetime.now(UTC))
-        return raw_http.request(
-            target=target, headers=[("Host", "localhost"), *headers.items()], body=body
-        )
+        return raw_http.request(target=target, headers=[("Host", "localhost"), *headers.items()], body=body)
 
     def deliver(self, body, **options):
         return self.exchange(self.signed(body, **options))

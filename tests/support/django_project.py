@@ -31,7 +31,7 @@ set_up()
 
 def lead(alias, entry):
     """Have an alias lead elsewhere from now on."""
-    if hasattr(connections._connections, alias):
+    if any(each.alias == alias for each in connections.all(initialized_only=True)):
         connections[alias].close()
         del connections[alias]
     connections.settings[alias] = connections.configure_settings({"default": {}, alias: dict(entry)})[alias]

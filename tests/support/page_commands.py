@@ -4,6 +4,7 @@ A comment right above a block says what the block alone can't:
 
     <!-- not run: WHY -->            it can't be run here
     <!-- in the background: TEXT --> it stays up; TEXT in its output says that it is ready. Ends the one before
+    <!-- beside: TEXT -->            the same, but what is in the background stays there
     <!-- exits: CODE -->             it should fail, with this code
     <!-- shows: TEXT -->             this is in its output
     <!-- after: TEXT -->             what is in the background has said this since it was started
@@ -25,7 +26,7 @@ DEADLINE = 60
 FENCE = re.compile(
     rf"(?P<said>(?:^<!--.*-->\n)*)^```(?:{'|'.join(SHELLS)})\b.*\n(?P<text>(?s:.*?))^```$", re.MULTILINE
 )
-SAID = re.compile(r"<!-- (not run|in the background|exits|shows|after): (.*?) -->")
+SAID = re.compile(r"<!-- (not run|in the background|beside|exits|shows|after): (.*?) -->")
 PROMPT = re.compile(r"^\$ ", re.MULTILINE)
 
 
@@ -62,12 +63,16 @@ class Terminal:
         self._directory, self._environ = Path(directory), dict(environ)
         self._state = self._directory / ".terminal"
         self._behind, self._log = None, self._directory / ".background.log"
-        self.port = free_port()
+        self._beside = []
+        self.port, self.second_port = free_port(), free_port()
 
     def run(self, block):
         """Run it, and fail unless it does what is said."""
         if "in the background" in block.said:
             self._start(block)
+            return
+        if "beside" in block.said:
+            self._start_beside(block)
             return
         if "after" in block.said:
             self._wait_for(block.said["after"])
@@ -77,6 +82,10 @@ class Terminal:
 
     def stop(self):
         """End what is in the background as Ctrl-C does."""
+        for process in self._beside:
+            process.send_signal(signal.SIGINT)
+            process.wait(DEADLINE)
+        self._beside.clear()
         if self._behind is not None:
             os.killpg(self._behind.pid, signal.SIGINT)
             code = self._behind.wait(DEADLINE)
@@ -89,19 +98,28 @@ class Terminal:
             self._behind = self._popen(block, output)
         self._wait_for(block.said["in the background"])
 
-    def _wait_for(self, text):
+    def _start_beside(self, block):
+        log = self._directory / f".beside{len(self._beside)}.log"
+        with log.open("w") as output:
+            self._beside.append(self._popen(block, output))
+        self._wait_for(block.said["beside"], log, self._beside[-1])
+
+    def _wait_for(self, text, log=None, process=None):
+        log, process = log or self._log, process or self._behind
         deadline = time.monotonic() + DEADLINE
-        while text not in self._log.read_text():
-            assert self._behind.poll() is None, self._log.read_text()
-            assert time.monotonic() < deadline, self._log.read_text()
+        while text not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.05)
 
     def _popen(self, block, output):
         text = re.sub(r"(:|PORT=)8000", rf"\g<1>{self.port}", block.text)
-        text = re.sub(r"^hookonce dev$", f"exec hookonce dev --port {self.port}", text, flags=re.MULTILINE)
+        text = text.replace(":8001", f":{self.second_port}")
+        text = re.sub(r"^hookonce dev\b", f"exec hookonce dev --port {self.port}", text, flags=re.MULTILINE)
+        text = re.sub(r"^(?=gunicorn |uvicorn )", "exec ", text, flags=re.MULTILINE)
         keep = (
             ""
-            if "in the background" in block.said
+            if block.said.keys() & {"in the background", "beside"}
             else f"\nexport -p > {self._state}; pwd >> {self._state}.cwd"
         )
         known = f"[ -e {self._state} ] && . {self._state}; " if self._state.exists() else ""

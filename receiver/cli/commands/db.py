@@ -3,7 +3,8 @@
 import click
 
 from hookonce.receiver.cli.connections import configured
-from hookonce.receiver.config.server_urls import schema_of
+from hookonce.receiver.config.server_urls import libpq_url, schema_of
+from hookonce.receiver.config.servers import NO_POSTGRESQL, ConfigError, ledger_url
 from hookonce.receiver.config.settings import require_servers
 from hookonce.receiver.ledger.database import connections, engines, migrate
 from hookonce.receiver.monitoring import rights
@@ -19,6 +20,15 @@ def database_url() -> str:
 @click.group()
 def db() -> None:
     """Bring the database schema up to date, or say where it is."""
+
+
+@db.command()
+def url() -> None:
+    """Print the database's URL, password and all, for programs that share it: DATABASE_URL=$(hookonce db url)."""
+    found = ledger_url()
+    if not found:
+        raise ConfigError([NO_POSTGRESQL])
+    click.echo(libpq_url(found))
 
 
 @db.command()

@@ -1,4 +1,4 @@
-"""What the user's handlers do besides taking effect: each writes down that it was entered, and does what its event says.
+"""What handlers do besides taking effect: each writes down that it was entered, and does what its event says.
 
 An event's `story` says what goes wrong: {"fail": 1} fails the first attempt, {"give_up": true},
 {"later": 1} asks to come back once, {"kill": true} is out of memory at every attempt, {"wait": true} stays

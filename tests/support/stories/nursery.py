@@ -1,8 +1,8 @@
 """Forks receivers, workers and sweeps from a parent that has imported everything: 10 ms a process, not 700.
 
-Run as a script, `receivers`, `workers` or `django`, which is workers there. A receiver is gunicorn's child as `hookonce serve` has it: our worker
-class under our settings, without the arbiter, which takes no deliveries. The script reads one
-request a line and answers one line: {"role": …} starts a child and gives its process id, {"reap": pid} waits
+Run as a script, `receivers`, `workers` or `django` (workers there). A receiver is gunicorn's child as
+`hookonce serve` has it: our worker class under our settings, without the arbiter, which takes no deliveries. The script
+reads one request a line and answers one line: {"role": …} starts a child and gives its process id, {"reap": pid} waits
 for one and gives how it ended. A child may have a mistake planted in it, and failpoints armed.
 """
 
@@ -188,7 +188,13 @@ def _sweep(_listener, *, tight):  # noqa: ARG001
     Sweep(load_settings(need_secrets=False)).once()
 
 
-ROLES = {"receive": _receive, "work": _work, "work_in_django": _work_in_django, "work_on": _work_on, "sweep": _sweep}
+ROLES = {
+    "receive": _receive,
+    "work": _work,
+    "work_in_django": _work_in_django,
+    "work_on": _work_on,
+    "sweep": _sweep,
+}
 
 
 def _warm(kind):

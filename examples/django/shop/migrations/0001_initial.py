@@ -4,20 +4,23 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Payment',
+            name="Payment",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('invoice', models.CharField(max_length=255)),
-                ('cents', models.BigIntegerField()),
-                ('booked_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("invoice", models.CharField(max_length=255)),
+                ("cents", models.BigIntegerField()),
+                ("booked_at", models.DateTimeField(auto_now_add=True)),
             ],
         ),
     ]

