@@ -114,7 +114,7 @@ class Terminal:
 
     def _popen(self, block, output):
         text = re.sub(r"(:|PORT=)8000", rf"\g<1>{self.port}", block.text)
-        text = text.replace(":8001", f":{self.second_port}")
+        text = re.sub(r"\b8001\b", str(self.second_port), text)
         text = re.sub(r"^hookonce dev\b", f"exec hookonce dev --port {self.port}", text, flags=re.MULTILINE)
         text = re.sub(r"^(?=gunicorn |uvicorn )", "exec ", text, flags=re.MULTILINE)
         keep = (

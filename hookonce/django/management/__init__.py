@@ -1,1 +1,1 @@
-"""`manage.py hookonce_worker`; Django looks for commands here."""
+"""Where Django looks for commands: in `commands`."""

@@ -1,1 +1,1 @@
-"""One module per command."""
+"""The commands of `manage.py`: `hookonce_worker`."""
