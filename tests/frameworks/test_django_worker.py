@@ -1,7 +1,9 @@
 """`manage.py hookonce_worker`: what it refuses, and that it works as it is started."""
 
+import re
 import signal
 import time
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -12,6 +14,7 @@ from hookonce.receiver.ledger.database import migrate
 from tests.support.applications import SERVERS, Project, end, paid
 
 DEADLINE = 30
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "your-database.md"
 OTHERS = """
 from project.settings import *
 
@@ -19,6 +22,11 @@ DATABASES["lite"] = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
 DATABASES["other"] = DATABASES["default"] | {"NAME": "postgres"}
 DATABASES["guest"] = DATABASES["default"] | {"USER": "guest_of_the_tests"}
 DATABASES["same"] = dict(DATABASES["default"])
+"""
+AS_GUEST = """
+from others import *
+
+DATABASES["default"] = DATABASES["guest"]
 """
 PSYCOPG2 = """
 import sys
@@ -36,6 +44,7 @@ def project(tmp_path, database_url, redis_url):
     made = Project("django", tmp_path, database_url, redis_url)
     made.make_tables()
     (made.directory / "others.py").write_text(OTHERS)
+    (made.directory / "as_guest.py").write_text(AS_GUEST)
     (made.directory / "old_driver.py").write_text(PSYCOPG2)
     return made
 
@@ -61,15 +70,44 @@ def test_alias_that_is_not_the_ledgers_database_is_refused(project, alias, said)
     assert said in refused(project, "--database", alias)
 
 
-def test_role_that_cannot_write_the_end_of_a_run_is_refused(project):
+def make_guest(project):
     with psycopg.connect(project.database_url, autocommit=True) as connection:
         connection.execute(
-            "DO $$ BEGIN CREATE ROLE guest_of_the_tests LOGIN; EXCEPTION WHEN duplicate_object THEN END $$"
+            "DO $$ BEGIN CREATE ROLE guest_of_the_tests LOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$"
         )
+
+
+def test_role_that_cannot_write_the_end_of_a_run_is_refused(project):
+    make_guest(project)
 
     said = refused(project, "--database", "guest")
 
     assert "role guest_of_the_tests can't write the end of a run; GRANT USAGE ON SCHEMA hookonce, " in said
+
+
+def test_role_needs_no_more_than_the_rights_that_the_page_names(project):
+    make_guest(project)
+    grants = re.findall(r"^GRANT .*inbox_ledger.* TO shop;$", PAGE.read_text(), re.MULTILINE)
+    assert len(grants) == 3
+    with psycopg.connect(project.database_url, autocommit=True) as connection:
+        for grant in [*grants, "GRANT INSERT, SELECT ON shop_payment TO shop;"]:
+            connection.execute(
+                grant.replace("inbox_ledger", "hookonce").replace("shop;", "guest_of_the_tests")
+            )
+        connection.execute("GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO guest_of_the_tests")
+
+    with project.serving(SERVERS["django under gunicorn gthread"][1]) as served:
+        assert served.deliver(paid(1)).status == 200
+    worker = project.start(
+        "manage.py", "hookonce_worker", "--alone", "--database", "guest", DJANGO_SETTINGS_MODULE="as_guest"
+    )
+    deadline = time.monotonic() + DEADLINE
+    while project.query("SELECT status FROM hookonce.events") != [("done",)]:
+        assert time.monotonic() < deadline, project.said
+        time.sleep(0.05)
+    end(worker)
+
+    assert project.query("SELECT invoice FROM shop_payment") == [("in_1",)]
 
 
 def test_psycopg2_is_refused(project):
