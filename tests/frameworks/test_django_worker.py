@@ -73,7 +73,8 @@ def test_alias_that_is_not_the_ledgers_database_is_refused(project, alias, said)
 def make_guest(project):
     with psycopg.connect(project.database_url, autocommit=True) as connection:
         connection.execute(
-            "DO $$ BEGIN CREATE ROLE guest_of_the_tests LOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$"
+            "DO $$ BEGIN CREATE ROLE guest_of_the_tests LOGIN;"
+            " EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$"
         )
 
 
