@@ -24,7 +24,7 @@ def db() -> None:
 
 @db.command()
 def url() -> None:
-    """Print the database's URL, password and all, for programs that share it: DATABASE_URL=$(hookonce db url)."""
+    """Print the URL of the database, with its password. For programs that share it."""
     found = ledger_url()
     if not found:
         raise ConfigError([NO_POSTGRESQL])
