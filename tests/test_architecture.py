@@ -132,6 +132,7 @@ LIBRARIES = {
     "flask": ("receiver.app", "receiver.api", "receiver.dashboard", "hookonce.flask"),
     "gevent": ("receiver.web", "receiver.intake.pipeline"),
     "gunicorn": ("receiver.web",),
+    "httptools": ("receiver.web.http",),
     "jinja2": ("receiver.dashboard",),
     "opentelemetry": ("receiver.monitoring.otel", "receiver.intake.traced", "jobs.attempts.traced"),
     "prometheus_client": ("receiver.monitoring",),

@@ -4,11 +4,11 @@ Done here and not by Flask because a chunked body over MAX_CONTENT_LENGTH would 
 body that ends early would be passed on as complete (gunicorn 27, Werkzeug 3.1).
 """
 
+import contextlib
 import io
 import threading
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,12 +16,12 @@ from gevent import Timeout, monkey
 from gunicorn.http.errors import ParseException
 
 from hookonce.providers import Reason, Rejected
+from hookonce.receiver.web.http.body_stream import BodyStream
+from hookonce.receiver.web.http.limits import BODY_TIMEOUT
 
-BODY_TIMEOUT = timedelta(seconds=10)
-"""For the whole body, however steadily it drips."""
 SMALL_BODY = 64 * 1024
 """Bodies up to this size are always let in: with `worker_connections` they are bounded too."""
-READ_SIZE = 256 * 1024
+READ_SIZE = 64 * 1024
 
 
 class Overloaded(Exception):  # noqa: N818  a state of the process, answered with 503
@@ -36,7 +36,15 @@ class MemoryBudget:
 
     def __init__(self, size: int) -> None:
         self.left = size
-        self.lock = threading.Lock()
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> bool:
+        """Set so much apart, or give it back where it is negative; False if there is not so much left."""
+        with self._lock:
+            if size > self.left:
+                return False
+            self.left -= size
+            return True
 
 
 class Reservation:
@@ -51,10 +59,8 @@ class Reservation:
         more = max(0, size - SMALL_BODY) - self._held
         if more <= 0:
             return
-        with self._budget.lock:
-            if more > self._budget.left:
-                raise Overloaded("the bodies under way fill the memory set aside for them")
-            self._budget.left -= more
+        if not self._budget.take(more):
+            raise Overloaded("the bodies under way fill the memory set aside for them")
         self._held += more
 
     def __enter__(self) -> Self:
@@ -64,8 +70,7 @@ class Reservation:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._held:
-            with self._budget.lock:
-                self._budget.left += self._held
+            self._budget.take(-self._held)
 
 
 def read_body(environ: Mapping[str, Any], limit: int, reservation: Reservation) -> bytes:
@@ -102,16 +107,20 @@ def _content_length(environ: Mapping[str, Any]) -> int | None:
 
 def _read(stream: Any, size: int, reservation: Reservation) -> bytes:  # noqa: ANN401  PEP 3333 gives it no type
     try:
-        with _in_time():
+        with _deadline(stream):
             return _read_pieces(stream, size, reservation)
     except (OSError, ValueError, ParseException) as error:  # the last: gunicorn's, for chunks and trailers
         raise Rejected(Reason.BAD_BODY, f"the body could not be read: {type(error).__name__}") from None
 
 
-@contextmanager
-def _in_time() -> Iterator[None]:
-    """Raise `Rejected` after `BODY_TIMEOUT`; a thread, unlike a greenlet, can't be cut off, and waits on."""
-    if not monkey.is_module_patched("socket"):
+@contextlib.contextmanager
+def _deadline(stream: Any) -> Iterator[None]:  # noqa: ANN401
+    """Give up on a body that takes too long, as far as the server lets us; our own worker's bodies do it themselves.
+
+    Under gevent anything that waits can be ended. Elsewhere the clock is looked at between two pieces, and how long
+    one of them may take is the server's.
+    """
+    if isinstance(stream, BodyStream) or not monkey.is_module_patched("socket"):
         yield
         return
     late = Timeout(BODY_TIMEOUT.total_seconds())
@@ -127,8 +136,17 @@ def _in_time() -> Iterator[None]:
 
 
 def _read_pieces(stream: Any, size: int, reservation: Reservation) -> bytes:  # noqa: ANN401
+    until = time.monotonic() + BODY_TIMEOUT.total_seconds()
+    first: bytes = stream.read(min(READ_SIZE, size))
+    if len(first) == size:  # nearly all: they came whole
+        reservation.reserve(size)
+        return first
     body = io.BytesIO()
+    body.write(first)
+    reservation.reserve(len(first))
     while (left := size - body.tell()) and (piece := stream.read(min(READ_SIZE, left))):
         body.write(piece)
         reservation.reserve(body.tell())
+        if time.monotonic() > until:
+            raise Rejected(Reason.BAD_BODY, "the body did not arrive in time")
     return body.getvalue()

@@ -1,47 +1,42 @@
-"""gunicorn's gevent worker, made fit for an open network.
+"""gunicorn's worker for an open network: `receiver.web.http` reads and answers, gevent switches between clients.
 
-gunicorn 27 alone would: answer what is not HTTP with HTML that quotes the request, with 414, 417, 431 and
-501, and write the sender's text to the log; drop an answer's `Connection: close` and then read the rest of a
-refused body, however long; keep up to 6.5 MB of a request's head per connection, searching
-all of it again at each read; wait for ever for a client that does not read its answer; hang up while the
-client is still sending, so that it sees a reset instead of the 413.
+gunicorn stays what starts, watches, replaces and stops the processes. Any other worker class of it serves the same
+application, without the fairness and the bounds of this one (docs/explanation/http.md).
 
 Imported before gevent patches the process: nothing here may import psycopg.
 """
 
-import contextlib
 import errno
 import gc
-import socket
-from collections.abc import Callable
+import time
+from _socket import socket as plain_socket
 from datetime import timedelta
-from typing import IO, Any, TypeVar
+from types import SimpleNamespace
+from typing import Any
 
-from gevent import Timeout
-from gunicorn.http.errors import LimitRequestHeaders, ParseException
+import gevent
+from gevent import monkey
+from gunicorn import sock as gunicorn_sock
 from gunicorn.workers import ggevent
-from gunicorn.workers.base_async import AsyncWorker
 
 from hookonce.receiver.logs import limited
-from hookonce.receiver.web import problem_details
+from hookonce.receiver.web.http import limits
+from hookonce.receiver.web.http.answer import Answer
+from hookonce.receiver.web.http.connection import Application, Connection
+from hookonce.receiver.web.http.crowd import Crowd
+from hookonce.receiver.web.http.environ import Environ, base
+from hookonce.receiver.web.http.head import Head
+from hookonce.receiver.web.http.settings import require_honoured
+from hookonce.receiver.web.http.transport import SecureTransport, Transport
+from hookonce.receiver.web.http.turns import Turns
 
 log = limited(__name__)
 
-Argument = TypeVar("Argument")
-Result = TypeVar("Result")
-
-MAX_HEAD_SIZE = 128 * 1024
-"""Bytes of request line and headers together; the longest genuine ones have a few KB."""
-STALL_TIMEOUT = timedelta(seconds=20)
-"""For one read, and for the whole of an answer; a body has its own time (`receiver.web.body.BODY_TIMEOUT`)."""
-MAX_BUFFERED = 64 * 1024
-"""Bytes of an answer that wait for the rest of it."""
-LINGER_TIMEOUT = timedelta(seconds=2)
-"""How long we listen to a client that goes on sending after its answer, before we hang up."""
-
-
 COLLECTOR_THRESHOLDS = (50_000, 20, 100)
 """When Python looks for cycles among its objects: after so many new ones, and how seldom among older ones."""
+_BEAT = 1.0  # seconds between two signs of life to gunicorn
+_SOON = 0.05  # seconds
+_NO_MORE = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 def calm_collector() -> None:
@@ -56,132 +51,133 @@ def calm_collector() -> None:
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 
-class Connection:
-    """A client's socket that counts the bytes of a head, and whose every trouble looks like a reset.
-
-    gunicorn sends the head of an answer, then its body; here they leave together, at the end of the request.
-    """
-
-    def __init__(self, client: socket.socket) -> None:
-        self._client = client
-        self._held: list[bytes] = []
-        self._held_size = 0
-        self.head_left: float = MAX_HEAD_SIZE
-
-    def recv(self, size: int) -> bytes:
-        """Receive. Raises `LimitRequestHeaders` where a head is longer than `MAX_HEAD_SIZE`."""
-        data = _or_reset(self._client.recv, size)
-        self.head_left -= len(data)
-        if self.head_left < 0:
-            raise LimitRequestHeaders("head too long")
-        return data
-
-    def send(self, data: bytes) -> int:
-        """Send some."""
-        return _or_reset(self._client.send, data)
-
-    def sendall(self, data: bytes) -> None:
-        """Send all, at the latest with `flush`."""
-        self._held.append(data)
-        self._held_size += len(data)
-        if self._held_size > MAX_BUFFERED:
-            self.flush()
-
-    def sendfile(self, file: IO[bytes], offset: int = 0, count: int | None = None) -> int | None:
-        """Send a file, after what is held."""
-        self.flush()
-        return self._client.sendfile(file, offset, count)
-
-    def flush(self) -> None:
-        """Send what is held."""
-        data = b"".join(self._held)
-        self._held.clear()
-        self._held_size = 0
-        if data:
-            sent = self.send(data)  # gevent's sendall asks for the size of the socket's buffer each time
-            if sent < len(data):
-                _or_reset(self._client.sendall, data[sent:])
-
-    def linger(self) -> None:
-        """Signal that the answer was the last, and let the client finish what it is sending."""
-        with contextlib.suppress(OSError), Timeout(LINGER_TIMEOUT.total_seconds(), False):  # noqa: FBT003  gevent's own
-            self._client.shutdown(socket.SHUT_WR)
-            while self._client.recv(65536):
-                pass
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  whatever a socket has
-        return getattr(self._client, name)
-
-
 class GeventWorker(ggevent.GeventWorker):  # type: ignore[misc]  # gunicorn has no types
-    """The worker class of `receiver.web.gunicorn_conf`."""
+    """The worker class of `receiver.web.gunicorn_conf`; what its connections share (`connection.House`)."""
 
-    wsgi: Any
+    application: Application
+    turns: Turns
+    crowd: Crowd
+    keepalive: float
+    head_limits: tuple[int, int, int]
+    handshakes = 0
+    alive: bool
+    sockets: list[Any]
+
+    @classmethod
+    def check_config(cls, cfg: Any, _log: Any) -> None:  # noqa: ANN401
+        """Refuse settings that would be passed over (gunicorn asks before it forks)."""
+        require_honoured(cfg)
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether no more requests are to come."""
+        return not self.alive
+
+    def patch(self) -> None:  # noqa: D102
+        monkey.patch_all()
+        self.sockets = [plain_socket(fileno=each.sock.detach()) for each in self.sockets]
 
     def load_wsgi(self) -> None:  # noqa: D102
         super().load_wsgi()
-        self.wsgi = _closing(self.wsgi)
         calm_collector()
-        # gunicorn looks settings up some forty times a request, each time through two methods: 18 µs of 60
-        self.cfg.__dict__.update({name: setting.get() for name, setting in self.cfg.settings.items()})
 
-    def handle(self, listener: Any, client: Any, addr: Any) -> None:  # noqa: ANN401, D102
-        if self.cfg.is_ssl:  # gunicorn looks at the socket's own class
-            super().handle(listener, client, addr)
-            return
-        client.settimeout(STALL_TIMEOUT.total_seconds())
-        AsyncWorker.handle(self, listener, Connection(client), addr)
-
-    def handle_request(self, listener_name: Any, req: Any, sock: Any, addr: Any) -> None:  # noqa: ANN401, D102
-        if not isinstance(sock, Connection):
-            super().handle_request(listener_name, req, sock, addr)
-            return
-        sock.head_left = float("inf")
-        try:
-            super().handle_request(listener_name, req, sock, addr)
-            sock.flush()
-        except StopIteration:  # the answer said `Connection: close`
-            sock.flush()
-            sock.linger()
-            raise
-        finally:
-            sock.head_left = MAX_HEAD_SIZE
-
-    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:  # noqa: ANN401, ARG002
-        """Answer what never reached the application; nothing of the request is quoted or logged."""
-        status, code = (400, "bad_header") if isinstance(exc, ParseException) else (500, "internal_error")
-        if status == 400:  # noqa: PLR2004  theirs
-            log.info("rejected", extra={"source": None, "reason": code, "error": type(exc).__name__})
-        else:
-            log.error("a request failed outside the application: %s", type(exc).__name__, exc_info=exc)
-        body = problem_details.document(status, code)
-        head = (
-            f"HTTP/1.1 {status} {problem_details.TITLES[status]}\r\nConnection: close\r\n"
-            f"Content-Type: {problem_details.CONTENT_TYPE}\r\nContent-Length: {len(body)}\r\n\r\n"
+    def run(self) -> None:
+        """Accept and answer until told to stop, then finish what is under way."""
+        cfg = self.cfg
+        hub = gevent.get_hub()
+        self.application, self.turns, self.crowd = self.wsgi, Turns(hub), Crowd(cfg.worker_connections)
+        self.keepalive = float(cfg.keepalive)
+        self.head_limits = (
+            cfg.limit_request_line or limits.HEAD_SIZE,
+            cfg.limit_request_fields or limits.HEAD_SIZE,
+            cfg.limit_request_field_size or limits.HEAD_SIZE,
         )
-        with contextlib.suppress(OSError):
-            client.sendall(head.encode() + body)
-            if isinstance(client, Connection):
-                client.flush()
-                client.linger()
+        self._is_logged = bool(cfg.statsd_host) or getattr(self.log, "access_log_enabled", True)
+        context = gunicorn_sock.ssl_context(cfg) if cfg.is_ssl else None
+        acceptors = [gevent.spawn(self._accept, each, hub, context) for each in self.sockets]
+        watch = gevent.spawn(self._watch)
+        while self.alive:
+            self.notify()
+            gevent.sleep(_BEAT)
+        gevent.killall(acceptors)
+        for each in self.sockets:
+            each.close()
+        self._finish()
+        watch.kill()
+
+    def count_request(self) -> None:
+        """Note that a request came; after `max_requests` the worker ends, and gunicorn starts another."""
+        self.nr += 1
+        if self.nr >= self.max_requests and self.alive:
+            self.log.info("Autorestarting worker after current request.")
+            self.alive = False
+
+    def note_access(self, head: Head, answer: Answer, size: int, environ: Environ, began: float) -> None:
+        """Write an access log, if one is asked for."""
+        if not self._is_logged:
+            return
+        response = SimpleNamespace(status=answer.status, headers=answer.headers, sent=size)
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers]
+        request = SimpleNamespace(headers=headers)
+        self.log.access(response, request, environ, timedelta(seconds=time.time() - began))
+
+    def _accept(self, listener: plain_socket, hub: Any, context: Any) -> None:  # noqa: ANN401
+        """Take connections in, a few at a time; near the limit the oldest without a request has to go."""
+        listener.setblocking(False)  # noqa: FBT003  the standard library's own
+        watcher = hub.loop.io(listener.fileno(), 1)
+        common = base(_server(listener), "https" if context else "http", is_multiprocess=self.cfg.workers > 1)
+        while self.alive:
+            hub.wait(watcher)
+            for _ in range(limits.ACCEPTED_AT_ONCE):
+                if not self._has_room():
+                    gevent.sleep(_SOON)
+                    break
+                try:
+                    handle, address = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001  accept() makes gevent's
+                except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                    break
+                except OSError as error:
+                    if error.errno not in _NO_MORE:
+                        raise
+                    log.warning("no more connections: %s", type(error).__name__)
+                    self.crowd.make_room()
+                    gevent.sleep(_SOON)
+                    break
+                self._welcome(handle, address, common, hub, context)
+
+    def _has_room(self) -> bool:
+        if self.handshakes >= limits.HANDSHAKES:
+            return False
+        return len(self.crowd) < self.crowd.size or self.crowd.make_room()
+
+    def _welcome(self, handle: int, address: Any, common: Environ, hub: Any, context: Any) -> None:  # noqa: ANN401
+        client = plain_socket(fileno=handle)
+        client.setblocking(False)  # noqa: FBT003  same
+        transport = SecureTransport(client, hub, context) if context else Transport(client, hub)
+        named = (str(address[0]), str(address[1])) if isinstance(address, tuple) else ("", "")
+        gevent.spawn(Connection(self, transport, common, named).serve)
+
+    def _watch(self) -> None:
+        """Look for those whose time is over."""
+        while True:
+            gevent.sleep(limits.LOOK.total_seconds())
+            self.crowd.look(time.monotonic())
+
+    def _finish(self) -> None:
+        """Wait for what is under way, `graceful_timeout` at most."""
+        began = time.monotonic()
+        until = began + self.cfg.graceful_timeout
+        while len(self.crowd) and time.monotonic() < until:
+            if time.monotonic() > began + limits.LAST_BYTES.total_seconds():
+                self.crowd.wake()
+            self.notify()
+            gevent.sleep(_SOON)
+        if len(self.crowd):
+            self.log.warning("Worker graceful timeout (pid:%s)", self.pid)
+            self.crowd.expire()
+            gevent.sleep(_SOON)
 
 
-def _or_reset(call: Callable[[Argument], Result], argument: Argument) -> Result:
-    try:
-        return call(argument)
-    except OSError as error:  # gunicorn logs a traceback for all but a reset
-        raise ConnectionResetError(errno.ECONNRESET, type(error).__name__) from None
-
-
-def _closing(application: Any) -> Any:  # noqa: ANN401  WSGI
-    """Wrap an application so that its `Connection: close` ends the connection."""
-
-    def closing(environ: Any, start_response: Any) -> Any:  # noqa: ANN401
-        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:  # noqa: ANN401
-            if ("Connection", "close") in headers:
-                start_response.__self__.force_close()  # the method is that of gunicorn's Response
-            return start_response(status, headers, exc_info)
-
-        return application(environ, start)
-
-    return closing
+def _server(listener: plain_socket) -> tuple[str, str]:
+    name = listener.getsockname()
+    return (str(name[0]), str(name[1])) if isinstance(name, tuple) else (str(name), "")

@@ -23,6 +23,7 @@ from hookonce.receiver.logs import limited, new_id
 from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
 from hookonce.receiver.source import Source
 from hookonce.receiver.web.body import MemoryBudget, Overloaded, Reservation, read_body
+from hookonce.receiver.web.http.environ import GENUINE, HEADERS
 from hookonce.receiver.web.response import JSON, Response, StartResponse, problem
 
 log = limited(__name__)
@@ -100,6 +101,7 @@ class DeliveryEndpoint:
         reach("delivery.read")
         try:
             result = self._intake.take(source, delivery)
+            environ[GENUINE] = True
         except Rejected as error:
             return _refuse(source, error)
         except (LedgerUnavailable, KeyUnavailable) as error:
@@ -131,10 +133,21 @@ def _delivery(
         raise Rejected(Reason.BAD_METHOD, f"{method} is not how webhooks are delivered")
     query = environ.get("QUERY_STRING")
     path = f"{prefix}{source.name}?{query}" if query else prefix + source.name
-    headers = {_header(name): value for name, value in environ.items() if name[:5] == "HTTP_"}
-    if environ.get("CONTENT_TYPE"):
-        headers["content-type"] = environ["CONTENT_TYPE"]
-    return Delivery(method, source.public_url + path, headers, read_body(environ, limit, reservation))
+    return Delivery(
+        method, source.public_url + path, _headers(environ), read_body(environ, limit, reservation)
+    )
+
+
+def _headers(environ: dict[str, Any]) -> dict[str, str]:
+    """Return the headers, but for those that every request has for its body's sake."""
+    made: dict[str, str] | None = environ.get(HEADERS)
+    if made is None:
+        headers = {_header(name): value for name, value in environ.items() if name[:5] == "HTTP_"}
+        if environ.get("CONTENT_TYPE"):
+            headers["content-type"] = environ["CONTENT_TYPE"]
+        return headers
+    made.pop("content-length", None)
+    return made
 
 
 @lru_cache(maxsize=512)

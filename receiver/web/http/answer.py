@@ -1,0 +1,105 @@
+"""From what a WSGI application says to the bytes of an answer."""
+
+import time
+from collections.abc import Callable
+from email.utils import formatdate
+from functools import lru_cache
+from types import TracebackType
+from typing import Any
+
+from hookonce.receiver.web import problem_details
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+_HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer"})
+_BODILESS = frozenset({"204", "304"})
+
+ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
+
+
+class BadAnswer(Exception):  # noqa: N818  a bug of the application
+    """An application said what is no HTTP."""
+
+
+class Answer:
+    """What an application says with `start_response`; `begin` is that."""
+
+    __slots__ = ("closes", "has_begun", "headers", "is_sent", "length", "status", "written")
+
+    def __init__(self) -> None:
+        self.status = ""
+        self.headers: list[tuple[str, str]] = []
+        self.closes = self.has_begun = self.is_sent = False
+        self.length: int | None = None
+        self.written: list[bytes] = []
+
+    def begin(
+        self, status: str, headers: list[tuple[str, str]], exc_info: ExceptionInfo | None = None
+    ) -> Callable[[bytes], Any]:
+        """Take status and headers (PEP 3333). Raises `BadAnswer`."""
+        if self.has_begun and exc_info is None:
+            raise BadAnswer("start_response was called twice")
+        if self.is_sent and exc_info is not None and exc_info[1] is not None:
+            raise exc_info[1]
+        self.has_begun, self.closes, self.length = True, False, None
+        self.status, self.headers = status, []
+        for name, value in headers:
+            lower = name.lower()
+            if lower == "content-length":
+                self.length = int(value)
+            elif lower == "connection":
+                self.closes = self.closes or value.lower() == "close"
+                continue
+            elif lower in _HOP_BY_HOP:
+                continue
+            self.headers.append((name, value))
+        return self.written.append
+
+    def has_body(self, method: str) -> bool:
+        """Whether a body follows; `Content-Length` may say what it would have."""
+        return method != "HEAD" and self.status[:3] not in _BODILESS
+
+    def head(self, *, closes: bool, says_keep_alive: bool = False, is_chunked: bool = False) -> bytes:
+        """Write the head. Raises `BadAnswer` where a header would become two."""
+        parts = ["HTTP/1.1 ", self.status, "\r\n"]
+        for name, value in self.headers:
+            parts += (name, ": ", value, "\r\n")
+        expected = len(self.headers) + 2
+        parts.append(_date(int(time.time())))
+        if closes:
+            parts.append("Connection: close\r\n")
+            expected += 1
+        elif says_keep_alive:
+            parts.append("Connection: keep-alive\r\n")
+            expected += 1
+        if is_chunked:
+            parts.append("Transfer-Encoding: chunked\r\n")
+            expected += 1
+        try:
+            head = "".join(parts).encode("latin-1")
+        except (TypeError, UnicodeEncodeError):
+            raise BadAnswer("a header is not a text of Latin-1") from None
+        if head.count(b"\n") != expected or head.count(b"\r") != expected or b"\0" in head:
+            raise BadAnswer("a header has a line end")
+        return head + b"\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    """Write a chunk of a body; of nothing it is nothing, for that would be the last one."""
+    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+
+
+@lru_cache(maxsize=8)
+def refusal(status: int, code: str) -> bytes:
+    """Write an answer that ends the connection, and says no more than the code."""
+    body = problem_details.document(status, code)
+    head = (
+        f"HTTP/1.1 {status} {problem_details.TITLES[status]}\r\nConnection: close\r\n"
+        f"Content-Type: {problem_details.CONTENT_TYPE}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode("ascii") + body
+
+
+@lru_cache(maxsize=2)
+def _date(second: int) -> str:
+    return f"Date: {formatdate(second, usegmt=True)}\r\n"

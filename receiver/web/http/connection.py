@@ -1,0 +1,371 @@
+"""One client's connection: a head, the application, the answer, and again; in one greenlet.
+
+Requests that a client sends ahead wait in the kernel until the one before is answered: so a client that does not read
+is not read from, and answers have the order of the requests.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from time import monotonic
+from typing import Any, Protocol
+
+from hookonce.receiver.logs import limited
+from hookonce.receiver.web.http import answer as answers
+from hookonce.receiver.web.http import limits
+from hookonce.receiver.web.http.answer import Answer, BadAnswer
+from hookonce.receiver.web.http.body_stream import BodyStream
+from hookonce.receiver.web.http.crowd import Crowd
+from hookonce.receiver.web.http.environ import GENUINE, Environ, environ
+from hookonce.receiver.web.http.head import BadHead, Head, HeadReader
+from hookonce.receiver.web.http.transport import Gone, TooLate, Transport
+from hookonce.receiver.web.http.turns import Account, Turns
+
+log = limited(__name__)
+
+_NEVER = float("inf")
+_HEAD_READ = 16 * 1024
+_HANDSHAKE = limits.HANDSHAKE_TIMEOUT.total_seconds()
+_BODY = limits.BODY_TIMEOUT.total_seconds()
+_ANSWER = limits.ANSWER_TIMEOUT.total_seconds()
+_LINGER = limits.LINGER_TIMEOUT.total_seconds()
+_GRACE = limits.GRACE.total_seconds()
+
+Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
+
+
+class House(Protocol):
+    """What the connections of a process share."""
+
+    application: Application
+    turns: Turns
+    crowd: Crowd
+    keepalive: float
+    head_limits: tuple[int, int, int]
+    is_closing: bool
+    handshakes: int
+
+    def count_request(self) -> None:
+        """Note that a request came."""
+
+    def note_access(self, head: Head, answer: Answer, size: int, environ: Environ, began: float) -> None:
+        """Write an access log, if one is asked for."""
+
+
+class Connection:
+    """A client, from its first byte to the last."""
+
+    __slots__ = (
+        "_account",
+        "_client",
+        "_common",
+        "_head_size",
+        "_house",
+        "_is_answering",
+        "_is_resting",
+        "_since",
+        "_taken",
+        "_transport",
+        "_until",
+        "is_genuine",
+    )
+
+    def __init__(self, house: House, transport: Transport, common: Environ, client: tuple[str, str]) -> None:
+        self._house = house
+        self._transport = transport
+        self._common = common
+        self._client = client
+        self._account = Account()
+        self._until = monotonic() + house.keepalive
+        self._since = _NEVER
+        self._taken = 0
+        self._head_size = 0
+        self._is_answering = self._is_resting = False
+        self.is_genuine = False
+
+    def serve(self) -> None:
+        """Answer requests until the client or we have had enough."""
+        crowd = self._house.crowd
+        crowd.enter(self)
+        lingers = False
+        try:
+            self._make_ready()
+            lingers = self._converse()
+        except BadHead as error:
+            log.info("rejected", extra={"source": None, "reason": "bad_header", "error": str(error)})
+            lingers = self._say_last(answers.refusal(400, "bad_header"))
+        except (Gone, TooLate):
+            pass
+        except Exception as error:
+            log.exception("a request failed outside the application: %s", type(error).__name__)
+            lingers = self._say_last(answers.refusal(500, "internal_error"))
+        finally:
+            self._stop_answering()
+            self._hold(0)
+            try:
+                if lingers:
+                    self._linger()
+            finally:
+                crowd.leave(self)
+                self._transport.close()
+
+    def is_late(self, now: float) -> bool:
+        """Whether its time is over, or its bytes come too slowly."""
+        if now > self._until:
+            return True
+        waited = now - self._since
+        return waited > _GRACE and self._taken < waited * limits.MINIMUM_RATE
+
+    def expire(self) -> None:
+        """End, at once if it waits for the client."""
+        self._transport.expire()
+
+    def wake(self) -> None:
+        """Look whether it should end."""
+        self._transport.wake()
+
+    def next_bytes(self, size: int) -> bytes:
+        """Wait for bytes of a body; b"" at the end of everything. Raises `Gone` and `TooLate`."""
+        if self._since == _NEVER:
+            self._since = now = monotonic()
+            self._taken, self._until = 0, now + _BODY
+        data = self._wait_for(size)
+        self._taken += len(data)
+        return data
+
+    def next_slice(self) -> None:
+        """Let others go on, if it is time."""
+        if self._account.is_over:
+            self._stand_in_line()
+
+    def is_taken_whole(self, size: int) -> None:
+        """Stand in line before a large body is looked at, which is done in one piece."""
+        self._account.debt += size * limits.BYTE_COST
+        self._until = _NEVER
+        self._stand_in_line()
+
+    def _make_ready(self) -> None:
+        house = self._house
+        house.handshakes += 1
+        try:
+            self._until = monotonic() + _HANDSHAKE
+            self._transport.handshake(house.turns)
+        finally:
+            house.handshakes -= 1
+
+    def _converse(self) -> bool:
+        """Answer requests; whether the client may still be sending at the end."""
+        rest = b""
+        while True:
+            read = self._read_head(rest)
+            if read is None:
+                return False
+            kept = self._answer(*read)
+            if kept is None:
+                return True
+            rest = kept
+            if self._house.is_closing:
+                return bool(rest)
+            if rest or self._transport.has_more:
+                self._stand_in_line()
+
+    def _read_head(self, rest: bytes) -> tuple[Head, bytes] | None:
+        """Wait for a request; None if there is none any more. Raises `BadHead`, `Gone` and `TooLate`."""
+        reader = HeadReader(*self._house.head_limits)
+        self._until = monotonic() + self._house.keepalive
+        was_asked = False
+        read = reader.receive(rest) if rest else None
+        while read is None:
+            if reader.buffered:
+                self._note_head(reader)
+            data = self._transport.receive(_HEAD_READ)
+            if data is None:
+                if self._house.is_closing and not reader.buffered and was_asked:
+                    return None
+                was_asked = self._house.is_closing
+                self._wait()
+                continue
+            if not data:
+                reader.close()
+                return None
+            was_asked = False
+            read = reader.receive(data)
+            if read is None and self._account.is_over:
+                self._stand_in_line()
+        self._hold(0)
+        self._since, self._until = _NEVER, _NEVER
+        return read
+
+    def _note_head(self, reader: HeadReader) -> None:
+        if self._since == _NEVER:
+            self._since = monotonic()
+        self._taken = reader.buffered
+        self._hold(reader.buffered)
+
+    def _hold(self, size: int) -> None:
+        if size != self._head_size:
+            self._house.crowd.holds(size - self._head_size)
+            self._head_size = size
+
+    def _answer(self, head: Head, rest: bytes) -> bytes | None:
+        """Answer a request; give what came after it, None if it was the last."""
+        house = self._house
+        house.count_request()
+        house.crowd.works(self)
+        if self._account.is_small:
+            self._is_answering = True
+            house.turns.answering += 1
+        stream = BodyStream(self, head, rest, self._invite)
+        made = environ(self._common, head, self._client, stream)
+        began = time.time()
+        answer = Answer()
+        size, keeps = self._run(head, stream, made, answer)
+        self._settle(is_genuine=GENUINE in made)
+        house.note_access(head, answer, size, made, began)
+        if not keeps:
+            return None
+        house.crowd.rests(self)
+        return stream.rest
+
+    def _run(self, head: Head, stream: BodyStream, made: Environ, answer: Answer) -> tuple[int, bool]:
+        """Call the application and send what it says; the bytes sent, and whether the connection is kept."""
+        said: Iterable[bytes] = ()
+        try:
+            said = self._house.application(made, answer.begin)
+            if isinstance(said, (list, tuple)) or answer.written:
+                return self._send_whole(head, stream, answer, b"".join([*answer.written, *said]))
+            return self._send_streamed(head, stream, answer, said)
+        except (Gone, TooLate):
+            raise
+        except Exception as error:
+            log.exception("a request failed: %s", type(error).__name__)
+            if answer.is_sent:
+                raise Gone from None
+            self._send(answers.refusal(500, "internal_error"))
+            answer.status = "500"
+            return 0, False
+        finally:
+            close = getattr(said, "close", None)
+            if close is not None:
+                close()
+
+    def _send_whole(self, head: Head, stream: BodyStream, answer: Answer, body: bytes) -> tuple[int, bool]:
+        if not answer.has_begun:
+            raise BadAnswer("the application did not call start_response")
+        has_body = answer.has_body(head.method)
+        if answer.length is None and answer.status[:3] not in {"204", "304"} and (has_body or body):
+            answer.headers.append(("Content-Length", str(len(body))))
+        elif has_body and answer.length is not None and answer.length != len(body):
+            raise BadAnswer("the body is not as long as the answer says")
+        keeps = self._keeps(head, stream, answer)
+        data = answer.head(closes=not keeps, says_keep_alive=head.version == (1, 0))
+        answer.is_sent = True
+        self._send(data + body if has_body else data)
+        return len(body), keeps
+
+    def _send_streamed(
+        self, head: Head, stream: BodyStream, answer: Answer, said: Iterable[bytes]
+    ) -> tuple[int, bool]:
+        """Send an answer piece by piece; of unknown length it is chunked, or ends with the connection."""
+        size = 0
+        is_chunked, keeps, has_body = False, False, True
+        held: list[bytes] = []
+        for piece in said:
+            if not answer.is_sent:
+                has_body = answer.has_body(head.method)
+                keeps = self._keeps(head, stream, answer)
+                is_chunked = has_body and answer.length is None and head.version == (1, 1)
+                keeps = keeps and (is_chunked or not has_body or answer.length is not None)
+                held.append(
+                    answer.head(
+                        closes=not keeps, says_keep_alive=head.version == (1, 0), is_chunked=is_chunked
+                    )
+                )
+                answer.is_sent = True
+            if has_body:
+                size += len(piece)
+                held.append(answers.chunk(piece) if is_chunked else piece)
+            if sum(map(len, held)) > limits.STREAMED_SIZE:
+                self._send(b"".join(held))
+                held.clear()
+        if not answer.is_sent:
+            return self._send_whole(head, stream, answer, b"")
+        if is_chunked:
+            held.append(answers.LAST_CHUNK)
+        self._send(b"".join(held))
+        return size, keeps and (is_chunked or answer.length is None or not has_body or answer.length == size)
+
+    def _keeps(self, head: Head, stream: BodyStream, answer: Answer) -> bool:
+        return (
+            head.keeps_alive
+            and not answer.closes
+            and not self._house.is_closing
+            and self._house.keepalive > 0
+            and stream.skip()
+        )
+
+    def _settle(self, *, is_genuine: bool) -> None:
+        """Charge what the request cost; a sender that has proven who it is owes nothing."""
+        self._stop_answering()
+        self._since = _NEVER
+        self.is_genuine = is_genuine
+        account = self._account
+        account.debt = 0.0 if is_genuine else account.debt + limits.REQUEST_COST
+        account.resume()
+
+    def _stop_answering(self) -> None:
+        if self._is_answering:
+            self._is_answering = False
+            self._house.turns.answering -= 1
+
+    def _stand_in_line(self) -> None:
+        self._stop_answering()
+        self._account.pause()
+        self._house.turns.wait(self._account.debt)
+        self._account.resume()
+        if self._transport.is_expired:
+            raise TooLate
+
+    def _wait_for(self, size: int) -> bytes:
+        while True:
+            if self._account.is_over:
+                self._stand_in_line()
+            data = self._transport.receive(size)
+            if data is not None:
+                return data
+            self._wait()
+
+    def _wait(self) -> None:
+        self._account.pause()
+        self._transport.wait()
+        self._account.resume()
+
+    def _invite(self) -> None:
+        self._transport.send(answers.CONTINUE)
+
+    def _send(self, data: bytes) -> None:
+        self._since, self._until = _NEVER, monotonic() + _ANSWER
+        self._transport.send(data)
+        self._until = _NEVER
+
+    def _say_last(self, data: bytes) -> bool:
+        """Send an answer after which nothing more is read; whether it could be sent."""
+        try:
+            self._hold(0)
+            self._house.crowd.works(self)
+            self._send(data)
+        except OSError:
+            return False
+        return True
+
+    def _linger(self) -> None:
+        """Listen to what is still coming for a while, so that the client gets the answer and not a reset."""
+        self._since, self._until = _NEVER, monotonic() + _LINGER
+        transport = self._transport
+        try:
+            transport.finish()
+            self._house.crowd.rests(self)
+            while transport.discard():
+                self._house.turns.wait(_NEVER)
+                transport.wait()
+        except (Gone, TooLate):
+            pass

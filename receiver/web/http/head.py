@@ -1,0 +1,209 @@
+"""From bytes to the head of a request: llhttp, strict as it comes, and what it lets pass refused on top of it.
+
+The parser cannot be paused, so it is given no more than one head: it ends with the first empty line. Whatever comes
+after is given back, and the next request gets a parser of its own. Nothing of a body is read here.
+"""
+
+import re
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+
+from hookonce.receiver.web.http import limits
+
+END = b"\r\n\r\n"
+_TARGET = re.compile(rb"/[!\"$-~]*")  # origin form, visible ASCII, no fragment
+_NAME = re.compile(rb"[!#$%&'*+\-.^`|~0-9A-Za-z]+")  # a token without the underscore
+_ONCE = frozenset({b"host", b"content-type", b"content-length", b"transfer-encoding", b"expect"})
+_VERSIONS = {"1.0": (1, 0), "1.1": (1, 1)}
+_MAX_DIGITS = 19
+_LINE_ENDS = (b"\r", b"\n")
+_LAST_OF_AN_END = {b"\r\n\r": 3, b"\r\n": 2}
+
+
+class BadHead(Exception):  # noqa: N818  a state of the request, answered with 400
+    """What was sent is no proper request; the text says why and quotes nothing of it."""
+
+
+class Head:
+    """A request line and headers, as sent; `headers` holds lower-case names in their order."""
+
+    __slots__ = (
+        "content_length",
+        "expects_continue",
+        "headers",
+        "is_chunked",
+        "keeps_alive",
+        "method",
+        "target",
+        "version",
+    )
+
+    def __init__(self, method: str, target: bytes, version: tuple[int, int]) -> None:
+        self.method = method
+        self.target = target
+        self.version = version
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.content_length: int | None = None
+        self.is_chunked = False
+        self.expects_continue = False
+        self.keeps_alive = False
+
+
+class HeadReader:
+    """Reads one head. `limit_line`, `limit_count` and `limit_field` are gunicorn's `limit_request_…`."""
+
+    __slots__ = (
+        "_count",
+        "_held",
+        "_is_complete",
+        "_line",
+        "_parser",
+        "_seen",
+        "_target",
+        "headers",
+        "limit_count",
+        "limit_field",
+        "limit_line",
+        "size",
+    )
+
+    def __init__(self, limit_line: int, limit_count: int, limit_field: int) -> None:
+        self.limit_line = limit_line
+        self.limit_count = limit_count
+        self.limit_field = limit_field
+        self.size = 0
+        self.headers: list[tuple[bytes, bytes]] = []
+        self._held = b""
+        self._target = b""
+        self._is_complete = False
+        self._parser = HttpRequestParser(self)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether any byte has come."""
+        return self.size > 0
+
+    def receive(self, data: bytes) -> tuple[Head, bytes] | None:
+        """Take bytes; give the head and what came after it, or None if there is more to come. Raises `BadHead`."""
+        if self._held:
+            data = self._held + data
+            self._held = b""
+        if not self.size and data[:1] in _LINE_ENDS:
+            data = self._without_empty_lines(data)
+        end = data.find(END)
+        if end >= 0:
+            self._feed(data[: end + 4])
+            return self._head(), data[end + 4 :]
+        fed = _ends_with_whole_line(data)
+        self._held = data[fed:]
+        if fed:
+            self._feed(data[:fed])
+        if self.size + len(self._held) > limits.HEAD_SIZE:
+            raise BadHead("the head is too long")
+        return None
+
+    def close(self) -> None:
+        """Take the end of everything. Raises `BadHead` if what came cannot begin a request."""
+        if self._held:
+            held, self._held = self._held, b""
+            self._feed(held)
+
+    @property
+    def buffered(self) -> int:
+        """Bytes that are kept for this head."""
+        return self.size + len(self._held)
+
+    def on_url(self, part: bytes) -> None:
+        """Take a part of the target; llhttp's callback."""
+        self._target += part
+        if len(self._target) > self.limit_line:
+            raise BadHead("the request line is too long")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; llhttp's callback."""
+        if len(self.headers) >= self.limit_count:
+            raise BadHead("there are too many headers")
+        if name is None or len(name) + len(value) + 4 > self.limit_field:
+            raise BadHead("a header is too long")
+        if _NAME.fullmatch(name) is None:
+            raise BadHead("a header's name has an underscore or no characters of a name")
+        self.headers.append((name.lower(), value.rstrip(b" \t")))
+
+    def on_headers_complete(self) -> None:
+        """Notice the end; llhttp's callback."""
+        if self._parser.should_upgrade():
+            raise BadHead("the connection is not to be upgraded")
+        self._is_complete = True
+
+    def _without_empty_lines(self, data: bytes) -> bytes:
+        rest = data.lstrip(b"\r\n")
+        skipped = data[: len(data) - len(rest)]
+        left = skipped.replace(b"\r\n", b"")
+        if left and (left != b"\r" or rest) or len(skipped) > limits.EMPTY_LINES:
+            raise BadHead("a request begins with its method")
+        return rest or left
+
+    def _feed(self, data: bytes) -> None:
+        if not self.size and data.partition(b" ")[2][:1] == b" ":
+            raise BadHead("one space follows the method")
+        self.size += len(data)
+        if self.size > limits.HEAD_SIZE:
+            raise BadHead("the head is too long")
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade:
+            raise BadHead("the connection is not to be upgraded") from None
+        except HttpParserError as error:
+            cause = error.__context__
+            raise BadHead(str(cause) if isinstance(cause, BadHead) else type(error).__name__) from None
+
+    def _head(self) -> Head:
+        version = _VERSIONS.get(self._parser.get_http_version())
+        if version is None or not self._is_complete:
+            raise BadHead("the version is neither 1.0 nor 1.1")
+        method = self._parser.get_method().decode("ascii")
+        target = self._target
+        if len(method) + len(target) + len(" HTTP/1.1 \r\n") > self.limit_line:
+            raise BadHead("the request line is too long")
+        if _TARGET.fullmatch(target) is None:
+            raise BadHead("the target is not a path")
+        head = Head(method, target, version)
+        head.headers = self.headers
+        head.keeps_alive = self._parser.should_keep_alive()
+        _read_framing(head)
+        return head
+
+
+def _ends_with_whole_line(data: bytes) -> int:
+    """Return how many bytes may be parsed now: whole lines, so that none is put together of single bytes.
+
+    A line of more than `SLICE_SIZE` is not waited for. What may be the beginning of an empty line is left.
+    """
+    fed = len(data) if len(data) > limits.SLICE_SIZE else data.rfind(b"\n") + 1
+    for ending, size in _LAST_OF_AN_END.items():
+        if data.endswith(ending, 0, fed):
+            return fed - size
+    return fed - 1 if data.endswith(b"\r", 0, fed) else fed
+
+
+def _read_framing(head: Head) -> None:
+    """Read what says how long the body is, and refuse what two readers may read in two ways."""
+    found = [(name, value) for name, value in head.headers if name in _ONCE]
+    once = dict(found)
+    if len(once) < len(found):
+        raise BadHead("a header that may come once came twice")
+    if b"content-length" in once and b"transfer-encoding" in once:
+        raise BadHead("a length and chunks")
+    for name, value in found:
+        if name == b"content-length":
+            if not value.isdigit() or len(value) > _MAX_DIGITS:
+                raise BadHead("Content-Length is not a number")
+            head.content_length = int(value)
+        elif name == b"transfer-encoding":
+            if value.lower() != b"chunked" or head.version == (1, 0):
+                raise BadHead("the only transfer coding is chunked, in HTTP/1.1")
+            head.is_chunked = True
+        elif name == b"expect":
+            if value.lower() != b"100-continue":
+                raise BadHead("an expectation that is not 100-continue")
+            head.expects_continue = head.version == (1, 1)

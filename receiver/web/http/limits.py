@@ -1,0 +1,69 @@
+"""Every limit of the HTTP front, with where it comes from; docs/explanation/http.md shows them to users."""
+
+from datetime import timedelta
+
+HEAD_SIZE = 128 * 1024
+"""Bytes of request line and headers together; the longest genuine ones have a few KB."""
+EMPTY_LINES = 16
+"""Bytes of line ends before a request line; some old clients send one after a body."""
+HEADS_SIZE = 16 * 1024 * 1024
+"""Bytes of all heads that are not complete; beyond, the longest-waiting of them are hung up on."""
+
+CHUNKS = 16_384
+"""Chunks of a body that are always allowed: senders that write JSON token by token make thousands."""
+BYTES_A_CHUNK = 64
+"""Beyond, the body must have as many bytes for each chunk: one costs about a microsecond, however short it is."""
+CHUNK_OVERHEAD = 16 * 1024
+"""Bytes of sizes, extensions and trailers, besides `OVERHEAD_A_CHUNK`."""
+OVERHEAD_A_CHUNK = 24
+"""Bytes: a size of 16 digits and the ends of lines."""
+TRAILERS = 100
+
+READ_SIZE = 64 * 1024
+"""Bytes taken from the kernel at once."""
+SLICE_SIZE = 4 * 1024
+"""Bytes that a parser gets at once, at most: it can't be stopped before the end."""
+TLS_READ_SIZE = 32 * 1024
+"""Bytes in the TLS object at once: two records."""
+WRITE_SIZE = 64 * 1024
+"""Bytes of an answer that are encrypted at once."""
+STREAMED_SIZE = 64 * 1024
+"""Bytes of an answer of unknown length that wait for more of it."""
+
+TURN = 0.002
+"""Seconds that a connection may use without letting others go on."""
+ALLOWANCE = 0.010
+"""Seconds of work that a stranger's connection gets before it stands in line."""
+ALLOWANCE_A_SECOND = 0.001
+"""How much of it comes back in a second."""
+REQUEST_COST = 0.0005
+"""Seconds that a request is taken to cost, besides its bytes: what it really costs is spread over others' waits."""
+BYTE_COST = 5e-9
+"""Seconds that a body's byte is taken to cost once it is complete: two digests and a look at it."""
+LARGE_BODY = 64 * 1024
+"""Bytes; who has sent more waits for a turn before the body is looked at, which is done in one piece."""
+LONGEST_WAIT = 0.02
+"""Seconds after which someone in line goes on although the process is never idle."""
+LONGEST_PAUSE = 0.1
+"""Seconds that those in line leave to others after one of them has been at work for long."""
+
+HANDSHAKES = 512
+"""TLS handshakes under way at once; beyond, nobody is accepted until some have ended."""
+ACCEPTED_AT_ONCE = 8
+"""Connections accepted before others go on."""
+
+HANDSHAKE_TIMEOUT = timedelta(seconds=10)
+BODY_TIMEOUT = timedelta(seconds=10)
+"""For the whole body, however steadily it drips."""
+ANSWER_TIMEOUT = timedelta(seconds=20)
+"""For the client to take the whole of an answer."""
+LINGER_TIMEOUT = timedelta(seconds=2)
+"""How long we listen to a client that goes on sending after its answer, before we hang up."""
+GRACE = timedelta(seconds=4)
+"""After so long, heads and bodies must have come at `MINIMUM_RATE`."""
+MINIMUM_RATE = 256
+"""Bytes a second."""
+LOOK = timedelta(seconds=0.5)
+"""How often is looked for connections whose time is over."""
+LAST_BYTES = timedelta(seconds=1)
+"""How long a worker that is to end waits for requests on connections that idle: one may be on its way."""
