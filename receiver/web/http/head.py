@@ -56,6 +56,7 @@ class HeadReader:
         "_count",
         "_held",
         "_is_complete",
+        "_keeps_alive",
         "_line",
         "_parser",
         "_seen",
@@ -75,7 +76,7 @@ class HeadReader:
         self.headers: list[tuple[bytes, bytes]] = []
         self._held = b""
         self._target = b""
-        self._is_complete = False
+        self._is_complete = self._keeps_alive = False
         self._parser = HttpRequestParser(self)
 
     @property
@@ -134,12 +135,13 @@ class HeadReader:
         if self._parser.should_upgrade():
             raise BadHead("the connection is not to be upgraded")
         self._is_complete = True
+        self._keeps_alive = self._parser.should_keep_alive()  # forgotten at the end of the message
 
     def _without_empty_lines(self, data: bytes) -> bytes:
         rest = data.lstrip(b"\r\n")
         skipped = data[: len(data) - len(rest)]
         left = skipped.replace(b"\r\n", b"")
-        if left and (left != b"\r" or rest) or len(skipped) > limits.EMPTY_LINES:
+        if (left and (left != b"\r" or rest)) or len(skipped) > limits.EMPTY_LINES:
             raise BadHead("a request begins with its method")
         return rest or left
 
@@ -169,7 +171,7 @@ class HeadReader:
             raise BadHead("the target is not a path")
         head = Head(method, target, version)
         head.headers = self.headers
-        head.keeps_alive = self._parser.should_keep_alive()
+        head.keeps_alive = self._keeps_alive
         _read_framing(head)
         return head
 

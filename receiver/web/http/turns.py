@@ -1,11 +1,11 @@
 """Whose turn it is: nobody who sends without pause keeps the others from being answered.
 
 gevent switches only where something waits, and whoever sends faster than we read never makes us wait. So each
-connection has an account of the time it used. Who has used little goes on as soon as its bytes are there. All others, and whoever
-has a second request ready, stand in one line, who used least in front: one of them goes on whenever the process has
-nothing else to do, and after at most `limits.LONGEST_WAIT`. If that took long while others were being answered, they
-get as much time before the next one. TLS handshakes, which cost much and prove nothing, take turns with the line; the
-newest first, for in a flood the oldest have given up.
+connection has an account of the time it used. Who has used little goes on as soon as its bytes are there. All others,
+and whoever has a second request ready, stand in one line, who used least in front: one of them goes on whenever the
+process has nothing else to do, and after at most `limits.LONGEST_WAIT`. If that took long while others were being
+answered, they get as much time before the next one. TLS handshakes, which cost much and prove nothing, take turns with
+the line; the newest first, for in a flood the oldest have given up.
 """
 
 import itertools
