@@ -8,6 +8,7 @@ Imported before gevent patches the process: nothing here may import psycopg.
 
 import errno
 import gc
+import resource
 import time
 from _socket import socket as plain_socket
 from datetime import timedelta
@@ -23,7 +24,7 @@ from hookonce.receiver.logs import limited
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.answer import Answer
 from hookonce.receiver.web.http.connection import Application, Connection
-from hookonce.receiver.web.http.crowd import Crowd
+from hookonce.receiver.web.http.crowd import Crowd, Graves, Pace
 from hookonce.receiver.web.http.environ import Environ, base
 from hookonce.receiver.web.http.head import Head
 from hookonce.receiver.web.http.settings import require_honoured
@@ -36,6 +37,7 @@ COLLECTOR_THRESHOLDS = (50_000, 20, 100)
 """When Python looks for cycles among its objects: after so many new ones, and how seldom among older ones."""
 _BEAT = 1.0  # seconds between two signs of life to gunicorn
 _SOON = 0.05  # seconds
+_OWN_FILES = 500  # open files that are no client's
 _NO_MORE = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
@@ -57,6 +59,8 @@ class GeventWorker(ggevent.GeventWorker):  # type: ignore[misc]  # gunicorn has 
     application: Application
     turns: Turns
     crowd: Crowd
+    graves: Graves
+    refusals: Pace
     keepalive: float
     head_limits: tuple[int, int, int]
     handshakes = 0
@@ -86,6 +90,8 @@ class GeventWorker(ggevent.GeventWorker):  # type: ignore[misc]  # gunicorn has 
         cfg = self.cfg
         hub = gevent.get_hub()
         self.application, self.turns, self.crowd = self.wsgi, Turns(hub), Crowd(cfg.worker_connections)
+        self.graves = Graves(_spare_files(cfg.worker_connections), limits.GRAVE_TIME)
+        self.refusals = Pace(limits.REFUSALS_A_SECOND, limits.REFUSALS_AT_ONCE, limits.LONGEST_REFUSAL)
         self.keepalive = float(cfg.keepalive)
         self.head_limits = (
             cfg.limit_request_line or limits.HEAD_SIZE,
@@ -104,6 +110,7 @@ class GeventWorker(ggevent.GeventWorker):  # type: ignore[misc]  # gunicorn has 
             each.close()
         self._finish()
         watch.kill()
+        self.graves.empty()
 
     def count_request(self) -> None:
         """Note that a request came; after `max_requests` the worker ends, and gunicorn starts another."""
@@ -161,7 +168,9 @@ class GeventWorker(ggevent.GeventWorker):  # type: ignore[misc]  # gunicorn has 
         """Look for those whose time is over."""
         while True:
             gevent.sleep(limits.LOOK.total_seconds())
-            self.crowd.look(time.monotonic())
+            now = time.monotonic()
+            self.crowd.look(now)
+            self.graves.look(now)
 
     def _finish(self) -> None:
         """Wait for what is under way, `graceful_timeout` at most."""
@@ -176,6 +185,13 @@ class GeventWorker(ggevent.GeventWorker):  # type: ignore[misc]  # gunicorn has 
             self.log.warning("Worker graceful timeout (pid:%s)", self.pid)
             self.crowd.expire()
             gevent.sleep(_SOON)
+
+
+def _spare_files(connections: int) -> int:
+    """Return how many sockets may stay open besides those in use."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    spare = soft - connections - _OWN_FILES
+    return limits.GRAVES if soft == resource.RLIM_INFINITY else min(max(spare, 0), limits.GRAVES)
 
 
 def _server(listener: plain_socket) -> tuple[str, str]:

@@ -69,15 +69,16 @@ secrets = ["env:SECRET_KEYLESS?"]
 class Server:
     """A running receiver: where it listens, what it logged, what its ledger holds."""
 
-    def __init__(self, port, process, log, database_url, max_body):
+    def __init__(self, port, process, log, database_url, max_body, context=None):
         self.port = port
         self.process = process
         self.log = log
         self.database_url = database_url
         self.max_body = max_body
+        self.context = context
 
     def exchange(self, data, **options):
-        return raw_http.exchange(self.port, data, **options)
+        return raw_http.exchange(self.port, data, context=self.context, **options)
 
     def deliver(self, body, source="stripe", *, now=None, extra=(), **said):
         """Sign as the sender would, send, and give the answer."""
@@ -101,14 +102,24 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(directory, database_url, redis_url, *, max_body=1024 * 1024, **environment):
-    """Run `hookonce serve` with one worker, so that nobody can hide behind another."""
+def serving(
+    directory, database_url, redis_url, *, max_body=1024 * 1024, options=(), context=None, **environment
+):
+    """Run `hookonce serve` with one worker, so that nobody can hide behind another; under TLS with a `context`."""
     (directory / "hookonce.toml").write_text(CONFIGURATION.format(max_body=max_body))
     log = directory / "serve.log"
     listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
     with listener, log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "hookonce.receiver.cli", "serve", "--bind", f"fd://{listener.fileno()}"],
+            [
+                sys.executable,
+                "-m",
+                "hookonce.receiver.cli",
+                "serve",
+                "--bind",
+                f"fd://{listener.fileno()}",
+                *options,
+            ],
             cwd=directory,
             env=_environment(database_url, redis_url) | environment,
             stdout=output,
@@ -116,7 +127,7 @@ def serving(directory, database_url, redis_url, *, max_body=1024 * 1024, **envir
             pass_fds=[listener.fileno()],
         )
         port = listener.getsockname()[1]
-    server = Server(port, process, log, database_url, max_body)
+    server = Server(port, process, log, database_url, max_body, context)
     try:
         _await(server)
         yield server

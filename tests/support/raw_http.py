@@ -39,13 +39,17 @@ def chunked(*chunks):
     return b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in (*chunks, b""))
 
 
-def connect(port, seconds=DEADLINE):
-    return socket.create_connection(("127.0.0.1", port), timeout=seconds)
+def connect(port, seconds=DEADLINE, context=None):
+    client = socket.create_connection(("127.0.0.1", port), timeout=seconds)
+    if context is None:
+        return client
+    with client:
+        return context.wrap_socket(client)
 
 
-def exchange(port, data, *, half_close=False, seconds=DEADLINE):
+def exchange(port, data, *, half_close=False, seconds=DEADLINE, context=None):
     """Send bytes over a connection of their own; give the one answer, None if the server only hangs up."""
-    with connect(port, seconds) as connection:
+    with connect(port, seconds, context) as connection:
         answers = converse(connection, data, half_close=half_close)
         return next(answers, None)
 

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Any, Protocol
 
+import gevent
+
 from hookonce.receiver.logs import limited
 from hookonce.receiver.web.http import answer as answers
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.answer import Answer, BadAnswer
 from hookonce.receiver.web.http.body_stream import BodyStream
-from hookonce.receiver.web.http.crowd import Crowd
+from hookonce.receiver.web.http.crowd import Crowd, Graves, Pace
 from hookonce.receiver.web.http.environ import GENUINE, Environ, environ
 from hookonce.receiver.web.http.head import BadHead, Head, HeadReader
 from hookonce.receiver.web.http.transport import Gone, TooLate, Transport
@@ -39,6 +41,8 @@ class House(Protocol):
     application: Application
     turns: Turns
     crowd: Crowd
+    graves: Graves
+    refusals: Pace
     keepalive: float
     head_limits: tuple[int, int, int]
     is_closing: bool
@@ -106,7 +110,7 @@ class Connection:
                     self._linger()
             finally:
                 crowd.leave(self)
-                self._transport.close()
+                self._transport.close(self._house.graves)
 
     def is_late(self, now: float) -> bool:
         """Whether its time is over, or its bytes come too slowly."""
@@ -118,6 +122,10 @@ class Connection:
     def expire(self) -> None:
         """End, at once if it waits for the client."""
         self._transport.expire()
+
+    def evict(self) -> None:
+        """The same, for it has to make room."""
+        self._transport.evict()
 
     def wake(self) -> None:
         """Look whether it should end."""
@@ -257,6 +265,8 @@ class Connection:
         elif has_body and answer.length is not None and answer.length != len(body):
             raise BadAnswer("the body is not as long as the answer says")
         keeps = self._keeps(head, stream, answer)
+        if answer.closes and not stream.is_complete:
+            self._slow_down()
         data = answer.head(closes=not keeps, says_keep_alive=head.version == (1, 0))
         answer.is_sent = True
         self._send(data + body if has_body else data)
@@ -351,11 +361,21 @@ class Connection:
         """Send an answer after which nothing more is read; whether it could be sent."""
         try:
             self._hold(0)
-            self._house.crowd.works(self)
+            self._slow_down()
             self._send(data)
         except OSError:
             return False
         return True
+
+    def _slow_down(self) -> None:
+        """Wait before an answer that ends the connection, if there are many of them: each brings another connection."""
+        self._stop_answering()
+        self._until = _NEVER
+        delay = self._house.refusals.delay(monotonic())
+        if delay:
+            self._house.crowd.rests(self)
+            gevent.sleep(delay)
+            self._house.crowd.works(self)
 
     def _linger(self) -> None:
         """Listen to what is still coming for a while, so that the client gets the answer and not a reset."""
@@ -365,7 +385,7 @@ class Connection:
             transport.finish()
             self._house.crowd.rests(self)
             while transport.discard():
-                self._house.turns.wait(_NEVER)
                 transport.wait()
+                self._house.turns.wait(_NEVER)
         except (Gone, TooLate):
             pass

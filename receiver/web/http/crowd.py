@@ -1,9 +1,14 @@
 """Who is connected, and who has to go: whose time is over, and near the limit the oldest without a request.
 
 One look at everybody twice a second takes the place of a timer for each wait; it happens however much is being sent.
+
+A flood lives on what ends fast: a client that is hung up on is back at once. So who had to make room is hung up on only
+after a while, its memory freed at once (`Graves`); and answers that end a connection are given at a certain pace.
 """
 
-from typing import Protocol
+from collections import deque
+from time import monotonic
+from typing import Any, Protocol
 
 from hookonce.receiver.web.http import limits
 
@@ -18,6 +23,9 @@ class Member(Protocol):
 
     def expire(self) -> None:
         """Make it end, at once if it waits."""
+
+    def evict(self) -> None:
+        """The same, for it has to make room."""
 
     def wake(self) -> None:
         """Make it look whether it should end."""
@@ -67,7 +75,7 @@ class Crowd:
             if waiting:
                 member = next(iter(waiting))
                 del waiting[member]
-                member.expire()
+                member.evict()
                 return True
         return False
 
@@ -85,3 +93,41 @@ class Crowd:
         """End everybody."""
         for member in list(self._members):
             member.expire()
+
+
+class Pace:
+    """How long answers that end connections wait: not at all, unless they are many."""
+
+    def __init__(self, a_second: float, at_once: int, longest: float) -> None:
+        self._step = 1 / a_second
+        self._slack = at_once / a_second
+        self._longest = longest
+        self._next = 0.0
+
+    def delay(self, now: float) -> float:
+        """Return how many seconds the next one waits."""
+        self._next = min(max(self._next, now - self._slack) + self._step, now + self._longest)
+        return max(0.0, self._next - now)
+
+
+class Graves:
+    """Sockets that nobody uses any more, and that are closed later."""
+
+    def __init__(self, size: int, seconds: float) -> None:
+        self._size = size
+        self._seconds = seconds
+        self._sockets: deque[tuple[float, Any]] = deque()
+
+    def bury(self, client: Any) -> None:  # noqa: ANN401  a socket
+        """Close a socket later."""
+        self._sockets.append((monotonic() + self._seconds, client))
+        self.look(monotonic())
+
+    def look(self, now: float) -> None:
+        """Close what has waited for long enough, and the oldest where there are too many."""
+        while self._sockets and (self._sockets[0][0] < now or len(self._sockets) > self._size):
+            self._sockets.popleft()[1].close()
+
+    def empty(self) -> None:
+        """Close all."""
+        self.look(float("inf"))

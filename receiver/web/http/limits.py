@@ -30,9 +30,9 @@ WRITE_SIZE = 64 * 1024
 STREAMED_SIZE = 64 * 1024
 """Bytes of an answer of unknown length that wait for more of it."""
 
-TURN = 0.002
+TURN = 0.0005
 """Seconds that a connection may use without letting others go on."""
-ALLOWANCE = 0.010
+ALLOWANCE = 0.0015
 """Seconds of work that a stranger's connection gets before it stands in line."""
 ALLOWANCE_A_SECOND = 0.001
 """How much of it comes back in a second."""
@@ -46,6 +46,17 @@ LONGEST_WAIT = 0.02
 """Seconds after which someone in line goes on although the process is never idle."""
 LONGEST_PAUSE = 0.1
 """Seconds that those in line leave to others after one of them has been at work for long."""
+
+REFUSALS_A_SECOND = 100
+"""Answers that end a connection against the client's will, in a lasting flood: each brings another connection."""
+REFUSALS_AT_ONCE = 100
+"""Such answers before they are slowed down."""
+LONGEST_REFUSAL = 2.0
+"""Seconds that such an answer waits at most."""
+GRAVES = 4_000
+"""Sockets of connections that had to make room, and are hung up on only later, for the same reason."""
+GRAVE_TIME = 2.0
+"""Seconds."""
 
 HANDSHAKES = 512
 """TLS handshakes under way at once; beyond, nobody is accepted until some have ended."""

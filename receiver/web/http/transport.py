@@ -11,6 +11,7 @@ from typing import Any
 from gevent.hub import Waiter
 
 from hookonce.receiver.web.http import limits
+from hookonce.receiver.web.http.crowd import Graves
 from hookonce.receiver.web.http.turns import Turns
 
 
@@ -34,7 +35,7 @@ class Transport:
         self._readable = hub.loop.io(client.fileno(), 1)
         self._writable = hub.loop.io(client.fileno(), 2)
         self._waiter: Any = None
-        self.is_expired = False
+        self.is_expired = self.is_evicted = False
 
     def handshake(self, _turns: Turns) -> None:
         """Make ready."""
@@ -61,6 +62,11 @@ class Transport:
         self.is_expired = True
         self.wake()
 
+    def evict(self) -> None:
+        """The same, to make room."""
+        self.is_evicted = True
+        self.expire()
+
     def wake(self) -> None:
         """Make whoever waits look again; may be called by any greenlet."""
         if self._waiter is not None:
@@ -75,11 +81,14 @@ class Transport:
         """Throw away what is there, however it is encrypted; False at the end of everything."""
         return Transport.receive(self, limits.READ_SIZE) != b""
 
-    def close(self) -> None:
-        """Hang up."""
+    def close(self, graves: Graves) -> None:
+        """Hang up; later if it had to make room."""
         for watcher in (self._readable, self._writable):
             watcher.stop()
             watcher.close()
+        if self.is_evicted:
+            graves.bury(self._client)
+            return
         with contextlib.suppress(OSError):
             self._client.close()
 
