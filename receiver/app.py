@@ -1,10 +1,9 @@
 """The HTTP face: `/hooks/<source>` for senders (`receiver.web.hooks`), the other pages for operators."""
 
 import json
-import threading
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
@@ -17,13 +16,13 @@ from hookonce.receiver.dashboard.mount import attach
 from hookonce.receiver.intake.pipeline import utc_now
 from hookonce.receiver.monitoring import health, metrics
 from hookonce.receiver.web import hooks
-from hookonce.receiver.web.mounted import Application, FrontDoor, intake_class
+from hookonce.receiver.web.mounted import FrontDoor, intake_class
+from hookonce.receiver.web.operator_pages import OperatorPages, Shared
 from hookonce.receiver.web.response import Response as WsgiResponse
 from hookonce.receiver.web.response import problem
 
 log = logs.limited(__name__)
 
-Made = TypeVar("Made")
 
 
 def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Flask:
@@ -31,20 +30,20 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> F
     app = Flask("hookonce", static_folder=None)
     app.url_map.merge_slashes = False  # a path with two slashes is unknown, and not redirected
     intake = app.extensions["hookonce"] = intake_class(settings)(settings, clock)
-    readiness = _Coalesced(lambda: health.readiness(settings))
-    figures = _Coalesced(lambda: metrics.page(settings, intake.breaker))
-    pages: dict[str, Callable[[], Response]] = {
-        "livez": lambda: _json(200, {"status": "ok"}),
-        "readyz": lambda: _json(*readiness()),
-        "metrics": lambda: Response(*figures()),
+    readiness = health.Readiness(settings)
+    intake.closing.callback(readiness.close)
+    alive = _json(200, {"status": "ok"})
+    pages: dict[str, Callable[[], WsgiResponse]] = {
+        "/livez": lambda: alive,
+        "/readyz": Shared(lambda: _json(*readiness.look())),
+        "/metrics": Shared(lambda: WsgiResponse(200, *metrics.page(settings, intake.breaker))),
     }
-    for name, page in pages.items():
-        app.add_url_rule(f"/{name}", name, page, provide_automatic_options=False)
     attach(app, settings, intake)
     app.register_blueprint(api(settings, intake))
     app.register_error_handler(Exception, _failure)
-    places: dict[str, Application] = {hooks.PREFIX: hooks.DeliveryEndpoint(settings, intake)}
-    app.wsgi_app = FrontDoor(places, app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way
+    otherwise = OperatorPages(pages, app.wsgi_app)
+    endpoint = hooks.DeliveryEndpoint(settings, intake)
+    app.wsgi_app = FrontDoor({hooks.PREFIX: endpoint}, otherwise)  # type: ignore[method-assign]  # Flask's own way
     return app
 
 
@@ -56,22 +55,6 @@ def from_environment() -> Flask:
     return create_app(settings)
 
 
-class _Coalesced(Generic[Made]):
-    """Makes one answer at a time, for all who ask meanwhile: strangers may ask, and each answer takes a connection."""
-
-    def __init__(self, make: Callable[[], Made]) -> None:
-        self._make = make
-        self._turn = threading.Lock()
-        self._number = 0
-        self._made: Made
-
-    def __call__(self) -> Made:
-        number = self._number
-        with self._turn:
-            if number == self._number:
-                self._made = self._make()
-                self._number += 1
-            return self._made
 
 
 def _failure(error: Exception) -> Response:
@@ -89,8 +72,8 @@ def _failure(error: Exception) -> Response:
     return _response(problem(500, "internal_error", close=True))
 
 
-def _json(status: int, document: dict[str, Any]) -> Response:
-    return Response(json.dumps(document), status, content_type="application/json")
+def _json(status: int, document: dict[str, Any]) -> WsgiResponse:
+    return WsgiResponse(status, json.dumps(document).encode())
 
 
 def _response(answer: WsgiResponse) -> Response:

@@ -5,6 +5,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -72,6 +73,8 @@ class Intake:
 
     def __init__(self, settings: Settings, clock: Callable[[], datetime] = utc_now) -> None:
         self._clock = clock
+        self.closing = ExitStack()
+        """What else is closed with it."""
         self.breaker = CircuitBreaker()
         self._client = connect(settings.redis_url)
         window, work_queue = DedupWindow(self._client, self.breaker), WorkQueue(self._client)
@@ -135,6 +138,7 @@ class Intake:
         self._handshake_secrets.close()
         self.background_writer.close()
         self._client.close()
+        self.closing.close()
 
     def _store(
         self,

@@ -1,5 +1,8 @@
 """Whether this process can do its work: database and schema needed, Redis only wished for."""
 
+import contextlib
+import threading
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -9,6 +12,8 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.schema_version import REVISION, SchemaBehind
 from hookonce.receiver.redis.client import RedisUnavailable, connect, ping
 
+DEADLINE = timedelta(seconds=2.5)
+"""For PostgreSQL's answer: to connect takes 2 s at most."""
 _REVISION = "SELECT version_num FROM hookonce.hookonce_version"
 
 
@@ -22,11 +27,73 @@ def require_schema(url: str) -> None:
 
 
 def readiness(settings: Settings) -> tuple[int, dict[str, Any]]:
-    """Return the status and document of `/readyz`: 200 ok or degraded (no Redis), 503 unready."""
-    state = {"database": _database(settings.database_url), "redis": _redis(settings.redis_url)}
-    if state["database"] != "ok":
-        return 503, {"status": "unready", **state}
-    return 200, {"status": "ok" if state["redis"] == "ok" else "degraded", **state}
+    """Return the status and document of `/readyz`, asked once."""
+    with contextlib.closing(Readiness(settings)) as look:
+        return look.look()
+
+
+class Readiness:
+    """Asks PostgreSQL and Redis over connections that it keeps; not for two at once.
+
+    A server that hangs holds up a thread of ours, and who asks only until `DEADLINE`.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._url = settings.database_url
+        self._redis = connect(settings.redis_url)
+        self._connection: psycopg.Connection | None = None
+        self._asking: threading.Thread | None = None
+        self._state = "unreachable"
+
+    def look(self) -> tuple[int, dict[str, Any]]:
+        """Return the status and document of `/readyz`: 200 ok or degraded (no Redis), 503 unready."""
+        state = {"database": self._database_within_deadline(), "redis": self._ping()}
+        if state["database"] != "ok":
+            return 503, {"status": "unready", **state}
+        return 200, {"status": "ok" if state["redis"] == "ok" else "degraded", **state}
+
+    def close(self) -> None:
+        """Hang up."""
+        self._redis.close()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _database_within_deadline(self) -> str:
+        if self._asking is not None and self._asking.is_alive():
+            return "unreachable"
+        self._asking = threading.Thread(target=self._ask, name="readiness", daemon=True)
+        self._asking.start()
+        self._asking.join(DEADLINE.total_seconds())
+        return "unreachable" if self._asking.is_alive() else self._state
+
+    def _ask(self) -> None:
+        was_kept = self._connection is not None
+        self._state = self._database()
+        if was_kept and self._connection is None:  # it may have been closed long ago
+            self._state = self._database()
+
+    def _database(self) -> str:
+        try:
+            if self._connection is None:
+                self._connection = connections.connect(self._url)
+            _require_schema(self._connection)
+        except SchemaBehind:
+            return "schema behind; run `hookonce db upgrade`"
+        except psycopg.errors.InsufficientPrivilege:
+            return "permission denied; see `hookonce doctor`"
+        except (psycopg.Error, connections.LedgerUnavailable):
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+            return "unreachable"
+        return "ok"
+
+    def _ping(self) -> str:
+        try:
+            ping(self._redis)
+        except RedisUnavailable:
+            return "unreachable"
+        return "ok"
 
 
 def _require_schema(connection: psycopg.Connection) -> None:
@@ -39,24 +106,3 @@ def _require_schema(connection: psycopg.Connection) -> None:
             f"the database schema is at {row[0] if row else 'nothing'}, this version needs {REVISION}; "
             "run `hookonce db upgrade`"
         )
-
-
-def _database(url: str) -> str:
-    try:
-        require_schema(url)
-    except SchemaBehind:
-        return "schema behind; run `hookonce db upgrade`"
-    except psycopg.errors.InsufficientPrivilege:
-        return "permission denied; see `hookonce doctor`"
-    except (psycopg.Error, connections.LedgerUnavailable):
-        return "unreachable"
-    return "ok"
-
-
-def _redis(url: str) -> str:
-    try:
-        with connect(url) as client:
-            ping(client)
-    except RedisUnavailable:
-        return "unreachable"
-    return "ok"

@@ -25,11 +25,11 @@ from hookonce.receiver.redis.work_queue import WorkQueue
 log = limited(__name__)
 
 
-def page(settings: Settings, breaker: CircuitBreaker) -> tuple[bytes, int, dict[str, str]]:
-    """Return body, status and headers of `/metrics` (Prometheus text format)."""
+def page(settings: Settings, breaker: CircuitBreaker) -> tuple[bytes, str]:
+    """Return `/metrics` (Prometheus text format), and its content type."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Figures(settings, breaker))
-    return generate_latest(registry), 200, {"Content-Type": CONTENT_TYPE_LATEST}
+    return generate_latest(registry), CONTENT_TYPE_LATEST
 
 
 class _Figures(Collector):

@@ -1,72 +1,12 @@
 import gc
-import socket
-import tempfile
 from types import SimpleNamespace
 
 import pytest
-from gunicorn.config import Config
+from gunicorn.config import KNOWN_SETTINGS, Config
 
-from hookonce.receiver.web.gevent_worker import (
-    COLLECTOR_THRESHOLDS,
-    MAX_BUFFERED,
-    Connection,
-    GeventWorker,
-)
-
-HEAD, BODY = b"HTTP/1.1 200 OK\r\n\r\n", b"{}"
-
-
-@pytest.fixture
-def ends():
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.settimeout(10)
-        theirs.settimeout(10)
-        yield Connection(ours), theirs
-
-
-def is_silent(client):
-    client.settimeout(0)
-    try:
-        client.recv(1)
-    except BlockingIOError:
-        return True
-    finally:
-        client.settimeout(10)
-    return False
-
-
-def test_connection_sends_head_and_body_together(ends):
-    connection, client = ends
-
-    connection.sendall(HEAD)
-    connection.sendall(BODY)
-    assert is_silent(client)
-    connection.flush()
-
-    assert client.recv(1024) == HEAD + BODY
-    connection.flush()
-    assert is_silent(client)
-
-
-def test_connection_holds_no_long_answer(ends):
-    connection, client = ends
-
-    connection.sendall(b"x" * (MAX_BUFFERED + 1))
-
-    assert client.recv(1)
-
-
-def test_connection_sends_file_after_its_head(ends):
-    connection, client = ends
-
-    with tempfile.TemporaryFile() as file:
-        file.write(BODY)
-        file.seek(0)
-        connection.sendall(HEAD)
-        connection.sendfile(file)
-
-    assert client.recv(len(HEAD + BODY), socket.MSG_WAITALL) == HEAD + BODY
+from hookonce.receiver.web import gunicorn_conf
+from hookonce.receiver.web.gevent_worker import COLLECTOR_THRESHOLDS, GeventWorker
+from hookonce.receiver.web.http.settings import ALLOWED, HONOURED
 
 
 @pytest.fixture
@@ -86,3 +26,49 @@ def test_worker_leaves_what_it_has_loaded_to_no_collector():
 
     assert gc.get_threshold() == COLLECTOR_THRESHOLDS
     assert gc.get_freeze_count() > 0
+
+
+def configured(**settings):
+    """gunicorn's configuration with our own settings, and then others."""
+    config = Config()
+    for name in vars(gunicorn_conf):
+        if name in config.settings:
+            config.set(name, getattr(gunicorn_conf, name))
+    for name, value in settings.items():
+        config.set(name, value)
+    return config
+
+
+def test_worker_honours_its_own_settings():
+    GeventWorker.check_config(configured(), None)
+
+
+IGNORED = {
+    "threads": 4,
+    "proxy_protocol": True,
+    "protocol": "uwsgi",
+    "http_protocols": "h2,h1",
+    "http_parser": "fast",
+    "header_map": "dangerous",
+    "permit_obsolete_folding": True,
+    "strip_header_spaces": True,
+    "casefold_http_method": True,
+    "root_path": "/elsewhere",
+    "secure_scheme_headers": {"X-FORWARDED-PROTO": "https"},
+    "forwarder_headers": "SCRIPT_NAME",
+    "do_handshake_on_connect": True,
+    "pre_request": lambda _worker, _request: None,
+    "post_request": lambda _worker, _request, _environ, _response: None,
+}
+
+
+@pytest.mark.parametrize(("name", "value"), IGNORED.items(), ids=IGNORED)
+def test_worker_refuses_a_setting_that_it_would_pass_over(name, value):
+    with pytest.raises(RuntimeError, match=name):
+        GeventWorker.check_config(configured(**{name: value}), None)
+
+
+def test_worker_names_only_settings_that_gunicorn_has():
+    known = {setting.name for setting in KNOWN_SETTINGS}
+
+    assert (HONOURED | set(ALLOWED)) <= known
