@@ -1,4 +1,7 @@
-"""A running `hookonce serve` for each module: gunicorn, its gevent worker, real PostgreSQL and Valkey."""
+"""A running `hookonce serve` for each module: gunicorn, real PostgreSQL and Valkey.
+
+With our worker, and with gunicorn's own of gevent: the same core answers behind both.
+"""
 
 import contextlib
 import os
@@ -64,18 +67,20 @@ type = "$.event"
 provider = "stripe"
 secrets = ["env:SECRET_KEYLESS?"]
 """
+OTHER_WORKER = ("--worker-class", "gevent")
 
 
 class Server:
     """A running receiver: where it listens, what it logged, what its ledger holds."""
 
-    def __init__(self, port, process, log, database_url, max_body, context=None):
+    def __init__(self, port, process, log, database_url, max_body, context=None, *, is_ours=True):
         self.port = port
         self.process = process
         self.log = log
         self.database_url = database_url
         self.max_body = max_body
         self.context = context
+        self.is_ours = is_ours
 
     def exchange(self, data, **options):
         return raw_http.exchange(self.port, data, context=self.context, **options)
@@ -127,7 +132,8 @@ def serving(
             pass_fds=[listener.fileno()],
         )
         port = listener.getsockname()[1]
-    server = Server(port, process, log, database_url, max_body, context)
+    is_ours = OTHER_WORKER[0] not in options
+    server = Server(port, process, log, database_url, max_body, context, is_ours=is_ours)
     try:
         _await(server)
         yield server
@@ -167,12 +173,22 @@ def _await(server):
     pytest.fail(f"the receiver did not start: {server.logged()}")
 
 
-@pytest.fixture(scope="module")
-def server(fresh_database, fresh_redis, tmp_path_factory):
-    """One running receiver for the module's tests; at the end its log must hold no traceback and no secret."""
+@pytest.fixture(scope="module", params=[(), OTHER_WORKER], ids=["ours", "gevent"])
+def server(request, fresh_database, fresh_redis, tmp_path_factory):
+    """One running receiver for the module's tests; at the end our worker's log holds no traceback and no secret."""
     with fresh_database() as database_url, fresh_redis() as redis_url:
-        with serving(tmp_path_factory.mktemp("serve"), database_url, redis_url) as running:
+        directory = tmp_path_factory.mktemp("serve")
+        with serving(directory, database_url, redis_url, options=request.param) as running:
             yield running
         log = running.logged()
-        assert "Traceback" not in log
-        assert not [name for name, secret in SECRETS.items() if secret in log]
+        if running.is_ours:  # others quote what is not HTTP
+            assert "Traceback" not in log
+            assert not [name for name, secret in SECRETS.items() if secret in log]
+
+
+@pytest.fixture
+def ours(server):
+    """The server, if it is our worker: what it promises beyond what every WSGI server can."""
+    if not server.is_ours:
+        pytest.skip("gunicorn's own workers do not do this")
+    return server

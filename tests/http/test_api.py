@@ -45,7 +45,7 @@ def test_api_refuses_a_body_that_ends_early(server, authorization):
     assert (answer.status, answer.code) == (400, "bad_body")
 
 
-def test_api_hangs_up_on_a_body_nobody_may_send(server):
-    answer = server.exchange(request(target=REPLAYS, headers={"Content-Length": "1000000"}))
+def test_api_hangs_up_on_a_body_nobody_may_send(ours):
+    answer = ours.exchange(request(target=REPLAYS, headers={"Content-Length": "1000000"}))
 
     assert (answer.status, answer.headers["connection"]) == (401, "close")

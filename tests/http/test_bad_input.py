@@ -18,8 +18,15 @@ def raw(head, body=b"", *, target="/hooks/stripe", version="HTTP/1.1"):
     return f"POST {target} {version}\r\nHost: test\r\n".encode() + head + b"\r\n\r\n" + body
 
 
-def refused(answer, status, code):
+NOT_HTTP = {400, 404, 405, 414, 417, 431, 501}
+"""How other workers refuse, in their own words, what ours calls no proper request; some pass it on and are told."""
+
+
+def refused(server, answer, status, code):
     """Check a refusal: the right words, in problem+json, and nothing that the sender must not learn."""
+    if code == "bad_header" and not server.is_ours:
+        assert answer.status in NOT_HTTP
+        return
     assert (answer.status, answer.code) == (status, code)
     assert answer.headers["content-type"] == PROBLEM
     assert set(answer.document) == {"type", "title", "status", "code"}
@@ -42,7 +49,7 @@ METHODS = [
     ("DELETE", 405, "bad_method"),
     ("OPTIONS", 405, "bad_method"),
     ("TRACE", 405, "bad_method"),
-    ("CONNECT", 405, "bad_method"),
+    ("CONNECT", 400, "bad_header"),
     ("PROPFIND", 405, "bad_method"),
     ("post", 400, "bad_header"),
     ("P#ST", 400, "bad_header"),
@@ -55,7 +62,7 @@ METHODS = [
 def test_receiver_refuses_every_other_method(server, method, status, code):
     answer = server.exchange(request(method, body=EVENT))
 
-    refused(answer, status, code)
+    refused(server, answer, status, code)
     assert status != 405 or answer.headers["allow"] == "POST"
 
 
@@ -70,7 +77,7 @@ def test_receiver_refuses_every_other_method(server, method, status, code):
 def test_operators_pages_name_their_methods_when_refusing(server, method, target, status, allow):
     answer = server.exchange(request(method, target))
 
-    refused(answer, status, "bad_method")
+    refused(server, answer, status, "bad_method")
     assert answer.headers["allow"] == allow
 
 
@@ -108,7 +115,6 @@ PATHS = [
     "/hooks/%E2%9C%93",
     "/hooks/__proto__",
     "/static/x",
-    "http://test/nowhere",
 ]
 
 
@@ -116,7 +122,7 @@ PATHS = [
 def test_receiver_knows_no_source_at_odd_paths(server, target):
     answer = server.exchange(request(target=target, headers=signature(server), body=EVENT))
 
-    refused(answer, 404, "unknown_source")
+    refused(server, answer, 404, "unknown_source")
     assert "evil" not in str(answer.headers).lower()
 
 
@@ -125,6 +131,8 @@ def test_receiver_knows_no_source_at_odd_paths(server, target):
     [
         "",
         "*",
+        "http://test/nowhere",
+        "/hooks/#unknown",
         "hooks stripe",
         "/hooks/stripe HTTP/1.1 HTTP/1.1",
         "/hooks/\u00e9",
@@ -135,7 +143,7 @@ def test_receiver_knows_no_source_at_odd_paths(server, target):
 def test_receiver_refuses_request_lines_that_are_none(server, target):
     answer = server.exchange(request(target=target, body=EVENT))
 
-    refused(answer, 400, "bad_header")
+    refused(server, answer, 400, "bad_header")
 
 
 def signature(server, body=EVENT):
@@ -176,7 +184,7 @@ FRAMING = {
     "transfer coding gzip, chunked": (
         raw(b"Transfer-Encoding: gzip, chunked", chunked(EVENT)),
         400,
-        "missing_header",
+        "bad_header",
     ),
     "space before the colon": (raw(b"Transfer-Encoding : chunked", chunked(EVENT)), 400, "bad_header"),
     "chunked in HTTP/1.0": (
@@ -196,7 +204,7 @@ FRAMING = {
     "chunk by bare LF": (raw(b"Transfer-Encoding: chunked", b"3\nabc\n0\n\n"), 400, "bad_body"),
     "chunks without an end": (raw(b"Transfer-Encoding: chunked", b"3\r\nabc\r\n"), 400, "bad_body"),
     "chunk extension broken": (
-        raw(b"Transfer-Encoding: chunked", b"3;=\r\nabc\r\n0\r\n\r\n"),
+        raw(b"Transfer-Encoding: chunked", b"3;\x01\r\nabc\r\n0\r\n\r\n"),
         400,
         "bad_body",
     ),
@@ -249,8 +257,10 @@ FRAMING = {
         400,
         "missing_header",
     ),
-    "script name of a proxy": (raw(b"SCRIPT_NAME: /elsewhere"), 400, "missing_header"),
-    "path of a proxy": (raw(b"PATH_INFO: /livez"), 400, "missing_header"),
+    "script name of a proxy": (raw(b"SCRIPT_NAME: /elsewhere"), 400, "bad_header"),
+    "path of a proxy": (raw(b"PATH_INFO: /livez"), 400, "bad_header"),
+    "upgrade": (raw(b"Connection: Upgrade\r\nUpgrade: h2c"), 400, "bad_header"),
+    "two spaces after the method": (b"POST  /hooks/stripe HTTP/1.1\r\nHost: test\r\n\r\n", 400, "bad_header"),
     "version 2.0": (b"POST /hooks/stripe HTTP/2.0\r\nHost: test\r\n\r\n", 400, "bad_header"),
     "version 9.9": (b"POST /hooks/stripe HTTP/9.9\r\nHost: test\r\n\r\n", 400, "bad_header"),
     "no version": (b"POST /hooks/stripe\r\n\r\n", 400, "bad_header"),
@@ -274,13 +284,13 @@ FRAMING = {
 def test_receiver_refuses_broken_framing(server, data, status, code):
     answer = server.exchange(data, half_close=True)
 
-    refused(answer, status, code)
+    refused(server, answer, status, code)
 
 
 def test_receiver_refuses_bodies_over_the_limit(server):
     answer = server.exchange(server.signed(event_of(server.max_body + 1)))
 
-    refused(answer, 413, "too_large")
+    refused(server, answer, 413, "too_large")
 
 
 def event_of(size, event_id="evt_big"):
@@ -330,13 +340,13 @@ BODIES = {
 def test_receiver_refuses_signed_bodies_it_cannot_read(server, body):
     answer = server.deliver(body)
 
-    refused(answer, 400, "bad_body")
+    refused(server, answer, 400, "bad_body")
 
 
 def test_receiver_refuses_a_signed_body_with_more_containers_than_it_reads(server):
     answer = server.deliver(b'{"id":"evt_1","type":"a","data":' + b"[" * 100_000 + b"]" * 100_000 + b"}")
 
-    refused(answer, 413, "too_large")
+    refused(server, answer, 413, "too_large")
 
 
 def stamped(signature_value, *, at=None):
@@ -423,7 +433,7 @@ SIGNATURES = {
     "underscore in the name": (
         lambda s: [("Stripe_Signature", stamped("v1=" + genuine(s)))],
         400,
-        "missing_header",
+        "bad_header",
     ),
     "query, not header": (lambda _: [("X-Original-Url", "/?Stripe-Signature=1")], 400, "missing_header"),
 }
@@ -433,14 +443,14 @@ SIGNATURES = {
 def test_receiver_refuses_wrong_signatures(server, headers, status, code):
     answer = server.exchange(request(headers=headers(server), body=EVENT))
 
-    refused(answer, status, code)
+    refused(server, answer, status, code)
 
 
 @pytest.mark.parametrize("seconds", [-100_000_000, -86_400, -302, 302, 86_400, 100_000_000])
 def test_receiver_refuses_stale_and_future_times(server, seconds):
     answer = server.deliver(EVENT, now=datetime.now(UTC) + timedelta(seconds=seconds))
 
-    refused(answer, 401, "stale")
+    refused(server, answer, 401, "stale")
 
 
 ALTERED = {
@@ -457,7 +467,7 @@ ALTERED = {
 def test_receiver_refuses_altered_deliveries(server, alter):
     answer = server.exchange(alter(server.signed(EVENT)))
 
-    refused(answer, 401, "bad_signature")
+    refused(server, answer, 401, "bad_signature")
 
 
 OTHER_SENDERS = {
@@ -492,7 +502,7 @@ OTHER_SENDERS = {
 def test_receiver_refuses_forgeries_of_every_sender(server, source, headers, status, code):
     answer = server.exchange(request(target=f"/hooks/{source}", headers=headers, body=EVENT))
 
-    refused(answer, status, code)
+    refused(server, answer, status, code)
 
 
 def test_slack_probe_gets_no_answer_when_forged(server):
@@ -501,7 +511,7 @@ def test_slack_probe_gets_no_answer_when_forged(server):
 
     answer = server.exchange(request(target="/hooks/slack", headers=headers, body=probe))
 
-    refused(answer, 401, "bad_signature")
+    refused(server, answer, 401, "bad_signature")
     assert b"say-this" not in answer.body
 
 
@@ -515,10 +525,10 @@ def test_receiver_ends_the_connection_after_broken_framing(server):
     assert [answer.status for answer in answers] == [400]
 
 
-def test_receiver_serves_nothing_after_a_body_it_refused_to_read(server):
+def test_receiver_serves_nothing_after_a_body_it_refused_to_read(ours):
     hidden = request("GET", "/livez")
 
-    with connect(server.port) as connection:
+    with connect(ours.port) as connection:
         answers = list(converse(connection, request("PUT", body=hidden) + hidden))
 
     assert [(answer.status, answer.headers["connection"]) for answer in answers] == [(405, "close")]

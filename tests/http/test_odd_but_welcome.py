@@ -108,12 +108,9 @@ WAYS = {
     "in chunks": in_chunks,
     "in chunks with extensions": lambda s, body: (
         request(headers=[*head_of(s, body), ("Transfer-Encoding", "Chunked")])
-        + b'%x;a="b;c" ; d\r\n%b\r\n000\r\nX-Trailer: yes\r\n\r\n' % (len(body), body)
+        + b'%x;a="b;c";d\r\n%b\r\n000\r\nX-Trailer: yes\r\n\r\n' % (len(body), body)
     ),
     "by HTTP/1.0": lambda s, body: request(headers=head_of(s, body), body=body, version="HTTP/1.0"),
-    "absolute target": lambda s, body: request(
-        target="http://elsewhere.example/hooks/stripe", headers=head_of(s, body), body=body
-    ),
     "with a query": lambda s, body: request(
         target="/hooks/stripe?a=%00%ff&a=b;c&&=", headers=head_of(s, body), body=body
     ),

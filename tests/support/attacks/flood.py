@@ -95,9 +95,12 @@ class Client:
         try:
             if self.context is not None and not isinstance(self.socket, ssl.SSLSocket):
                 self._wrap()
+                return
             if not self.is_ready:
                 self.socket.do_handshake()
                 self.is_ready = True
+                self._listen(selectors.EVENT_WRITE | selectors.EVENT_READ)
+                return
             if events & selectors.EVENT_READ and self.attack.reads:
                 self._read()
             if events & selectors.EVENT_WRITE:
@@ -133,9 +136,7 @@ class Client:
         if not self.left:
             self.left = memoryview(next(self.data))
         if not self.left:
-            self._listen(selectors.EVENT_READ if self.attack.reads else 0) if self.attack.reads else None
-            if not self.attack.reads or not self.attack.more:
-                self._listen(selectors.EVENT_READ)
+            self._listen(selectors.EVENT_READ)
             return
         if self.attack.leaves_after and self.mine >= self.attack.leaves_after:
             self._listen(selectors.EVENT_READ)
