@@ -15,7 +15,8 @@ from hookonce.receiver.web.response import Headers, StartResponse
 
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
-_OF_GUNICORN = "gunicorn.socket"
+_KEEP_CLOSE = ("gunicorn", "hookonce")
+"""What servers call themselves that take `Connection: close` from an application: gunicorn, and its worker of ours."""
 
 
 def intake_class(settings: Settings) -> type[Intake]:
@@ -57,12 +58,13 @@ class FrontDoor:
 
 
 def portable(application: Application) -> Application:
-    """Leave `Connection: close` out where a server other than gunicorn runs: PEP 3333 forbids it, and some refuse."""
+    """Leave `Connection: close` out for servers that may refuse it: PEP 3333 forbids it."""
 
     def answer(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         def start(status: str, headers: Headers) -> Any:  # noqa: ANN401  what the server's gives
             return start_response(status, [(name, value) for name, value in headers if name != "Connection"])
 
-        return application(environ, start_response if _OF_GUNICORN in environ else start)
+        takes_it = environ.get("SERVER_SOFTWARE", "").startswith(_KEEP_CLOSE)
+        return application(environ, start_response if takes_it else start)
 
     return answer

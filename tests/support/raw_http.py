@@ -56,7 +56,7 @@ def exchange(port, data, *, half_close=False, seconds=DEADLINE, context=None):
 
 def converse(connection, data, *, half_close=False):
     """Send bytes and give every answer as it comes; the final ones only."""
-    with contextlib.suppress(ConnectionError):  # it may answer and hang up before it has read all
+    with contextlib.suppress(OSError):  # it may answer and hang up before it has read all
         connection.sendall(data)
         if half_close:
             connection.shutdown(socket.SHUT_WR)

@@ -164,7 +164,8 @@ _BODY = "SELECT body, key_id FROM hookonce.bodies WHERE event = %s AND received_
 
 _START = f"""
 UPDATE hookonce.runs SET status = '{RunStatus.RUNNING}', attempts = attempts + 1, started_at = clock_timestamp(),
-                slot_at = NULL, lease_until = clock_timestamp() + %(lease)s::interval, due_at = clock_timestamp() + %(lease)s::interval
+                slot_at = NULL, lease_until = clock_timestamp() + %(lease)s::interval,
+                due_at = clock_timestamp() + %(lease)s::interval
 WHERE event = %(event)s AND handler = %(handler)s AND token = %(token)s AND status = '{RunStatus.WAITING}'
 """  # noqa: S608  constants
 

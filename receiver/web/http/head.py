@@ -59,7 +59,7 @@ class HeadReader:
         "_keeps_alive",
         "_line",
         "_parser",
-        "_seen",
+        "_skipped",
         "_target",
         "headers",
         "limit_count",
@@ -72,10 +72,10 @@ class HeadReader:
         self.limit_line = limit_line
         self.limit_count = limit_count
         self.limit_field = limit_field
-        self.size = 0
+        self.size = self._skipped = 0
         self.headers: list[tuple[bytes, bytes]] = []
         self._held = b""
-        self._target = b""
+        self._line = self._target = b""
         self._is_complete = self._keeps_alive = False
         self._parser = HttpRequestParser(self)
 
@@ -141,13 +141,16 @@ class HeadReader:
         rest = data.lstrip(b"\r\n")
         skipped = data[: len(data) - len(rest)]
         left = skipped.replace(b"\r\n", b"")
-        if (left and (left != b"\r" or rest)) or len(skipped) > limits.EMPTY_LINES:
+        self._skipped += len(skipped) - len(left)
+        if (left and (left != b"\r" or rest)) or self._skipped > limits.EMPTY_LINES:
             raise BadHead("a request begins with its method")
         return rest or left
 
     def _feed(self, data: bytes) -> None:
-        if not self.size and data.partition(b" ")[2][:1] == b" ":
-            raise BadHead("one space follows the method")
+        if not self.size:
+            self._line, ends, _ = data.partition(b"\r\n")
+            if not ends and len(data) > self.limit_line:
+                raise BadHead("the request line is too long")
         self.size += len(data)
         if self.size > limits.HEAD_SIZE:
             raise BadHead("the head is too long")
@@ -163,13 +166,14 @@ class HeadReader:
         version = _VERSIONS.get(self._parser.get_http_version())
         if version is None or not self._is_complete:
             raise BadHead("the version is neither 1.0 nor 1.1")
-        method = self._parser.get_method().decode("ascii")
-        target = self._target
-        if len(method) + len(target) + len(" HTTP/1.1 \r\n") > self.limit_line:
+        method, target = self._parser.get_method(), self._target
+        if len(self._line) > self.limit_line:
             raise BadHead("the request line is too long")
+        if self._line != b"%b %b HTTP/1.%d" % (method, target, version[1]):
+            raise BadHead("the request line has more than its three parts and a space between them")
         if _TARGET.fullmatch(target) is None:
             raise BadHead("the target is not a path")
-        head = Head(method, target, version)
+        head = Head(method.decode("ascii"), target, version)
         head.headers = self.headers
         head.keeps_alive = self._keeps_alive
         _read_framing(head)

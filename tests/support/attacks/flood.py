@@ -73,7 +73,7 @@ class Client:
     def connect(self):
         self.close()
         raw = socket.socket()
-        raw.setblocking(False)
+        raw.settimeout(0)
         if raw.connect_ex(("127.0.0.1", self.port)) not in {0, errno.EINPROGRESS, errno.EAGAIN}:
             raw.close()
             return

@@ -1,0 +1,103 @@
+"""Three readers of the same bytes: ours, gunicorn's and h11."""
+
+from typing import NamedTuple
+
+import h11
+from gunicorn.config import Config
+from gunicorn.http.errors import ParseException
+from gunicorn.http.parser import RequestParser
+
+from hookonce.receiver.web import gunicorn_conf
+from hookonce.receiver.web.http.body_stream import BodyStream
+from hookonce.receiver.web.http.head import BadHead, HeadReader
+
+
+class Read(NamedTuple):
+    """A request as it was understood: what a signature, a path or a proxy could be fooled by."""
+
+    method: str
+    target: str
+    headers: tuple
+    body: bytes
+
+
+REFUSED = None
+"""What a reader gives that takes bytes for no request, or for a part of one."""
+
+
+class Nothing:
+    """A connection on which nothing more comes."""
+
+    def next_bytes(self, _size):
+        return b""
+
+    def next_slice(self):
+        pass
+
+    def is_taken_whole(self, size):
+        pass
+
+
+def ours(data, step=None):
+    reader = HeadReader(
+        gunicorn_conf.limit_request_line,
+        gunicorn_conf.limit_request_fields,
+        gunicorn_conf.limit_request_field_size,
+    )
+    try:
+        read = None
+        for at in range(0, len(data), step or max(len(data), 1)):
+            read = reader.receive(data[at : at + (step or len(data))])
+            if read is not None:
+                break
+        if read is None:
+            return REFUSED
+        head, rest = read
+        rest += data[at + step :] if step else b""
+        body = BodyStream(Nothing(), head, rest, None).read()
+    except (BadHead, OSError, ValueError):
+        return REFUSED
+    headers = [(name.decode("ascii"), value.decode("latin-1")) for name, value in head.headers]
+    return Read(head.method, head.target.decode("ascii"), tuple(headers), body)
+
+
+def configuration():
+    config = Config()
+    for name in vars(gunicorn_conf):
+        if name in config.settings:
+            config.set(name, getattr(gunicorn_conf, name))
+    config.set("header_map", "refuse")
+    return config
+
+
+CONFIGURATION = configuration()
+
+
+def gunicorns(data):
+    try:
+        request = next(RequestParser(CONFIGURATION, iter([data]), ("127.0.0.1", 1)))
+        body = request.body.read()
+    except (ParseException, StopIteration, OSError, ValueError):
+        return REFUSED
+    if len(body) < int(dict(request.headers).get("CONTENT-LENGTH", 0)):
+        return REFUSED  # cut off; it leaves that to the application
+    headers = tuple((name.lower(), value) for name, value in request.headers)
+    return Read(request.method, request.uri, headers, body)
+
+
+def h11s(data):
+    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=200_000)
+    try:
+        connection.receive_data(data)
+        request = connection.next_event()
+        if not isinstance(request, h11.Request):
+            return REFUSED
+        body = b""
+        while isinstance(event := connection.next_event(), h11.Data):
+            body += bytes(event.data)
+        if not isinstance(event, h11.EndOfMessage):
+            return REFUSED
+    except h11.RemoteProtocolError:
+        return REFUSED
+    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers]
+    return Read(request.method.decode(), request.target.decode("latin-1"), tuple(headers), body)
