@@ -143,11 +143,11 @@ class GeventWorker(ggevent.GeventWorker):  # type: ignore[misc]  # gunicorn has 
                     handle, address = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001  accept() makes gevent's
                 except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                     break
-                except OSError as error:
-                    if error.errno not in _NO_MORE:
-                        raise
-                    log.warning("no more connections: %s", type(error).__name__)
-                    self.crowd.make_room()
+                except OSError as error:  # no files are left, or the network had an error of its own (accept(2))
+                    log.warning("a connection could not be accepted: %s", errno.errorcode.get(error.errno or 0))
+                    if error.errno in _NO_MORE:
+                        self.crowd.make_room()
+                        self.graves.empty()
                     gevent.sleep(_SOON)
                     break
                 self._welcome(handle, address, common, hub, context)
