@@ -134,16 +134,17 @@ class SecureTransport(Transport):
         return bool(self._tls.pending() or self._incoming.pending)
 
     def handshake(self, turns: Turns) -> None:
-        """Agree on keys, each step in its turn. Raises `Gone` and `TooLate`."""
+        """Agree on keys; the first step, where we sign, in its turn. Raises `Gone` and `TooLate`."""
+        self._read_raw()
+        turns.wait_for_handshake()
         while True:
-            self._read_raw()
-            turns.wait_for_handshake()
             if self.is_expired:
                 raise TooLate
             try:
                 self._tls.do_handshake()
             except ssl.SSLWantReadError:
                 self._flush()
+                self._read_raw()
             except (ssl.SSLError, OSError) as error:
                 self._say_why()
                 raise Gone(type(error).__name__) from None

@@ -56,9 +56,7 @@ class Schedule:
 
     def _ask(self, due):
         try:
-            with raw_http.connect(self._port, TIMEOUT) as plain:
-                client = self._context.wrap_socket(plain) if self._context else plain
-                client.settimeout(TIMEOUT)
+            with raw_http.connect(self._port, TIMEOUT, self._context) as client:
                 answer = next(raw_http.converse(client, self._make()), None)
             took = time.monotonic() - due
             if answer is None or answer.status != 200:
