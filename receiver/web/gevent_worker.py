@@ -143,8 +143,12 @@ class GeventWorker(ggevent.GeventWorker):  # type: ignore[misc]  # gunicorn has 
                     handle, address = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001  accept() makes gevent's
                 except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                     break
-                except OSError as error:  # no files are left, or the network had an error of its own (accept(2))
-                    log.warning("a connection could not be accepted: %s", errno.errorcode.get(error.errno or 0))
+                except (
+                    OSError
+                ) as error:  # no files are left, or the network had an error of its own (accept(2))
+                    log.warning(
+                        "a connection could not be accepted: %s", errno.errorcode.get(error.errno or 0)
+                    )
                     if error.errno in _NO_MORE:
                         self.crowd.make_room()
                         self.graves.empty()

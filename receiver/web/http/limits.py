@@ -42,8 +42,10 @@ BYTE_COST = 5e-9
 """Seconds that a body's byte is taken to cost once it is complete: two digests and a look at it."""
 LARGE_BODY = 64 * 1024
 """Bytes; who has sent more waits for a turn before the body is looked at, which is done in one piece."""
-LONGEST_WAIT = 0.02
+LONGEST_WAIT = 0.01
 """Seconds after which someone in line goes on although the process is never idle."""
+LONGEST_HANDSHAKE_WAIT = 0.002
+"""The same, while TLS handshakes wait."""
 LONGEST_PAUSE = 0.1
 """Seconds that those in line leave to others after one of them has been at work for long."""
 

@@ -5,10 +5,11 @@ connection has an account of the time it used. Who has used little goes on as so
 and whoever has a second request ready, stand in one line, who used least in front: one of them goes on whenever the
 process has nothing else to do, and after at most `limits.LONGEST_WAIT`. If that took long while others were being
 answered, they get as much time before the next one. TLS handshakes, which cost much and prove nothing, take turns with
-the line; the newest first, for in a flood the oldest have given up.
+the line: by turns the newest, for in a flood first come, first served makes everybody late, and the oldest.
 """
 
 import itertools
+from collections import deque
 from heapq import heappop, heappush
 from time import monotonic
 from typing import Any
@@ -58,8 +59,8 @@ class Turns:
         self._idle = hub.loop.idle()
         self._timer: Any = None
         self._line: list[tuple[float, int, Waiter]] = []
-        self._handshakes: list[Waiter] = []
-        self._was_handshake = False
+        self._handshakes: deque[Waiter] = deque()
+        self._was_handshake = self._was_newest = False
         self._numbers = itertools.count()
         self.answering = 0
 
@@ -79,7 +80,8 @@ class Turns:
 
     def _arm(self) -> None:
         if self._timer is None:
-            self._timer = self._hub.loop.timer(limits.LONGEST_WAIT)
+            waits = limits.LONGEST_HANDSHAKE_WAIT if self._handshakes else limits.LONGEST_WAIT
+            self._timer = self._hub.loop.timer(waits)
             self._timer.start(self._next)
             self._idle.start(self._next)
 
@@ -112,4 +114,7 @@ class Turns:
 
     def _first(self) -> Waiter:
         self._was_handshake = bool(self._handshakes) and not (self._was_handshake and self._line)
-        return self._handshakes.pop() if self._was_handshake else heappop(self._line)[2]
+        if not self._was_handshake:
+            return heappop(self._line)[2]
+        self._was_newest = not self._was_newest
+        return self._handshakes.pop() if self._was_newest else self._handshakes.popleft()
