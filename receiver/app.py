@@ -24,7 +24,6 @@ from hookonce.receiver.web.response import problem
 log = logs.limited(__name__)
 
 
-
 def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Flask:
     """Return the WSGI application; it opens connections with the first delivery, so after any fork."""
     app = Flask("hookonce", static_folder=None)
@@ -53,8 +52,6 @@ def from_environment() -> Flask:
     settings = load_settings()
     require_servers(settings)
     return create_app(settings)
-
-
 
 
 def _failure(error: Exception) -> Response:

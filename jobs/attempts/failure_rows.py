@@ -1,7 +1,7 @@
 """Failures in a row by one error, as this process saw them: what the end of an attempt writes down for its breaker.
 
-The ledger counts (`receiver.ledger.runs.breakers`), for all processes. What is known here saves a write at each success,
-and stops a batch that was claimed before the breaker opened.
+The ledger counts (`receiver.ledger.runs.breakers`), for all processes. What is known here saves a write at each
+success, and stops a batch that was claimed before the breaker opened.
 """
 
 from collections.abc import Set as AbstractSet

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from hookonce.receiver.logs import limited
-from hookonce.receiver.web import body
 from hookonce.receiver.web.body import Overloaded, Reservation
 from hookonce.receiver.web.hooks import DeliveryEndpoint
+from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.response import Response, problem
 
 log = limited(__name__)
@@ -93,7 +93,7 @@ async def _read(
     if limit == 0 or (length.isdigit() and int(length[:20]) > limit):
         return found
     try:
-        async with asyncio.timeout(body.BODY_TIMEOUT.total_seconds()):
+        async with asyncio.timeout(limits.BODY_TIMEOUT.total_seconds()):
             is_more = True
             while is_more and found.tell() <= limit:
                 message = await receive()
