@@ -41,6 +41,14 @@ POINTS = (
 `ledger.inserted` is inside the transaction of an insert that holds a lock (other inserts are one statement),
 `run.leased`, `run.ended` and `failure.ended` are inside theirs; what is `committed` or `claimed` is durable.
 """
+OF_OPERATIONS = (
+    "operation.asked",
+    "operation.claimed",
+    "operation.done",
+    "operation.completed",
+    "operation.answered",
+)
+"""Every place of an operation under an idempotency key; what is `claimed` or `completed` is in its store."""
 
 
 class _Counter:
@@ -52,7 +60,7 @@ class _Counter:
         self._reached = 0
 
     def __call__(self, name: str) -> None:
-        if name not in POINTS:
+        if name not in POINTS and name not in OF_OPERATIONS:
             raise LookupError(f"no failpoint is called '{name}'; add it to POINTS")
         self._reached += 1
         with open(self._log, "a", encoding="ascii") as log:  # noqa: PTH123  one append, as cheap as can be

@@ -35,6 +35,7 @@ MAY_IMPORT = {
     "receiver.config": ("providers", "encryption", "processes", "source"),
     "receiver.ledger": ("providers", "config", "encryption", "failpoints", "source"),
     "receiver.redis": ("config",),
+    "receiver.idempotency": ("config", "failpoints", "ledger", "redis"),
     "receiver.outbound": ("providers", "source"),
     "receiver.samples": ("providers",),
     "receiver.vocabulary": ("providers", "ledger"),
@@ -68,6 +69,7 @@ MAY_IMPORT = {
         "providers",
         "config",
         "encryption",
+        "idempotency",
         "intake",
         "ledger",
         "logs",
@@ -126,6 +128,8 @@ MAY_IMPORT = {
 # Which packages may import a library; every other is kept free of it.
 LIBRARIES = {
     "alembic": ("receiver.ledger.database",),
+    "boto3": ("receiver.idempotency.dynamodb",),
+    "botocore": ("receiver.idempotency.dynamodb",),
     "click": ("receiver.cli", "jobs.cli"),
     "cryptography": ("providers", "receiver.encryption"),
     "django": ("hookonce.django", "jobs.attempts.django_executor"),

@@ -12,8 +12,8 @@ from hookonce.receiver.api.request_reader import IS_READ
 from hookonce.receiver.api.routes import OPERATIONS
 from hookonce.receiver.api.server import Server
 from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.idempotency.records import Result
 from hookonce.receiver.intake.pipeline import Intake
-from hookonce.receiver.ledger.access.idempotency_keys import Result
 from hookonce.receiver.logs import limited
 from hookonce.receiver.web import problem_details
 

@@ -15,10 +15,22 @@ from hookonce.receiver.api.models import RequestModel
 from hookonce.receiver.api.operations import Answer, Call, Octets, Operation
 from hookonce.receiver.api.problem import Problem, unauthorized
 from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.idempotency import operation as idempotency
+from hookonce.receiver.idempotency.operation import Stored
+from hookonce.receiver.idempotency.postgresql import PostgresStore
+from hookonce.receiver.idempotency.records import (
+    InProgress,
+    Key,
+    KeyReused,
+    LeaseLost,
+    Result,
+    State,
+    StoreUnavailable,
+    Terms,
+)
 from hookonce.receiver.intake.pipeline import Intake
-from hookonce.receiver.ledger.access import api_tokens, idempotency_keys
+from hookonce.receiver.ledger.access import api_tokens
 from hookonce.receiver.ledger.access.api_tokens import Token
-from hookonce.receiver.ledger.access.idempotency_keys import InProgress, KeyReused, Result, TakenOver
 from hookonce.receiver.ledger.database import connections, schema_version
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.logs import limited
@@ -32,6 +44,7 @@ MAX_UNPROVEN_REQUESTS = 2
 """Of these, requests whose token has not yet proved good here: made-up ones can't take everybody's place."""
 ADMISSION_TIMEOUT = timedelta(seconds=5)
 KEY_LOCK_TIMEOUT = timedelta(seconds=2)
+KEY_TERMS = Terms(lease=timedelta(minutes=1), retention=timedelta(hours=24))
 _TOKEN_REFUSAL = "the token is unknown, was revoked, or has expired"  # noqa: S105  a message
 IN_PROGRESS = Result(
     202, {"Content-Type": "application/json", "Retry-After": "2"}, b'{"status": "in_progress"}'
@@ -79,7 +92,7 @@ class Server:
                 "run `hookonce db upgrade`",
                 code="schema_behind",
             ) from None
-        except (psycopg.OperationalError, LedgerUnavailable) as error:
+        except (psycopg.OperationalError, LedgerUnavailable, StoreUnavailable) as error:
             log.warning("the API could not use the ledger: %s", type(error).__name__)
             raise Problem(503, "PostgreSQL does not answer, or not in time") from None
 
@@ -124,25 +137,26 @@ def _answer_once(
 ) -> Result:
     """Do the work of a key unless it was done before; the result is stored with what the work did."""
     connection = call.connection
+    store = PostgresStore(lambda: nullcontext(connection))
     try:
-        begun = idempotency_keys.begin(connection, str(call.token.id), key, fingerprint)
+        begun = idempotency.begin(store, Key(str(call.token.id), key), fingerprint, KEY_TERMS)
     except KeyReused:
         raise Problem(
             409, "this Idempotency-Key belongs to another request; choose a new one", code="key_reused"
         ) from None
     except InProgress:
         return IN_PROGRESS
-    if isinstance(begun, Result):
-        return replace(begun, headers={**begun.headers, "Idempotency-Replayed": "true"})
+    if isinstance(begun, Stored):
+        return replace(begun.result, headers={**begun.result.headers, "Idempotency-Replayed": "true"})
     try:
         with connection.transaction() if operation.is_atomic else nullcontext():
             result = _answer(operation, call, operation.function(call, **found))
-            idempotency_keys.finish(connection, begun, result)
-    except TakenOver:
+            store.within(connection.cursor(), begun, State.COMPLETED, result)
+    except LeaseLost:
         return IN_PROGRESS
     except BaseException:
-        with suppress(psycopg.Error):
-            idempotency_keys.abandon(connection, begun)
+        with suppress(StoreUnavailable, LeaseLost, psycopg.Error):
+            idempotency.abandon(store, begun)
         raise
     return result
 

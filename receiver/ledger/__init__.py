@@ -1,4 +1,4 @@
-"""The ledger: all SQL, one package. PostgreSQL is the truth, everything else makes it fast.
+"""The ledger: all SQL but that of idempotency keys, one package. PostgreSQL is the truth, all else makes it fast.
 
 What takes deliveries in and what runs handlers read and write rows here and nowhere else:
 
@@ -16,6 +16,6 @@ What takes deliveries in and what runs handlers read and write rows here and now
 - `decryption`, `id_at_time`: rows as they are shown, and where in the ledger a time is
 - `stats`: sums that are kept, and what they say
 - `alerts`: what is wrong, and was
-- `access`: tokens, sessions, keys of requests, and what people did
+- `access`: tokens, sessions, and what people did
 - `maintenance`: partitions, retention, another encryption key
 """

@@ -1,11 +1,18 @@
-from datetime import timedelta
+import contextlib
 
 import psycopg
 import pytest
 
-from hookonce.receiver.ledger.access import idempotency_keys
+from hookonce.receiver.api import server
+from hookonce.receiver.idempotency import operation
+from hookonce.receiver.idempotency.postgresql import PostgresStore
+from hookonce.receiver.idempotency.records import Claim, Key, LeaseLost, Result, State, Terms
 
 KEY = {"Idempotency-Key": "one"}
+A_DAY_LATER = """
+UPDATE hookonce.idempotency
+SET lease_until = lease_until - interval '25 hours', expires_at = expires_at - interval '25 hours'
+"""
 
 
 def replay(inbox, *events, scope="admin", headers=KEY):
@@ -56,8 +63,8 @@ def test_key_is_refused_unless_it_is_visible_ascii(inbox, key):
 def claim(inbox, event):
     """Begin a request as another process would, and do no more."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(idempotency_keys, "finish", interrupt)
-        patch.setattr(idempotency_keys, "abandon", lambda *_: None)
+        patch.setattr(PostgresStore, "within", interrupt)
+        patch.setattr(operation, "abandon", lambda *_: None)
         with pytest.raises(KeyboardInterrupt):
             replay(inbox, event)
 
@@ -79,8 +86,8 @@ def test_request_under_way_is_answered_with_come_back(inbox):
 def test_request_of_a_dead_process_is_taken_over_after_a_minute(inbox):
     (event,) = inbox.deliver("evt_1", status="held")
     claim(inbox, event)
-    ((token, started_at),) = inbox.rows(
-        "UPDATE hookonce.idempotency SET started_at = now() - interval '61 s' RETURNING token, started_at"
+    ((token, owner),) = inbox.rows(
+        "UPDATE hookonce.idempotency SET lease_until = lease_until - interval '61 s' RETURNING scope, owner"
     )
 
     other = replay(inbox, 99)
@@ -88,35 +95,38 @@ def test_request_of_a_dead_process_is_taken_over_after_a_minute(inbox):
 
     assert (other.status_code, other.json["code"]) == (409, "key_reused")
     assert answer.json["outcomes"][0]["fate"] == "released"
-    late = idempotency_keys.Claim(token, "one", started_at)
-    with pytest.raises(idempotency_keys.TakenOver):
-        idempotency_keys.finish(inbox.connection, late, idempotency_keys.Result(200, {}, b""))
+    late = Claim(Key(token, "one"), b"", owner, Terms())
+    with pytest.raises(LeaseLost):
+        store(inbox).complete(late, State.COMPLETED, Result(200))
+
+
+def store(inbox):
+    return PostgresStore(lambda: contextlib.nullcontext(inbox.connection))
 
 
 def taken_over(inbox, monkeypatch, *, then):
     """Have the next request find at its very end that another process has taken it over; gives the other's claims."""
-    right, claims = idempotency_keys.finish, []
+    right, claims = PostgresStore.within, []
 
-    def finish(connection, claim, result):
-        ((fingerprint,),) = inbox.rows("SELECT fingerprint FROM hookonce.idempotency")
-        claims.append(idempotency_keys.begin(inbox.connection, claim.token, claim.key, fingerprint))
-        then(right, connection, claim, result)
+    def within(self, cursor, claim, state, result):
+        inbox.rows("UPDATE hookonce.idempotency SET lease_until = now() RETURNING key")
+        claims.append(operation.begin(store(inbox), claim.key, claim.fingerprint, server.KEY_TERMS))
+        then(right, self, cursor, claim, state, result)
 
-    monkeypatch.setattr(idempotency_keys, "ABANDONED_AFTER", timedelta(0))
-    monkeypatch.setattr(idempotency_keys, "finish", finish)
+    monkeypatch.setattr(PostgresStore, "within", within)
     return claims
 
 
 def test_request_that_was_taken_over_stores_no_result_over_the_new_claim(inbox, monkeypatch):
     (event,) = inbox.deliver("evt_1", status="held")
     with monkeypatch.context() as patch:
-        claims = taken_over(inbox, patch, then=lambda finish, *rest: finish(*rest))
+        claims = taken_over(inbox, patch, then=lambda within, *rest: within(*rest))
 
         answer = replay(inbox, event)
 
     assert (answer.status_code, answer.json) == (202, {"status": "in_progress"})
     assert inbox.rows("SELECT status FROM hookonce.events") == [("held",)]
-    idempotency_keys.finish(inbox.connection, *claims, idempotency_keys.Result(200, {}, b"the other's"))
+    operation.complete(store(inbox), *claims, Result(200, {}, b"the other's"))
     assert replay(inbox, event).data == b"the other's"
 
 
@@ -140,7 +150,7 @@ def test_work_is_undone_when_its_result_can_not_be_stored(inbox, monkeypatch):
         raise psycopg.OperationalError
 
     with monkeypatch.context() as patch:
-        patch.setattr(idempotency_keys, "finish", cut)
+        patch.setattr(PostgresStore, "within", cut)
         assert replay(inbox, event).status_code == 503
 
     assert inbox.rows("SELECT status FROM hookonce.events") == [("held",)]
@@ -156,11 +166,15 @@ def test_key_is_free_again_after_a_refusal(inbox):
 
 def test_result_is_forgotten_after_a_day(inbox):
     replay(inbox, 1)
-    inbox.connection.execute("UPDATE hookonce.idempotency SET started_at = now() - interval '25 hours'")
+    inbox.connection.execute(
+        "UPDATE hookonce.idempotency SET lease_until = NULL, expires_at = now() - interval '1 hour'"
+    )
 
     assert replay(inbox, 2).status_code == 200
     replay(inbox, 3, headers={"Idempotency-Key": "two"})
-    inbox.connection.execute("UPDATE hookonce.idempotency SET started_at = now() - interval '25 hours'")
+    inbox.connection.execute(
+        "UPDATE hookonce.idempotency SET lease_until = NULL, expires_at = now() - interval '1 hour'"
+    )
     replay(inbox, 4, headers={"Idempotency-Key": "three"})
 
     assert inbox.rows("SELECT key FROM hookonce.idempotency") == [("three",)]

@@ -64,7 +64,7 @@ def test_tokens_revoke_ends_a_token_and_suggests_the_nearest(hookonce, ledger):
 def test_tokens_revoke_forgets_what_the_token_was_answered(hookonce, ledger):
     hookonce("tokens", "create", "ci", "--scope", "read")
     ledger.execute(
-        "INSERT INTO hookonce.idempotency (token, key, fingerprint) SELECT id::text, 'k', '' FROM hookonce.api_tokens"
+        "INSERT INTO hookonce.idempotency (scope, key, fingerprint) SELECT id::text, 'k', '' FROM hookonce.api_tokens"
     )
 
     hookonce("tokens", "revoke", "ci")

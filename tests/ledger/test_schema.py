@@ -29,6 +29,15 @@ from tests.support.inbox import Inbox
 
 SECRET = "whsec_of_the_tests"
 KILLED = 17
+KEYS_OF_BEFORE = """
+DROP INDEX hookonce.idempotency_expires;
+ALTER TABLE hookonce.idempotency RENAME COLUMN scope TO token;
+ALTER TABLE hookonce.idempotency DROP COLUMN state, DROP COLUMN owner, DROP COLUMN attempt, DROP COLUMN is_uncertain,
+    DROP COLUMN lease_until, DROP COLUMN finished_at, DROP COLUMN expires_at;
+CREATE INDEX idempotency_started ON hookonce.idempotency (started_at);
+INSERT INTO hookonce.idempotency (token, key, fingerprint, status, headers, body)
+VALUES ('1', 'answered', '', 200, '{}', 'before'), ('1', 'under way', '', NULL, NULL, NULL);
+"""
 OLD_TABLES = """
 SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relkind IN ('r', 'p') ORDER BY 1
@@ -51,6 +60,7 @@ def old_ledger(empty_database):
         connection.execute("ALTER TABLE hookonce.runs DROP COLUMN slot_at")
         connection.execute("DROP TABLE hookonce.limits, hookonce.limit_places, hookonce.breakers")
         connection.execute("ALTER TABLE hookonce.events DROP COLUMN is_test")
+        connection.execute(KEYS_OF_BEFORE)
         connection.execute("CREATE INDEX events_due ON hookonce.events (due_at) WHERE due_at IS NOT NULL")
         connection.execute("DROP INDEX hookonce.events_repeat_of")
         for (table,) in connection.execute(OLD_TABLES, ["hookonce"]).fetchall():
@@ -147,6 +157,19 @@ def test_ledger_of_before_is_moved_with_its_days_and_rows(old_ledger):
         assert len(partitions.days(connection)) == partitions.DAYS_AHEAD + 2
         day = min(partitions.days(connection))
         assert partitions.drop_day(connection, day) == partitions.DropResult.DROPPED
+
+
+def test_keys_of_before_keep_their_answers_and_claims(old_ledger):
+    migrate.upgrade(old_ledger)
+
+    with connections.connect(old_ledger) as connection:
+        found = connection.execute(
+            "SELECT key, state, lease_until - started_at, expires_at - started_at FROM hookonce.idempotency ORDER BY key"
+        ).fetchall()
+    assert found == [
+        ("answered", "completed", None, timedelta(days=1)),
+        ("under way", "in_progress", timedelta(minutes=1), timedelta(days=1)),
+    ]
 
 
 def test_table_of_others_that_has_a_name_of_a_newer_one_of_ours_stays(old_ledger):

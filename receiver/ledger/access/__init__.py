@@ -2,6 +2,5 @@
 
 - `api_tokens`: tokens of the admin API and their scopes
 - `dashboard_sessions`: sign-in links that were used, sessions that were ended
-- `idempotency_keys`: requests of the API that are answered once
 - `audit_log`: what people did
 """

@@ -28,7 +28,7 @@ _COLUMNS = "id, name, scopes, created_at, expires_at, coalesce(expires_at <= now
 _ALL = f"SELECT {_COLUMNS} FROM hookonce.api_tokens ORDER BY name"  # noqa: S608  a constant of this module
 _FIND = f"SELECT {_COLUMNS}, hash FROM hookonce.api_tokens WHERE hash = %s"  # noqa: S608  same
 _REVOKE = "DELETE FROM hookonce.api_tokens WHERE name = %s RETURNING id"
-_FORGET = "DELETE FROM hookonce.idempotency WHERE token = %s"
+_FORGET = "DELETE FROM hookonce.idempotency WHERE scope = %s"
 
 
 class Scope(StrEnum):

@@ -5,18 +5,18 @@ import psycopg
 # The ids of links that were used, and of sessions that were ended, are kept where keys of requests are, for as
 # long: a day, and so longer than any link or session is good for.
 _USE_LINK = """
-INSERT INTO hookonce.idempotency (token, key, fingerprint, status) VALUES ('sign-in link', %s, '', 200)
+INSERT INTO hookonce.idempotency (scope, key, fingerprint, status) VALUES ('sign-in link', %s, '', 200)
 ON CONFLICT DO NOTHING RETURNING key
 """
 
 
 _END_SESSION = """
-INSERT INTO hookonce.idempotency (token, key, fingerprint, status) VALUES ('session', %s, '', 200)
+INSERT INTO hookonce.idempotency (scope, key, fingerprint, status) VALUES ('session', %s, '', 200)
   ON CONFLICT DO NOTHING
 """
 
 
-_HAS_ENDED = "SELECT FROM hookonce.idempotency WHERE token = 'session' AND key = %s"
+_HAS_ENDED = "SELECT FROM hookonce.idempotency WHERE scope = 'session' AND key = %s"
 
 
 def use_link(connection: psycopg.Connection, link: str) -> bool:

@@ -265,15 +265,22 @@ api_tokens = Table(
 idempotency = Table(
     "idempotency",
     metadata,
-    Column("token", Text, nullable=False),
+    Column("scope", Text, nullable=False),
     Column("key", _bytewise, nullable=False),
     Column("fingerprint", LargeBinary, nullable=False),
     Column("started_at", _moment, nullable=False, server_default=text("now()")),
     Column("status", Integer),
     Column("headers", JSON),
     Column("body", LargeBinary),
-    PrimaryKeyConstraint("token", "key", name="idempotency_pkey"),
-    Index("idempotency_started", "started_at"),
+    Column("state", Text, nullable=False, server_default=text("'completed'")),
+    Column("owner", Uuid),
+    Column("attempt", Integer, nullable=False, server_default=text("1")),
+    Column("is_uncertain", Boolean, nullable=False, server_default=text("false")),
+    Column("lease_until", _moment),
+    Column("finished_at", _moment),
+    Column("expires_at", _moment, nullable=False, server_default=text("now() + interval '24 hours'")),
+    PrimaryKeyConstraint("scope", "key", name="idempotency_pkey"),
+    Index("idempotency_expires", "expires_at"),
 )
 
 bulk_replays = Table(

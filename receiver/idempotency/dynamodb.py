@@ -1,0 +1,269 @@
+"""Records in a table of DynamoDB, for who runs nothing else: what was confirmed is not lost.
+
+    key (S, the table's hash key)   SHA-256 of scope and key, hex
+    fingerprint (B)  state, owner (S)  attempt (N)  is_uncertain (BOOL)
+    lease_until, expires_at (N)     seconds since 1970
+    ttl (N)                         whole seconds: name it as the table's TTL attribute, so that old items go
+    status (N)  headers (S)  body (B)   of what has ended
+
+A claim is a put on the condition that no item is there, or that it has expired; whoever loses that race reads the
+item consistently, and takes over what is free with a second put on the condition that nobody did so meanwhile. DynamoDB
+deletes by TTL days late: an item that has expired counts as gone, whether it is there or not.
+
+Its conditions know no clock. So the time is that of the service too: of the `Date` of its last answer, which is a
+second coarse, and of the monotonic clock since. Leases are taken to begin late and to end early by that second.
+A machine whose clock is wrong takes over nothing. All regions of a global table are not one: use one region's.
+"""
+
+import json
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from hookonce.receiver.idempotency.records import (
+    MAY_CLAIM,
+    Claim,
+    Key,
+    LeaseLost,
+    Record,
+    Result,
+    State,
+    StoreUnavailable,
+    Verdict,
+    verdict,
+)
+
+MAX_RESULT = 350 * 1024
+"""An item has 400 KB."""
+TIMEOUT = timedelta(seconds=2)
+FRESH = timedelta(minutes=1)
+"""How long the service's time is gone by without asking again."""
+TTL_MARGIN = 3600
+_COARSE = 1.0
+"""Seconds that a `Date` may be behind."""
+_LOST_RACE = "ConditionalCheckFailedException"
+_IS_MINE = "#owner = :owner AND #state = :in_progress"
+_NAMES = {"#owner": "owner", "#state": "state"}
+
+Item = dict[str, dict[str, Any]]
+
+
+class _Sample(NamedTuple):
+    """What the service's clock said, in seconds since 1970, and our monotonic clock before and after the question."""
+
+    date: float
+    asked: float
+    answered: float
+
+
+class DynamoStore:
+    """Records in one table of one region. The client may be shared between threads."""
+
+    loses = ""
+    max_result = MAX_RESULT
+
+    def __init__(self, client: Any, table: str) -> None:  # noqa: ANN401  boto3 has no types
+        self._client = client
+        self._table = table
+        self._sample: _Sample | None = None
+
+    @classmethod
+    def at(cls, table: str, **options: Any) -> "DynamoStore":  # noqa: ANN401  boto3's own options
+        """Return the store in a table; `options` are those of `boto3.client`, which else finds them as it does."""
+        seconds = TIMEOUT.total_seconds()
+        config = Config(connect_timeout=seconds, read_timeout=seconds, retries={"total_max_attempts": 2})
+        return cls(boto3.client("dynamodb", **{"config": config} | options), table)
+
+    def create_table(self) -> None:
+        """Make the table, paid by request, with its TTL attribute. For tests and small beginnings."""
+        self._ask(
+            "create_table",
+            TableName=self._table,
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
+        )
+        self._client.get_waiter("table_exists").wait(TableName=self._table)
+        specification = {"Enabled": True, "AttributeName": "ttl"}
+        self._ask("update_time_to_live", TableName=self._table, TimeToLiveSpecification=specification)
+
+    def claim(self, wanted: Claim) -> Claim | Record | None:
+        """Claim a key; see `Store`."""
+        now = self._now(wanted.key)
+        fresh = "attribute_not_exists(#key) OR expires_at <= :now AND (#state <> :in_progress OR lease_until <= :now)"
+        values = {":now": _number(now), ":in_progress": _text(State.IN_PROGRESS)}
+        if self._put(wanted, fresh, values, {"#key": "key", "#state": "state"}):
+            return wanted
+        found = self.find(wanted.key)
+        decided = verdict(found, wanted.fingerprint)
+        if found is None or decided is Verdict.CLAIM:
+            return None
+        if found.owner == wanted.owner and found.state == State.IN_PROGRESS:
+            return _granted(wanted, found.attempt, is_uncertain=found.is_uncertain)
+        if decided not in MAY_CLAIM:
+            return found
+        is_uncertain = found.is_uncertain or decided is Verdict.TAKE_OVER
+        granted = _granted(wanted, found.attempt + 1, is_uncertain=is_uncertain)
+        unchanged = {":seen": _text(found.owner), ":state": _text(found.state)}
+        if self._put(granted, "#owner = :seen AND #state = :state", unchanged, _NAMES):
+            return granted
+        return self.find(wanted.key)
+
+    def complete(self, claim: Claim, state: State, result: Result | None) -> None:
+        """End a claim; see `Store`."""
+        ends = self._now(claim.key, latest=True) + claim.terms.retention.total_seconds()
+        values: Item = {
+            ":owner": _text(claim.owner),
+            ":in_progress": _text(State.IN_PROGRESS),
+            ":state": _text(state),
+            ":ends": _number(ends),
+            ":ttl": _number(int(ends) + TTL_MARGIN),
+        }
+        update = "SET #state = :state, expires_at = :ends, #ttl = :ttl"
+        for name, value in _spelled(result).items():
+            update += f", #{name} = :{name}"
+            values[f":{name}"] = value
+        names = _NAMES | {"#ttl": "ttl"} | {f"#{name}": name for name in _spelled(result)}
+        if self._wins(
+            "update_item",
+            Key={"key": _text(claim.key.digest)},
+            UpdateExpression=update,
+            ConditionExpression=_IS_MINE,
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=values,
+        ):
+            return
+        found = self.find(claim.key)
+        if found is None or (found.owner, found.state) != (claim.owner, state):
+            raise LeaseLost(f"the claim on {claim.key.digest[:12]} was taken over or has expired")
+
+    def release(self, claim: Claim) -> None:
+        """Forget a claim; see `Store`."""
+        self._wins(
+            "delete_item",
+            Key={"key": _text(claim.key.digest)},
+            ConditionExpression=_IS_MINE,
+            ExpressionAttributeNames=_NAMES,
+            ExpressionAttributeValues={
+                ":owner": _text(claim.owner),
+                ":in_progress": _text(State.IN_PROGRESS),
+            },
+        )
+
+    def find(self, key: Key) -> Record | None:
+        """Return the record as it is now (a consistent read); see `Store`."""
+        answer = self._ask(
+            "get_item", TableName=self._table, Key={"key": _text(key.digest)}, ConsistentRead=True
+        )
+        item = answer.get("Item")
+        return _record(item, self._now(key)) if item else None
+
+    def _put(self, granted: Claim, condition: str, values: Item, names: Mapping[str, str]) -> bool:
+        latest = self._now(granted.key, latest=True)
+        ends = latest + granted.terms.retention.total_seconds()
+        item = {
+            "key": _text(granted.key.digest),
+            "fingerprint": {"B": granted.fingerprint},
+            "state": _text(State.IN_PROGRESS),
+            "owner": _text(granted.owner),
+            "attempt": _number(granted.attempt),
+            "is_uncertain": {"BOOL": granted.is_uncertain},
+            "lease_until": _number(latest + granted.terms.lease.total_seconds()),
+            "expires_at": _number(ends),
+            "ttl": _number(int(ends) + TTL_MARGIN),
+        }
+        return self._wins(
+            "put_item",
+            Item=item,
+            ConditionExpression=condition,
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=values,
+        )
+
+    def _wins(self, operation: str, **parameters: Any) -> bool:  # noqa: ANN401  boto3's
+        """Return whether the condition of a write held."""
+        try:
+            self._ask(operation, TableName=self._table, **parameters)
+        except ClientError:  # `_ask` lets no other pass
+            return False
+        return True
+
+    def _ask(self, operation: str, **parameters: Any) -> dict[str, Any]:  # noqa: ANN401  boto3's
+        asked = time.monotonic()
+        try:
+            answer: dict[str, Any] = getattr(self._client, operation)(**parameters)
+        except ClientError as error:
+            self._read_clock(error.response, asked)
+            if error.response["Error"]["Code"] == _LOST_RACE:
+                raise
+            code = error.response["Error"]["Code"]
+            raise StoreUnavailable(
+                f"DynamoDB refuses {operation} on the table {self._table}: {code}"
+            ) from error
+        except BotoCoreError as error:
+            raise StoreUnavailable(
+                f"DynamoDB does not answer, or not in time: {type(error).__name__}"
+            ) from error
+        self._read_clock(answer, asked)
+        return answer
+
+    def _read_clock(self, answer: Mapping[str, Any], asked: float) -> None:
+        said = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+        if said:
+            self._sample = _Sample(parsedate_to_datetime(said).timestamp(), asked, time.monotonic())
+
+    def _now(self, key: Key, *, latest: bool = False) -> float:
+        """Return the service's time: the earliest that it can be, or the latest."""
+        sample = self._sample
+        if sample is None or time.monotonic() - sample.answered > FRESH.total_seconds():
+            self._ask("get_item", TableName=self._table, Key={"key": _text(key.digest)})
+            sample = self._sample
+        if sample is None:
+            raise StoreUnavailable("DynamoDB answers without a Date, and so without a clock to go by")
+        if latest:
+            return sample.date + _COARSE + time.monotonic() - sample.asked
+        return sample.date + time.monotonic() - sample.answered
+
+
+def _granted(wanted: Claim, attempt: int, *, is_uncertain: bool) -> Claim:
+    return Claim(wanted.key, wanted.fingerprint, wanted.owner, wanted.terms, attempt, is_uncertain)
+
+
+def _spelled(result: Result | None) -> Item:
+    if result is None:
+        return {}
+    spelled: Item = {"status": _number(result.status), "headers": _text(json.dumps(dict(result.headers)))}
+    return spelled | ({"body": {"B": result.body}} if result.is_kept else {})
+
+
+def _record(item: Item, now: float) -> Record:
+    result = None
+    if "status" in item:
+        body = bytes(item["body"]["B"]) if "body" in item else b""
+        headers = json.loads(item["headers"]["S"])
+        result = Result(int(item["status"]["N"]), headers, body, is_kept="body" in item)
+    return Record(
+        bytes(item["fingerprint"]["B"]),
+        State(item["state"]["S"]),
+        UUID(item["owner"]["S"]),
+        int(item["attempt"]["N"]),
+        item["is_uncertain"]["BOOL"],
+        timedelta(seconds=float(item["lease_until"]["N"]) - now),
+        timedelta(seconds=float(item["expires_at"]["N"]) - now),
+        result,
+    )
+
+
+def _text(value: object) -> dict[str, str]:
+    return {"S": str(value)}
+
+
+def _number(value: float) -> dict[str, str]:
+    return {"N": repr(value)}
