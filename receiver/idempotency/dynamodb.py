@@ -97,9 +97,8 @@ class DynamoStore:
     def claim(self, wanted: Claim) -> Claim | Record | None:
         """Claim a key; see `Store`."""
         now = self._now(wanted.key)
-        fresh = "attribute_not_exists(#key) OR expires_at <= :now AND (#state <> :in_progress OR lease_until <= :now)"
-        values = {":now": _number(now), ":in_progress": _text(State.IN_PROGRESS)}
-        if self._put(wanted, fresh, values, {"#key": "key", "#state": "state"}):
+        fresh = "attribute_not_exists(#key) OR expires_at <= :now"
+        if self._put(wanted, fresh, {":now": _number(now)}, {"#key": "key"}):
             return wanted
         found = self.find(wanted.key)
         decided = verdict(found, wanted.fingerprint)

@@ -69,7 +69,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _spelled(value: Any, depth: int) -> str:  # noqa: ANN401  any JSON
-    if depth > _MAX_DEPTH:
+    if depth >= _MAX_DEPTH:
         raise ValueError("too deep")
     if isinstance(value, dict):
         members = (f"{json.dumps(name)}:{_spelled(value[name], depth + 1)}" for name in sorted(value))

@@ -36,10 +36,7 @@ MAX_RESULT = 16 * 1024**2
 
 # A transaction that was waited for may have taken a moment: then `statement_timestamp` is early, and a lease that
 # seems to hold is respected.
-_EXPIRED = (
-    "(i.expires_at <= statement_timestamp()"
-    " AND (i.state <> 'in_progress' OR i.lease_until <= statement_timestamp()))"
-)
+_EXPIRED = "i.expires_at <= statement_timestamp()"
 _MINE = "(i.state = 'in_progress' AND i.owner = excluded.owner)"
 # No row: the key is taken, by a result, by a request that is under way, or by another request.
 _CLAIM = f"""
@@ -78,8 +75,7 @@ WHERE scope = %(scope)s AND key = %(key)s AND owner = %(owner)s AND state = 'in_
 _SWEEP = """
 DELETE FROM hookonce.idempotency WHERE (scope, key) IN (
     SELECT scope, key FROM hookonce.idempotency
-    WHERE expires_at <= statement_timestamp() AND (lease_until IS NULL OR lease_until <= statement_timestamp())
-    ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED)
+    WHERE expires_at <= statement_timestamp() ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED)
 """
 
 Connections = Callable[[], AbstractContextManager[psycopg.Connection]]

@@ -140,8 +140,8 @@ class Record:
 
     @property
     def is_expired(self) -> bool:
-        """Whether the record is as good as gone. A claim that holds is never."""
-        return self.kept_for <= timedelta(0) and not self.is_running
+        """Whether the record is as good as gone. A claim that holds is not: no lease outlasts its retention."""
+        return self.kept_for <= timedelta(0)
 
 
 class Verdict(Enum):

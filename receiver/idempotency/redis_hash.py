@@ -45,7 +45,7 @@ _CLAIM = (
 -- KEYS: the record. ARGV: fingerprint, owner, lease (ms), retention (ms).
 -- {1, attempt, uncertain} if it is claimed now; else {0, now, fields and values of what is there}.
 local running = old.state == 'in_progress' and tonumber(old.lease_until) > now
-local gone = not old.state or (tonumber(old.expires_at) <= now and not running)
+local gone = not old.state or tonumber(old.expires_at) <= now
 local mine = old.state == 'in_progress' and old.owner == ARGV[2]
 local same = old.fingerprint == ARGV[1]
 if not gone and not (same and (mine or old.state == 'failed_retryable'
