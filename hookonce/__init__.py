@@ -10,14 +10,53 @@ def credit(event, tx):
 A second parameter named `session` gets an ORM session instead (docs/how-to/handlers.md).
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hookonce.jobs.event import ReceivedEvent
     from hookonce.jobs.failure_callbacks import FailedAttempt, on_failure
     from hookonce.jobs.handlers import GiveUp, RetryLater, on
+    from hookonce.receiver.idempotency.dynamodb import DynamoStore
+    from hookonce.receiver.idempotency.endpoint import Operation, current_operation, idempotent
+    from hookonce.receiver.idempotency.frameworks.fastapi_routes import IdempotentRoute
+    from hookonce.receiver.idempotency.postgresql import PostgresStore
+    from hookonce.receiver.idempotency.records import InProgress, KeyReused, LeaseLost, StoreUnavailable
+    from hookonce.receiver.idempotency.redis_hash import RedisStore
 
-__all__ = ["FailedAttempt", "GiveUp", "ReceivedEvent", "RetryLater", "on", "on_failure"]
+__all__ = [
+    "DynamoStore",
+    "FailedAttempt",
+    "GiveUp",
+    "IdempotentRoute",
+    "InProgress",
+    "KeyReused",
+    "LeaseLost",
+    "Operation",
+    "PostgresStore",
+    "ReceivedEvent",
+    "RedisStore",
+    "RetryLater",
+    "StoreUnavailable",
+    "current_operation",
+    "idempotent",
+    "on",
+    "on_failure",
+]
+_OF_OPERATIONS = {
+    "DynamoStore": "dynamodb",
+    "IdempotentRoute": "frameworks.fastapi_routes",
+    "InProgress": "records",
+    "KeyReused": "records",
+    "LeaseLost": "records",
+    "Operation": "endpoint",
+    "PostgresStore": "postgresql",
+    "RedisStore": "redis_hash",
+    "StoreUnavailable": "records",
+    "current_operation": "endpoint",
+    "idempotent": "endpoint",
+}
+"""Where the names of operations are: some need an extra, or a framework."""
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
@@ -30,6 +69,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
         from hookonce.jobs import failure_callbacks
 
         return getattr(failure_callbacks, name)
+    if name in _OF_OPERATIONS:
+        return getattr(import_module(f"hookonce.receiver.idempotency.{_OF_OPERATIONS[name]}"), name)
     if name in __all__:
         from hookonce.jobs import handlers
 

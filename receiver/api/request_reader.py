@@ -14,6 +14,7 @@ from hookonce.providers.kit.reading.bodies import parse_json, text_of
 from hookonce.receiver.api.models import RequestModel
 from hookonce.receiver.api.operations import Operation
 from hookonce.receiver.api.problem import Mistake, Problem, unauthorized
+from hookonce.receiver.idempotency import policy
 from hookonce.receiver.web.body import SMALL_BODY, MemoryBudget, Reservation, read_body
 
 MAX_BODY = SMALL_BODY
@@ -25,8 +26,6 @@ MAX_MISTAKES = 20
 IS_READ = "hookonce.is_read"
 """In the environment of a request whose body was read to its end."""
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
-_KEY = re.compile(r"[!-~]{1,255}")
-_QUOTED_KEY = re.compile(r'"((?:[^"\\]|\\["\\])+)"')
 _MAX_SHOWN = 300
 _STATUS = {Reason.TOO_LARGE: 413, Reason.UNSUPPORTED_ENCODING: 415}
 
@@ -60,11 +59,10 @@ def key_of(environ: Environ) -> str | None:
     header = environ.get("HTTP_IDEMPOTENCY_KEY")
     if header is None:
         return None
-    if not _KEY.fullmatch(header):
-        expected = "expected 1 to 255 visible ASCII characters"
-        raise _invalid([Mistake(detail=expected, parameter="Idempotency-Key", pointer=None)])
-    quoted = _QUOTED_KEY.fullmatch(header)
-    return re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else str(header)
+    try:
+        return policy.read_key(header)
+    except policy.BadKey as error:
+        raise _invalid([Mistake(detail=str(error), parameter=policy.HEADER, pointer=None)]) from None
 
 
 def fingerprint(environ: Environ, body: bytes) -> bytes:

@@ -104,6 +104,11 @@ class PostgresStore:
         self._connect = connect
         self._place = place
 
+    def close(self) -> None:
+        """Close the connections that are kept for the next request."""
+        if isinstance(self._connect, Pool):
+            self._connect.close()
+
     @classmethod
     def at(cls, url: str, *, size: int = 8) -> "PostgresStore":
         """Return the store in the ledger at a URL, on up to `size` connections that are kept."""

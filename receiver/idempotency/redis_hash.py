@@ -28,7 +28,13 @@ from hookonce.receiver.idempotency.records import (
     State,
     StoreUnavailable,
 )
-from hookonce.receiver.redis.client import Client, RedisUnavailable, asking, disconnect_if_replica
+from hookonce.receiver.redis.client import (
+    Client,
+    RedisUnavailable,
+    asking,
+    connect,
+    disconnect_if_replica,
+)
 
 MAX_RESULT = 1024**2
 
@@ -102,6 +108,11 @@ class RedisStore:
         self._prefix = prefix
         scripts = (client.register_script(text) for text in (_CLAIM, _COMPLETE, _RELEASE, _FIND))
         self._claim, self._complete, self._release, self._find = scripts
+
+    @classmethod
+    def at(cls, url: str) -> "RedisStore":
+        """Return the store in the Redis at a URL, asked with short timeouts and no retries of the client's own."""
+        return cls(connect(url))
 
     def claim(self, wanted: Claim) -> Claim | Record | None:
         """Claim a key; see `Store`."""

@@ -123,7 +123,7 @@ def test_schema_is_upgraded_through_a_pooler_by_several_at_once(pooled_url, data
     for thread in threads:
         thread.join()
 
-    assert reached == ["0006"] * 2
+    assert reached == [REVISION] * 2
 
 
 def test_pooled_connection_is_never_changed_for_those_who_come_after(pooled_url):

@@ -65,7 +65,7 @@ class OnPostgres:
 
     def close(self):
         for store in self._stores:
-            store._connect.close()  # noqa: SLF001  the pool
+            store.close()
 
     def _run(self, statement, values):
         with psycopg.connect(libpq_url(self.url), autocommit=True) as connection:

@@ -1,0 +1,376 @@
+"""`hookonce.idempotent`: people's own endpoints and functions, done once per key.
+
+A response that is returned is an answer, and given again: 2xx, 3xx, and 4xx as a refusal for good. An exception is
+none, nor are 401, 403, 408, 425, 429 and 5xx: then the same request may be tried again, and no other under its key.
+"""
+
+import asyncio
+import functools
+import inspect
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
+from datetime import timedelta
+from typing import Any, ParamSpec, TypeVar, cast
+
+from hookonce.receiver.config import servers
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.idempotency import operation as machine
+from hookonce.receiver.idempotency import policy
+from hookonce.receiver.idempotency.fingerprint import Request
+from hookonce.receiver.idempotency.frameworks.detection import cursor_of, framework_of
+from hookonce.receiver.idempotency.frameworks.request import Asked, Framework
+from hookonce.receiver.idempotency.operation import Stored
+from hookonce.receiver.idempotency.policy import Dialect, Policy
+from hookonce.receiver.idempotency.postgresql import PostgresStore
+from hookonce.receiver.idempotency.records import (
+    Claim,
+    InProgress,
+    Key,
+    KeyReused,
+    LeaseLost,
+    Result,
+    State,
+    Store,
+    StoreUnavailable,
+    Terms,
+    scope_of,
+)
+from hookonce.receiver.logs import limited
+
+log = limited(__name__)
+
+RETRYABLE = {401, 403, 408, 425, 429}
+"""Refusals that say nothing about the request itself: another try may succeed."""
+_LOOK = 0.05
+"""Seconds between two looks at a request that is waited for."""
+_MARK = "__hookonce_idempotent__"
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Scope = str | tuple[str, ...]
+Transaction = Callable[[], AbstractContextManager[Any]]
+_current: ContextVar["Operation"] = ContextVar("hookonce_operation")
+
+
+class Operation:
+    """One attempt of one operation, or its result of before.
+
+    `attempt` counts from 1. `is_uncertain`: an attempt before this one was cut off, and may have had its effect; ask
+    the other side by `idempotency_key`, which is the same on every attempt. `is_done`: it was done before; `value` is
+    then what `complete` was given, as JSON keeps it.
+    """
+
+    def __init__(self, store: Store, key: Key, begun: Claim | Stored) -> None:
+        self._store = store
+        self.idempotency_key = machine.downstream_key(key)
+        self.claim = begun if isinstance(begun, Claim) else None
+        self.attempt = begun.attempt if isinstance(begun, Claim) else 0
+        self.is_uncertain = isinstance(begun, Claim) and begun.is_uncertain
+        self.is_done = isinstance(begun, Stored)
+        self.value: Any = None
+        if isinstance(begun, Stored):
+            self.value = json.loads(begun.result.body) if begun.result.body else None
+
+    def complete(self, value: object = None, *, within: object = None) -> None:
+        """Store what came of it (JSON), in the transaction of `within` if that is given, else at once.
+
+        `within` is a connection or session to the database of the records: psycopg's, SQLAlchemy's or Django's.
+        Raises: `LeaseLost`, which must roll back that transaction; `StoreUnavailable`; TypeError; ValueError for
+        what is too large, or done.
+        """
+        if self.claim is None or self.is_done:
+            raise ValueError("this operation is done; look at `is_done` before doing it")
+        result = Result(200, {}, json.dumps(value).encode())
+        if not machine.fitting(self._store, result).is_kept:
+            raise ValueError(
+                f"a result of {len(result.body)} bytes; expected {self._store.max_result} at most"
+            )
+        if within is None:
+            machine.complete(self._store, self.claim, result)
+        else:
+            _postgres(self._store).within(cursor_of(within), self.claim, State.COMPLETED, result)
+        self.is_done, self.value = True, value
+
+
+def current_operation() -> Operation:
+    """Return the operation that the endpoint now running is an attempt of. Raises: LookupError outside of one."""
+    return _current.get()
+
+
+class Idempotent:
+    """An operation that is done once per key: decorates an endpoint, or is a context manager by `operation`.
+
+    `scope` says whose key it is, from the framework's request: the tenant, the user, or both as a tuple. Without one,
+    given as None, all clients share their keys. `store` is PostgreSQL beside hookonce's ledger unless another is
+    given; one that may lose what it confirmed must be told `moves_money=False`. `headers` count as part of the request.
+    `transaction` opens the one that the endpoint works in, and the answer is stored in it.
+    Raises: ValueError, TypeError.
+    """
+
+    def __init__(  # noqa: PLR0913  each is a decision of its own
+        self,
+        name: str,
+        *,
+        scope: Callable[[Any], Scope] | None,
+        store: Store | None = None,
+        in_progress: str = "",
+        dialect: Dialect = "hookonce",
+        required: bool = True,
+        lease: timedelta = timedelta(minutes=1),
+        retention: timedelta = timedelta(hours=24),
+        headers: Sequence[str] = (),
+        version: str = "",
+        transaction: Transaction | None = None,
+        moves_money: bool | None = None,
+    ) -> None:
+        self.name = name
+        self.policy = Policy.read(in_progress or ("409" if dialect == "ietf" else "202"), dialect)
+        self._scope = scope
+        self._store = store
+        self._required = required
+        self._terms = Terms(lease, retention)
+        self._headers = tuple(headers)
+        self._version = version
+        self._transaction = transaction
+        if store is not None and store.loses and moves_money is not False:
+            raise ValueError(
+                f"the operation '{name}' can't keep its keys here: {store.loses}. Use PostgreSQL or DynamoDB, or say "
+                "moves_money=False if doing it twice costs nobody anything"
+            )
+        if transaction is not None and store is not None:
+            _postgres(store)
+
+    @property
+    def store(self) -> Store:
+        """Where the records are; hookonce's own ledger is found when it is first needed."""
+        if self._store is None:
+            self._store = _ledger()
+        return self._store
+
+    def __call__(self, view: Callable[P, R]) -> Callable[P, R]:
+        """Decorate an endpoint of Flask or Django, or one of FastAPI whose route is an `IdempotentRoute`."""
+        if inspect.iscoroutinefunction(view):
+            if self._transaction is not None:
+                raise TypeError(f"{view.__name__}: transaction= needs a function that is not async")
+
+            @functools.wraps(view)
+            async def wrapped_async(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the view's
+                if _is_served():
+                    return await view(*args, **kwargs)
+                framework, request = framework_of(args)
+                asked = framework.asked(request)
+                return await self.serve_async(
+                    framework, request, asked, functools.partial(view, *args, **kwargs)
+                )
+
+            wrapper: Any = wrapped_async
+        else:
+
+            @functools.wraps(view)
+            def wrapped(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the view's
+                if _is_served():
+                    return view(*args, **kwargs)
+                framework, request = framework_of(args)
+                return self._serve(framework, request, functools.partial(view, *args, **kwargs))
+
+            wrapper = wrapped
+        setattr(wrapper, _MARK, self)
+        return cast("Callable[P, R]", wrapper)
+
+    @contextmanager
+    def operation(self, key: str, asked: object, *, scope: Scope = ()) -> Iterator[Operation]:
+        """Do a block once per key: look at `is_done`, work, `complete`. A block that only ends has completed None.
+
+        `asked` is what makes two requests the same one, as JSON. After an exception the same may be asked again.
+        Raises: `KeyReused`, `InProgress`, `StoreUnavailable`; ValueError for what is not a key.
+        """
+        whose = Key(scope_of(self.name, *_parts(scope)), key)
+        body = json.dumps(asked).encode()
+        fingerprint = Request("", self.name, body, "application/json", version=self._version).fingerprint()
+        operation = Operation(self.store, whose, machine.begin(self.store, whose, fingerprint, self._terms))
+        if operation.claim is None:
+            yield operation
+            return
+        try:
+            yield operation
+        except BaseException:
+            self._failed(operation.claim)
+            raise
+        if not operation.is_done:
+            operation.complete()
+
+    # One request, from its key to its answer; `serve_async` is the same in asyncio, with the store in a thread.
+
+    def _serve(self, framework: Framework, request: object, view: Callable[[], Any]) -> Any:  # noqa: ANN401
+        asked = framework.asked(request)
+        until = time.monotonic() + self.policy.wait.total_seconds()
+        while isinstance(begun := self._begin(asked, request), InProgress):
+            if time.monotonic() >= until:
+                return framework.response(self.policy.under_way(begun.lease_left))
+            time.sleep(_LOOK)
+        if begun is None:
+            return view()
+        if isinstance(begun, Result):
+            return framework.response(begun)
+        token = _current.set(Operation(self.store, begun.key, begun))
+        try:
+            answer = self._work(framework, begun, view)
+        except BaseException:
+            self._failed(begun)
+            raise
+        finally:
+            _current.reset(token)
+        reach("operation.answered")
+        return answer
+
+    async def serve_async(
+        self, framework: Framework, request: object, asked: Asked, view: Callable[[], Awaitable[Any]]
+    ) -> Any:  # noqa: ANN401  the framework's response
+        """Serve one request; `view` gives the response."""
+        until = time.monotonic() + self.policy.wait.total_seconds()
+        while isinstance(begun := await asyncio.to_thread(self._begin, asked, request), InProgress):
+            if time.monotonic() >= until:
+                return framework.response(self.policy.under_way(begun.lease_left))
+            await asyncio.sleep(_LOOK)
+        if begun is None:
+            return await view()
+        if isinstance(begun, Result):
+            return framework.response(begun)
+        token = _current.set(Operation(self.store, begun.key, begun))
+        try:
+            response, result = framework.read(await view())
+            refused = await asyncio.to_thread(self._end, begun, result)
+        except BaseException:
+            await asyncio.to_thread(self._failed, begun)
+            raise
+        finally:
+            _current.reset(token)
+        reach("operation.answered")
+        return response if refused is None else framework.response(refused)
+
+    def _begin(self, asked: Asked, request: object) -> Claim | Result | InProgress | None:
+        """Return what to do: work under a claim, answer, wait, or work without a key."""
+        if asked.key is None:
+            return policy.no_key() if self._required else None
+        try:
+            key = self._key(policy.read_key(asked.key), request)
+        except policy.BadKey as error:
+            return policy.no_key(str(error))
+        try:
+            begun = machine.begin(self.store, key, self._fingerprint(asked), self._terms)
+        except InProgress as busy:
+            return busy
+        except KeyReused:
+            return self.policy.reused()
+        except StoreUnavailable as error:
+            log.warning("keys of the operation '%s' can't be looked up: %s", self.name, error)
+            return policy.unavailable()
+        return policy.replayed(begun.result) if isinstance(begun, Stored) else begun
+
+    def _key(self, key: str, request: object) -> Key:
+        parts = _parts(self._scope(request)) if self._scope else ()
+        return Key(scope_of(self.name, *parts), key)
+
+    def _fingerprint(self, asked: Asked) -> bytes:
+        headers = {name: asked.headers.get(name) or "" for name in self._headers}
+        return Request(
+            asked.method,
+            asked.path,
+            asked.body,
+            asked.headers.get("Content-Type") or "",
+            query=asked.query,
+            headers=headers,
+            version=self._version,
+        ).fingerprint()
+
+    def _work(self, framework: Framework, claim: Claim, view: Callable[[], Any]) -> Any:  # noqa: ANN401
+        try:
+            with self._transaction() if self._transaction else nullcontext() as transaction:
+                response, result = framework.read(view())
+                if self._transaction is not None:
+                    reach("operation.done")
+                    self._store_within(transaction, claim, result)
+        except _Undone:
+            self._failed(claim)
+            return response
+        except LeaseLost:
+            return framework.response(self.policy.under_way())
+        refused = None if self._transaction else self._end(claim, result)
+        return response if refused is None else framework.response(refused)
+
+    def _store_within(self, transaction: object, claim: Claim, result: Result) -> None:
+        state = _state(result.status)
+        if state is State.FAILED_RETRYABLE:
+            raise _Undone
+        store = _postgres(self.store)
+        store.within(cursor_of(transaction), claim, state, machine.fitting(store, policy.storable(result)))
+
+    def _end(self, claim: Claim, result: Result) -> Result | None:
+        """Store what came of a claim; return what to answer instead, if somebody else has it by now."""
+        state = _state(result.status)
+        try:
+            if state is State.FAILED_RETRYABLE:
+                machine.fail_for_now(self.store, claim)
+            else:
+                machine.complete(self.store, claim, policy.storable(result), state)
+        except LeaseLost:
+            log.warning("an attempt of '%s' ended after its lease, and was repeated by another", self.name)
+            return self.policy.under_way()
+        except StoreUnavailable as error:  # it has been done: the client may know, and the lease runs out
+            log.error("the answer of the operation '%s' could not be stored: %s", self.name, error)  # noqa: TRY400
+        return None
+
+    def _failed(self, claim: Claim) -> None:
+        with suppress(LeaseLost, StoreUnavailable):  # then the lease runs out
+            machine.fail_for_now(self.store, claim)
+
+
+idempotent = Idempotent
+
+
+class _Undone(Exception):  # noqa: N818  rolls a transaction back
+    """The endpoint has answered that it could not: its transaction is not to be committed."""
+
+
+def marked(view: object) -> Idempotent | None:
+    """Return what decorates an endpoint."""
+    return getattr(view, _MARK, None)
+
+
+served: ContextVar[bool] = ContextVar("hookonce_served", default=False)
+"""Whether an `IdempotentRoute` has this request in hand: then the decorated endpoint only works."""
+
+
+def _is_served() -> bool:
+    return served.get()
+
+
+def _state(status: int) -> State:
+    if status < 400:  # noqa: PLR2004  where refusals begin
+        return State.COMPLETED
+    return State.FAILED_RETRYABLE if status in RETRYABLE or status >= 500 else State.FAILED_FINAL  # noqa: PLR2004
+
+
+def _parts(scope: Scope) -> tuple[str, ...]:
+    parts = scope if isinstance(scope, tuple) else (scope,)
+    if not all(isinstance(part, str) for part in parts):
+        raise TypeError(
+            f"the scope of a key is {scope!r}; expected text or a tuple of texts, such as a tenant's id"
+        )
+    return parts
+
+
+def _postgres(store: Store) -> PostgresStore:
+    if not isinstance(store, PostgresStore):
+        raise TypeError(
+            "a result can be stored in the transaction of the work only where PostgreSQL keeps the keys"
+        )
+    return store
+
+
+@functools.cache
+def _ledger() -> PostgresStore:
+    return PostgresStore.at(servers.ledger_url())
