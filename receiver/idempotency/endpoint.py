@@ -60,8 +60,10 @@ class Operation:
 
     `attempt` counts from 1. `is_uncertain`: an attempt before this one was cut off, and may have had its effect; ask
     the other side by `idempotency_key`, which is the same on every attempt. `is_done`: it was done before; `value` is
-    then what `complete` was given, as JSON keeps it.
+    then what `complete` was given, as JSON keeps it. `transaction` is what the endpoint's `transaction` has opened.
     """
+
+    transaction: Any = None
 
     def __init__(self, store: Store, key: Key, begun: Claim | Stored) -> None:
         self._store = store
@@ -289,6 +291,7 @@ class Idempotent:
     def _work(self, framework: Framework, claim: Claim, view: Callable[[], Any]) -> Any:  # noqa: ANN401
         try:
             with self._transaction() if self._transaction else nullcontext() as transaction:
+                _current.get().transaction = transaction
                 response, result = framework.read(view())
                 if self._transaction is not None:
                     reach("operation.done")
@@ -298,7 +301,10 @@ class Idempotent:
             return response
         except LeaseLost:
             return framework.response(self.policy.under_way())
-        refused = None if self._transaction else self._end(claim, result)
+        if self._transaction is not None:
+            reach("operation.completed")
+            return response
+        refused = self._end(claim, result)
         return response if refused is None else framework.response(refused)
 
     def _store_within(self, transaction: object, claim: Claim, result: Result) -> None:

@@ -1,5 +1,6 @@
 """People's own endpoints, the same in each framework."""
 
+import contextlib
 import json
 import threading
 import time
@@ -64,7 +65,9 @@ def test_key_of_another_request_is_refused(shop, till):
     assert len(till.paid) == 1
 
 
-@pytest.mark.parametrize(("key", "code"), [(None, "key_missing"), ("", "bad_key"), ("a b", "bad_key"), ("x" * 256, "bad_key")])
+@pytest.mark.parametrize(
+    ("key", "code"), [(None, "key_missing"), ("", "bad_key"), ("a b", "bad_key"), ("x" * 256, "bad_key")]
+)
 def test_request_without_a_good_key_is_refused(shop, till, key, code):
     answer = shop().post(BODY, key)
 
@@ -116,10 +119,8 @@ def test_what_may_succeed_later_is_tried_again(shop, till, status):
 def test_request_is_tried_again_after_an_exception(shop, till):
     till.then = [ArithmeticError("no change")]
     app = shop()
-    try:
+    with contextlib.suppress(ArithmeticError):
         assert app.post(BODY).status == 500
-    except ArithmeticError:
-        pass
 
     assert app.post(BODY).json["attempt"] == 2
 
@@ -137,7 +138,9 @@ def under_way(app, till, go_on):
     return future
 
 
-@pytest.mark.parametrize(("options", "status"), [({}, 202), ({"in_progress": "409"}, 409), ({"dialect": "ietf"}, 409)])
+@pytest.mark.parametrize(
+    ("options", "status"), [({}, 202), ({"in_progress": "409"}, 409), ({"dialect": "ietf"}, 409)]
+)
 def test_twin_is_told_to_come_back(shop, till, options, status):
     app, go_on = shop(**options), threading.Event()
     first = under_way(app, till, go_on)
@@ -186,7 +189,7 @@ def test_nothing_is_done_while_the_store_is_away(shop, till, place):
     assert till.paid == []
 
 
-def test_answer_is_given_though_it_can_not_be_stored(shop, till, place):
+def test_answer_is_given_though_it_can_not_be_stored(shop, place):
     store = place.open()
 
     def away(*_):
@@ -212,7 +215,10 @@ def test_attempt_that_was_overtaken_gives_the_answer_of_the_other(shop, till, pl
 
 
 def test_key_that_is_not_required_may_be_left_out(shop, till):
-    till.pay = lambda amount: (till.paid.append(amount), (201, {"payment": len(till.paid), "amount": amount, "attempt": 0}))[1]
+    till.pay = lambda amount: (
+        till.paid.append(amount),
+        (201, {"payment": len(till.paid), "amount": amount, "attempt": 0}),
+    )[1]
     app = shop(required=False)
 
     assert [app.post(BODY, None).json["payment"] for _ in range(2)] == [1, 2]

@@ -17,6 +17,7 @@ from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.receiver.config import server_urls
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
 from hookonce.receiver.ledger.database import connections, migrate
+from hookonce.receiver.ledger.database.schema_version import REVISION
 from hookonce.receiver.ledger.store import Verdict
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import connect

@@ -164,7 +164,8 @@ def test_keys_of_before_keep_their_answers_and_claims(old_ledger):
 
     with connections.connect(old_ledger) as connection:
         found = connection.execute(
-            "SELECT key, state, lease_until - started_at, expires_at - started_at FROM hookonce.idempotency ORDER BY key"
+            "SELECT key, state, lease_until - started_at, expires_at - started_at "
+            "FROM hookonce.idempotency ORDER BY key"
         ).fetchall()
     assert found == [
         ("answered", "completed", None, timedelta(days=1)),

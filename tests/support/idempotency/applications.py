@@ -69,7 +69,10 @@ class InFlask:
     def post(self, body, key="one", tenant="a", **headers):
         given = {"Idempotency-Key": key} if key is not None else {}
         response = self._app.test_client().post(
-            "/payments", data=body, content_type="application/json", headers={"Tenant": tenant, **given, **headers}
+            "/payments",
+            data=body,
+            content_type="application/json",
+            headers={"Tenant": tenant, **given, **headers},
         )
         return answer_of(response.status_code, response.headers.items(), response.data)
 
@@ -157,7 +160,9 @@ def answer_of(status, headers, body):
 def configure_django():
     """Set Django up, once per process; it has a database only where `django_database` gives it one."""
     if not settings.configured:
-        settings.configure(ALLOWED_HOSTS=["*"], SECRET_KEY="of the tests", USE_TZ=True, DATABASES={"default": {}})
+        settings.configure(
+            ALLOWED_HOSTS=["*"], SECRET_KEY="of the tests", USE_TZ=True, DATABASES={"default": {}}
+        )
         django.setup()
 
 
@@ -170,7 +175,7 @@ def django_database(**parameters):
     before = connections.settings["default"]
     changed = connections.configure_settings({"default": parameters})["default"]
     connections.settings["default"] = changed
-    del connections["default"]
+    connections["default"] = connections.create_connection("default")
     try:
         yield
     finally:

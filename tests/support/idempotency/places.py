@@ -105,12 +105,13 @@ class OnRedis:
 class OnDynamo:
     """Records in a table of the test's own."""
 
-    def __init__(self, endpoint):
+    def __init__(self, endpoint, table=""):
         self._endpoint = endpoint
-        self.table = f"operations-{uuid.uuid4().hex[:12]}"
+        self.table = table or f"operations-{uuid.uuid4().hex[:12]}"
         self.spec = f"dynamodb {endpoint} {self.table}"
         self._stores = []
-        self.open().create_table()
+        if not table:
+            self.open().create_table()
 
     def open(self):
         self._stores.append(open_dynamo(self._endpoint, self.table))
@@ -154,14 +155,6 @@ def open_dynamo(endpoint, table):
     return dynamodb.DynamoStore.at(
         table, endpoint_url=endpoint, **dict(zip(names, CREDENTIALS.values(), strict=True))
     )
-
-
-def open_store(spec):
-    """Return the store that a spec names, as another process must."""
-    kind, url, *rest = spec.split()
-    if kind == "postgresql":
-        return PostgresStore.at(url)
-    return RedisStore(client.connect(url)) if kind == "redis" else open_dynamo(url, *rest)
 
 
 @contextlib.contextmanager
