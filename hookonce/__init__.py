@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hookonce.jobs.event import ReceivedEvent
+    from hookonce.jobs.event import ReceivedEvent, Refusal
     from hookonce.jobs.failure_callbacks import FailedAttempt, on_failure
     from hookonce.jobs.handlers import GiveUp, RetryLater, on
     from hookonce.receiver.idempotency.dynamodb import DynamoStore
@@ -36,6 +36,7 @@ __all__ = [
     "PostgresStore",
     "ReceivedEvent",
     "RedisStore",
+    "Refusal",
     "RetryLater",
     "StoreUnavailable",
     "current_operation",
@@ -61,10 +62,10 @@ _OF_OPERATIONS = {
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
     """Import a name when it is asked for: every command imports this package, few of them need any."""
-    if name == "ReceivedEvent":
-        from hookonce.jobs.event import ReceivedEvent
+    if name in {"ReceivedEvent", "Refusal"}:
+        from hookonce.jobs import event
 
-        return ReceivedEvent
+        return getattr(event, name)
     if name in {"FailedAttempt", "on_failure"}:
         from hookonce.jobs import failure_callbacks
 

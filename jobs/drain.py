@@ -14,6 +14,7 @@ from functools import cache, partial
 import psycopg
 from sqlalchemy.exc import DataError, SQLAlchemyError
 
+from hookonce.jobs import commands
 from hookonce.jobs.alerts import delivery
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.handlers import Registry, import_handlers
@@ -258,6 +259,7 @@ def handlers_of(settings: Settings) -> Registry:
     """
     registry = import_handlers(settings.handlers)
     registry.require_places([*settings.sources, ALERTS], names(settings.provider_places))
+    commands.register(registry, settings.commands)
     delivery.register(registry, settings.alerts)
     return registry
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,22 @@ from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
 class BodyDropped(Exception):  # noqa: N818  a state of the event that no attempt can change
     """Retention has dropped the body of this event, so it can't be handled any more."""
+
+
+class Refusal(Exception):  # noqa: N818  what the handler answers
+    """Raised by the handler of a command: it can't be done, for good; nothing that was written stays.
+
+    The client is answered with problem details of `status` (400 to 499), `code` and `detail`, now and ever after.
+    Raises: ValueError for another status.
+    """
+
+    def __init__(self, status: int, code: str, detail: str = "") -> None:
+        if not 400 <= status <= 499:  # noqa: PLR2004  of a client
+            raise ValueError(f"a refusal of status {status}; expected 400 to 499")
+        super().__init__(f"{code}: {detail}" if detail else code)
+        self.status = status
+        self.code = code
+        self.detail = detail
 
 
 @dataclass
@@ -47,6 +63,20 @@ class ReceivedEvent:
     def data(self) -> Any:  # noqa: ANN401  whatever the sender sent
         """The payload, parsed by the provider; None where it can't be read."""
         return self._parse()
+
+    def expect(self, version: object) -> None:
+        """Refuse a command that was meant for another version of what it changes than the one there is now.
+
+        It says so in the header `Expected-Version`; without that it takes any. Raises: `Refusal` (409).
+        """
+        expected = self.headers.get("expected-version")
+        if expected is not None and expected.strip('"') != str(version):
+            raise Refusal(409, "version_conflict", f"expected version {expected}; it is {version} by now")
+
+    def not_after(self, span: timedelta) -> None:
+        """Refuse a command that waited for longer than this before it could be done. Raises: `Refusal` (409)."""
+        if datetime.now(UTC) - self.received_at > span:
+            raise Refusal(409, "too_late", f"it could not be done within {span.total_seconds():g} s")
 
     @cached_property
     def idempotency_key(self) -> str:

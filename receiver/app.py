@@ -11,12 +11,14 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from hookonce.providers import Reason
 from hookonce.receiver import logs
 from hookonce.receiver.api.blueprint import api, failure, is_api_path
+from hookonce.receiver.commands import requests
+from hookonce.receiver.commands.endpoint import CommandEndpoint
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.dashboard.mount import attach
 from hookonce.receiver.intake.pipeline import utc_now
 from hookonce.receiver.monitoring import health, metrics
 from hookonce.receiver.web import hooks
-from hookonce.receiver.web.mounted import FrontDoor, intake_class
+from hookonce.receiver.web.mounted import Application, FrontDoor, intake_class
 from hookonce.receiver.web.operator_pages import OperatorPages, Shared
 from hookonce.receiver.web.response import Response as WsgiResponse
 from hookonce.receiver.web.response import problem
@@ -41,8 +43,10 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> F
     app.register_blueprint(api(settings, intake))
     app.register_error_handler(Exception, _failure)
     otherwise = OperatorPages(pages, app.wsgi_app)
-    endpoint = hooks.DeliveryEndpoint(settings, intake)
-    app.wsgi_app = FrontDoor({hooks.PREFIX: endpoint}, otherwise)  # type: ignore[method-assign]  # Flask's own way
+    places: dict[str, Application] = {hooks.PREFIX: hooks.DeliveryEndpoint(settings, intake)}
+    if settings.commands:
+        places[requests.PREFIX] = app.extensions["hookonce_commands"] = CommandEndpoint(settings, intake)
+    app.wsgi_app = FrontDoor(places, otherwise)  # type: ignore[method-assign]  # Flask's own way
     return app
 
 

@@ -37,11 +37,12 @@ from hookonce.jobs.attempts.transaction_guard import (
     watch_sql,
 )
 from hookonce.jobs.error_summary import message_of, summarize, whereabouts
-from hookonce.jobs.event import BodyDropped, ReceivedEvent, received
+from hookonce.jobs.event import BodyDropped, ReceivedEvent, Refusal, received
 from hookonce.jobs.failure_callbacks import FailedAttempt, failure_of
 from hookonce.jobs.handlers import ISOLATION_LEVELS, GiveUp, Handler, RetryLater, pause
 from hookonce.jobs.traceback_text import traceback_text
 from hookonce.providers.kit.provider import Provider
+from hookonce.receiver.config.commands import COMMAND, REFUSAL
 from hookonce.receiver.encryption import (
     OFF,
     CannotDecrypt,
@@ -120,7 +121,7 @@ class Executor:
             # The alarm may have cut a call into libpq: the connection is of no further use.
             self.discard()
             error, ending = late, _failure(run, handler, str(late))
-        except (GiveUp, RetryLater, BodyDropped, CannotDecrypt) as verdict:
+        except (GiveUp, RetryLater, Refusal, BodyDropped, CannotDecrypt) as verdict:
             self._reset()
             error, ending = verdict, _verdict(run, handler, verdict)
         except KeyboardInterrupt:
@@ -332,8 +333,11 @@ class Executor:
 
 
 def _verdict(
-    run: ClaimedRun, handler: Handler, error: GiveUp | RetryLater | BodyDropped | CannotDecrypt
+    run: ClaimedRun, handler: Handler, error: GiveUp | RetryLater | Refusal | BodyDropped | CannotDecrypt
 ) -> AttemptResult:
+    if isinstance(error, Refusal) and run.event.provider == COMMAND:
+        answer = {"status": error.status, "code": error.code, "detail": error.detail}
+        return AttemptResult(RunStatus.DONE, _storable({REFUSAL: answer}))
     if isinstance(error, RetryLater):
         try:
             return AttemptResult(RunStatus.WAITING, delay=pause(error.delay), counted=False)

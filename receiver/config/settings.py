@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from hookonce.receiver.config import server_urls
 from hookonce.receiver.config.admin import AdminTable, Network, admin_token, trusted_proxies
 from hookonce.receiver.config.alerts import Alerts, AlertsTable, read_alerts
+from hookonce.receiver.config.commands import Command, CommandTable, read_commands
 from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.config.encryption_keys import read_keyring
 from hookonce.receiver.config.quarantine import QuarantineTable, quarantine_mistakes
@@ -64,13 +65,16 @@ class Settings:
     trusted_proxies: tuple[Network, ...] = ()
     alerts: Alerts = field(default_factory=Alerts)
     tracing: bool = False
+    commands: Mapping[str, Command] = field(default_factory=dict)
 
     def secrets(self) -> list[str]:
         """Return every secret that is known here: of sources and alerts, of the servers' URLs, of the dashboard."""
         passwords = [server_urls.split(url).password for url in (self.database_url, self.redis_url) if url]
         of_sources = [secret for source in self.sources.values() for secret in source.secrets]
+        tokens = [each.tokens.values() for each in self.commands.values()]
         return [
             *of_sources,
+            *(token for of_command in tokens for of_client in of_command for token in of_client),
             *(unquote(each) for each in passwords if each),
             self.alerts.secret,
             self.admin_token,
@@ -130,6 +134,7 @@ class _File(BaseModel):
     alerts: AlertsTable = Field(default_factory=AlertsTable)
     tracing: TracingTable = Field(default_factory=TracingTable)
     sources: dict[str, SourceTable] = Field(default_factory=dict)
+    commands: dict[str, CommandTable] = Field(default_factory=dict)
 
 
 def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: bool = True) -> Settings:
@@ -148,6 +153,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     proxies = trusted_proxies(file.admin, mistakes)
     alerts = read_alerts(file.alerts, environ, mistakes)
     tracing = is_traced(file.tracing, environ, mistakes)
+    commands = read_commands(file.commands, environ, mistakes, need_secrets=need_secrets)
     servers = find_servers(environ, table.database_url, table.redis_url)
     mistakes.extend(server_urls.url_mistakes(servers.database_url, servers.redis_url))
     schema = server_urls.schema_named(environ, table.schema_, mistakes)
@@ -171,6 +177,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         trusted_proxies=proxies,
         alerts=alerts,
         tracing=tracing,
+        commands=commands,
     )
 
 

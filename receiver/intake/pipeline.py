@@ -21,8 +21,8 @@ from hookonce.receiver.intake.new_events import new_event
 from hookonce.receiver.intake.quarantine_buffer import QuarantineBuffer
 from hookonce.receiver.intake.verification import Verifier
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.ledger.store import Stored, Verdict
-from hookonce.receiver.privacy.at_rest import protected
+from hookonce.receiver.ledger.store import NewEvent, Stored, Verdict
+from hookonce.receiver.privacy.at_rest import protected, sealed
 from hookonce.receiver.privacy.masking import kept_headers, kept_headers_as_json, masked_body
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import connect
@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 STORE_DEADLINE = timedelta(seconds=8)
 """How long a sender waits for the ledger: most give ten seconds or more, and a busy disk takes some for a commit. Who
 gives less comes again, as after a 503."""
+COMMIT_WINDOW = timedelta(hours=1)
+"""For how long Redis remembers an event that is no sender's."""
 GATHER_TIMEOUT = timedelta(milliseconds=2)
 """How long a batch may wait for requests that are already being worked on; never for one that may come."""
 
@@ -157,22 +159,34 @@ class Intake:
             new = [protected(event, source, delivery.headers, self._keyring) for event in new]
         if is_test:
             new = [event._replace(is_test=True) for event in new]
+        rows = self._commit(new, source.window)
+        return IntakeResult(
+            [(event.id, row.verdict) for event, row in zip(events, rows, strict=True)], rows=rows
+        )
+
+    def commit(self, new: Sequence[NewEvent]) -> list[Stored]:
+        """Store events that are no sender's, sealed where bodies are; the ledger holds them when this returns.
+
+        Raises `LedgerUnavailable`.
+        """
+        if self._keyring.is_on:
+            new = [sealed(event, self._keyring) for event in new]
+        return self._commit(new, COMMIT_WINDOW)
+
+    def _commit(self, new: Sequence[NewEvent], window: timedelta) -> list[Stored]:
         if self.trace is not None:
             trace = self.trace()
             new = [event._replace(traceparent=trace) for event in new]
-        delivery_events = DeliveryEvents(new, source.window)
         try:
-            rows = self._group_commit.submit(delivery_events, STORE_DEADLINE)
+            rows = self._group_commit.submit(DeliveryEvents(new, window), STORE_DEADLINE)
         except DeadlineExceeded:
             raise LedgerUnavailable("the ledger did not answer in time") from None
         for each, row in zip(new, rows, strict=True):
             if row.verdict in {Verdict.DUPLICATE, Verdict.CONFLICT}:
-                self.background_writer.record_redelivery(source.name, row.former_id or each.event_id)
+                self.background_writer.record_redelivery(each.source, row.former_id or each.event_id)
             if row.verdict is Verdict.CONFLICT:
-                log.warning("conflict", extra={"source": source.name, "event": row.id})
-        return IntakeResult(
-            [(event.id, row.verdict) for event, row in zip(events, rows, strict=True)], rows=rows
-        )
+                log.warning("conflict", extra={"source": each.source, "event": row.id})
+        return rows
 
 
 def _yield_to_ready_requests() -> None:

@@ -11,6 +11,7 @@ What takes deliveries in and what runs handlers read and write rows here and now
 - `runs`: the life of a run, from its claim to its end
 - `handlers`, `pauses`: which handlers workers have announced, and what a person has paused
 - `replay`: running stored events again, by name or all that match
+- `commands`: what became of commands
 - `transfer`: from one ledger into another
 - `queries`: what an operator looks up; reads only
 - `decryption`, `id_at_time`: rows as they are shown, and where in the ledger a time is

@@ -1,0 +1,31 @@
+"""The handlers of `[commands.NAME]`: each takes the events that are its commands, and nothing else."""
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from hookonce.jobs.handlers import DEFAULT_BACKOFF, Handler, HandlerError, Registry, import_handlers
+from hookonce.receiver.config.commands import Command
+
+
+def register(registry: Registry, commands: Mapping[str, Command]) -> None:
+    """Import the functions that do the commands and register them, each under its command's source.
+
+    So a function may be renamed or moved: its runs stay its own. Raises `HandlerError`.
+    """
+    for command in commands.values():
+        module, _, name = command.handler.partition(":")
+        import_handlers([module])
+        function = getattr(import_module(module), name, None)
+        if not callable(function):
+            raise HandlerError(f"[commands.{command.name}] handler: '{module}' has no function '{name}'")
+        handler = Handler(
+            command.source, command.source, "*", function, command.attempts, DEFAULT_BACKOFF, command.timeout
+        )
+        try:
+            _ = handler.signature
+        except (TypeError, ValueError) as error:
+            raise HandlerError(
+                f"[commands.{command.name}] handler '{command.handler}' must take two arguments, (event, tx) or "
+                f"(event, session): {error}"
+            ) from None
+        registry.add(handler)

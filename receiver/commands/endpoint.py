@@ -1,0 +1,120 @@
+"""`/commands/<name>`, as plain WSGI: a command is committed before it is answered, and answered alike ever after.
+
+`POST /commands/<name>` asks for it, `GET /commands/<name>/<digest>` for its state. What it came to is in its run.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from hookonce.receiver.commands import answers, openapi, requests
+from hookonce.receiver.commands.conduct import Conduct
+from hookonce.receiver.commands.outcomes import Outcomes
+from hookonce.receiver.commands.requests import PREFIX, Asked, Refused
+from hookonce.receiver.config.commands import Command
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.idempotency import policy
+from hookonce.receiver.idempotency.policy import Policy
+from hookonce.receiver.idempotency.records import Result
+from hookonce.receiver.intake.pipeline import Intake
+from hookonce.receiver.ledger.commands import CommandState
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.store import Verdict
+from hookonce.receiver.logs import limited
+from hookonce.receiver.web.body import MemoryBudget, Overloaded, Reservation
+from hookonce.receiver.web.response import Response, StartResponse, problem
+
+log = limited(__name__)
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_ACCEPTED = Policy()
+"""What is told of a new command that is in progress, whatever its twins are told."""
+_MEMORY_BUDGET = 32 * 1024 * 1024
+
+
+class CommandEndpoint:
+    """Takes commands: the WSGI application of what is under `PREFIX`."""
+
+    def __init__(self, settings: Settings, intake: Intake) -> None:
+        self._commands = settings.commands
+        self._policies = {name: _policy(command) for name, command in settings.commands.items()}
+        self._intake = intake
+        self._budget = MemoryBudget(_MEMORY_BUDGET)
+        self._conduct = Conduct()
+        self.outcomes = Outcomes(settings.database_url)
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request (PEP 3333)."""
+        try:
+            with Reservation(self._budget) as reservation:
+                answer = self._serve(environ["PATH_INFO"][len(PREFIX) :], environ, reservation)
+        except Refused as refused:
+            answer = answers.response(refused.result, close=refused.close)
+        except Overloaded:
+            answer = problem(503, "overloaded", close=True)
+        except LedgerUnavailable as error:
+            log.warning("ledger unavailable: %s", error)
+            answer = answers.response(policy.unavailable(), close=True)
+        except Exception as error:
+            log.exception("a request failed: %s", type(error).__name__)
+            answer = problem(500, "internal_error", close=True)
+        return answer.send(environ["REQUEST_METHOD"], start_response)
+
+    def _serve(self, path: str, environ: dict[str, Any], reservation: Reservation) -> Response:
+        method = environ["REQUEST_METHOD"]
+        if path == "openapi.json" and method == "GET":
+            return Response(200, openapi.document(self._commands.values()))
+        name, _, digest = path.partition("/")
+        command = self._commands.get(name)
+        if command is None or (digest and not _DIGEST.fullmatch(digest)):
+            return problem(404, "unknown_command", close=True)
+        allowed = "GET" if digest else "POST"
+        if method != allowed:
+            return problem(405, "bad_method", allow=allowed, close=True)
+        client = requests.client_of(command, environ)
+        if not self._conduct.may_ask((command.source, client), command.rate):
+            detail = "too many requests of this client; send it again later, with the same key"
+            raise Refused(policy.refusal(429, "too_many_requests", detail, answers.RETRY_AFTER))
+        if digest:
+            return self._state(command, client, digest)
+        asked = requests.read(command, client, environ, reservation)
+        return answers.response(self._ask(command, asked))
+
+    def _ask(self, command: Command, asked: Asked) -> Result:
+        """Store a command, and answer with what becomes of it."""
+        (row,) = self._intake.commit([asked.event])
+        whose, fingerprint = (command.source, asked.client), asked.event.fingerprint
+        reach("delivery.answered")
+        if row.verdict is Verdict.CONFLICT:
+            self._conduct.reused(whose, asked.digest, fingerprint)
+            return self._policies[command.name].reused()
+        is_new = row.verdict is not Verdict.DUPLICATE
+        if is_new:
+            self._conduct.asked(whose, asked.digest, fingerprint)
+        return self._answer(command, asked, is_new=is_new)
+
+    def _answer(self, command: Command, asked: Asked, *, is_new: bool) -> Result:
+        told = self._policies[command.name]
+        location = f"{PREFIX}{command.name}/{asked.digest}"
+        accepted = answers.located((_ACCEPTED if is_new else told).under_way(), location)
+        if is_new and not told.wait:
+            return accepted
+        outcome = self.outcomes.of((command.source, asked.digest), told.wait)
+        if outcome is not None and outcome.is_final:
+            answer = answers.final(command, outcome)
+            return answer if is_new else policy.replayed(answer)
+        if outcome is not None and outcome.state is CommandState.FAILED_RETRYABLE:
+            return answers.located(answers.failed_for_now(), location)
+        return accepted
+
+    def _state(self, command: Command, client: str, digest: str) -> Response:
+        outcome = self.outcomes.of((command.source, digest))
+        if outcome is None or outcome.account.partition("/")[0] != client:
+            return problem(404, "unknown_command")
+        return answers.response(answers.state(outcome))
+
+
+def _policy(command: Command) -> Policy:
+    usual = command.dialect == "ietf" and command.in_progress == "202"
+    return Policy.read("409" if usual else command.in_progress, command.dialect)

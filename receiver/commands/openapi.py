@@ -1,0 +1,122 @@
+"""The description of all commands (OpenAPI 3.1), from the configuration."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from hookonce.receiver.commands.requests import EXPECTED_VERSION, PREFIX
+from hookonce.receiver.config.commands import Command
+from hookonce.receiver.idempotency.policy import HEADER, REPLAYED
+
+_PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "code"],
+    "properties": {
+        "type": {"const": "about:blank"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "code": {"type": "string", "description": "what a program should look at"},
+        "detail": {"type": "string"},
+    },
+}
+_STATE = {
+    "type": "object",
+    "required": ["status"],
+    "properties": {
+        "status": {"enum": ["in_progress", "completed", "failed_retryable", "failed_final"]},
+        "result": {"description": "what the command came to"},
+        "refusal": {"type": "object"},
+    },
+}
+_REFUSALS = {
+    400: "no key, no JSON, or a header is missing",
+    401: "no token of a client of this command",
+    413: "the body is too large",
+    415: "the body is not application/json",
+    422: "failed for good",
+    429: "too many requests; send it again later, with the same key",
+    503: "failed for now, or nothing is known; send it again later, with the same key",
+}
+
+
+def document(commands: Iterable[Command]) -> bytes:
+    """Return the description as JSON."""
+    paths: dict[str, Any] = {}
+    for command in commands:
+        paths[PREFIX + command.name] = {"post": _ask(command)}
+        paths[f"{PREFIX}{command.name}/{{digest}}"] = {"get": _look(command)}
+    return json.dumps(
+        {
+            "openapi": "3.1.0",
+            "info": {"title": "Commands", "version": "1"},
+            "security": [{"token": []}],
+            "paths": paths,
+            "components": {
+                "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+                "schemas": {"Problem": _PROBLEM, "State": _STATE},
+            },
+        }
+    ).encode()
+
+
+def _ask(command: Command) -> dict[str, Any]:
+    wanted = [_header(HEADER, "1 to 255 visible ASCII characters; the same on every retry", required=True)]
+    wanted += [
+        _header(name, "whose key it is", required=True) for name in (command.tenant, command.actor) if name
+    ]
+    wanted += [_header(name, "part of what is asked for") for name in command.headers]
+    wanted += [_header(EXPECTED_VERSION, "the version of what the command changes")]
+    replayed = {REPLAYED: {"schema": {"const": "true"}, "description": "the answer was given before"}}
+    answers: dict[str, Any] = {
+        str(command.status): {
+            "description": "done, now or before",
+            "headers": replayed,
+            "content": {"application/json": {"schema": {}}},
+        },
+    }
+    reused = 422 if command.dialect == "ietf" else 409
+    refusals = dict(_REFUSALS)
+    refusals[409] = "refused by what the command found"
+    refusals[reused] = f"{refusals[reused]}, or the key belongs to another request"
+    if command.dialect == "ietf" or command.in_progress == "409":
+        refusals[409] += ", or in progress"
+    else:
+        headers = {name: {"schema": {"type": "string"}} for name in ("Location", "Retry-After")}
+        content = {"application/json": {"schema": {"$ref": "#/components/schemas/State"}}}
+        answers["202"] = {"description": "in progress", "headers": headers, "content": content}
+    answers |= {str(status): _refusal(said) for status, said in sorted(refusals.items())}
+    return {
+        "operationId": f"ask_{command.name}",
+        "parameters": wanted,
+        "requestBody": {"required": True, "content": {"application/json": {"schema": {}}}},
+        "responses": answers,
+    }
+
+
+def _look(command: Command) -> dict[str, Any]:
+    digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/State"}}}
+    refusals = {status: _REFUSALS[status] for status in (401, 429, 503)} | {
+        404: "no such command of this client"
+    }
+    return {
+        "operationId": f"look_{command.name}",
+        "parameters": [{"name": "digest", "in": "path", "required": True, "schema": digest}],
+        "responses": {"200": {"description": "its state", "content": content}}
+        | {str(status): _refusal(said) for status, said in sorted(refusals.items())},
+    }
+
+
+def _header(name: str, said: str, *, required: bool = False) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "header",
+        "required": required,
+        "schema": {"type": "string"},
+        "description": said,
+    }
+
+
+def _refusal(said: str) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {"description": said, "content": {"application/problem+json": {"schema": schema}}}

@@ -1,0 +1,135 @@
+"""Who asks, under which key, for what: read strictly, and refused with what would be right."""
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hookonce.providers import Reason, Rejected
+from hookonce.receiver.config.commands import COMMAND, Command
+from hookonce.receiver.idempotency import policy
+from hookonce.receiver.idempotency.fingerprint import Request, canonical
+from hookonce.receiver.idempotency.records import Key, Result, scope_of
+from hookonce.receiver.ledger.store import NewEvent
+from hookonce.receiver.web.body import Reservation, read_body
+
+PREFIX = "/commands/"
+MAX_LABEL = 255
+EXPECTED_VERSION = "Expected-Version"
+_BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
+_TEXT = re.compile(r"[!-~]([ -~]{0,253}[!-~])?")
+_JSON = re.compile(r"application/(?:[\w.+-]+\+)?json", re.IGNORECASE)
+_STATUS = {Reason.TOO_LARGE: 413, Reason.UNSUPPORTED_ENCODING: 415}
+
+Environ = Mapping[str, Any]
+
+
+class Refused(Exception):  # noqa: N818  an answer
+    """Ends a request with a refusal; `close` if a body may still be on its way."""
+
+    def __init__(self, result: Result, *, close: bool = True) -> None:
+        super().__init__(result.status)
+        self.result = result
+        self.close = close
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a client asks for: the event it is, under the digest of its scoped key."""
+
+    client: str
+    event: NewEvent
+
+    @property
+    def digest(self) -> str:
+        """What the command is called in its URL; not to be guessed without its key."""
+        return self.event.event_id
+
+
+def client_of(command: Command, environ: Environ) -> str:
+    """Return who asks. Raises `Refused`. Takes as long whoever it is."""
+    bearer = _BEARER.fullmatch(environ.get("HTTP_AUTHORIZATION", "").strip())
+    presented = hashlib.sha256(bearer[1].encode() if bearer else b"").digest()
+    found = ""
+    for client, tokens in command.tokens.items():
+        for token in tokens:
+            if hmac.compare_digest(hashlib.sha256(token.encode()).digest(), presented):
+                found = client
+    if not found:
+        detail = "send `Authorization: Bearer` with a token of this command's clients"
+        refusal = policy.refusal(401, "unauthorized", detail)
+        challenge = {"WWW-Authenticate": 'Bearer realm="hookonce"'}
+        raise Refused(Result(401, {**refusal.headers, **challenge}, refusal.body))
+    return found
+
+
+def read(command: Command, client: str, environ: Environ, reservation: Reservation) -> Asked:
+    """Return what a client asks for. Raises `Refused`."""
+    header = environ.get("HTTP_IDEMPOTENCY_KEY")
+    if header is None:
+        raise Refused(policy.no_key())
+    try:
+        key = policy.read_key(header)
+    except policy.BadKey as error:
+        raise Refused(policy.no_key(str(error))) from None
+    tenant, actor = (_label(name, environ) for name in (command.tenant, command.actor))
+    expected = environ.get(_variable(EXPECTED_VERSION))
+    if expected is not None and not _TEXT.fullmatch(expected):
+        raise Refused(policy.refusal(400, "bad_header", f"the header {EXPECTED_VERSION} holds no version"))
+    kind = environ.get("CONTENT_TYPE", "")
+    body = _body(environ, kind, command.max_body, reservation)
+    chosen = {name: environ.get(_variable(name), "") for name in (*command.headers, EXPECTED_VERSION)}
+    asked = Request("POST", PREFIX + command.name, body, kind, headers=chosen, version=command.version)
+    whole = Key(scope_of("command", command.name, client, tenant, actor), key)
+    kept = {name.lower(): value for name, value in chosen.items() if value} | {"content-type": kind}
+    names = {command.tenant.lower(): tenant, command.actor.lower(): actor, "idempotency-key": key}
+    kept |= {name: value for name, value in names.items() if name}
+    event = NewEvent(
+        source=command.source,
+        provider=COMMAND,
+        event_id=whole.digest,
+        type=command.name,
+        account=account_of(client, tenant),
+        fingerprint=asked.fingerprint(),
+        id_is_signed=True,
+        occurred_at=None,
+        url=PREFIX + command.name,
+        headers=json.dumps(kept),
+        body=body,
+    )
+    return Asked(client, event)
+
+
+def account_of(client: str, tenant: str = "") -> str:
+    """Return whose a command is, as its event's account."""
+    return f"{client}/{tenant}"[:MAX_LABEL] if tenant else client
+
+
+def _body(environ: Environ, kind: str, limit: int, reservation: Reservation) -> bytes:
+    if not _JSON.fullmatch(kind.partition(";")[0].strip()):
+        detail = "expected a body of Content-Type application/json"
+        raise Refused(policy.refusal(415, "unsupported_media_type", detail))
+    try:
+        body = read_body(environ, limit, reservation)
+    except Rejected as error:
+        raise Refused(policy.refusal(_STATUS.get(error.reason, 400), error.reason, error.detail)) from None
+    if canonical(body) is None:
+        detail = "the body is not JSON, is nested too deeply, or has an object with one name twice"
+        raise Refused(policy.refusal(400, "bad_body", detail), close=False)
+    return body
+
+
+def _label(name: str, environ: Environ) -> str:
+    if not name:
+        return ""
+    value = str(environ.get(_variable(name), "")).strip()
+    if not _TEXT.fullmatch(value):
+        raise Refused(policy.refusal(400, "bad_header", f"the header {name} is missing, or is no plain text"))
+    return value
+
+
+def _variable(header: str) -> str:
+    return "HTTP_" + header.upper().replace("-", "_")

@@ -1,0 +1,148 @@
+"""`[commands.NAME]`: what clients may ask for under an `Idempotency-Key`, and who they are."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from hookonce.receiver.config.durations import parse_duration
+from hookonce.receiver.config.secret_references import resolve
+
+COMMAND = "command"
+"""The provider of an event that is a command."""
+REFUSAL = "hookonce_refusal"
+"""The one name in the result of a command that was refused: status, code and detail."""
+MIN_TOKEN_LENGTH = 16
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_HANDLER = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+_HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
+_IN_PROGRESS = re.compile(r"202|409|wait ([1-9]|[12]\d|30)s")
+
+
+class CommandTable(BaseModel):
+    """What may stand in `[commands.NAME]`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    handler: str = Field(description="the function that does it: `module:function`")
+    auth: dict[str, list[str]] = Field(
+        description="who may ask: for each client references to its bearer tokens, several while you rotate"
+    )
+    in_progress: str = Field(
+        default="202",
+        description='what is answered while it runs: `"202"`, `"409"`, or `"wait 2s"` (up to 30s) before that',
+    )
+    dialect: Literal["hookonce", "ietf"] = Field(
+        default="hookonce",
+        description='`"ietf"`: 409 while it runs, 422 for another request under a known key',
+    )
+    tenant: str = Field(
+        default="", description="a header that every request must have; keys belong to its value"
+    )
+    actor: str = Field(default="", description="the same, for who acts within a tenant")
+    headers: list[str] = Field(
+        default_factory=list, description="headers that are part of what is asked for; others are not"
+    )
+    version: str = Field(default="", description="of your API; a key of another version is another request's")
+    status: int = Field(
+        default=200, ge=200, le=299, description="what a command that was done is answered with"
+    )
+    max_body: int = Field(default=65536, ge=64, le=1 << 20, description="bytes of a body; 413 beyond")
+    rate: float | None = Field(
+        default=None, gt=0, description="requests a second of each client and process; 429 beyond"
+    )
+    attempts: int = Field(
+        default=10, ge=1, le=1000, description="how often the handler may fail, the first included"
+    )
+    timeout: Annotated[timedelta, BeforeValidator(parse_duration)] = Field(
+        default=timedelta(seconds=30), description="for one attempt, an hour at most"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that clients may ask for. `tokens` are of each client by name; other fields as in the table."""
+
+    name: str
+    handler: str
+    tokens: Mapping[str, tuple[str, ...]] = field(repr=False)
+    in_progress: str = "202"
+    dialect: Literal["hookonce", "ietf"] = "hookonce"
+    tenant: str = ""
+    actor: str = ""
+    headers: tuple[str, ...] = ()
+    version: str = ""
+    status: int = 200
+    max_body: int = 65536
+    rate: float | None = None
+    attempts: int = 10
+    timeout: timedelta = timedelta(seconds=30)
+
+    @property
+    def source(self) -> str:
+        """What its events have as their source, and its runs as their handler; no source can be called so."""
+        return f"commands.{self.name}"
+
+
+def read_commands(
+    tables: Mapping[str, CommandTable], environ: Mapping[str, str], mistakes: list[str], *, need_secrets: bool
+) -> dict[str, Command]:
+    """Return the commands, adding to `mistakes` whatever is wrong with them."""
+    found = {}
+    for name, table in tables.items():
+        wrong = list(_mistakes(name, table))
+        tokens = _tokens(table, environ, wrong, need_secrets=need_secrets)
+        mistakes += [f"[commands.{name}] {each}" for each in wrong]
+        given = table.model_dump(exclude={"auth", "headers"})
+        found[name] = Command(name=name, tokens=tokens, headers=tuple(table.headers), **given)
+    return found
+
+
+def _mistakes(name: str, table: CommandTable) -> list[str]:
+    wrong = []
+    if not _NAME.fullmatch(name):
+        wrong.append("the name must be 1 to 63 of a-z 0-9 _ - and start with a letter or digit")
+    if not _HANDLER.fullmatch(table.handler):
+        wrong.append(f"handler: {table.handler!r} names no function; expected one like 'shop:create_payment'")
+    if not _IN_PROGRESS.fullmatch(table.in_progress):
+        wrong.append(
+            f"in_progress: {table.in_progress!r} is not known; expected '202', '409' or 'wait 2s', up to 30s"
+        )
+    if table.dialect == "ietf" and table.in_progress == "202" and "in_progress" in table.model_fields_set:
+        wrong.append("in_progress: the dialect 'ietf' answers 409; expected '409' or 'wait 2s'")
+    if not timedelta(0) < table.timeout <= timedelta(hours=1):
+        wrong.append("timeout: expected more than nothing and an hour at most")
+    named = filter(None, (table.tenant, table.actor, *table.headers))
+    wrong += [f"{header!r} is not the name of a header" for header in named if not _HEADER.fullmatch(header)]
+    if not table.auth:
+        wrong.append('auth: nobody may ask for it; name a client, as in auth = { shop = ["env:SHOP_TOKEN"] }')
+    wrong += [
+        f"auth: {client!r} can't be the name of a client"
+        for client in table.auth
+        if not _NAME.fullmatch(client)
+    ]
+    return wrong
+
+
+def _tokens(
+    table: CommandTable, environ: Mapping[str, str], wrong: list[str], *, need_secrets: bool
+) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for client, references in table.auth.items():
+        tokens = []
+        for reference in references:
+            try:
+                tokens.append(resolve(reference, environ))
+            except ValueError as error:
+                if need_secrets:
+                    wrong.append(f"auth of '{client}': {error}")
+        found[client] = tuple(filter(None, tokens))
+        if any(len(token) < MIN_TOKEN_LENGTH for token in found[client]):
+            wrong.append(f"auth of '{client}': a token is shorter than {MIN_TOKEN_LENGTH} characters")
+    every = [token for tokens in found.values() for token in tokens]
+    if len(set(every)) < len(every):
+        wrong.append("auth: two clients have the same token")
+    return found

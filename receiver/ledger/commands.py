@@ -1,0 +1,66 @@
+"""What became of commands: each is an event whose one run has the event's source for its handler's name."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import psycopg
+
+from hookonce.receiver.ledger.states import EventStatus, RunStatus
+
+# One look for all that wait: by the unique key of events, and the primary key of runs.
+_FIND = """
+SELECT e.source, e.event_id, e.account, e.status, r.status, r.attempts, r.result
+FROM unnest(%b::text[], %b::text[]) AS k (source, event_id)
+JOIN hookonce.events e USING (source, event_id)
+LEFT JOIN hookonce.runs r ON r.event = e.id AND r.handler = e.source
+"""
+
+Name = tuple[str, str]
+"""The source and the event id of a command."""
+
+
+class CommandState(StrEnum):
+    """What a client may know of a command."""
+
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    FAILED_RETRYABLE = "failed_retryable"
+    FAILED_FINAL = "failed_final"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a command so far; `result` is what its handler returned, `account` whose command it is."""
+
+    state: CommandState
+    account: str
+    result: Any = None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing will change by itself."""
+        return self.state in {CommandState.COMPLETED, CommandState.FAILED_FINAL}
+
+
+def find(connection: psycopg.Connection, names: Collection[Name]) -> dict[Name, Outcome]:
+    """Return what became of those commands that the ledger holds."""
+    columns = [[source for source, _ in names], [event_id for _, event_id in names]]
+    found = {}
+    for source, event_id, account, event, run, attempts, result in connection.execute(
+        _FIND, columns, prepare=True
+    ):
+        state = _state(event, run, attempts)
+        found[source, event_id] = Outcome(state, account or "", result)
+    return found
+
+
+def _state(event: str, run: str | None, attempts: int | None) -> CommandState:
+    if run == RunStatus.DONE:
+        return CommandState.COMPLETED
+    if run == RunStatus.DEAD or event == EventStatus.DEAD:
+        return CommandState.FAILED_FINAL
+    return (
+        CommandState.FAILED_RETRYABLE if run == RunStatus.WAITING and attempts else CommandState.IN_PROGRESS
+    )

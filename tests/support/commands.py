@@ -1,0 +1,140 @@
+"""A shop that takes commands: the receiver in this process, and its worker, which works when it is told to."""
+
+import json
+import sys
+import time
+import types
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import text
+
+from hookonce import GiveUp, Refusal
+from hookonce.jobs import drain, handlers
+from hookonce.jobs.handlers import Registry
+from hookonce.receiver.app import create_app
+from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.ledger.database import connections
+
+TOKENS = {"SHOP": "token-of-the-shop-1", "SHOP_NEW": "token-of-the-shop-2", "TILL": "token-of-the-till-1"}
+AUTH = 'auth = { shop = ["env:SHOP", "env:SHOP_NEW"], till = ["env:TILL"] }'
+CONFIG = f"""
+[commands.payments]
+handler = "shop_of_tests:pay"
+{AUTH}
+%s
+
+[commands.refunds]
+handler = "shop_of_tests:pay"
+{AUTH}
+
+[commands.orders]
+handler = "shop_of_tests:pay"
+{AUTH}
+tenant = "Tenant"
+actor = "Actor"
+headers = ["Currency"]
+"""
+DEADLINE = 30
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: Any
+    body: bytes
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def is_replayed(self):
+        return self.headers.get("Idempotency-Replayed") == "true"
+
+
+def pay(event, tx):
+    """Pay, and end as the body says."""
+    tx.execute(text("INSERT INTO public.payments VALUES (:key)"), {"key": event.idempotency_key})
+    then = event.data.get("then")
+    if then == "give up":
+        raise GiveUp("the card is gone")
+    if then == "fail":
+        raise ArithmeticError("no change")
+    if then == "fail once" and event.attempt == 1:
+        raise ArithmeticError("no change, yet")
+    if then == "refuse":
+        raise Refusal(402, "declined", "the bank says no")
+    if "version" in event.data:
+        event.expect(event.data["version"])
+    if then == "late":
+        event.not_after(timedelta(0))
+    return {"paid": event.data["amount"], "attempt": event.attempt}
+
+
+class Shop:
+    """The whole application over a ledger of the test's own."""
+
+    def __init__(self, database_url, redis_url, directory, options="", **changes):
+        config = directory / "hookonce.toml"
+        sealing = '[receiver]\nencryption_keys = ["env:BODY_KEY"]\n' if "BODY_KEY" in changes else ""
+        config.write_text(sealing + CONFIG % options)
+        sys.modules["shop_of_tests"] = types.ModuleType("shop_of_tests")
+        sys.modules["shop_of_tests"].pay = pay
+        environ = {"HOOKONCE_CONFIG": str(config), "DATABASE_URL": database_url, "REDIS_URL": redis_url}
+        self.settings = load_settings(environ | TOKENS | changes)
+        self.app = create_app(self.settings)
+        self.ledger = connections.connect(database_url)
+        self.ledger.execute("CREATE TABLE IF NOT EXISTS public.payments (key text)")
+        self._registry, handlers.registry = handlers.registry, Registry()
+        self._drain = drain.Drain(self.settings, drain.handlers_of(self.settings))
+
+    def ask(self, body, key="one", *, path="payments", token="SHOP", method="POST", **headers):
+        sent = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})
+        if token:
+            sent["Authorization"] = f"Bearer {TOKENS.get(token, token)}"
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        data = body if isinstance(body, str | bytes | None) else json.dumps(body)
+        path = path if path.startswith("/") else f"/commands/{path}"
+        response = self.app.test_client(use_cookies=False).open(path, method=method, headers=sent, data=data)
+        return Answer(response.status_code, response.headers, response.data)
+
+    def look(self, location, token="SHOP"):
+        return self.ask(None, None, path=location, token=token, method="GET")
+
+    def work(self):
+        """Do what is due, once."""
+        self.ledger.execute(
+            "UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL AND status = 'waiting'"
+        )
+        self.ledger.execute(
+            "UPDATE hookonce.runs SET due_at = now() WHERE due_at IS NOT NULL AND status = 'waiting'"
+        )
+        return self._drain.run_due()
+
+    def meanwhile(self, *questions):
+        """Ask in threads of their own, working here until all are answered."""
+        with ThreadPoolExecutor(len(questions)) as pool:
+            futures = [pool.submit(question) for question in questions]
+            until = time.monotonic() + DEADLINE
+            while wait(futures, timeout=0.02).not_done:
+                assert time.monotonic() < until, "nobody answers"
+                self._drain.run_due()
+            return [future.result() for future in futures]
+
+    def rows(self, query):
+        return self.ledger.execute(query).fetchall()
+
+    @property
+    def payments(self):
+        return [key for (key,) in self.rows("SELECT key FROM public.payments")]
+
+    def close(self):
+        handlers.registry = self._registry
+        self._drain.close()
+        self.app.extensions["hookonce_commands"].outcomes.close()
+        self.app.extensions["hookonce"].close()
+        self.ledger.close()
+        del sys.modules["shop_of_tests"]
