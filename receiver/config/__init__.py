@@ -2,6 +2,6 @@
 
 `settings` puts everything together. `servers` finds PostgreSQL and Redis, with `server_urls` to check their addresses
 and `embedded_servers` where the development stack runs them. One module per table reads the rest: `sources` with its
-`quarantine`, `commands`, `admin`, `alerts`, `tracing` and `encryption_keys`. They share `secret_references` (where a secret is),
-`durations` (times as people write them) and `suggestions` (for misspelt names).
+`quarantine`, `commands`, `admin`, `alerts`, `tracing` and `encryption_keys`. They share `secret_references` (where a
+secret is), `durations` (times as people write them) and `suggestions` (for misspelt names).
 """

@@ -208,7 +208,7 @@ def test_keys_belong_to_command_client_tenant_and_actor(shop):
 
     asked = [
         shop.ask(BODY),
-        shop.ask(BODY, token="TILL"),
+        shop.ask(BODY, client="TILL"),
         shop.ask(BODY, path="refunds"),
         order(),
         order(Tenant="t2"),
@@ -229,7 +229,7 @@ def test_key_outlives_the_token_it_was_used_with(shop):
     shop.ask(BODY)
     shop.work()
 
-    assert shop.ask(BODY, token="SHOP_NEW").is_replayed
+    assert shop.ask(BODY, client="SHOP_NEW").is_replayed
 
 
 def test_chosen_headers_are_part_of_what_is_asked_for(shop):
@@ -244,7 +244,7 @@ def test_chosen_headers_are_part_of_what_is_asked_for(shop):
 
 @pytest.mark.parametrize("token", ["", "wrong", "token-of-the-shop-10"])
 def test_stranger_is_refused(shop, token):
-    answer = shop.ask(BODY, token=token)
+    answer = shop.ask(BODY, client=token)
 
     assert (answer.status, answer.json["code"]) == (401, "unauthorized")
     assert answer.headers["WWW-Authenticate"].startswith("Bearer")
@@ -289,7 +289,7 @@ def test_client_that_asks_too_often_is_told_to_wait(open_shop):
     assert [answer.status for answer in answers[:2]] == [202, 202]
     assert (answers[-1].status, answers[-1].json["code"]) == (429, "too_many_requests")
     assert answers[-1].headers["Retry-After"]
-    assert shop.ask(BODY, token="TILL").status == 202
+    assert shop.ask(BODY, client="TILL").status == 202
 
 
 def test_nothing_is_promised_while_the_ledger_is_away(shop):

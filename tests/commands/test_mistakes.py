@@ -35,7 +35,7 @@ def story(shop):
     assert shop.ask({"then": "give up"}, "three").status == 422
     assert shop.look(first.headers["Location"]).json["status"] == "completed"
     assert shop.look(first.headers["Location"], "TILL").status == 404
-    assert shop.ask(BODY, token="TILL").status == 202
+    assert shop.ask(BODY, client="TILL").status == 202
     shop.work()
     assert len(shop.payments) == 4
     assert len(shop.rows("SELECT FROM hookonce.events")) == 6

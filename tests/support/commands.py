@@ -77,13 +77,13 @@ def pay(event, tx):
 class Shop:
     """The whole application over a ledger of the test's own."""
 
-    def __init__(self, database_url, redis_url, directory, options="", **changes):
-        config = directory / "hookonce.toml"
+    def __init__(self, database_url, redis_url, directory, options="", *, config="", **changes):
+        path = directory / "hookonce.toml"
         sealing = '[receiver]\nencryption_keys = ["env:BODY_KEY"]\n' if "BODY_KEY" in changes else ""
-        config.write_text(sealing + CONFIG % options)
+        path.write_text(config or sealing + CONFIG % options)
         sys.modules["shop_of_tests"] = types.ModuleType("shop_of_tests")
         sys.modules["shop_of_tests"].pay = pay
-        environ = {"HOOKONCE_CONFIG": str(config), "DATABASE_URL": database_url, "REDIS_URL": redis_url}
+        environ = {"HOOKONCE_CONFIG": str(path), "DATABASE_URL": database_url, "REDIS_URL": redis_url}
         self.settings = load_settings(environ | TOKENS | changes)
         self.app = create_app(self.settings)
         self.ledger = connections.connect(database_url)
@@ -91,18 +91,18 @@ class Shop:
         self._registry, handlers.registry = handlers.registry, Registry()
         self._drain = drain.Drain(self.settings, drain.handlers_of(self.settings))
 
-    def ask(self, body, key="one", *, path="payments", token="SHOP", method="POST", **headers):
+    def ask(self, body, key="one", *, path="payments", client="SHOP", method="POST", **headers):
         sent = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})
-        if token:
-            sent["Authorization"] = f"Bearer {TOKENS.get(token, token)}"
+        if client:
+            sent["Authorization"] = f"Bearer {TOKENS.get(client, client)}"
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         data = body if isinstance(body, str | bytes | None) else json.dumps(body)
         path = path if path.startswith("/") else f"/commands/{path}"
         response = self.app.test_client(use_cookies=False).open(path, method=method, headers=sent, data=data)
         return Answer(response.status_code, response.headers, response.data)
 
-    def look(self, location, token="SHOP"):
-        return self.ask(None, None, path=location, token=token, method="GET")
+    def look(self, location, client="SHOP"):
+        return self.ask(None, None, path=location, client=client, method="GET")
 
     def work(self):
         """Do what is due, once."""
@@ -112,6 +112,10 @@ class Shop:
         self.ledger.execute(
             "UPDATE hookonce.runs SET due_at = now() WHERE due_at IS NOT NULL AND status = 'waiting'"
         )
+        return self._drain.run_due()
+
+    def work_once(self):
+        """Do what is due now: what fails is due later."""
         return self._drain.run_due()
 
     def meanwhile(self, *questions):

@@ -10,10 +10,15 @@ import sys
 from pathlib import Path
 
 from hookonce.receiver.failpoints import arm
-from tests.support.commands import DEADLINE, Shop
+from tests.support.commands import Shop
 
 BODY = {"amount": 5}
 TRIES = 50
+ACCEPTED = 202
+LET_TIME_PASS = (
+    "UPDATE hookonce.runs SET due_at = now(), lease_until = now() WHERE due_at IS NOT NULL",
+    "UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL",
+)
 
 
 def in_child(work):
@@ -31,57 +36,60 @@ def in_child(work):
     return status == 0, json.loads(text) if text else None
 
 
-def main(role, database_url, redis_url, directory):
-    log = Path(directory) / "points"
+class Story:
+    """One role's failpoints, over a ledger that all share."""
 
-    def shop():
-        return Shop(database_url, redis_url, Path(directory))
+    def __init__(self, role, database_url, redis_url, directory):
+        self._role, self._place = role, (database_url, redis_url, Path(directory))
+        self._log = Path(directory) / "points"
+        self._payments = set()
 
-    def ask(key, fatal=None):
-        opened = shop()
+    def ask(self, key, fatal=None):
+        opened = Shop(*self._place)
         if fatal is not None:
-            arm(fatal, str(log))
+            arm(fatal, str(self._log))
         answer = opened.ask(BODY, key)
         return answer.status, answer.body.decode(), answer.is_replayed
 
-    def work(fatal=None):
-        opened = shop()
-        opened.ledger.execute(
-            "UPDATE hookonce.runs SET due_at = now(), lease_until = now() WHERE due_at IS NOT NULL"
-        )
-        opened.ledger.execute("UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL")
+    def work(self, fatal=None):
+        opened = Shop(*self._place)
+        for statement in LET_TIME_PASS:
+            opened.ledger.execute(statement)
         if fatal is not None:
-            arm(fatal, str(log))
+            arm(fatal, str(self._log))
         return opened._drain.run_due()  # noqa: SLF001
 
-    def finish(key):
+    def finish(self, key):
         """Ask and work until there is an answer, as a client and a sweep do."""
         for _ in range(TRIES):
-            _, answer = in_child(lambda: ask(key))
-            if answer[0] != 202:
+            _, answer = in_child(lambda: self.ask(key))
+            if answer[0] != ACCEPTED:
                 return answer
-            in_child(work)
-        raise TimeoutError(f"no answer after {DEADLINE} s")
+            in_child(self.work)
+        raise TimeoutError(f"no answer after {TRIES} tries")
 
-    payments = set()
-    for fatal in range(1, 100):
+    def told(self, fatal):
+        """What became of a command whose receiver or worker died at this failpoint."""
         key = f"request-{fatal}"
-        log.write_text("")
-        if role == "worker":
-            in_child(lambda key=key: ask(key))
-            survived, _ = in_child(lambda fatal=fatal: work(fatal))
+        self._log.write_text("")
+        if self._role == "worker":
+            in_child(lambda: self.ask(key))
+            survived, _ = in_child(lambda: self.work(fatal))
         else:
-            survived, _ = in_child(lambda key=key, fatal=fatal: ask(key, fatal))
-        met = log.read_text().split()
-        answers = [finish(key) for _ in range(2)]
-        _, now = in_child(lambda: shop().payments)
+            survived, _ = in_child(lambda: self.ask(key, fatal))
+        met = self._log.read_text().split()
+        answers = [self.finish(key) for _ in range(2)]
+        _, now = in_child(lambda: Shop(*self._place).payments)
         assert len(now) == len(set(now)), "an effect was doubled"
-        told = {"survived": survived, "met": met, "answers": answers, "effects": len(set(now) - payments)}
-        payments = set(now)
-        sys.stdout.write(json.dumps(told) + "\n")
-        if survived:
-            return
+        effects = len(set(now) - self._payments)
+        self._payments = set(now)
+        return {"survived": survived, "met": met, "answers": answers, "effects": effects}
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    story = Story(*sys.argv[1:])
+    for fatal in range(1, 100):
+        told = story.told(fatal)
+        sys.stdout.write(json.dumps(told) + "\n")
+        if told["survived"]:
+            break

@@ -1,0 +1,54 @@
+import sys
+import types
+
+import pytest
+
+from hookonce import Refusal
+from hookonce.jobs import commands, handlers
+from hookonce.jobs.handlers import HandlerError, Registry
+from hookonce.receiver.config.commands import Command
+
+
+@pytest.fixture
+def module(monkeypatch):
+    made = types.ModuleType("shop_of_commands")
+    monkeypatch.setitem(sys.modules, "shop_of_commands", made)
+    monkeypatch.setattr(handlers, "registry", Registry())
+    return made
+
+
+def registered(handler):
+    registry = Registry()
+    commands.register(registry, {"payments": Command("payments", handler, {}, attempts=3)})
+    return list(registry)
+
+
+def test_handler_takes_its_command_and_nothing_else(module):
+    module.pay = lambda event, tx: (event, tx)
+
+    (handler,) = registered("shop_of_commands:pay")
+
+    assert (handler.name, handler.attempts, handler.function) == ("commands.payments", 3, module.pay)
+    assert handler.takes("commands.payments", "command", "payments")
+    assert not handler.takes("commands.refunds", "command", "refunds")
+
+
+@pytest.mark.parametrize(
+    ("handler", "said"),
+    [
+        ("shop_of_commands:refund", "has no function 'refund'"),
+        ("shop_of_commands:nothing", "must take two arguments"),
+        ("shop_that_is_not_there:pay", "does not import"),
+    ],
+)
+def test_handler_that_can_not_be_is_told(module, handler, said):
+    module.nothing = lambda: None
+
+    with pytest.raises(HandlerError, match=said):
+        registered(handler)
+
+
+@pytest.mark.parametrize("status", [200, 399, 500])
+def test_refusal_is_of_the_client(status):
+    with pytest.raises(ValueError, match="expected 400 to 499"):
+        Refusal(status, "declined")
