@@ -17,12 +17,12 @@ log = limited(__name__)
 WITHIN = timedelta(minutes=10)
 SAME_KEY = 3
 """Different requests under one key that make a warning."""
-SAME_REQUEST = 3
+SAME_REQUEST = 5
 """Keys for one request that make a warning."""
 REMEMBERED = 10_000
 
-Whose = tuple[str, str]
-"""Command and client."""
+Whose = tuple[str, ...]
+"""Command and client, and whoever else keys are told apart by."""
 
 
 @dataclass(slots=True)

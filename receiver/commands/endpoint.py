@@ -84,7 +84,7 @@ class CommandEndpoint:
     def _ask(self, command: Command, asked: Asked) -> Result:
         """Store a command, and answer with what becomes of it."""
         (row,) = self._intake.commit([asked.event])
-        whose, fingerprint = (command.source, asked.client), asked.event.fingerprint
+        whose, fingerprint = asked.whose, asked.event.fingerprint
         reach("delivery.answered")
         if row.verdict is Verdict.CONFLICT:
             self._conduct.reused(whose, asked.digest, fingerprint)

@@ -8,6 +8,7 @@ from hookonce.receiver.commands.requests import EXPECTED_VERSION, PREFIX
 from hookonce.receiver.config.commands import Command
 from hookonce.receiver.idempotency.policy import HEADER, REPLAYED
 
+_TEXT = "^[!-~]([ -~]{0,253}[!-~])?$"
 _PROBLEM = {
     "type": "object",
     "required": ["type", "title", "status", "code"],
@@ -60,12 +61,12 @@ def document(commands: Iterable[Command]) -> bytes:
 
 
 def _ask(command: Command) -> dict[str, Any]:
-    wanted = [_header(HEADER, "1 to 255 visible ASCII characters; the same on every retry", required=True)]
-    wanted += [
-        _header(name, "whose key it is", required=True) for name in (command.tenant, command.actor) if name
-    ]
+    said = "1 to 255 visible ASCII characters; the same on every retry"
+    wanted = [_header(HEADER, said, "^[!-~]{1,255}$", required=True)]
+    labels = [name for name in (command.tenant, command.actor) if name]
+    wanted += [_header(name, "whose key it is", _TEXT, required=True) for name in labels]
     wanted += [_header(name, "part of what is asked for") for name in command.headers]
-    wanted += [_header(EXPECTED_VERSION, "the version of what the command changes")]
+    wanted += [_header(EXPECTED_VERSION, "the version of what the command changes", _TEXT)]
     replayed = {REPLAYED: {"schema": {"const": "true"}, "description": "the answer was given before"}}
     answers: dict[str, Any] = {
         str(command.status): {
@@ -107,14 +108,9 @@ def _look(command: Command) -> dict[str, Any]:
     }
 
 
-def _header(name: str, said: str, *, required: bool = False) -> dict[str, Any]:
-    return {
-        "name": name,
-        "in": "header",
-        "required": required,
-        "schema": {"type": "string"},
-        "description": said,
-    }
+def _header(name: str, said: str, pattern: str = "", *, required: bool = False) -> dict[str, Any]:
+    schema = {"type": "string"} | ({"pattern": pattern} if pattern else {})
+    return {"name": name, "in": "header", "required": required, "schema": schema, "description": said}
 
 
 def _refusal(said: str) -> dict[str, Any]:

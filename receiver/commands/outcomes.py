@@ -1,7 +1,7 @@
 """What became of commands: one look for all who wait in a process, on one connection.
 
 A request that waits is an entry in a table and holds nothing else. As long as anybody waits, one thread looks, and soon
-again: every few milliseconds for who has just come, less often for who has waited long.
+again: every millisecond or two for who has just come, less often for who has waited long.
 """
 
 import logging
@@ -20,7 +20,7 @@ from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 
 log = logging.getLogger(__name__)
 
-SOON = timedelta(milliseconds=4)
+SOON = timedelta(milliseconds=1.5)
 SELDOM = timedelta(milliseconds=50)
 _AGE_SHARE = 0.05
 """Of how long the youngest has waited: the pause to the next look."""

@@ -38,9 +38,9 @@ class Refused(Exception):  # noqa: N818  an answer
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a client asks for: the event it is, under the digest of its scoped key."""
+    """What a client asks for: the event it is, under the digest of its scoped key; `whose` key that is."""
 
-    client: str
+    whose: tuple[str, ...]
     event: NewEvent
 
     @property
@@ -100,7 +100,7 @@ def read(command: Command, client: str, environ: Environ, reservation: Reservati
         headers=json.dumps(kept),
         body=body,
     )
-    return Asked(client, event)
+    return Asked((command.source, client, tenant, actor), event)
 
 
 def account_of(client: str, tenant: str = "") -> str:

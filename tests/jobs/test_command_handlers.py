@@ -7,6 +7,7 @@ from hookonce import Refusal
 from hookonce.jobs import commands, handlers
 from hookonce.jobs.handlers import HandlerError, Registry
 from hookonce.receiver.config.commands import Command
+from tests.support.inbox import effect
 
 
 @pytest.fixture
@@ -52,3 +53,16 @@ def test_handler_that_can_not_be_is_told(module, handler, said):
 def test_refusal_is_of_the_client(status):
     with pytest.raises(ValueError, match="expected 400 to 499"):
         Refusal(status, "declined")
+
+
+def test_refusal_of_a_webhook_is_a_dead_run(inbox):
+    def refuse(event, tx):
+        effect(event, tx)
+        raise Refusal(409, "no_funds", "the account holds less")
+
+    inbox.on(refuse)
+    inbox.deliver("evt_1")
+    inbox.work()
+
+    assert inbox.runs() == [("evt_1", "refuse", "dead", 1)]
+    assert inbox.effects() == []
