@@ -1,0 +1,118 @@
+"""One look for all who wait: what it says of what is not there, of a connection that broke, and of time."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from hookonce.receiver.commands import outcomes
+from hookonce.receiver.commands.outcomes import Outcomes
+from hookonce.receiver.config.server_urls import libpq_url
+from hookonce.receiver.ledger import commands
+from hookonce.receiver.ledger.commands import CommandState
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+
+NAME = ("commands.payments", "0" * 64)
+DEADLINE = 30
+
+
+@pytest.fixture
+def told(database_url):
+    made = Outcomes(database_url)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def ledger(database_url):
+    with psycopg.connect(libpq_url(database_url), autocommit=True) as connection:
+        yield connection
+
+
+def accept(ledger, event_id=NAME[1]):
+    ledger.execute(
+        "INSERT INTO hookonce.events (source, provider, event_id, type, account, fingerprint, id_is_signed, status) "
+        "VALUES (%s, 'command', %s, 'payments', 'shop', '', true, 'received')",
+        [NAME[0], event_id],
+    )
+
+
+def end(ledger):
+    ledger.execute(
+        "INSERT INTO hookonce.runs (event, handler, status, result) "
+        "SELECT id, source, 'done', to_json(event_id) FROM hookonce.events"
+    )
+
+
+def test_command_that_is_not_there_is_told_at_once(told):
+    assert told.of(NAME, timedelta(seconds=DEADLINE)) is None
+
+
+def test_command_in_progress_is_told_when_the_wait_is_over(told, ledger):
+    accept(ledger)
+
+    assert told.of(NAME, timedelta(milliseconds=20)).state == CommandState.IN_PROGRESS
+
+
+def test_all_who_wait_are_looked_up_together(told, ledger, monkeypatch):
+    looks, everybody = [], threading.Event()
+
+    def find(connection, names):
+        looks.append(len(names))
+        if len(names) == 20:
+            everybody.set()
+        return right(connection, names)
+
+    right = commands.find
+    monkeypatch.setattr(commands, "find", find)
+    for n in range(20):
+        accept(ledger, f"{n:064}")
+    with ThreadPoolExecutor(20) as pool:
+        names = [(NAME[0], f"{n:064}") for n in range(20)]
+        asked = [pool.submit(told.of, name, timedelta(seconds=DEADLINE)) for name in names]
+        assert everybody.wait(DEADLINE)
+        end(ledger)
+
+        assert [each.result(DEADLINE).result for each in asked] == [event_id for _, event_id in names]
+    assert max(looks) == 20
+
+
+def test_connection_that_broke_is_opened_again(told, ledger):
+    accept(ledger)
+    told.of(NAME)
+    ledger.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE pid <> pg_backend_pid() AND datname = current_database()"
+    )
+
+    assert told.of(NAME).state == CommandState.IN_PROGRESS
+
+
+def test_ledger_that_is_away_is_told_to_all_and_asked_again_later(told, ledger):
+    accept(ledger)
+    ledger.execute("ALTER TABLE hookonce.runs RENAME TO gone")
+    with pytest.raises(LedgerUnavailable):
+        told.of(NAME, timedelta(seconds=DEADLINE))
+    ledger.execute("ALTER TABLE hookonce.gone RENAME TO runs")
+
+    assert told.of(NAME).state == CommandState.IN_PROGRESS
+
+
+def test_connection_is_let_go_of_when_nobody_asks(told, ledger, monkeypatch):
+    monkeypatch.setattr(outcomes, "IDLE", timedelta(milliseconds=10))
+    accept(ledger)
+    told.of(NAME)
+
+    others = (
+        "SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
+    )
+    gone = threading.Event()
+    for _ in range(DEADLINE * 100):
+        if ledger.execute(others).fetchone() == (0,):
+            break
+        gone.wait(0.01)
+    else:
+        pytest.fail("the connection stays")
+    assert told.of(NAME).state == CommandState.IN_PROGRESS
