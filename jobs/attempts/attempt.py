@@ -337,7 +337,7 @@ def _verdict(
 ) -> AttemptResult:
     if isinstance(error, Refusal) and run.event.provider == COMMAND:
         answer = {"status": error.status, "code": error.code, "detail": error.detail}
-        return AttemptResult(RunStatus.DONE, _storable({REFUSAL: answer}))
+        return AttemptResult(RunStatus.DONE, storable({REFUSAL: answer}))
     if isinstance(error, RetryLater):
         try:
             return AttemptResult(RunStatus.WAITING, delay=pause(error.delay), counted=False)
