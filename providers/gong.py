@@ -44,7 +44,7 @@ sender = Sender(
     id_is_signed=True,
     signs_url=True,
     retry_horizon=None,
-    horizon_unknown="no page of its own was found that says when it gives up",
+    horizon_unknown="not known: no statement of its own is at hand",
     identity=told_apart_by("$.callData.metaData.id", "body", because="a rule sends a call once"),
     tolerance=scheme.tolerance,
     check_secret=scheme.check_secret,

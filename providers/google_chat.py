@@ -74,7 +74,7 @@ def configure(options: Mapping[str, Any]) -> Configured:
             body_is_unsigned=True,
             signs_url=not audience,
             retry_horizon=None,
-            horizon_unknown="no page of its own was found that says when it gives up",
+            horizon_unknown="not known: no statement of its own is at hand",
             identity=told_apart_by(
                 "$.eventTime",
                 "$.chat.eventTime",

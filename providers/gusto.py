@@ -53,7 +53,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
 sender = Sender(
     id_is_signed=True,
     retry_horizon=None,
-    horizon_unknown="no page of its own was found that says when it gives up",
+    horizon_unknown="not known: no statement of its own is at hand",
     identity=told_apart_by("$.uuid", "$.timestamp", "body", because="every event says when it happened"),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
     check_secret=scheme.check_secret,

@@ -59,7 +59,7 @@ events = one_of_two(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=None,
-    horizon_unknown="no page of its own was found that says when it gives up",
+    horizon_unknown="not known: no statement of its own is at hand",
     identity=told_apart_by("$.message.id", "receipt"),
     id_period=timedelta(minutes=1),
     check_secret=scheme.check_secret,

@@ -60,7 +60,7 @@ sender = Sender(
     id_is_signed=True,
     body_is_unsigned=False,
     retry_horizon=None,
-    horizon_unknown="no page of its own was found that says when it gives up",
+    horizon_unknown="not known: no statement of its own is at hand",
     identity=told_apart_by("$.id", "body", because="every event of Mercury's has an id"),
     tolerance=scheme.tolerance,
     check_secret=scheme.check_secret,

@@ -61,7 +61,7 @@ sender = Sender(
     id_is_signed=True,
     signs_url=True,
     retry_horizon=None,
-    horizon_unknown="no page of its own was found that says when it gives up",
+    horizon_unknown="not known: no statement of its own is at hand",
     identity=told_apart_by(
         "$.id + $.recipient + $.status + $.statusDatetime",
         "$.id + $.status",

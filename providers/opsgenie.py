@@ -23,7 +23,7 @@ configure = token_sender(
         id_is_signed=False,
         body_is_unsigned=True,
         retry_horizon=None,
-        horizon_unknown="no page of its own was found that says when it gives up",
+        horizon_unknown="not known: no statement of its own is at hand",
         identity=told_apart_by(
             "$.action + $.alert.alertId + $.alert.updatedAt",
             "body",

@@ -91,7 +91,7 @@ sender = Sender(
     body_is_unsigned=False,
     signed_in_parts=True,
     retry_horizon=None,
-    horizon_unknown="no page of its own was found that says when it gives up",
+    horizon_unknown="not known: no statement of its own is at hand",
     identity=told_apart_by(
         "$.alert_id", "$.p_order_id", "body", because="a fulfilment webhook is sent for an order, once"
     ),

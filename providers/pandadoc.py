@@ -40,7 +40,7 @@ events = many_events(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=None,
-    horizon_unknown="no page of its own was found that says when it gives up",
+    horizon_unknown="not known: no statement of its own is at hand",
     identity=told_apart_by(
         "$[*].event + $[*].data.id + $[*].data.action_date",
         "$[*].event + $[*].data.id + $[*].data.status + $[*].data.date_modified",

@@ -31,7 +31,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=None,
-    horizon_unknown="no page of its own was found that says when it gives up",
+    horizon_unknown="not known: no statement of its own is at hand",
     identity=told_apart_by(
         "$.timestamp + $.event",
         "body",

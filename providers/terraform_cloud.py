@@ -47,7 +47,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=None,
-    horizon_unknown="no page of its own was found that says when it gives up",
+    horizon_unknown="not known: no statement of its own is at hand",
     identity=told_apart_by(
         "$.notification_configuration_id + $.run_id + $.notifications[0].trigger + $.notifications[0].run_updated_at",
         "$.notification_configuration_id + $.trigger + $.details.new_assessment_result.id",

@@ -61,7 +61,7 @@ sender = Sender(
     signed_in_parts=True,
     body_is_unsigned=False,
     retry_horizon=None,
-    horizon_unknown="no page of its own was found that says when it gives up",
+    horizon_unknown="not known: no statement of its own is at hand",
     identity=told_apart_by(
         "$.payload.id + $.payload.state + $.payload.finished_at",
         "$.payload.id + $.payload.state + $.payload.started_at",
