@@ -13,6 +13,8 @@ def register(registry: Registry, commands: Mapping[str, Command]) -> None:
     So a function may be renamed or moved: its runs stay its own. Raises `HandlerError`.
     """
     for command in commands.values():
+        if registry.named(command.source) is not None:  # it was asked before
+            continue
         module, _, name = command.handler.partition(":")
         import_handlers([module])
         function = getattr(import_module(module), name, None)

@@ -164,6 +164,9 @@ class Drain:
         try:
             handlers.register_handlers(self._executor.ledger, self._registry.rows())
             woken = transitions.requeue_ignored(self._executor.ledger, self._registry, ROLLING_DEPLOY)
+            # What was parked for a limit that has been taken away since.
+            unlimited = dict.fromkeys(self._registry.without_places(), limit_gate.MAX_WAITING)
+            limit_gate.take_up(self._executor.ledger, unlimited)
         except (psycopg.Error, SQLAlchemyError) as error:
             log.warning("recent ignored events were not looked at: %s", type(error).__name__)
             self._executor.discard()
@@ -258,7 +261,8 @@ def handlers_of(settings: Settings) -> Registry:
     Raises `ConfigError` and `HandlerError`.
     """
     registry = import_handlers(settings.handlers)
-    registry.require_places([*settings.sources, ALERTS], names(settings.provider_places))
+    ours = [ALERTS, *(command.source for command in settings.commands.values())]
+    registry.require_places([*settings.sources, *ours], names(settings.provider_places))
     commands.register(registry, settings.commands)
     delivery.register(registry, settings.alerts)
     return registry

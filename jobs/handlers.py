@@ -154,6 +154,10 @@ class Registry:
         limited = {handler.name: handler.limit for handler in self._handlers if handler.limit}
         return {name: limit.concurrency for name, limit in limited.items() if limit.concurrency}
 
+    def without_places(self) -> list[str]:
+        """Return the names of the handlers of which any number may run at once."""
+        return sorted({handler.name for handler in self._handlers} - self.places().keys())
+
     def note(self, name: str, took: timedelta) -> None:
         """Note how long an attempt of a handler took; the last few count."""
         seconds = took.total_seconds()

@@ -129,7 +129,7 @@ class Executor:
         except BaseException as raised:  # noqa: BLE001  whatever it raises is a failed attempt
             self._reset()
             error, ending = raised, _failure(run, handler, summarize(raised))
-        if not isinstance(error, GiveUp | RetryLater | BodyDropped | CannotDecrypt):
+        if not isinstance(error, GiveUp | RetryLater | Refusal | BodyDropped | CannotDecrypt):
             ending = replace(ending, also=self.failure_rows.after_failure(handler, error))
         return self._end_apart(run, ending, following, error)
 

@@ -86,9 +86,7 @@ class DjangoExecutor(Executor):
                     reach("handler.entered")
                     result = handler.function(event, database)
                 reach("handler.returned")
-                ending = AttemptResult(
-                    RunStatus.DONE, storable(result), also=self.failure_rows.after_success(run.handler)
-                )
+                ending = AttemptResult(RunStatus.DONE, storable(result))
                 self._end_in(database, run, ending)
         except KeyboardInterrupt:
             raise
@@ -100,9 +98,17 @@ class DjangoExecutor(Executor):
             if watch.is_session_changed:
                 database.close()
         reach("run.committed")
+        self._close_breaker(run.handler)
         self._report(run, ending)
         next_run = following()
         return next_run is not None and transitions.start(self.ledger, next_run)
+
+    def _close_breaker(self, handler: str) -> None:
+        """End a row of failures, on our connection: Django's role need have no rights for that."""
+        close = self.failure_rows.after_success(handler)
+        if close is not None:
+            with self.ledger.transaction():
+                close(self.ledger)
 
     def discard(self) -> None:
         """Close our connection and Django's, in whatever state they are."""

@@ -61,7 +61,7 @@ class Outcomes:
         waiting = _Waiting(name, now, now + wait.total_seconds())
         with self._lock:
             self._waiting.append(waiting)
-            if self._thread is None and not self._is_closed:
+            if (self._thread is None or not self._thread.is_alive()) and not self._is_closed:
                 self._thread = threading.Thread(target=self._run, name="outcomes", daemon=True)
                 self._thread.start()
         self._asked.set()

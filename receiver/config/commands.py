@@ -19,6 +19,7 @@ MIN_TOKEN_LENGTH = 16
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _HANDLER = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
+_NEVER_KEPT = frozenset({"authorization", "proxy-authorization", "cookie", "idempotency-key"})
 _IN_PROGRESS = re.compile(r"202|409|wait ([1-9]|[12]\d|30)s")
 
 
@@ -117,6 +118,10 @@ def _mistakes(name: str, table: CommandTable) -> list[str]:
         wrong.append("timeout: expected more than nothing and an hour at most")
     named = filter(None, (table.tenant, table.actor, *table.headers))
     wrong += [f"{header!r} is not the name of a header" for header in named if not _HEADER.fullmatch(header)]
+    kept = {header.lower() for header in (table.tenant, table.actor, *table.headers) if header}
+    wrong += [
+        f"{header!r} holds a secret or the key, and would be stored" for header in sorted(kept & _NEVER_KEPT)
+    ]
     if not table.auth:
         wrong.append('auth: nobody may ask for it; name a client, as in auth = { shop = ["env:SHOP_TOKEN"] }')
     wrong += [
@@ -144,5 +149,5 @@ def _tokens(
             wrong.append(f"auth of '{client}': a token is shorter than {MIN_TOKEN_LENGTH} characters")
     every = [token for tokens in found.values() for token in tokens]
     if len(set(every)) < len(every):
-        wrong.append("auth: two clients have the same token")
+        wrong.append("auth: a token is named twice")
     return found

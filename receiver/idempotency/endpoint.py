@@ -198,7 +198,7 @@ class Idempotent:
             return
         try:
             yield operation
-        except BaseException:
+        except Exception:  # whatever ends it otherwise may come in the middle: its lease is to tell
             self._failed(operation.claim)
             raise
         if not operation.is_done:
@@ -220,7 +220,7 @@ class Idempotent:
         token = _current.set(Operation(self.store, begun.key, begun))
         try:
             answer = self._work(framework, begun, view)
-        except BaseException:
+        except Exception:
             self._failed(begun)
             raise
         finally:
@@ -244,8 +244,8 @@ class Idempotent:
         token = _current.set(Operation(self.store, begun.key, begun))
         try:
             response, result = framework.read(await view())
-            refused = await asyncio.to_thread(self._end, begun, result)
-        except BaseException:
+            refused = await asyncio.shield(asyncio.to_thread(self._end, begun, result))
+        except Exception:  # a request that is cancelled may have had its effect: its lease is to tell
             await asyncio.to_thread(self._failed, begun)
             raise
         finally:

@@ -41,6 +41,8 @@ def pause(connection: psycopg.Connection, kind: str, name: str, who: str) -> boo
     """Pause a `source` or a `handler`; return whether it was not paused before. Audited."""
     with connection.transaction():
         changed = connection.execute(_PAUSE, [kind, name]).fetchone() is not None
+        if kind == "handler" and breakers.hand_over(connection, name):
+            changed = True
         if changed:
             audit_log.note(connection, who, "pause", f"{kind} {name}")
     return changed

@@ -90,7 +90,7 @@ async def _read(
     """Read a body, no further than shows that it is too large, and nothing that says so itself."""
     found = io.BytesIO()
     length = environ.get("CONTENT_LENGTH", "")
-    if limit == 0 or (length.isdigit() and int(length[:20]) > limit):
+    if limit == 0 or (length.isascii() and length.isdigit() and int(length[:20]) > limit):
         return found
     try:
         async with asyncio.timeout(limits.BODY_TIMEOUT.total_seconds()):

@@ -39,7 +39,7 @@ def test_command_is_read(tmp_path):
         ({"auth": '{ shop = ["env:NONE"] }'}, "auth of 'shop': NONE is not set"),
         ({"auth": '{ shop = ["secret"] }'}, "given by reference"),
         ({"auth": '{ Shop = ["env:SHOP"] }'}, "can't be the name of a client"),
-        ({"auth": '{ shop = ["env:SHOP"], till = ["env:SHOP"] }'}, "two clients have the same token"),
+        ({"auth": '{ shop = ["env:SHOP"], till = ["env:SHOP"] }'}, "a token is named twice"),
         ({"auth": '{ shop = ["env:SHORT"] }'}, "shorter than 16"),
         ({"in_progress": '"later"'}, "expected '202', '409' or 'wait 2s'"),
         ({"in_progress": '"wait 31s"'}, "up to 30s"),

@@ -110,7 +110,7 @@ def test_next_try_is_later_each_time(inbox, shop):
 
     assert waits[0] < waits[1] < waits[2]
     assert max(waits) <= breakers.LONGEST_WAIT.total_seconds()
-    assert shop.calls > 0
+    assert shop.calls == 5 + 8
 
 
 def test_person_may_end_it(inbox, shop):
@@ -179,3 +179,27 @@ def test_handler_without_a_breaker_is_never_stopped(inbox):
 def test_breaker_of_no_failures_is_refused():
     with pytest.raises(HandlerError, match="expected a number of failures from 1"):
         on("stripe", breaker=0)(effect)
+
+
+def test_pause_of_a_person_is_ended_by_no_trial(inbox, shop):
+    deliver(inbox, 20)
+    inbox.work()
+    assert pauses.pause(inbox.connection, "handler", "credit", "ann")
+    shop.error = None
+
+    may_try(inbox)
+    inbox.work()
+
+    assert is_paused(inbox)
+    assert inbox.effects() == []
+
+
+def test_breaker_opens_no_pause_that_a_person_began(inbox, shop):
+    pauses.pause(inbox.connection, "handler", "credit", "ann")
+    with inbox.connection.transaction():
+        for _ in range(5):
+            breakers.failed(inbox.connection, "credit", breakers.Failure("ConnectionError", limit=5))
+        breakers.close(inbox.connection, "credit")
+
+    assert is_paused(inbox)
+    assert shop.calls == 0

@@ -1,12 +1,14 @@
 """Limits of handlers, with real claims: how often, how many at once, and what the others notice of it."""
 
+import dataclasses
 from datetime import timedelta
 
 import pytest
 
+from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import HandlerError, on
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import claims
+from hookonce.receiver.ledger.runs import claims, limit_gate
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
 from tests.support.inbox import effect
 
@@ -149,3 +151,28 @@ def test_other_handlers_of_an_event_do_not_wait_for_a_limit(inbox):
 def test_limits_that_make_no_sense_are_refused(options, said):
     with pytest.raises(HandlerError, match=said):
         on("stripe", **options)(effect)
+
+
+def test_what_waits_for_a_place_is_taken_up_later_if_its_event_was_locked(inbox, other):
+    inbox.on(effect, limit=RunLimit(concurrency=1))
+    inbox.deliver("first", "second")
+    claim(inbox, limit=2)
+    inbox.connection.execute("UPDATE hookonce.runs SET status = 'done', token = NULL WHERE parked IS NULL")
+    with other.transaction():
+        other.execute("SELECT FROM hookonce.events FOR UPDATE")
+        assert limit_gate.take_up(inbox.connection, inbox.registry.places()) == []
+
+    assert len(limit_gate.take_up(inbox.connection, inbox.registry.places())) == 1
+
+
+def test_what_waited_runs_when_its_handler_has_no_limit_any_more(inbox):
+    inbox.on(effect, limit=RunLimit(concurrency=1))
+    inbox.deliver("first", "second")
+    claim(inbox, limit=2)
+    (limited,) = inbox.registry
+    inbox.registry._handlers[:] = [dataclasses.replace(limited, limit=None)]  # noqa: SLF001  a new release
+
+    Drain(inbox.settings, inbox.registry).requeue_ignored()
+    inbox.work()
+
+    assert len(inbox.effects()) == 1

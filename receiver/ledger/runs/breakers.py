@@ -2,12 +2,13 @@
 
 After so many failures in a row, by one error and whatever the event, the handler is paused as a person would pause it:
 its events are parked. From time to time one of them is tried; when it is done the pause is over. A person may end the
-pause, or begin one, at any moment. A row of `breakers` counts; it is written at failures, and gone after a success.
+pause, or make it his own, which only he ends then. A row of `breakers` counts; it is written at failures, and gone
+after a success.
 """
 
 from collections.abc import Collection
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psycopg
 
@@ -20,6 +21,9 @@ LONGEST_WAIT = timedelta(minutes=10)
 WHO = "circuit breaker"
 """Who it was, in the audit."""
 
+# Before the row of the handler, as whoever pauses or resumes it does.
+_LOCK = "LOCK TABLE hookonce.pauses IN ROW EXCLUSIVE MODE"
+
 # The last of a row opens it; a failure while it is open was a try, or under way already.
 _FAILED = """
 INSERT INTO hookonce.breakers AS b (handler, failures, error) VALUES (%(handler)s, 1, %(error)s)
@@ -28,12 +32,13 @@ ON CONFLICT (handler) DO UPDATE SET
     error = excluded.error, trying = NULL
 """
 _OPEN = f"""
-WITH opened AS (
-    UPDATE hookonce.breakers SET opened_at = now(), try_at = now() + %(first)s
-    WHERE handler = %(handler)s AND failures >= %(limit)s AND opened_at IS NULL RETURNING handler
-), begun AS (
-    INSERT INTO hookonce.pauses (kind, name) SELECT '{Parked.HANDLER}', handler FROM opened
+WITH begun AS (
+    INSERT INTO hookonce.pauses (kind, name) SELECT '{Parked.HANDLER}', handler FROM hookonce.breakers
+    WHERE handler = %(handler)s AND failures >= %(limit)s AND opened_at IS NULL
     ON CONFLICT DO NOTHING RETURNING name
+), opened AS (
+    UPDATE hookonce.breakers SET opened_at = now(), try_at = now() + %(first)s
+    WHERE handler IN (SELECT name FROM begun)
 )
 INSERT INTO hookonce.audit (who, action, subject, detail)
 SELECT '{WHO}', 'pause', 'handler ' || name, json_build_object('error', %(error)s::text) FROM begun
@@ -47,6 +52,7 @@ WITH closed AS (DELETE FROM hookonce.breakers WHERE handler = %s RETURNING handl
 INSERT INTO hookonce.audit (who, action, subject, detail)
 SELECT '{WHO}', 'resume', 'handler ' || name, '{{}}' FROM ended
 """  # noqa: S608  constants
+_HAND_OVER = "DELETE FROM hookonce.breakers WHERE handler = %s AND opened_at IS NOT NULL RETURNING handler"
 _TRIED = """
 SELECT handler FROM hookonce.breakers WHERE opened_at IS NOT NULL AND try_at <= now() AND handler = ANY(%s)
 ORDER BY handler FOR UPDATE SKIP LOCKED
@@ -69,9 +75,6 @@ WHERE event = %(event)s AND handler = %(handler)s AND status = '{RunStatus.WAITI
 _ALL = "SELECT handler, failures, error, opened_at IS NOT NULL AS is_open FROM hookonce.breakers ORDER BY handler"
 
 
-Executes = psycopg.Connection | psycopg.Cursor[Any]
-
-
 class Failure(NamedTuple):
     """A failed attempt as its handler's breaker sees it: by which error, and how many of these in a row open it."""
 
@@ -88,16 +91,22 @@ class Breaker(NamedTuple):
     is_open: bool
 
 
-def failed(connection: Executes, handler: str, failure: Failure) -> None:
+def failed(connection: psycopg.Connection, handler: str, failure: Failure) -> None:
     """Count a failure, in the transaction that ends the attempt; the last of them pauses the handler."""
     values = {**failure._asdict(), "handler": handler, "first": FIRST_TRY}
+    connection.execute(_LOCK)
     connection.execute(_FAILED, values)
     connection.execute(_OPEN, values)
 
 
-def close(connection: Executes, handler: str) -> None:
+def close(connection: psycopg.Connection, handler: str) -> None:
     """Forget the failures of a handler, and end the pause that they brought; in the caller's transaction."""
     connection.execute(_CLOSE, [handler])
+
+
+def hand_over(connection: psycopg.Connection, handler: str) -> bool:
+    """Make the pause of an open breaker a person's, which no trial ends; return whether there was one."""
+    return connection.execute(_HAND_OVER, [handler]).fetchone() is not None
 
 
 def try_one(connection: psycopg.Connection, handlers: Collection[str]) -> list[int]:

@@ -68,6 +68,9 @@ WHERE e.id = ANY(ARRAY(SELECT event FROM hookonce.runs WHERE parked = '{PARKED_B
                        ORDER BY event LIMIT %s))
 ORDER BY e.id FOR UPDATE SKIP LOCKED
 """  # noqa: S608  constants
+_IS_ANY_PARKED = (
+    f"SELECT FROM hookonce.runs WHERE parked = '{PARKED_BY_LIMIT}' || %s AND handler = %s LIMIT 1"
+)
 _COUNTS = f"""
 SELECT h.handler, w.count FROM (SELECT DISTINCT handler FROM hookonce.limits WHERE has_queue) AS h, LATERAL (
     SELECT count(*) FROM (
@@ -186,7 +189,7 @@ def take_up(connection: psycopg.Connection, limits: Mapping[str, int]) -> list[i
         for handler, key in waiting:
             free = limits[handler] - taken.get((handler, key), 0)
             found = _take_up(connection, handler, key, free) if free > 0 else []
-            left[handler, key] = len(found) >= free
+            left[handler, key] = bool(connection.execute(_IS_ANY_PARKED, [key, handler]).fetchone())
             events += found
         _set_queues(connection, left)
     return events

@@ -33,7 +33,7 @@ class LeaseLost(Exception):  # noqa: N818  a verdict about who may write
     """The run is no longer ours: its lease ran out and somebody has taken it, or it was ended for us."""
 
 
-Also = Callable[[psycopg.Connection | psycopg.Cursor[Any]], None]
+Also = Callable[[psycopg.Connection], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +222,6 @@ def end_within(cursor: psycopg.Cursor[Any], run: ClaimedRun, ending: AttemptResu
         cursor.execute(_END, _values(run, ending, None) | {"xact_id": xact_id})
         if not run.is_sole:
             cursor.execute(DERIVE_EVENT_STATUS, {"events": [run.event.id]})
-        if ending.also is not None:
-            ending.also(cursor)
     except psycopg.errors.DivisionByZero:
         raise _lost(run) from None
     reach("run.ended")

@@ -15,6 +15,7 @@ from pathlib import Path
 from hookonce.jobs.handlers import registry
 from hookonce.receiver.ledger.runs import claimed
 from hookonce.receiver.processes import supervisor
+from tests.support.stories import handlers  # noqa: F401  which registers them
 from tests.support.stories.acting import directory, story_of
 
 TIMEOUT = timedelta(seconds=2)
