@@ -172,7 +172,8 @@ def test_what_waited_runs_when_its_handler_has_no_limit_any_more(inbox):
     (limited,) = inbox.registry
     inbox.registry._handlers[:] = [dataclasses.replace(limited, limit=None)]  # noqa: SLF001  a new release
 
-    Drain(inbox.settings, inbox.registry).requeue_ignored()
+    inbox.drains.append(Drain(inbox.settings, inbox.registry))
+    inbox.drains[0].requeue_ignored()
     inbox.work()
 
     assert len(inbox.effects()) == 1

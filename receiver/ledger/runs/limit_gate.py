@@ -189,7 +189,8 @@ def take_up(connection: psycopg.Connection, limits: Mapping[str, int]) -> list[i
         for handler, key in waiting:
             free = limits[handler] - taken.get((handler, key), 0)
             found = _take_up(connection, handler, key, free) if free > 0 else []
-            left[handler, key] = bool(connection.execute(_IS_ANY_PARKED, [key, handler]).fetchone())
+            is_any = connection.execute(_IS_ANY_PARKED, [key, handler]).fetchone() is not None
+            left[handler, key] = is_any
             events += found
         _set_queues(connection, left)
     return events
