@@ -4,6 +4,7 @@ The ledger counts (`receiver.ledger.runs.breakers`), for all processes. What is 
 success, and stops a batch that was claimed before the breaker opened.
 """
 
+import logging
 from collections.abc import Set as AbstractSet
 from functools import partial
 
@@ -11,6 +12,8 @@ from hookonce.jobs.error_summary import whereabouts
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.ledger.runs import breakers
 from hookonce.receiver.ledger.runs.transitions import Also
+
+log = logging.getLogger(__name__)
 
 
 class FailureRows:
@@ -40,5 +43,14 @@ class FailureRows:
             return None
         failure = breakers.Failure(whereabouts(error), handler.breaker)
         before, count = self._rows.get(handler.name, (failure.error, 0))
-        self._rows[handler.name] = (failure.error, count + 1 if before == failure.error else 1)
+        count = count + 1 if before == failure.error else 1
+        self._rows[handler.name] = (failure.error, count)
+        if count == handler.breaker:
+            log.warning(
+                "stopped by its circuit breaker after %s failures in a row: %s (%s); one event is tried in %s s",
+                count,
+                handler.name,
+                failure.error,
+                f"{breakers.FIRST_TRY.total_seconds():g}",
+            )
         return partial(breakers.failed, handler=handler.name, failure=failure)

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from hookonce.providers import Delivery
-from hookonce.providers.kit.registry import load
+from hookonce.providers.kit.registry import load, names
 from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.config.servers import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings
@@ -72,6 +72,11 @@ def source(settings: Settings, name: str) -> Source:
     """Return a source by name. Raises: `NotFound` with the nearest name."""
     known = sources(settings)
     if name not in known:
+        if name in names(settings.provider_places):
+            raise NotFound(
+                f"no source is called {name!r}, though {name} is a sender that hookonce knows: "
+                f'add [sources.{name}] with provider = "{name}" to hookonce.toml'
+            )
         raise NotFound(
             f"no source is called {name!r}{did_you_mean(name, known)}; `hookonce sources list` shows all"
         )

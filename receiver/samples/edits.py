@@ -1,7 +1,10 @@
-"""Values of a body, set and removed by path: `data.object.amount=500`, `commits.0.message`."""
+"""Values of a body, set and removed by path: `data.object.amount=500`, `commits.0.message` or `commits[0].message`."""
 
 import json
+import re
 from typing import Any
+
+_INDEX = re.compile(r"\[([0-9]+)\]")
 
 
 def set_path(document: Any, assignment: str) -> None:  # noqa: ANN401  any JSON
@@ -11,7 +14,7 @@ def set_path(document: Any, assignment: str) -> None:  # noqa: ANN401  any JSON
     an index one past a list's end appends. Raises: ValueError if the path cannot exist; then nothing changed.
     """
     path, equals, text = assignment.partition("=")
-    keys = path.split(".")
+    keys = _keys(path)
     if not equals or not all(keys):
         raise ValueError(f"{assignment!r} sets nothing; write path=value, as in data.object.amount=500")
     _set(document, keys, 0, _value(text))
@@ -22,7 +25,7 @@ def remove_path(document: Any, path: str) -> None:  # noqa: ANN401  any JSON
 
     Raises: ValueError naming the part of the path that is not there; then nothing changed.
     """
-    keys = path.split(".")
+    keys = _keys(path)
     if not all(keys):
         raise ValueError(f"{path!r} names nothing; write a path, as in data.object.amount")
     holder = document
@@ -37,6 +40,11 @@ def remove_path(document: Any, path: str) -> None:  # noqa: ANN401  any JSON
             del holder[slot]
             return
         holder = holder[slot]
+
+
+def _keys(path: str) -> list[str]:
+    """Return the parts of a path; `[0]` is a part of its own."""
+    return _INDEX.sub(r".\1", path).split(".")
 
 
 def _inside(holder: object) -> str:

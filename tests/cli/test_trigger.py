@@ -106,6 +106,7 @@ def test_trigger_finds_port_and_secret_of_a_running_dev(receiver, hookonce, monk
     ("arguments", "code", "said"),
     [
         (["strip"], 4, "no source is called 'strip'; did you mean 'stripe'?"),
+        (["clerk"], 4, 'add [sources.clerk] with provider = "clerk" to hookonce.toml'),
         (["stripe", "invoice.payd"], 4, "did you mean 'invoice.paid'?"),
         (["github", "--stale"], 1, "github signs no time"),
         (["stripe", "--set", "nonsense"], 2, "write path=value"),

@@ -49,13 +49,17 @@ def is_paused(inbox):
     return ("handler", "credit") in pauses.paused(inbox.connection)
 
 
-def test_failures_in_a_row_by_one_error_stop_the_handler(inbox, shop):
+def test_failures_in_a_row_by_one_error_stop_the_handler(inbox, shop, caplog):
     deliver(inbox, 20)
 
     inbox.work()
 
     (breaker,) = breakers.breakers(inbox.connection)
     assert shop.calls == 5
+    assert (
+        caplog.text.count("stopped by its circuit breaker after 5 failures in a row: credit (ConnectionError")
+        == 1
+    )
     assert is_paused(inbox)
     assert (breaker.handler, breaker.is_open, breaker.error[:15]) == ("credit", True, "ConnectionError")
 

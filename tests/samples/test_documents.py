@@ -317,6 +317,7 @@ def test_text_is_edited_as_it_is_and_has_no_paths():
         ("a.b", {"a": {}, "list": [1, {"x": 2}]}),
         ("list.0", {"a": {"b": 1}, "list": [{"x": 2}]}),
         ("list.1.x", {"a": {"b": 1}, "list": [1, {}]}),
+        ("list[1].x", {"a": {"b": 1}, "list": [1, {}]}),
         ("list", {"a": {"b": 1}}),
     ],
 )
