@@ -19,6 +19,8 @@ from tests.support.captured import CAPTURED
 
 MOST = 0.060
 """Seconds of CPU for a megabyte, in the quietest of several runs."""
+TIMES_AS_LONG = 3
+"""Or as this many times a megabyte of JSON takes to parse at the moment: machines have slow hours."""
 RUNS = 8
 SIZE = (1 << 20) - 4096
 FORM = "application/x-www-form-urlencoded"
@@ -166,6 +168,17 @@ def seconds(case, delivery):
     return time.process_time() - before
 
 
+def least_seconds_of_json():
+    """How long this machine takes at the moment to parse a megabyte of members, which several senders must."""
+    body = b"{" + b",".join(b'"%d":0' % n for n in range(10_000, 105_000)) + b"}"
+    least = float("inf")
+    for _ in range(RUNS):
+        before = time.process_time()
+        json.loads(body)
+        least = min(least, time.process_time() - before)
+    return least
+
+
 def least_seconds(case, delivery):
     least = float("inf")
     for _ in range(RUNS):
@@ -207,8 +220,9 @@ def test_unsigned_megabyte_costs_little(name, be_alone):
             if seconds(case, delivery) < MOST or is_proven(case, delivery):
                 continue
             be_alone()  # caches are shared
+            most = max(MOST, TIMES_AS_LONG * least_seconds_of_json())
             spent = least_seconds(case, delivery)
-            assert spent < MOST, f"{case}: {spent * 1000:.0f} ms for {delivery.body[:60]!r}"
+            assert spent < most, f"{case}: {spent * 1000:.0f} ms for {delivery.body[:60]!r}"
 
 
 def parses_json(body):
