@@ -219,23 +219,8 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
 
     def register(function: Function) -> Function:
         called = name or f"{function.__module__}.{function.__qualname__}"
-        try:
-            first, longest = (_duration(value) for value in backoff)
-            limit = _duration(timeout)
-        except (TypeError, ValueError, OverflowError):
-            wanted = "expected seconds or a timedelta, and two of them for backoff"
-            raise HandlerError(f"handler '{called}': {timeout=} or {backoff=} is wrong; {wanted}") from None
-        is_in_time = timedelta(0) < limit <= MAX_TIMEOUT
-        if attempts < 1 or first < timedelta(0) or longest < first or not is_in_time:
-            raise HandlerError(
-                f"handler '{called}': attempts from 1, 0 <= first pause <= longest pause, "
-                f"timeout above 0 and up to {MAX_TIMEOUT.total_seconds():g} s"
-            )
-        if isolation is not None and isolation not in ISOLATION_LEVELS:
-            raise HandlerError(
-                f"handler '{called}': {isolation=} is not an isolation level; expected one of "
-                + ", ".join(f"'{level}'" for level in ISOLATION_LEVELS)
-            )
+        pauses, limit = _times(called, attempts, backoff, timeout)
+        _require_isolation(called, isolation)
         _require_callable(called, function)
         if breaker is not None and (not isinstance(breaker, int) or breaker < 1):
             raise HandlerError(
@@ -243,18 +228,7 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
             )
         allowed = _run_limit(called, rate, concurrency, per)
         registry.add(
-            Handler(
-                called,
-                place,
-                pattern,
-                function,
-                attempts,
-                (first, longest),
-                limit,
-                isolation,
-                allowed,
-                breaker,
-            )
+            Handler(called, place, pattern, function, attempts, pauses, limit, isolation, allowed, breaker)
         )
         return function
 
@@ -287,6 +261,37 @@ def _misplaced(handler: Handler, places: Collection[str]) -> str:
         f"did you mean '{close[0]}'?" if close else "`hookonce sources list` and `providers list` show them"
     )
     return f"handler '{handler.name}' takes events of '{handler.place}', no source and no provider; {hint}"
+
+
+def _times(
+    called: str,
+    attempts: int,
+    backoff: tuple[float | timedelta, float | timedelta],
+    timeout: float | timedelta,
+) -> tuple[tuple[timedelta, timedelta], timedelta]:
+    """Return the first and the longest pause, and the time limit. Raises `HandlerError`."""
+    try:
+        first, longest = (_duration(value) for value in backoff)
+        limit = _duration(timeout)
+    except (TypeError, ValueError, OverflowError):
+        wanted = "expected seconds or a timedelta, and two of them for backoff"
+        raise HandlerError(f"handler '{called}': {timeout=} or {backoff=} is wrong; {wanted}") from None
+    is_in_time = timedelta(0) < limit <= MAX_TIMEOUT
+    if attempts < 1 or first < timedelta(0) or longest < first or not is_in_time:
+        raise HandlerError(
+            f"handler '{called}': attempts from 1, 0 <= first pause <= longest pause, "
+            f"timeout above 0 and up to {MAX_TIMEOUT.total_seconds():g} s"
+        )
+    return (first, longest), limit
+
+
+def _require_isolation(called: str, isolation: str | None) -> None:
+    """Raise `HandlerError` for what is no isolation level."""
+    if isolation is not None and isolation not in ISOLATION_LEVELS:
+        raise HandlerError(
+            f"handler '{called}': {isolation=} is not an isolation level; expected one of "
+            + ", ".join(f"'{level}'" for level in ISOLATION_LEVELS)
+        )
 
 
 def _run_limit(called: str, rate: str | None, concurrency: int | None, per: str | None) -> RunLimit | None:

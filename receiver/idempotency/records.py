@@ -29,10 +29,6 @@ class State(StrEnum):
     FAILED_RETRYABLE = "failed_retryable"
 
 
-HAS_ANSWER = (State.COMPLETED, State.FAILED_FINAL)
-"""The states whose stored result is given again."""
-
-
 class KeyReused(Exception):  # noqa: N818  what the client did
     """The key belongs to another request."""
 

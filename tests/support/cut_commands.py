@@ -4,12 +4,11 @@
 """
 
 import json
-import os
-import signal
 import sys
 from pathlib import Path
 
 from hookonce.receiver.failpoints import arm
+from tests.support.children import in_child
 from tests.support.commands import Shop
 
 BODY = {"amount": 5}
@@ -19,21 +18,6 @@ LET_TIME_PASS = (
     "UPDATE hookonce.runs SET due_at = now(), lease_until = now() WHERE due_at IS NOT NULL",
     "UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL",
 )
-
-
-def in_child(work):
-    """Do it in a process of its own, with connections of its own; whether it came to its end, and what it said."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.write(writing, json.dumps(work()).encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as said:
-        text = said.read()
-    _, status = os.waitpid(child, 0)
-    assert status in {0, signal.SIGKILL}, status
-    return status == 0, json.loads(text) if text else None
 
 
 class Story:

@@ -65,7 +65,6 @@ class Connection:
         "_head_size",
         "_house",
         "_is_answering",
-        "_is_resting",
         "_since",
         "_taken",
         "_transport",
@@ -83,7 +82,7 @@ class Connection:
         self._since = _NEVER
         self._taken = 0
         self._head_size = 0
-        self._is_answering = self._is_resting = False
+        self._is_answering = False
         self.is_genuine = False
 
     def serve(self) -> None:

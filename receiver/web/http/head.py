@@ -79,11 +79,6 @@ class HeadReader:
         self._is_complete = self._keeps_alive = False
         self._parser = HttpRequestParser(self)
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether any byte has come."""
-        return self.size > 0
-
     def receive(self, data: bytes) -> tuple[Head, bytes] | None:
         """Take bytes; give the head and what came after it, or None if there is more to come. Raises `BadHead`."""
         if self._held:

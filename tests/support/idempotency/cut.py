@@ -6,8 +6,6 @@ effects and answers. `how` is what an attempt does that is not the first: `recov
 """
 
 import json
-import os
-import signal
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +17,7 @@ from hookonce import current_operation, idempotent
 from hookonce.receiver.config.server_urls import libpq_url
 from hookonce.receiver.failpoints import OF_OPERATIONS, arm
 from hookonce.receiver.idempotency.records import Key, scope_of
+from tests.support.children import in_child
 from tests.support.idempotency.places import OnDynamo, OnPostgres, OnRedis
 
 LEASE = timedelta(minutes=1)
@@ -61,21 +60,6 @@ class Shop:
             with psycopg.connect(libpq_url(self._place.url)) as connection:
                 return [key for (key,) in connection.execute("SELECT key FROM public.paid")]
         return self.effects.read_text().split() if self.effects.exists() else []
-
-
-def in_child(work):
-    """Do it in a process of its own; whether that came to its end, and what it said."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.write(writing, json.dumps(work()).encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as said:
-        text = said.read()
-    _, status = os.waitpid(child, 0)
-    assert status in {0, signal.SIGKILL}, status
-    return status == 0, json.loads(text) if text else None
 
 
 def main(spec, directory, how):
