@@ -164,6 +164,8 @@ VARIABLES: Final[Mapping[str, str]] = {
     "HOOKONCE_HANDLERS": "handler modules, comma separated; wins over `[receiver] handlers`",
     "HOOKONCE_PUBLIC_URL": "where senders reach you, up to `/hooks/`; wins over `[receiver] public_url`",
     "HOOKONCE_ADMIN_TOKEN": "signs in to the dashboard; wins over `[admin] token`",
+    "HOOKONCE_API_TOKEN": "the token of `hookonce mcp` on stdio, as `hookonce tokens create` printed it",
+    "HOOKONCE_API_URL": "where `hookonce mcp` finds the admin API; `http://127.0.0.1:8000` by default",
     "HOOKONCE_TESTS": "`1` allows test events of every source, as `hookonce dev` does; else `tests = true` of a source",
     "HOOKONCE_DATA": "where `hookonce dev` keeps its servers and secrets; `.hookonce` by default",
     "HOOKONCE_LOG_LEVEL": "`WARNING` by default; `INFO` has a line per delivery and per run",

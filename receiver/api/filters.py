@@ -30,6 +30,11 @@ class EventFilter(RequestModel):
     event_id: Text | None = Field(None, description="how the sender's id begins")
     since: Time | None = Field(None, description="received then or later")
     until: Time | None = Field(None, description="received before that")
+    handler: Text | None = Field(None, description="with a dead run of this handler")
+    error: Text | None = Field(
+        None,
+        description="with a dead run whose latest error is this; `*` stands for any text: `TimeoutError*`",
+    )
 
     @property
     def wanted(self) -> Filter:

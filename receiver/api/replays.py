@@ -1,5 +1,6 @@
 """Running events again: named ones at once, those of a filter as a bulk replay that the sweep drives."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
@@ -29,7 +30,7 @@ from hookonce.receiver.ledger.replay import (
     events as event_replays,
 )
 from hookonce.receiver.ledger.replay.bulk import Bulk
-from hookonce.receiver.ledger.replay.events import GOOD, REPLAY_BATCH
+from hookonce.receiver.ledger.replay.events import GOOD, REPLAY_BATCH, ReplayResult
 from hookonce.receiver.ledger.states import EventStatus
 
 
@@ -37,6 +38,12 @@ class EventIds(RequestModel):
     """Events by their ledger ids."""
 
     events: Annotated[list[IdInBody], Field(min_length=1, max_length=REPLAY_BATCH)]
+
+
+class ReplayRequest(EventIds):
+    """Which events to replay, or only to say what would become of them."""
+
+    dry_run: bool = False
 
 
 class ReplayResultModel(ResponseModel):
@@ -112,11 +119,15 @@ class BulkReplayPage(Page[BulkReplay]):
 
 
 @operation("POST", "/replays", scope=Scope.REPLAY)
-def replay(call: Call, body: EventIds) -> Replayed:
+def replay(call: Call, body: ReplayRequest) -> Replayed:
     """Run events again: new attempts under the same idempotency keys; held ones are released.
 
-    Up to 200 at once, all in one transaction.
+    Up to 200 at once, all in one transaction. With `dry_run` that is rolled back: the answer says what a replay
+    would make of each now.
     """
+    if body.dry_run:
+        with call.connection.transaction(force_rollback=True):
+            return _shown(body.events, event_replays.replay(call.connection, body.events, who=None))
     return _replayed(call, body.events, None)
 
 
@@ -168,6 +179,11 @@ def continue_bulk_replay(call: Call, path: BulkPath) -> BulkReplay:
 def _replayed(call: Call, ids: list[int], status: str | None) -> Replayed:
     outcomes = list(event_replays.replay(call.connection, ids, call.who, status=status))
     call.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
+    return _shown(ids, outcomes)
+
+
+def _shown(ids: list[int], results: Iterable[ReplayResult]) -> Replayed:
+    outcomes = list(results)
     return Replayed(
         outcomes=[
             ReplayResultModel.model_validate({**asdict(outcome), "fate": outcome.fate.replace(" ", "_")})

@@ -1,6 +1,7 @@
 """All operations of the API, in the order of its documents."""
 
 from hookonce.receiver.api import (
+    dead_letters,
     events,
     history,
     maintenance,
@@ -13,6 +14,7 @@ from hookonce.receiver.api import (
 
 OPERATIONS = (
     *events.OPERATIONS,
+    *dead_letters.OPERATIONS,
     *replays.OPERATIONS,
     *rejected.OPERATIONS,
     *quarantine.OPERATIONS,

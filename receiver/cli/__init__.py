@@ -36,6 +36,7 @@ COMMANDS = {
     "exits": (f"{_HERE}.man:exits", "List the exit codes and what they mean."),
     "explain": (f"{_HERE}.explain:explain", "Say why a captured delivery is rejected, check by check."),
     "man": (f"{_HERE}.man:man", "Write the manual pages."),
+    "mcp": (f"{_HERE}.mcp:mcp", "Let an agent look into the inbox (Model Context Protocol)."),
     "new": (f"{_HERE}.new:new", "Start a provider of your own."),
     "pause": (f"{_HERE}.pause:pause", "Let the runs of a source or handler wait."),
     "providers": (f"{_HERE}.sources:providers", "List the senders there is a module for."),

@@ -301,3 +301,40 @@ def test_token_tells_its_name_and_scopes(inbox):
     shown = inbox.ask("GET", "/token", scope="replay").json
 
     assert (shown["name"], shown["scopes"], shown["expires_at"]) == ("replay", ["replay"], None)
+
+
+def test_dead_letters_are_grouped_by_cause(inbox):
+    numbers = inbox.deliver("a", "b", "c", status="dead")
+    for number, error in zip(numbers, ("took 31 s", "took 29 s", "gone"), strict=True):
+        inbox.connection.execute(
+            "INSERT INTO hookonce.runs (event, handler, status, attempts) VALUES (%s, 'shop.credit', 'dead', 1)",
+            [number],
+        )
+        inbox.connection.execute(
+            "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) "
+            "VALUES (%s, 'shop.credit', 1, 1, %s)",
+            [number, error],
+        )
+
+    found = inbox.ask("GET", "/dead-letters").json
+
+    groups = [(row["handler"], row["error"], row["count"], row["newest_events"]) for row in found["data"]]
+    assert groups == [
+        ("shop.credit", "took * s*", 2, numbers[1::-1]),
+        ("shop.credit", "gone*", 1, numbers[2:]),
+    ]
+    assert found["is_complete"]
+    of_one = inbox.ask("GET", "/events?handler=shop.credit&error=took%20*%20s*").json
+    assert [row["id"] for row in of_one["data"]] == numbers[1::-1]
+
+
+def test_replay_that_is_only_tried_changes_nothing(inbox):
+    (held,) = inbox.deliver("a", status="held")
+    state = "SELECT status, due_at FROM hookonce.events"
+    before = inbox.rows(state), inbox.rows("SELECT count(*) FROM hookonce.audit")
+
+    tried = inbox.ask("POST", "/replays", {"events": [held, 99], "dry_run": True}).json
+
+    assert [(row["id"], row["fate"]) for row in tried["outcomes"]] == [(held, "released")]
+    assert tried["unknown"] == [99]
+    assert (inbox.rows(state), inbox.rows("SELECT count(*) FROM hookonce.audit")) == before

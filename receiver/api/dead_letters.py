@@ -1,0 +1,65 @@
+"""Dead letters: of what events died, so that one cause is one row."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from hookonce.receiver.api.models import Identifier, ResponseModel
+from hookonce.receiver.api.operations import Call, operation
+from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.queries import dead_letters
+from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS
+from hookonce.receiver.ledger.queries.death_groups import Group, grouped
+
+MAX_NAMED = 5
+"""So many events of a group are named; `/events` with its handler and error has all."""
+
+
+class DeadLetterGroup(ResponseModel):
+    """Dead events of one cause; `handler` and `error` find them as parameters of `/events` and of a bulk replay."""
+
+    handler: str | None = Field(
+        description="null where the event itself can't be read: there is nothing to run"
+    )
+    error: str = Field(
+        description="the beginning of the error, with `*` for what differs from event to event"
+    )
+    example: str = Field(description="the newest of these errors, in full as far as it is kept")
+    count: int
+    newest_events: list[Identifier]
+    sources: list[str]
+    newest_at: datetime | None
+
+
+class DeadLetters(ResponseModel):
+    """Dead events by cause, the most frequent first."""
+
+    data: list[DeadLetterGroup]
+    is_complete: bool = Field(
+        description=f"false where more than {MAX_DEATHS} are dead: the newest are grouped"
+    )
+
+
+@operation("GET", "/dead-letters", scope=Scope.READ)
+def list_dead_letters(call: Call) -> DeadLetters:
+    """Say of what events died, by handler and error."""
+    found = dead_letters.deaths(call.connection)
+    return DeadLetters(
+        data=[_row(group) for group in grouped(found)],
+        is_complete=len({death.event for death in found}) < MAX_DEATHS,
+    )
+
+
+def _row(group: Group) -> DeadLetterGroup:
+    return DeadLetterGroup(
+        handler=group.handler,
+        error=group.pattern,
+        example=group.example,
+        count=len(group.events),
+        newest_events=sorted(group.events, reverse=True)[:MAX_NAMED],
+        sources=sorted(group.sources),
+        newest_at=group.newest,
+    )
+
+
+OPERATIONS = (list_dead_letters,)

@@ -1,0 +1,206 @@
+"""An inbox with something of everything, and an agent that asks it by the Model Context Protocol."""
+
+import asyncio
+import json
+import re
+import threading
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+from hookonce.receiver.ledger import alerts, pauses, rejected
+from hookonce.receiver.ledger.access import api_tokens
+from hookonce.receiver.ledger.store import store
+from tests.api.conftest import open_inbox
+from tests.support.new_event import new_event
+
+pytest.importorskip("mcp", reason="needs the extra mcp")
+
+from mcp.client import Client
+
+from hookonce.receiver.api.mcp import api_client
+from hookonce.receiver.api.mcp.server import server
+
+MARKED = re.compile(r"\n<<data (?P<mark>[0-9a-f]{16})>>\n(?P<said>.*)\n<<end (?P=mark)>>\Z", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Told:
+    """An answer taken apart as an agent would: what the inbox knows, and what others said."""
+
+    text: str
+    known: object
+    said: object
+    outside: str
+
+
+def told(text):
+    found = MARKED.search(text)
+    if not found:
+        return Told(text, json.loads(text), None, text)
+    known, _, note = text[: found.start()].partition("\n\n")
+    return Told(text, json.loads(known), json.loads(found["said"]), known + note)
+
+
+@dataclass
+class Agent:
+    """A client in this process; `asked` holds the requests of the API that its calls became."""
+
+    url: str
+    token: str
+    read_only: bool = False
+    asked: list = field(default_factory=list)
+
+    def __post_init__(self):
+        asked = self.asked
+
+        class Recording(api_client.ApiClient):
+            def _send(self, method, path, **options):
+                asked.append(
+                    (method, path, tuple(sorted(options.get("params", {}).items())), options.get("json"))
+                )
+                return super()._send(method, path, **options)
+
+        client = Recording(self.url, self.token)
+        self.server = server(lambda _: client, read_only=self.read_only)
+
+    def tools(self):
+        return asyncio.run(self._tools())
+
+    async def _tools(self):
+        async with Client(self.server) as client:
+            return {tool.name: tool for tool in (await client.list_tools()).tools}
+
+    def call(self, name, **arguments):
+        """Give what a tool tells. Raises: `AssertionError` with its refusal."""
+        answer = asyncio.run(self._call(name, arguments))
+        text = "".join(part.text for part in answer.content)
+        assert not answer.is_error, text
+        return told(text)
+
+    def refusal(self, name, **arguments):
+        answer = asyncio.run(self._call(name, arguments))
+        assert answer.is_error
+        return "".join(part.text for part in answer.content)
+
+    async def _call(self, name, arguments):
+        async with Client(self.server) as client:
+            return await client.call_tool(name, arguments)
+
+
+class _Quiet(WSGIRequestHandler):
+    def log(self, *_):
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def ledgers(fresh_database, fresh_redis):
+    """Make seeded inboxes that answer on a port of their own: `ledgers(words)` → (inbox, url)."""
+    with ExitStack() as stack:
+
+        def made(words=None):
+            inbox = stack.enter_context(
+                open_inbox(stack.enter_context(fresh_database()), stack.enter_context(fresh_redis()))
+            )
+            seed(inbox, words or (lambda text: text))
+            http = make_server("127.0.0.1", 0, inbox.app, threaded=True, request_handler=_Quiet)
+            thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05})
+            thread.start()
+            stack.callback(thread.join)
+            stack.callback(http.shutdown)
+            return inbox, f"http://127.0.0.1:{http.port}"
+
+        yield made
+
+
+@pytest.fixture(scope="module")
+def ledger(ledgers):
+    return ledgers()
+
+
+@pytest.fixture
+def agent(ledger):
+    """An agent whose token may read and replay."""
+    inbox, url = ledger
+    return Agent(url, inbox.tokens["agent"])
+
+
+def seed(inbox, words):
+    """Fill a ledger; whatever a sender or an exception says goes through `words` first.
+
+    The events by their ids: 1 to 5 done, 6 to 8 dead of a customer that is unknown, 9 and 10 dead of time,
+    11 and 12 ignored, 13 held, 14 waiting, 15 done.
+    """
+    connection = inbox.connection
+    scopes = [api_tokens.Scope.READ, api_tokens.Scope.REPLAY]
+    inbox.tokens["agent"] = api_tokens.create(connection, "agent", scopes, None, "a test")
+
+    def deliver(kind, *ids, **changes):
+        events = [
+            new_event(words(each), words(f'{{"id": "{each}"}}').encode(), type=words(kind), **changes)
+            for each in ids
+        ]
+        rows = store(connection, events)
+        return [rows[event.key].id for event in events]
+
+    def run(events, handler, status, error=None, attempts=1, due=None):
+        for event in events:
+            connection.execute(
+                "INSERT INTO hookonce.runs (event, handler, status, attempts, due_at, started_at, finished_at) "
+                "VALUES (%s, %s, %s, %s, %s, now() - interval '2 s', now())",
+                [event, handler, status, attempts, due],
+            )
+            if error:
+                connection.execute(
+                    "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, %s, 1, %s, %s)",
+                    [event, handler, attempts, words(error)],
+                )
+            connection.execute(
+                "UPDATE hookonce.events SET status = %s, due_at = %s WHERE id = %s", [status, due, event]
+            )
+
+    account = words("acct_1")
+    paid = deliver("invoice.paid", "evt_1", "evt_2", "evt_3", "evt_4", "evt_5", account=account)
+    run(paid, "shop.credit", "done")
+    run(
+        deliver("invoice.payment_failed", "evt_6", "evt_7", "evt_8"),
+        "shop.credit",
+        "dead",
+        "ValueError: no such customer",
+        10,
+    )
+    run(
+        deliver("charge.refunded", "evt_9", "evt_10", account=account),
+        "books.refund",
+        "dead",
+        "TimeoutError: took 31 s",
+        10,
+    )
+    ignored = deliver("customer.created", "evt_11", "evt_12")
+    connection.execute(
+        "UPDATE hookonce.events SET status = 'ignored', due_at = NULL WHERE id = ANY(%s)", [ignored]
+    )
+    (held,) = deliver("invoice.paid", "evt_13")
+    connection.execute("UPDATE hookonce.events SET status = 'held', due_at = NULL WHERE id = %s", [held])
+    later = datetime.now(UTC) + timedelta(hours=3)
+    run(deliver("invoice.paid", "evt_14"), "shop.credit", "waiting", "KeyError: 'total'", 2, later)
+    old = deliver("push", "evt_15", source="github", provider="github")
+    run(old, "ci.build", "done")
+
+    store(connection, [new_event(words("evt_1"), b'{"id": "another body"}', type=words("invoice.paid"))])
+    refused = [("stripe", "bad_signature")] * 4 + [("github", "stale")]
+    rejected.add_rejections(
+        connection,
+        [
+            rejected.Rejection(
+                datetime.now(UTC), source, reason, words("v1 does not match"), "{}", words("{").encode()
+            )
+            for source, reason in refused
+        ],
+        {("stripe", "bad_signature"): 4, ("github", "stale"): 1},
+    )
+    pauses.pause(connection, "handler", "books.refund", "ann")
+    alerts.raise_alert(connection, "source_silent", "github", words("at least 40 deliveries are missing"))

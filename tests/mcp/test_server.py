@@ -1,0 +1,118 @@
+"""The server as agents reach it: a process on stdio, and HTTP with a token of each caller."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+import requests
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+
+from tests.mcp.conftest import Agent, told
+
+
+def text_of(answer):
+    assert not answer.is_error, answer
+    return told("".join(part.text for part in answer.content))
+
+
+def test_stdio_server_answers(ledger):
+    inbox, url = ledger
+    parameters = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "hookonce.receiver.cli", "mcp", "--url", url, "--read-only"],
+        env={"HOOKONCE_API_TOKEN": inbox.tokens["read"], "PATH": os.environ["PATH"]},
+    )
+
+    async def ask():
+        async with Client(parameters) as client:
+            return await client.call_tool("overview", {})
+
+    assert text_of(asyncio.run(ask())).known["stats"]["dead"] == 5
+
+
+@pytest.fixture
+def served(ledger):
+    """A server on HTTP: its URL, and the inbox behind it."""
+    inbox, url = ledger
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [
+        sys.executable,
+        "-m",
+        "hookonce.receiver.cli",
+        "mcp",
+        "--url",
+        url,
+        "--http",
+        f"127.0.0.1:{port}",
+    ]
+    with subprocess.Popen(command, env={"PATH": os.environ["PATH"]}) as process:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield inbox, f"http://127.0.0.1:{port}/mcp"
+        process.terminate()
+        process.wait(15)
+
+
+def rpc(url, method, token=None, **parameters):
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
+    return requests.post(url, json=body, headers=headers, timeout=20)
+
+
+def test_http_server_asks_with_the_token_of_its_caller(served):
+    inbox, url = served
+
+    assert rpc(url, "tools/list").status_code == 401
+    names = {
+        scope: told(
+            rpc(url, "tools/call", inbox.tokens[scope], name="who_am_i", arguments={}).json()["result"][
+                "content"
+            ][0]["text"]
+        ).known["name"]
+        for scope in ("read", "replay")
+    }
+    assert names == {"read": "read", "replay": "replay"}
+    refused = rpc(url, "tools/call", "made up", name="overview", arguments={}).json()["result"]
+    assert refused["isError"]
+    assert "401" in refused["content"][0]["text"]
+
+
+def test_page_of_another_site_is_refused(served):
+    inbox, url = served
+    headers = {
+        "Authorization": f"Bearer {inbox.tokens['read']}",
+        "Accept": "application/json, text/event-stream",
+        "Origin": "http://evil.example",
+        "Host": "evil.example",
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+
+    assert requests.post(url, json=body, headers=headers, timeout=20).status_code in {403, 421}
+
+
+def test_what_answers_must_be_the_api(ledger):
+    inbox, url = ledger
+
+    assert "does not answer" in Agent("http://127.0.0.1:1", "x").refusal("overview")
+    assert "not hookonce's API" in Agent(url + "/elsewhere", inbox.tokens["read"]).refusal("overview")
+    assert "unknown, was revoked" in Agent(url, "hookonce_made_up").refusal("overview")
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://127.0.0.1", "http://", "http://h/?a=1"])
+def test_address_is_a_receivers(url):
+    with pytest.raises(ValueError, match="expected where a receiver answers"):
+        Agent(url, "x")
