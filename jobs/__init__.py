@@ -12,6 +12,7 @@
 - `stopping`: whether this process was asked to stop
 - `maintenance`: the sweep and what it does besides
 - `alerts`: what is wrong, found and sent
+- `reloading`: the worker of `hookonce dev`, which loads handlers anew
 - `cli`: `hookonce worker` and `hookonce sweep`
 - `demo_handlers`: the handlers of `hookonce demo`
 """

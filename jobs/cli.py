@@ -11,10 +11,12 @@ from pathlib import Path
 import click
 import psycopg
 
+from hookonce.jobs import handlers
 from hookonce.jobs.drain import handlers_of, process_drain
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.maintenance.sweep import Sweep
+from hookonce.jobs.reloading import supervise as supervise_reloading
 from hookonce.jobs.worker import work
 from hookonce.receiver import logs
 from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
@@ -38,7 +40,8 @@ _HOOKONCE = (sys.executable, "-m", "hookonce.receiver.cli")
 @click.option(
     "--place", type=click.Path(path_type=Path), hidden=True, help="Where it writes down what it is at."
 )
-def worker(processes: int, *, alone: bool, place: Path | None) -> None:
+@click.option("--reloading", is_flag=True, hidden=True, help="Load handlers anew at SIGHUP.")
+def worker(processes: int, *, alone: bool, place: Path | None, reloading: bool) -> None:
     """Run handlers until stopped: RQ workers and a sweep, each started again if it dies.
 
     Exit 78 if configuration, handlers or schema are not right.
@@ -47,6 +50,9 @@ def worker(processes: int, *, alone: bool, place: Path | None) -> None:
     if alone:
         work_alone(settings, place)
         return
+    if reloading:
+        with _directory() as directory:
+            sys.exit(supervise_reloading(Path(directory, "1") if directory else None, _warn_of_none_there))
     registry = handlers_of(settings)
     log.info("handlers", extra={"modules": list(settings.handlers), "handlers": len(list(registry))})
     if settings.handlers:
@@ -94,6 +100,11 @@ def warn_of_none(registry: Registry, modules: str) -> None:
         click.echo(
             f"hookonce: nothing in {modules} is decorated with @on, so every event is ignored", err=True
         )
+
+
+def _warn_of_none_there(settings: Settings) -> None:
+    if settings.handlers:
+        warn_of_none(handlers.registry, ", ".join(settings.handlers))
 
 
 @click.command()

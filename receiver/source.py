@@ -31,6 +31,7 @@ class Source:
     `quarantine`: which of its rejected deliveries are kept whole, and how many.
     `expect_every`: a longer silence raises an alert.
     `tests`: operators may send it test events.
+    `references`: where its secrets are looked for, as the configuration says it; never a secret.
     """
 
     name: str
@@ -45,3 +46,10 @@ class Source:
     quarantine: Quarantine | None = None
     expect_every: timedelta | None = None
     tests: bool = False
+    references: tuple[str, ...] = ()
+
+    @property
+    def secret_places(self) -> str:
+        """What to set for it to have a secret: variables or files, by name."""
+        named = [reference.partition(":")[2].removesuffix("?") for reference in self.references]
+        return " or ".join(named) or f"HOOKONCE_SECRET__{self.name.upper()}"

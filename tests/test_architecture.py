@@ -154,6 +154,7 @@ LIBRARIES = {
     "botocore": ("receiver.idempotency.dynamodb",),
     "click": ("receiver.cli", "jobs.cli"),
     "cryptography": ("providers", "receiver.encryption"),
+    "dotenv": ("receiver.config.dotenv_file",),
     "django": ("hookonce.django", "jobs.attempts.django_executor", "receiver.idempotency.frameworks"),
     "fastapi": ("receiver.idempotency.frameworks",),
     "flask": (
@@ -184,6 +185,7 @@ LIBRARIES = {
     "starlette": ("hookonce.fastapi",),
     "sqlalchemy": ("receiver.ledger.database", "jobs"),
     "uvicorn": ("receiver.api.mcp",),
+    "watchfiles": ("receiver.dev.file_watch",),
     "werkzeug": ("receiver.app", "receiver.api", "receiver.dashboard"),
 }
 
@@ -204,7 +206,7 @@ BORDERS = {
 # Within these, an earlier room never imports a later one.
 ORDERS = {
     "providers.kit": ("reading", "crypto", "signing", "events", "schemes", "registry", "conformance"),
-    "jobs": ("event", "handlers", "attempts", "alerts", "drain", "worker", "maintenance", "cli"),
+    "jobs": ("event", "handlers", "attempts", "alerts", "drain", "worker", "maintenance", "reloading", "cli"),
     "receiver.intake": ("group_commit", "verification", "pipeline", "reverification"),
 }
 
@@ -212,6 +214,7 @@ LATE = {
     "receiver.cli": "a command starts sooner without what it may not need",
     "receiver.idempotency.frameworks.detection": "frameworks that are not in use",
     "receiver.web.mounted": "the extra `otel`",
+    "receiver.dev.file_watch": "the extra `embedded`",
     "receiver.monitoring.tracing": "the extra `otel`",
     "jobs.drain": "the extra `otel`",
     "jobs.attempts.attempt": "the ORM and asyncio, which only handlers that ask for them need",

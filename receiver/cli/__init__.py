@@ -123,6 +123,10 @@ def main() -> Any:  # noqa: ANN401  never returns
     """Run the command line; known errors become one line on stderr and a documented exit code."""
     atexit.register(gc.freeze)  # or Python's end looks through all that was imported, which takes 80 ms
     with exits():
+        if os.path.exists(".env") or "HOOKONCE_DOTENV" in os.environ:  # noqa: PTH110  pathlib takes time at the start
+            from hookonce.receiver.config import dotenv_file
+
+            dotenv_file.load()
         color = False if os.environ.get("NO_COLOR") else None
         cli.main(prog_name="hookonce", standalone_mode=False, color=color)
     sys.exit(Exit.OK)

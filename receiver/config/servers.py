@@ -22,6 +22,11 @@ class ConfigError(Exception):
         super().__init__("\n".join(mistakes))
         self.mistakes = mistakes
 
+    @property
+    def text(self) -> str:
+        """All of it, as people are told."""
+        return "the configuration has mistakes:\n" + "\n".join(f"  - {mistake}" for mistake in self.mistakes)
+
 
 def ledger_url(environ: Mapping[str, str] | None = None) -> str:
     """Return where PostgreSQL is, as `load_settings` would.

@@ -110,6 +110,7 @@ class SourceReader:
             quarantine=self._table.quarantine.bounds() if self._table.quarantine else None,
             expect_every=self._table.expect_every,
             tests=self._table.tests or self._environ.get(TESTS) == "1",
+            references=tuple(self._table.secrets),
         )
 
     def _redact(self) -> tuple[tuple[Step, ...], ...]:

@@ -16,6 +16,7 @@ from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.config.servers import ConfigError
 from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.source import Source
 
 STATE = "dev.json"
 USUAL = ("stripe", "github")
@@ -27,16 +28,17 @@ def make(settings: Settings) -> dict[str, str]:
 
     Raises `ConfigError` naming sources whose kind of secret can't be made up.
     """
-    without = {name: source.provider for name, source in settings.sources.items() if not source.secrets}
+    without = {name: source for name, source in settings.sources.items() if not source.secrets}
     if not settings.sources:
-        without = {name: load(name, settings.provider_places) for name in USUAL}
+        without = {name: Source(name, load(name, settings.provider_places), ()) for name in USUAL}
     kept = _saved_secrets(settings.data)
     made, mistakes = {}, []
-    for name, provider in without.items():
+    for name, source in without.items():
+        provider = source.provider
         found = next((one for one in _candidates(kept.get(name), provider) if _fits(one, provider)), None)
         if found is None:
             mistakes.append(
-                f"source '{name}' has no signing secret and none can be made up; set {variable(name)}"
+                f"source '{name}' has no signing secret and none can be made up; set {source.secret_places}"
             )
         else:
             made[name] = found

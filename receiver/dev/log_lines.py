@@ -8,7 +8,7 @@ terminal would obey gets through.
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
@@ -26,16 +26,41 @@ class FailedRun(NamedTuple):
     attempt: int
 
 
-def readable(line: str) -> str | None:
-    """Turn a line of a child's output into what is shown of it; None for nothing."""
+Paint = Callable[[str, str], str]
+"""Takes a status and the text that stands for it, and returns that text as a terminal shows it."""
+
+
+class _Line(NamedTuple):
+    """What is shown of a record about a delivery or a run."""
+
+    source: object
+    status: object
+    rest: str
+
+    def text(self, paint: Paint) -> str:
+        status = _harmless(str(self.status))
+        source = _harmless(str(self.source or "(unknown)"))
+        return f"{source:<12}  {paint(status, f'{status:<9}')}  {_harmless(self.rest)}".rstrip()
+
+
+def _plain(_status: str, text: str) -> str:
+    return text
+
+
+def readable(line: str, paint: Paint = _plain, error: str | None = None) -> str | None:
+    """Turn a line of a child's output into what is shown of it; None for nothing.
+
+    `error` is that of the attempt that the line is about, if it is known.
+    """
     if not line.strip():
         return None
     record = _record(line)
     if record is None:
         return _harmless(line)
     shape = _SHAPES.get(str(record["message"])) if _is_ours(record) else None
-    text = shape(record) if shape else _other(record)
-    return None if text is None else _harmless(f"{time.strftime('%H:%M:%S')}  {text}")
+    made = shape({**record, "error": error}) if shape else None
+    text = made.text(paint) if made else _other(record)
+    return None if text is None else f"{time.strftime('%H:%M:%S')}  {text if made else _harmless(text)}"
 
 
 def handlers_imported(line: str) -> bool:
@@ -44,6 +69,17 @@ def handlers_imported(line: str) -> bool:
         return False
     record = _record(line)
     return record is not None and record["message"] == "handlers" and _is_ours(record)
+
+
+def number_of_handlers(line: str) -> int:
+    """Return how many handlers were imported, of a line that says so."""
+    record = _record(line)
+    return int(record.get("handlers") or 0) if record else 0
+
+
+def waits_to_be_mended(line: str) -> bool:
+    """Return whether a line says that a child of the worker's can't work, and waits."""
+    return "it is started again when that is mended" in line
 
 
 def failed_run(line: str) -> FailedRun | None:
@@ -72,43 +108,48 @@ def _is_ours(record: Mapping[str, Any]) -> bool:
     return str(record["logger"]).partition(".")[0] == "hookonce"
 
 
-def _delivery(record: Mapping[str, Any]) -> str:
+def _delivery(record: Mapping[str, Any]) -> _Line:
     ids = record.get("event_ids") or []
     rest = int(record.get("events") or 0) - len(ids)
-    return _columns(record, record.get("status"), " ".join(ids) + (f" and {rest} more" if rest > 0 else ""))
+    types = " ".join(dict.fromkeys(record.get("types") or ()))
+    what = " ".join(ids) + (f" and {rest} more" if rest > 0 else "")
+    return _answered(record, record.get("status"), "  ".join(filter(None, (types, what))))
 
 
-def _rejected(record: Mapping[str, Any]) -> str:
-    return _columns(record, "rejected", record.get("reason"))
+def _rejected(record: Mapping[str, Any]) -> _Line:
+    return _answered(record, "rejected", str(record.get("reason")))
 
 
-def _conflict(record: Mapping[str, Any]) -> str:
-    return _columns(record, "conflict", f"event {record.get('event')} came again with another body")
+def _answered(record: Mapping[str, Any], status: object, rest: str) -> _Line:
+    """Add the HTTP status, and the milliseconds that the sender waited for it."""
+    if "http" not in record:
+        return _Line(record.get("source"), status, rest)
+    return _Line(record.get("source"), status, f"{record['http']}  {rest}  {float(record['ms']):.0f} ms")
 
 
-def _run(record: Mapping[str, Any]) -> str:
+def _conflict(record: Mapping[str, Any]) -> _Line:
+    said = f"event {record.get('event')} came again with another body"
+    return _Line(record.get("source"), "conflict", said)
+
+
+def _run(record: Mapping[str, Any]) -> _Line:
     what = f"{record.get('type')}  {record.get('handler')}"
+    if record.get("error"):
+        what += f"  {str(record['error']).splitlines()[0]}"
     tail = f"attempt {record.get('attempt')}"
     if record.get("status") != RunStatus.DONE:
-        tail += f"; why: hookonce events show {record.get('event')}"
-    return _columns(record, record.get("status"), f"{what}  ({tail})")
+        tail += f"; hookonce events show {record.get('event')}"
+    return _Line(record.get("source"), record.get("status"), f"{what}  ({tail})")
 
 
-def _ignored(record: Mapping[str, Any]) -> str:
-    return _columns(
-        record,
-        EventStatus.IGNORED,
-        f"{record.get('type')}  no handler takes it (event {record.get('event')})",
-    )
+def _ignored(record: Mapping[str, Any]) -> _Line:
+    what = f"{record.get('type')}  no handler takes it (event {record.get('event')})"
+    return _Line(record.get("source"), EventStatus.IGNORED, what)
 
 
-def _alert(record: Mapping[str, Any]) -> str:
+def _alert(record: Mapping[str, Any]) -> _Line:
     what = f"{record.get('kind')} {record.get('status')}: {record.get('detail')}"
-    return f"{record.get('subject') or '(inbox)':<12}  {'alert':<9}  {what}"
-
-
-def _columns(record: Mapping[str, Any], status: object, rest: object) -> str:
-    return f"{record.get('source') or '(unknown)':<12}  {status!s:<9}  {rest}".rstrip()
+    return _Line(record.get("subject") or "(inbox)", "alert", what)
 
 
 def _other(record: Mapping[str, Any]) -> str | None:

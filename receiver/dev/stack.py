@@ -1,8 +1,11 @@
 """The whole stack on embedded servers: `hookonce dev` and `hookonce demo`.
 
-One process owns everything. PostgreSQL and Valkey are its children and `hookonce serve` and `hookonce worker`
+One process owns everything. PostgreSQL and Valkey are its children and the receiver and `hookonce worker`
 run under its supervisor, so all end when it ends, even by SIGKILL. A server whose URL is configured is used
 as it is and not started.
+
+It also owns the socket that the receiver listens on: while that starts again, with another configuration, deliveries
+wait a moment and none is refused.
 """
 
 import contextlib
@@ -19,7 +22,7 @@ from datetime import timedelta
 
 import requests
 
-from hookonce.receiver.config import admin, embedded_servers
+from hookonce.receiver.config import admin, dotenv_file, embedded_servers
 from hookonce.receiver.config.embedded_servers import Servers
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.config.sources import TESTS
@@ -31,8 +34,15 @@ from hookonce.receiver.processes.supervisor import Child, Supervisor
 
 HOST = "127.0.0.1"
 """The generated secrets are for this machine; who wants the world to reach it starts `hookonce serve`."""
-GUNICORN = ("--log-level", "warning", "--keep-alive", "1", "--graceful-timeout", "5")
-"""Quick to stop: an idle connection of a sender would hold Ctrl-C up for as long as it is kept alive."""
+GUNICORN = (
+    *("-m", "gunicorn", "-c", "python:hookonce.receiver.web.gunicorn_conf"),
+    *("--log-level", "warning", "--keep-alive", "1", "--graceful-timeout", "5"),
+    "hookonce.receiver.app:from_environment()",
+)
+"""As `hookonce serve` starts it, without the checks that were made here; and quick to stop: an idle connection of a
+sender would hold Ctrl-C up for as long as it is kept alive."""
+RECEIVER, WORKER = "serve", "worker"
+"""The children's names."""
 POLL_INTERVAL = timedelta(milliseconds=50)
 ANSWER_TIMEOUT = timedelta(seconds=10)
 
@@ -40,13 +50,18 @@ ANSWER_TIMEOUT = timedelta(seconds=10)
 Beside = Callable[[threading.Event], None]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Stack:
     """Running servers, migrated, and the environment that makes any command use them and the same secrets."""
 
     port: int
     settings: Settings
     environ: Mapping[str, str] = field(repr=False)
+    found: Servers = field(repr=False)
+    listener: socket.socket = field(repr=False)
+    made_up: Mapping[str, str] = field(repr=False)
+    """For each source whose secret was made up, what to set for it to have one of its own."""
+    _supervisor: Supervisor | None = field(default=None, repr=False)
 
     @property
     def url(self) -> str:
@@ -63,20 +78,47 @@ class Stack:
         """Return the URL that a sender posts to."""
         return f"{self.url}/hooks/{source}"
 
+    def refresh(self) -> None:
+        """Read configuration and environment again. Raises: `ConfigError`, and all stays as it was."""
+        dotenv_file.load()
+        settings = load_settings(need_secrets=False)
+        self.settings, self.environ, self.made_up = _in_force(settings, self.found, self.port)
+
+    def restart(self, *names: str) -> None:
+        """Have receiver or worker begin again with what is in force now; from any thread."""
+        if self._supervisor is not None:
+            self._supervisor.restart(*names)
+
     def run(
-        self, on_line: OnLine, beside: Beside, *, until_over: bool = False, worker: Sequence[str] = ()
+        self,
+        on_line: OnLine,
+        beside: Beside,
+        *,
+        until_over: bool = False,
+        worker: Sequence[str] = (),
+        patient: bool = False,
     ) -> int:
         """Keep receiver and worker alive until told to stop; return 0, or 78 when one of them cannot work.
 
-        `worker` is the command of another worker than `hookonce worker`, as a framework has one.
+        `worker` is the command of another worker than `hookonce worker`, as a framework has one. With `patient` one
+        that cannot work waits for `restart`.
         `beside` runs in a thread of its own as soon as the receiver answers; with `until_over` all stops when
         it returns. Its argument is set when all has stopped without it.
         """
-        command = [sys.executable, "-m", "hookonce.receiver.cli"]
-        serve = [*command, "serve", "--bind", f"{HOST}:{self.port}", "--", *GUNICORN]
-        work = list(worker) or [*command, "worker"]
-        children = [Child("serve", serve, self.environ), Child("worker", work, self.environ)]
-        supervisor = Supervisor(children, on_line=on_line)
+        ours = [sys.executable, "-m", "hookonce.receiver.cli", "worker", *(["--reloading"] * patient)]
+        fd = self.listener.fileno()
+
+        def environ() -> Mapping[str, str]:
+            return self.environ
+
+        def environ_of_receiver() -> Mapping[str, str]:
+            return {**self.environ, "HOOKONCE_BIND": f"fd://{fd}"}
+
+        children = [
+            Child(RECEIVER, [sys.executable, *GUNICORN], environ_of_receiver, fds=[fd]),
+            Child(WORKER, list(worker) or ours, environ, hangs_up=patient and not worker),
+        ]
+        self._supervisor = supervisor = Supervisor(children, on_line=on_line, patient=patient)
         ended = threading.Event()
 
         def accompany() -> None:
@@ -121,31 +163,49 @@ def stack(port: int, *, durable: bool = True) -> Iterator[Stack]:
             f"{settings.data.resolve()} is in use by a running `hookonce dev`; "
             "stop it, or name another directory in HOOKONCE_DATA"
         )
-    require_free(port)
-    with embedded.servers(
-        settings.data,
-        durable=durable,
-        database_url=settings.database_url or None,
-        redis_url=settings.redis_url or None,
-    ) as found:
-        made = generated_secrets.make(settings)
-        token = generated_secrets.admin_token(settings)
-        environ = _environment(found, made) | {admin.VARIABLE: token}
-        settings = load_settings({**os.environ, **environ})
-        generated_secrets.save(settings.data, port, made, token)
+    with (
+        listening(port) as listener,
+        embedded.servers(
+            settings.data,
+            durable=durable,
+            database_url=settings.database_url or None,
+            redis_url=settings.redis_url or None,
+        ) as found,
+    ):
+        settings, environ, made_up = _in_force(settings, found, port)
         migrate.upgrade(found.database_url)
-        yield Stack(port, settings, environ)
+        yield Stack(port, settings, environ, found, listener, made_up)
 
 
-def require_free(port: int) -> None:
-    """Raise `EmbeddedError` if something listens on the port already."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as gunicorn binds it
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            why = "is in use" if error.errno == errno.EADDRINUSE else f"can't be used: {error.strerror}"
-            raise EmbeddedError(f"port {port} {why}; choose another with --port") from None
+def _in_force(
+    settings: Settings, found: Servers, port: int
+) -> tuple[Settings, dict[str, str], dict[str, str]]:
+    """Return the configuration with the servers that run and secrets for who has none, what makes others read it, and
+    for each secret that was made up what to set instead.
+
+    Raises: `ConfigError`.
+    """
+    made = generated_secrets.make(settings)
+    token = generated_secrets.admin_token(settings)
+    environ = _environment(found, made) | {admin.VARIABLE: token}
+    in_force = load_settings({**os.environ, **environ})
+    generated_secrets.save(in_force.data, port, made, token)
+    named = {name: each.secret_places for name, each in settings.sources.items() if name in made}
+    return in_force, environ, {name: named.get(name, generated_secrets.variable(name)) for name in made}
+
+
+def listening(port: int) -> socket.socket:
+    """Listen on a port. Raises: `EmbeddedError` if something does already."""
+    listener = socket.socket()
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        why = "is in use" if error.errno == errno.EADDRINUSE else f"can't be used: {error.strerror}"
+        raise EmbeddedError(f"port {port} {why}; choose another with --port") from None
+    return listener
 
 
 def free_port() -> int:

@@ -43,11 +43,12 @@ GATHER_TIMEOUT = timedelta(milliseconds=2)
 
 @dataclass(frozen=True, slots=True)
 class IntakeResult:
-    """What became of a delivery: `reply` where the sender wants its own, and the events in order, with their rows."""
+    """What became of a delivery: `reply` where the sender wants its own; the events in order, with rows and types."""
 
     events: Sequence[tuple[str, Verdict]] = field(default_factory=tuple)
     reply: Reply | None = None
     rows: Sequence[Stored] = field(default_factory=tuple)
+    types: Sequence[str] = ()
 
     @property
     def is_duplicate(self) -> bool:
@@ -161,7 +162,9 @@ class Intake:
             new = [event._replace(is_test=True) for event in new]
         rows = self._commit(new, source.window)
         return IntakeResult(
-            [(event.id, row.verdict) for event, row in zip(events, rows, strict=True)], rows=rows
+            [(event.id, row.verdict) for event, row in zip(events, rows, strict=True)],
+            rows=rows,
+            types=[event.type for event in new],
         )
 
     def commit(self, new: Sequence[NewEvent]) -> list[Stored]:

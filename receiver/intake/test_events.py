@@ -42,7 +42,7 @@ def send(
         )
     secret = next(iter(source.secrets), "")
     if source.provider.needs_secret and not secret and not source.unauthenticated:
-        raise NotPossible(f"source '{source.name}' has no signing secret; set one first")
+        raise NotPossible(f"source '{source.name}' has no signing secret; set {source.secret_places}")
     now = datetime.now(UTC)
     document = documents.fresh(source.provider, kind, now)
     try:

@@ -27,14 +27,24 @@ OnLine = Callable[[str, str], None]
 class Child:
     """A program to keep alive; `env` is added to ours; its output goes to `stdout`, or to ours.
 
-    `on_end` is told how it has ended whenever it is to be started again: "exit status 3", "SIGKILL".
+    `env` may be a function, asked at each start. `on_end` is told how it has ended whenever it is to be started again:
+    "exit status 3", "SIGKILL". It inherits the descriptors of `fds`. With `hangs_up` a restart is left to itself: it is
+    sent SIGHUP and goes on. With `run` it is no program but that function, forked off; then the rest has no meaning.
     """
 
     name: str
-    argv: Sequence[str]
-    env: Mapping[str, str] | None = None
+    argv: Sequence[str] = ()
+    env: Mapping[str, str] | Callable[[], Mapping[str, str]] | None = None
     stdout: IO[bytes] | int | None = None
     on_end: Callable[[str], None] | None = None
+    fds: Sequence[int] = ()
+    hangs_up: bool = False
+    run: Callable[[], None] | None = None
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """What it is started with, as of now."""
+        return {**os.environ, **((self.env() if callable(self.env) else self.env) or {})}
 
 
 class ChildProcess:
@@ -55,8 +65,9 @@ class ChildProcess:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE if self._on_line else child.stdout,
             stderr=subprocess.STDOUT if self._on_line else None,
-            env={**os.environ, **(child.env or {})},
+            env=child.environ,
             process_group=0,
+            pass_fds=child.fds,
         )
         self._output = self._popen.stdout
         if self._output:  # non-blocking, for `end` reads what is left without asking whether there is any
@@ -70,6 +81,10 @@ class ChildProcess:
     def terminate(self) -> None:
         """Ask it to end."""
         self._popen.terminate()
+
+    def hang_up(self) -> None:
+        """Tell it to read again what it has read at its start."""
+        self._popen.send_signal(signal.SIGHUP)
 
     def end(self, *, listen: bool = True) -> None:
         """Kill what still runs of it and its process group, and hand on the last lines if we still listen."""

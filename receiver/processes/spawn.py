@@ -65,17 +65,22 @@ def _signalable(pid: int) -> str | None:
     return "alive"
 
 
+def end_with_parent(parent: int, on_death: int) -> None:
+    """Have this process be sent a signal when `parent`, which has started it, ends; it ends now if that has ended."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(PR_SET_PDEATHSIG, on_death, 0, 0, 0)
+        if os.getppid() != parent:  # it died before we asked, so no signal will come
+            sys.exit(NOT_FOUND)
+
+
 def _become(on_death: int, parent: int, user: str, argv: list[str]) -> None:
     if user:
         uid, gid = map(int, user.split(":"))
         os.setgroups([])
         os.setgid(gid)
         os.setuid(uid)
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is not None:
-        prctl(PR_SET_PDEATHSIG, on_death, 0, 0, 0)
-        if os.getppid() != parent:  # it died before we asked, so no signal will come
-            sys.exit(NOT_FOUND)
+    end_with_parent(parent, on_death)
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, for itself
         signal.signal(ignored, signal.SIG_DFL)
     os.execvp(argv[0], argv)  # noqa: S606  # no shell is the point

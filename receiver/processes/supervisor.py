@@ -3,7 +3,8 @@
 RQ's worker exits when Redis is away for 25 s, a poison event may kill its process: both are normal, so a
 child that died is started again, after a pause that grows. Two things are final, since starting again would not
 help: exit status 78 (bad configuration, schema behind), and one and the same crash five times in a row, as of a
-package that is missing. What a child says of a crash that it repeats is shown once.
+package that is missing. What a child says of a crash that it repeats is shown once. In development, where somebody is
+about to mend it, such a child waits for `restart` instead.
 
 No threads: one selector waits for signals, output and time. Signals reach it through `signal.set_wakeup_fd`,
 so that one which comes just before the wait is not missed.
@@ -23,6 +24,7 @@ from datetime import timedelta
 from functools import partial
 
 from hookonce.receiver.processes.child import Child, ChildProcess, OnLine
+from hookonce.receiver.processes.forked import ForkedProcess
 
 __all__ = ["Child", "RestartDelays", "Supervisor"]
 
@@ -99,9 +101,11 @@ class _SupervisedChild:
     """A child and its process; if there is none, when it is to be started."""
 
     child: Child
-    process: ChildProcess | None = None
+    process: ChildProcess | ForkedProcess | None = None
     started: float = 0.0
     due: float = float("-inf")
+    kill_at: float | None = None
+    """Set: it was told to end, to be started again."""
     pauses: RestartDelays = field(default_factory=RestartDelays)
     crashes: Crashes = field(default_factory=Crashes)
 
@@ -116,7 +120,8 @@ class Supervisor:
     """Runs children until SIGTERM, SIGINT, SIGHUP or `stop()`, or until starting one again would not help.
 
     `on_line(name, line)` is given every line that a child without a `stdout` of its own writes to stdout or
-    stderr. `grace` is how long a child may take to end after SIGTERM; a second SIGINT cuts it short.
+    stderr. `grace` is how long a child may take to end after SIGTERM; a second SIGINT cuts it short. With `patient` a
+    child that can't work waits for `restart`, and SIGHUP is one of all, if `restarts_on_hangup`.
     """
 
     def __init__(
@@ -127,12 +132,17 @@ class Supervisor:
         grace: timedelta = STOP_TIMEOUT,
         clock: Callable[[], float] = time.monotonic,
         selector: selectors.BaseSelector | None = None,
+        patient: bool = False,
+        restarts_on_hangup: bool = False,
     ) -> None:
         self._kept = [_SupervisedChild(child) for child in children]
         self._on_line = on_line
         self._grace = grace
         self._clock = clock
         self._selector = selector or selectors.DefaultSelector()
+        self._patient = patient
+        self._restarts_on_hangup = restarts_on_hangup
+        self._restarts: deque[str] = deque()
         self._signals: deque[int] = deque()
         self._wake, self._awake = socket.socketpair()
         self._wake.settimeout(0)
@@ -164,6 +174,14 @@ class Supervisor:
     def stop(self) -> None:
         """Ask `run` to end as SIGTERM does; may be called from another thread or from `on_line`."""
         self._signals.append(signal.SIGTERM)
+        self._wake_up()
+
+    def restart(self, *names: str) -> None:
+        """End these children and start them again at once, without a pause; may be called from another thread."""
+        self._restarts.extend(names)
+        self._wake_up()
+
+    def _wake_up(self) -> None:
         with contextlib.suppress(OSError):  # full: it wakes up anyway; closed: it has ended
             self._wake.send(b"\0")
 
@@ -171,6 +189,11 @@ class Supervisor:
         """Do what is due; return whether all is over."""
         while self._signals:
             self._handle_signal(self._signals.popleft())
+        while self._restarts and self._kill_at is None:
+            name = self._restarts.popleft()
+            for kept in self._kept:
+                if kept.child.name == name:
+                    self._restart(kept)
         for kept in self._kept:
             self._check_on(kept)
         if self._kill_at is not None and self._clock() >= self._kill_at:
@@ -180,10 +203,23 @@ class Supervisor:
     def _handle_signal(self, signum: int) -> None:
         if signum == signal.SIGCHLD:
             return
-        if self._kill_at is None:
+        if signum == signal.SIGHUP and self._restarts_on_hangup:
+            self._restarts.extend(kept.child.name for kept in self._kept)
+        elif self._kill_at is None:
             self._shut_down()
         elif signum == signal.SIGINT:
             self._kill_at = self._clock()
+
+    def _restart(self, kept: _SupervisedChild) -> None:
+        """Have a child begin again: what it did before is no reason to wait any more."""
+        kept.pauses, kept.crashes = RestartDelays(), Crashes()
+        if kept.process is None:
+            kept.due = self._clock()
+        elif kept.child.hangs_up and isinstance(kept.process, ChildProcess):
+            kept.process.hang_up()
+        elif kept.kill_at is None:
+            kept.kill_at = self._clock() + self._grace.total_seconds()
+            kept.process.terminate()
 
     def _shut_down(self) -> None:
         self._kill_at = self._clock() + self._grace.total_seconds()
@@ -203,8 +239,13 @@ class Supervisor:
             kept.process.end()
             kept.process = None
             self._tell(kept, kept.crashes.note(status, timedelta(seconds=self._clock() - kept.started)))
-            if self._kill_at is None:
+            if kept.kill_at is not None:
+                kept.kill_at, kept.due = None, self._clock()
+            elif self._kill_at is None:
                 self._after_death(kept, status)
+        if kept.process and kept.kill_at is not None and self._clock() >= kept.kill_at:
+            log.warning("%s did not end in time and is killed", kept.child.name)
+            kept.process.end()
         if self._clock() >= kept.told_at:
             self._tell(kept, kept.crashes.release())
         if kept.process is None and self._kill_at is None and self._clock() >= kept.due:
@@ -214,7 +255,10 @@ class Supervisor:
         kept.started = self._clock()
         try:
             hear = partial(self._hear, kept) if self._on_line else None
-            kept.process = ChildProcess(kept.child, self._selector, hear)
+            forked = kept.child.run
+            kept.process = (
+                ForkedProcess(forked) if forked else ChildProcess(kept.child, self._selector, hear)
+            )
         except OSError as error:  # out of processes or memory
             self._schedule_restart(kept, f"could not be started: {error.strerror}")
 
@@ -229,21 +273,25 @@ class Supervisor:
 
     def _after_death(self, kept: _SupervisedChild, status: int) -> None:
         if status == BAD_CONFIGURATION:
-            log.error("%s cannot work as it is configured (exit status 78); stopping", kept.child.name)
-            self._status = BAD_CONFIGURATION
-            self._shut_down()
+            self._give_up(kept, BAD_CONFIGURATION, "cannot work as it is configured (exit status 78)")
         elif kept.crashes.number >= SAME_CRASHES:
             why = f": {kept.crashes.reason}" if kept.crashes.reason else ""
-            log.error(
-                "%s crashed %d times in a row in the same way%s; stopping", kept.child.name, SAME_CRASHES, why
-            )
-            self._status = UNCAUGHT
-            self._shut_down()
+            self._give_up(kept, UNCAUGHT, f"crashed {SAME_CRASHES} times in a row in the same way{why}")
         else:
             how = f"exit status {status}" if status >= 0 else signal.Signals(-status).name
             if kept.child.on_end:
                 kept.child.on_end(how)
             self._schedule_restart(kept, f"ended ({how})")
+
+    def _give_up(self, kept: _SupervisedChild, status: int, why: str) -> None:
+        """Stop everything, for starting this child again would not help; or wait for who mends it."""
+        if self._patient:
+            kept.due = float("inf")
+            log.error("%s %s; it is started again when that is mended", kept.child.name, why)
+            return
+        log.error("%s %s; stopping", kept.child.name, why)
+        self._status = status
+        self._shut_down()
 
     def _schedule_restart(self, kept: _SupervisedChild, why: str) -> None:
         now = self._clock()
@@ -257,7 +305,9 @@ class Supervisor:
             times = [self._kill_at]
         else:
             times = [kept.due for kept in self._kept if kept.process is None]
-            times += [kept.told_at for kept in self._kept if kept.told_at < float("inf")]
+            times += [kept.told_at for kept in self._kept]
+            times += [kept.kill_at for kept in self._kept if kept.kill_at is not None]
+            times = [each for each in times if each < float("inf")]
         return max(0.0, min(times) - self._clock()) if times else None
 
     def _on_signal(self, signum: int, _frame: object) -> None:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
+from time import monotonic
 from typing import Any
 
 from hookonce.providers import Delivery, Reason, Rejected, Reply
@@ -82,12 +83,13 @@ class DeliveryEndpoint:
         return min(self._max_body, source.provider.max_body or self._max_body)
 
     def _receive(self, prefix: str, path: str, environ: dict[str, Any], reservation: Reservation) -> Response:
+        began = monotonic()
         name, slash, path_secret = path.partition("/")
         source = self._sources.get(name)
         if source is None or (slash and not (path_secret and _takes_path_secret(source))):
             error = Rejected(Reason.UNKNOWN_SOURCE, "no source has this name")
             self._intake.background_writer.record_rejection("", error.reason, error.detail, {}, b"")
-            return _refuse(None, error, close=True)
+            return _refuse(None, error, began, close=True)
         try:
             delivery = _delivery(source, prefix, environ, self._limit(source), reservation)
             if path_secret:
@@ -97,17 +99,17 @@ class DeliveryEndpoint:
             return problem(503, "overloaded", close=True)
         except Rejected as error:
             self._intake.background_writer.record_rejection(source.name, error.reason, error.detail, {}, b"")
-            return _refuse(source, error, close=True)
+            return _refuse(source, error, began, close=True)
         reach("delivery.read")
         try:
             result = self._intake.take(source, delivery)
             environ[GENUINE] = True
         except Rejected as error:
-            return _refuse(source, error)
+            return _refuse(source, error, began)
         except (LedgerUnavailable, KeyUnavailable) as error:
             return _unavailable(source, error)
         reach("delivery.answered")
-        return _answer(source, delivery, result)
+        return _answer(source, delivery, result, began)
 
 
 def _unavailable(source: Source, error: LedgerUnavailable | KeyUnavailable) -> Response:
@@ -156,10 +158,15 @@ def _header(name: str) -> str:
     return name[5:].replace("_", "-").lower()
 
 
-def _answer(source: Source, delivery: Delivery, result: IntakeResult) -> Response:
-    is_duplicate = result.is_duplicate
+def _answer(source: Source, delivery: Delivery, result: IntakeResult, began: float) -> Response:
+    answer = _answer_of(source, delivery, result)
     if log.isEnabledFor(logging.INFO):
-        _log(source, result)
+        _log(source, result, answer.status, began)
+    return answer
+
+
+def _answer_of(source: Source, delivery: Delivery, result: IntakeResult) -> Response:
+    is_duplicate = result.is_duplicate
     if result.reply is not None:
         return _reply(result.reply)
     if result.is_conflict and source.conflicts == "reject":
@@ -183,7 +190,7 @@ def _sender_status(verdict: Verdict) -> str:
     return "duplicate" if verdict is Verdict.CONFLICT else verdict.value
 
 
-def _log(source: Source, result: IntakeResult) -> None:
+def _log(source: Source, result: IntakeResult, http: int, began: float) -> None:
     fresh = "handshake" if result.reply is not None else "accepted"
     log.info(
         "delivery",
@@ -194,19 +201,28 @@ def _log(source: Source, result: IntakeResult) -> None:
             "events": len(result.events),
             "event_ids": [event_id[:_SHOWN_ID] for event_id, _ in result.events[:_SHOWN_IDS]],
             "ids": [row.id for row in result.rows[:_SHOWN_IDS] if row.id],
+            "types": [kind[:_SHOWN_ID] for kind in result.types[:_SHOWN_IDS]],
+            "http": http,
+            "ms": _since(began),
         },
     )
 
 
-def _refuse(source: Source | None, error: Rejected, *, close: bool = False) -> Response:
-    if log.isEnabledFor(logging.INFO):
-        name = source.name if source else None
-        log.info("rejected", extra={"delivery": new_id(), "source": name, "reason": error.reason})
+def _refuse(source: Source | None, error: Rejected, began: float, *, close: bool = False) -> Response:
     status = _STATUS[error.reason]
+    if source is not None:
+        status = source.provider.statuses.get(error.reason, status)
+    if log.isEnabledFor(logging.INFO):
+        said = {"source": source.name if source else None, "reason": error.reason}
+        log.info("rejected", extra={"delivery": new_id(), **said, "http": status, "ms": _since(began)})
     if source is None:
         return problem(status, error.reason, close=close)
-    status = source.provider.statuses.get(error.reason, status)
     return problem(status, error.reason, allow=", ".join(source.provider.methods), close=close)
+
+
+def _since(began: float) -> float:
+    """Return milliseconds."""
+    return round(1000 * (monotonic() - began), 1)
 
 
 def _reply(reply: Reply) -> Response:

@@ -96,7 +96,7 @@ def _secrets(settings: Settings) -> Iterator[Finding]:
             yield Finding(
                 "warn",
                 f"source {name}",
-                "no signing secret in this environment; without one its sender gets 503",
+                f"no signing secret in this environment: set {source.secret_places}; without it its sender gets 503",
             )
 
 

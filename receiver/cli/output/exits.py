@@ -84,9 +84,8 @@ def _discard_output() -> None:
 
 
 def _text_of(error: Exception) -> str:
-    mistakes = getattr(error, "mistakes", None)
-    if mistakes:
-        return "the configuration has mistakes:\n" + "\n".join(f"  - {mistake}" for mistake in mistakes)
+    if getattr(error, "mistakes", None):
+        return str(error.text)  # type: ignore[attr-defined]  of a ConfigError
     cause = getattr(error, "orig", None)
     if type(cause or error).__name__ == "InsufficientPrivilege":
         return (

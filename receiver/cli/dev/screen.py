@@ -1,0 +1,92 @@
+"""What `hookonce dev` shows of its children: a line per delivery and per run, and why attempts failed."""
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import psycopg
+
+from hookonce.receiver.cli.dev.introduction import introduce, trigger_line
+from hookonce.receiver.cli.output.colors import paint
+from hookonce.receiver.cli.output.tracebacks import own_frames_first
+from hookonce.receiver.dev import log_lines
+from hookonce.receiver.dev.log_lines import FailedRun
+from hookonce.receiver.dev.stack import Stack
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.queries.failures import just_failed
+
+_IMPORT_TIMEOUT = 10.0
+"""Seconds; whoever imports for longer is introduced all the same."""
+_POLL = 0.05
+
+
+class Screen:
+    """Shows what the children say, and why attempts failed."""
+
+    def __init__(self, running: Stack, worker: Sequence[str], *, is_watching: bool) -> None:
+        """Show what runs; `worker` is the command of a worker of the user's own, who may not say what it imports."""
+        self._running = running
+        self._worker = worker
+        self._is_watching = is_watching
+        self._settled = threading.Event()
+        self._is_introduced = False
+        self._ledger: psycopg.Connection | None = None
+        self._shown: dict[str, str] = {}  # by handler
+
+    def begin(self, ended: threading.Event) -> None:
+        """Introduce what runs, once the worker has imported its handlers or can't: what is wrong stands alone."""
+        says_so = self._running.is_logging_info and not self._worker
+        until = time.monotonic() + (_IMPORT_TIMEOUT if says_so else 0)
+        while not self._settled.wait(_POLL) and time.monotonic() < until:
+            if ended.is_set():
+                return
+        self._is_introduced = True
+        introduce(self._running, self._worker)
+        watched = "; what you save is loaded at once" if self._is_watching else ""
+        click.echo(f"ready: listening on {self._running.url}{watched}; Ctrl-C stops all")
+        if line := trigger_line(self._running):
+            click.echo(f"try it, in a second terminal here: {line}")
+
+    def show(self, _child: str, line: str) -> None:
+        """Show a line of a child's, unless it is of no interest."""
+        if log_lines.handlers_imported(line):
+            self._settled.set()
+            if self._is_introduced:
+                number = log_lines.number_of_handlers(line)
+                loaded = paint("ok", f"{'loaded':<9}")
+                say(f"{'':<12}  {loaded}  {number} handler{'' if number == 1 else 's'}")
+        elif log_lines.waits_to_be_mended(line):
+            self._settled.set()
+        failed = log_lines.failed_run(line)
+        failure = self._failure(failed) if failed else None
+        shown = log_lines.readable(line, paint, failure["error"] if failure else None)
+        if shown is not None:
+            echo(shown)
+        traceback = failure and (failure["traceback"] or failure["unreadable"])
+        if failed and traceback:
+            is_known = self._shown.get(failed.handler) == traceback
+            self._shown[failed.handler] = traceback
+            echo("    (the same traceback as before)" if is_known else own_frames_first(traceback))
+
+    def _failure(self, failed: FailedRun) -> dict[str, Any] | None:
+        """Read a failure from the ledger; a ledger that is away costs no more than that."""
+        settings = self._running.settings
+        try:
+            self._ledger = self._ledger or connections.connect(settings.database_url)
+            return just_failed(self._ledger, *failed, settings.keyring)
+        except (psycopg.Error, connections.LedgerUnavailable):
+            self._ledger = None
+            return None
+
+
+def say(text: str) -> None:
+    """Print a line of our own, with the time."""
+    echo(f"{time.strftime('%H:%M:%S')}  {text}")
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print in colour where a terminal shows it, and nobody asked for none (https://no-color.org)."""
+    click.echo(text, err=err, color=False if os.environ.get("NO_COLOR") else None)

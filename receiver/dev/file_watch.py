@@ -1,0 +1,76 @@
+"""What changes in a project's files, told within a fraction of a second (watchfiles, by inotify and its kin).
+
+Only folders that may hold code are watched, one by one: environments, packages of JavaScript and whatever begins with
+a dot, PostgreSQL's data under `.hookonce` among them, change all day long and would cost inotify's limits besides.
+"""
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+SUFFIXES = {".py"}
+_SKIPPED = {"__pycache__", "node_modules", "site-packages", "venv", "env", "build", "dist"}
+MAX_FOLDERS = 2000
+"""Watched; of a larger tree the deeper ones are not."""
+_DEBOUNCE, _STEP, _RUST_TIMEOUT = 200, 30, 1000  # milliseconds
+
+
+def can_watch() -> bool:
+    """Return whether the library is there (extra `embedded`)."""
+    try:
+        import watchfiles  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def changes(root: Path, others: set[Path], ended: threading.Event) -> Iterator[set[Path]]:
+    """Yield the paths that have changed, absolute, as they do, until `ended` is set.
+
+    Watched is code below `root`, `.env` in it, and the files `others`, wherever they are.
+    """
+    import watchfiles
+
+    others = {path.absolute() for path in others} | {(root / ".env").absolute()}
+
+    def is_watched(_change: watchfiles.Change, path: str) -> bool:
+        return Path(path).suffix in SUFFIXES or Path(path) in others or os.path.isdir(path)  # noqa: PTH112  quicker
+
+    while not ended.is_set():
+        known = folders(root)
+        watched = {*known, *(path.parent for path in others if path.parent.is_dir())}
+        for found in watchfiles.watch(
+            *watched,
+            watch_filter=is_watched,
+            debounce=_DEBOUNCE,
+            step=_STEP,
+            stop_event=ended,
+            rust_timeout=_RUST_TIMEOUT,
+            yield_on_timeout=False,
+            recursive=False,
+            raise_interrupt=False,
+        ):
+            paths = {Path(path) for _, path in found}
+            files = {path for path in paths if path.suffix in SUFFIXES or path in others}
+            if files:
+                yield files
+            if new := folders(root) ^ known:  # another folder: begin again, with it
+                if files := {file for folder in new for file in folder.glob("*.py")}:
+                    yield files
+                break
+
+
+def folders(root: Path) -> set[Path]:
+    """Return the folders that may hold code: `root`, and those below that are nobody else's."""
+    found = {root.absolute()}
+    for place, names, files in os.walk(root.absolute()):
+        if "pyvenv.cfg" in files:
+            names.clear()
+            found.discard(Path(place))
+            continue
+        names[:] = sorted(name for name in names if name not in _SKIPPED and not name.startswith("."))
+        found.add(Path(place))
+        if len(found) >= MAX_FOLDERS:
+            break
+    return found
