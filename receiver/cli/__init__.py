@@ -1,6 +1,6 @@
 """The command line. Each command is imported when it is called, not before.
 
-`commands` has one module per command; four of them have parts of their own: `doctor`, `replay`, `capture` and `new`.
+`commands` has one module per command; some have parts of their own: `dev`, `doctor`, `replay`, `capture` and `new`.
 What commands share: `options` reads what was typed, `output` prints, `connections` reaches the servers, `notify` tells
 the workers, `local_sources` knows what can be sent to here, and `signing_sources` whose secrets sign and verify.
 """
@@ -18,6 +18,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.exits import Exit, exits
 
 _HERE = "hookonce.receiver.cli.commands"
@@ -32,6 +33,8 @@ COMMANDS = {
     "dev": (f"{_HERE}.dev:dev", "Run the whole stack here until Ctrl-C."),
     "doctor": (f"{_HERE}.doctor:doctor", "Check everything, and say what to do."),
     "events": (f"{_HERE}.events:events", "List, show, export and import the events of the ledger."),
+    "handlers": (f"{_HERE}.handlers:handlers", "List the handlers that workers know."),
+    "init": (f"{_HERE}.init:init", "Begin a project: hookonce.toml, handlers.py and .env."),
     "keys": (f"{_HERE}.keys:keys", "Make, list and rotate the keys that seal bodies."),
     "exits": (f"{_HERE}.man:exits", "List the exit codes and what they mean."),
     "explain": (f"{_HERE}.explain:explain", "Say why a captured delivery is rejected, check by check."),
@@ -63,6 +66,17 @@ COMMANDS = {
     "worker": ("hookonce.jobs.cli:worker", "Run handlers: RQ workers and a sweep, kept alive."),
 }
 """Name → (where it is, one line). The worker's commands are named only: the receiver never imports jobs."""
+
+GROUPS = {
+    "Begin": ("init", "dev", "demo", "new"),
+    "See what came": ("events", "tail", "handlers", "stats", "rejected", "conflicts", "alerts"),
+    "Try, and find out": ("trigger", "capture", "explain", "verify", "sign", "doctor"),
+    "Put right": ("replay", "pause", "resume", "reverify", "quarantine", "window"),
+    "Senders and secrets": ("sources", "providers", "secrets", "keys", "tokens"),
+    "Run in production": ("serve", "worker", "sweep", "db", "prune"),
+    "About the command line": ("completion", "exits", "man"),
+}
+"""The commands as `--help` shows them, each in one group."""
 
 
 @contextmanager
@@ -109,11 +123,22 @@ class LazyGroup(click.Group):
         return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002, D102
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in sorted(COMMANDS.items())])
+        widest = max(map(len, COMMANDS))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{widest}}", COMMANDS[name][1]) for name in names])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "hookonce init stripe && hookonce dev",
+        "hookonce trigger stripe invoice.paid",
+        "hookonce events list --status dead",
+        "hookonce replay --status dead --since 2h",
+    ),
+)
 @click.version_option(package_name="hookonce")
 def cli() -> None:
     """hookonce: a webhook inbox that keeps every event exactly once."""

@@ -47,6 +47,11 @@ def make(settings: Settings) -> dict[str, str]:
     return made
 
 
+def made_up(provider: Provider) -> str | None:
+    """Return a new secret such as a sender of this kind has; None where it can't be made up, as half of a key pair."""
+    return next((one for one in _candidates(None, provider) if _fits(one, provider)), None)
+
+
 def admin_token(settings: Settings) -> str:
     """Return the token of the dashboard: the configured one, that of last time, or a new one."""
     kept = _read(settings.data).get("admin_token")

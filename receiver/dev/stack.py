@@ -180,8 +180,9 @@ def stack(port: int, *, durable: bool = True) -> Iterator[Stack]:
 def _in_force(
     settings: Settings, found: Servers, port: int
 ) -> tuple[Settings, dict[str, str], dict[str, str]]:
-    """Return the configuration with the servers that run and secrets for who has none, what makes others read it, and
-    for each secret that was made up what to set instead.
+    """Return the configuration with the servers that run and secrets for who has none.
+
+    Besides, the environment in which others read the same, and for each secret that was made up what to set instead.
 
     Raises: `ConfigError`.
     """

@@ -64,7 +64,7 @@ def reverify(  # noqa: PLR0913  the last by keyword
     require_servers(settings)
     if not _can_verify(source):
         raise ConfigError(
-            [f"source '{source.name}' has no signing secret in this environment to verify with; set {source.secret_places}"]
+            [f"source '{source.name}' has no signing secret to verify with here; set {source.secret_places}"]
         )
     bounds = source.quarantine
     time = min(bounds.time if bounds else MAX_QUARANTINE_TIME, settings.keep_events - RETRY_MARGIN)

@@ -63,7 +63,8 @@ class Verifier:
             raise Rejected(Reason.BAD_METHOD, f"{delivery.method} is not how webhooks are delivered")
         if not source.unauthenticated:
             if not source.secrets and provider.needs_secret:
-                raise Rejected(Reason.NO_SECRET, f"source '{source.name}' has no signing secret; set {source.secret_places}")
+                missing = f"source '{source.name}' has no signing secret; set {source.secret_places}"
+                raise Rejected(Reason.NO_SECRET, missing)
             self._verify(source, delivery, now)
         reach("delivery.verified")
         decoded = provider.decode(delivery, source.secrets) if provider.decode else delivery

@@ -19,11 +19,15 @@ from hookonce.receiver.encryption import (
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What was delivered, as long as it is kept; `content` is the bytes, or why they can't be had."""
+    """What was delivered, as long as it is kept; `content` is the bytes, or why they can't be had.
+
+    `is_element`: it is one of several events that came in one body.
+    """
 
     url: str
     headers: dict[str, str]
     content: bytes | CannotDecrypt = field(repr=False)
+    is_element: bool = False
 
     @property
     def body(self) -> bytes:
@@ -49,6 +53,7 @@ class StoredBody:
     source: str
     event_id: str
     fingerprint: bytes
+    is_element: bool = False
 
 
 def decrypt_body(keyring: Keyring, row: StoredBody | None) -> Body | None:
@@ -56,7 +61,7 @@ def decrypt_body(keyring: Keyring, row: StoredBody | None) -> Body | None:
     if row is None:
         return None
     bond = body_context(row.source, row.event_id, row.fingerprint)
-    return Body(row.url, row.headers, _opened(keyring, row.body, row.key_id, bond))
+    return Body(row.url, row.headers, _opened(keyring, row.body, row.key_id, bond), row.is_element)
 
 
 def decrypt_conflict(keyring: Keyring, source: str, event_id: str, row: dict[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,9 @@ class ForkedProcess:
         sys.stdout.flush()
         sys.stderr.flush()
         self._status: int | None = None
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)  # or the child may take one as its parent would
+        blocked = signal.pthread_sigmask(
+            signal.SIG_BLOCK, _HANDLED
+        )  # or the child may take one as its parent would
         self._pid = os.fork()
         if self._pid == 0:
             _be_child(parent, run, blocked)

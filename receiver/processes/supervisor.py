@@ -124,7 +124,7 @@ class Supervisor:
     child that can't work waits for `restart`, and SIGHUP is one of all, if `restarts_on_hangup`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  all but one by keyword
         self,
         children: Sequence[Child],
         *,
@@ -256,9 +256,7 @@ class Supervisor:
         try:
             hear = partial(self._hear, kept) if self._on_line else None
             forked = kept.child.run
-            kept.process = (
-                ForkedProcess(forked) if forked else ChildProcess(kept.child, self._selector, hear)
-            )
+            kept.process = ForkedProcess(forked) if forked else ChildProcess(kept.child, self._selector, hear)
         except OSError as error:  # out of processes or memory
             self._schedule_restart(kept, f"could not be started: {error.strerror}")
 

@@ -9,6 +9,7 @@ import click
 
 from hookonce.receiver.cli.dev import reloading
 from hookonce.receiver.cli.dev.screen import Screen
+from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.dev import file_watch
 from hookonce.receiver.dev.stack import stack
 
@@ -20,7 +21,11 @@ def _words(_context: click.Context, parameter: click.Parameter, command: str | N
         raise click.BadParameter(f"{command!r} is no command of a shell: {error}", param=parameter) from None
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "hookonce dev", "hookonce dev --port 8080", "hookonce dev --worker 'python manage.py hookonce_worker'"
+    )
+)
 @click.option(
     "--port", default=8000, show_default=True, type=click.IntRange(1, 65535), help="Where to listen."
 )
@@ -31,7 +36,10 @@ def _words(_context: click.Context, parameter: click.Parameter, command: str | N
     help="What to run as the worker instead of `hookonce worker`: 'python manage.py hookonce_worker'.",
 )
 @click.option(
-    "--reload/--no-reload", "is_reloading", default=True, help="Load what is saved at once, or not until a restart."
+    "--reload/--no-reload",
+    "is_reloading",
+    default=True,
+    help="Load what is saved at once, or not until a restart.",
 )
 def dev(port: int, worker: tuple[str, ...], *, is_reloading: bool) -> None:
     """Run the whole stack here until Ctrl-C, with a line per delivery and per run.
@@ -42,7 +50,9 @@ def dev(port: int, worker: tuple[str, ...], *, is_reloading: bool) -> None:
     """
     logging.basicConfig(format="hookonce: %(message)s", level=logging.WARNING)
     if is_reloading and not file_watch.can_watch():
-        click.echo("hookonce: files are not watched; pip install 'hookonce[embedded]' brings what can", err=True)
+        click.echo(
+            "hookonce: files are not watched; pip install 'hookonce[embedded]' brings what can", err=True
+        )
         is_reloading = False
     with stack(port) as running:
         screen = Screen(running, worker, is_watching=is_reloading)

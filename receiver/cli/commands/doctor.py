@@ -10,6 +10,7 @@ from hookonce.receiver.cli.connections import ledger
 from hookonce.receiver.cli.doctor import encryption, servers
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.cli.local_sources import dev, sources
+from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.tables import clean, print_json
 from hookonce.receiver.config.servers import ConfigError
@@ -17,8 +18,6 @@ from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.ledger import handshake_secrets
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
-
-_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 @click.command()
@@ -31,7 +30,7 @@ def doctor(*, as_json: bool) -> None:
         if as_json:
             print_json({"level": finding.level, "check": finding.check, "text": finding.text})
         else:
-            level = click.style(f"{finding.level:<4}", fg=_COLOURS[finding.level])
+            level = paint(finding.level, f"{finding.level:<4}")
             click.echo(f"{level}  {finding.check:<14} {clean(finding.text)}")
     if has_failed:
         sys.exit(Exit.FAILURE)
@@ -55,7 +54,7 @@ def _configuration(settings: Settings) -> Iterator[Finding]:
         yield Finding(
             "warn",
             "configuration",
-            "no source is configured; add one, such as [sources.stripe], to hookonce.toml",
+            "no source is configured; `hookonce init stripe` begins with one, or add [sources.stripe] to hookonce.toml",
         )
     elif settings.handlers:
         yield Finding(

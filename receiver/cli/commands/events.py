@@ -1,26 +1,34 @@
 """`hookonce events`: what came, and what became of it."""
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import shutil
+import sys
+from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 import click
+import psycopg
 
+from hookonce.providers import Delivery
+from hookonce.providers.kit.provider import Provider
 from hookonce.receiver.cli.connections import configured, ledger
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import AS_JSON, LIMIT, choosing, chosen, doubt
+from hookonce.receiver.cli.options.examples import examples
+from hookonce.receiver.cli.output import event_lines, event_page
 from hookonce.receiver.cli.output.errors import NotFound
-from hookonce.receiver.cli.output.tables import cell, clean, document_body, print_json, show
+from hookonce.receiver.cli.output.tables import clean, document_body, print_json, show
+from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.ledger.queries import event_lookup
 from hookonce.receiver.ledger.queries import events as event_queries
-from hookonce.receiver.ledger.queries.events import Detail, EventRow, RunRow
-from hookonce.receiver.ledger.states import PARKED_BY_LIMIT
-
-_MAX_SHOWN = 4000
-"""Characters of a body that a person is shown; `--raw` gives all of it."""
-
+from hookonce.receiver.ledger.queries.dead_groups import grouped
+from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS, Death, deaths_of
+from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.queries.events import Detail, EventRow
+from hookonce.receiver.ledger.states import EventStatus
 
 _TRANSFER_COMMANDS = ("export", "import")
 
@@ -44,32 +52,114 @@ def events() -> None:
     """List the events in the ledger, or show one in full."""
 
 
-@events.command("list")
+@events.command(
+    "list",
+    epilog=examples(
+        "hookonce events list --source stripe --since 2h",
+        "hookonce events list --status dead",
+        "hookonce events list --status dead --group",
+    ),
+)
 @choosing
 @LIMIT
+@click.option("--group", "is_grouped", is_flag=True, help="With --status dead: one line for each cause.")
 @AS_JSON
-def list_(limit: int, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401  options
-    """List events, newest first."""
+def list_(limit: int, *, is_grouped: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401  options
+    """List events, newest first. With --status dead it says which handlers they died of, and why."""
+    wanted = chosen(options)
+    is_dead = wanted.status == EventStatus.DEAD
+    if is_grouped and not is_dead:
+        raise click.UsageError("--group is for what died; add --status dead")
     with ledger() as connection:
-        found = event_queries.events(connection, chosen(options), limit)
-        if as_json:
-            for event in found:
-                print_json(asdict(event))
+        if is_grouped:
+            _print_groups(connection, wanted, as_json=as_json)
             return
-        rows = [(e.id, e.source, e.event_id, e.type, e.status, e.received_at, e.deliveries) for e in found]
-    show(("id", "source", "event id", "type", "status", "received", "deliveries"), rows)
-    if not rows:
-        doubt(options["source"])
-    if limit and len(rows) == limit:
+        found = event_queries.events(connection, wanted, limit)
+        if as_json:
+            _print_json(connection, found, with_deaths=is_dead)
+            return
+        events = list(found)
+        deaths = event_lines.by_event(deaths_of(connection, [each.id for each in events]) if is_dead else ())
+    if not events:
+        _say_empty(wanted)
+    elif sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        for line in event_lines.lines(events, deaths, width, datetime.now(UTC)):
+            click.echo(line)
+    else:
+        _print_table(events, deaths, with_deaths=is_dead)
+    if limit and len(events) == limit:
         click.echo(f"the newest {limit}; --limit 0 gives all", err=True)
 
 
-@events.command("show")
+def _print_json(connection: psycopg.Connection, found: Iterator[EventRow], *, with_deaths: bool) -> None:
+    """Print events, and of dead ones the runs that died, a part at a time."""
+    while part := list(islice(found, MAX_DEATHS)):
+        deaths = event_lines.by_event(
+            deaths_of(connection, [each.id for each in part]) if with_deaths else ()
+        )
+        for event in part:
+            document = asdict(event)
+            if with_deaths:
+                dead = [each for each in deaths.get(event.id, ()) if each.handler]
+                document["dead"] = [{"handler": each.handler, "error": each.error} for each in dead]
+            print_json(document)
+
+
+def _print_table(events: list[EventRow], deaths: dict[int, list[Death]], *, with_deaths: bool) -> None:
+    columns = ["id", "source", "event id", "type", "status", "received", "deliveries"]
+    rows = []
+    for e in events:
+        row = [e.id, e.source, e.event_id, e.type, e.status, e.received_at, e.deliveries]
+        died = [each for each in deaths.get(e.id, ()) if each.handler]
+        if with_deaths:
+            errors = "; ".join((each.error or "").strip().partition("\n")[0] for each in died)
+            row += [", ".join(str(each.handler) for each in died) or None, errors or None]
+        rows.append(row)
+    show([*columns, "handler", "error"] if with_deaths else columns, rows)
+
+
+def _print_groups(connection: psycopg.Connection, wanted: Filter, *, as_json: bool) -> None:
+    """Print the causes that the newest dead events died of, the most frequent first."""
+    events = list(event_queries.events(connection, wanted, MAX_DEATHS))
+    groups = grouped(deaths_of(connection, [each.id for each in events]))
+    for group in groups if as_json else ():
+        said = {"handler": group.handler, "error": group.pattern, "events": len(group.events)}
+        print_json({**said, "newest": group.newest, "example": max(group.events)})
+    if as_json:
+        return
+    if not groups:
+        _say_empty(wanted)
+        return
+    for group in groups:
+        number = len(group.events)
+        click.echo(
+            click.style(f"{number:>6} {'event' if number == 1 else 'events'}", bold=True)
+            + f"  {clean(group.handler or 'can not be read')}, the last {ago(group.newest)}"
+        )
+        click.echo(f"        {click.style(clean(group.pattern), fg='red')}")
+        click.echo(f"        hookonce events show {max(group.events)}")
+    if len(events) == MAX_DEATHS:
+        click.echo(f"of the newest {MAX_DEATHS}", err=True)
+
+
+def _say_empty(wanted: Filter) -> None:
+    """Say that nothing was found, and what to do about it."""
+    if wanted == Filter():
+        click.echo("no event yet; `hookonce trigger SOURCE` sends one", err=True)
+    elif wanted == Filter(status=EventStatus.DEAD):
+        click.echo("no event is dead", err=True)
+    else:
+        click.echo("no event matches; without options `hookonce events list` shows all", err=True)
+    doubt(wanted.source)
+
+
+@events.command("show", epilog=examples("hookonce events show 12", "hookonce events show evt_1Nxy --raw"))
 @click.argument("reference", metavar="ID", shell_complete=completion_types.EVENTS)
 @click.option("--raw", is_flag=True, help="Write the body to stdout, byte for byte, and nothing else.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; `data` is what handlers get.")
 def show_(reference: str, *, raw: bool, as_json: bool) -> None:
-    """Show an event: headers, body, runs, failures.
+    """Show an event: its runs and why they failed, then headers and body.
 
     ID is the ledger id, source:event_id, or how a sender's id begins.
     """
@@ -89,18 +179,21 @@ def show_(reference: str, *, raw: bool, as_json: bool) -> None:
             )
         click.echo(found.body.body, nl=False)
     elif as_json:
-        print_json(_document(found))
+        source = settings.sources.get(found.event.source)
+        print_json(_document(found, source.provider if source else None))
     else:
-        _print(found)
+        for line in event_page.lines(found, datetime.now(UTC)):
+            click.echo(line)
 
 
-def _document(found: Detail) -> dict[str, Any]:
+def _document(found: Detail, provider: Provider | None) -> dict[str, Any]:
     body = found.body
     return {
         **asdict(found.event),
         "url": body.url if body else None,
         "headers": body.headers if body else None,
         **document_body("body", None if body is None or body.unreadable else body.body),
+        "data": _data(found, provider),
         "unreadable": body.unreadable if body else None,
         "runs": [asdict(run) for run in found.runs],
         "failures": found.failures,
@@ -112,100 +205,17 @@ def _document(found: Detail) -> dict[str, Any]:
     }
 
 
-def _print(found: Detail) -> None:
-    for name, value in _facts(found.event, found.repeats):
-        click.echo(f"{name:<12} {value}")
-    if found.body is None:
-        click.echo("\nthe body was dropped by retention")
-    else:
-        click.echo(f"\nPOST {clean(found.body.url)}")
-        for name, value in found.body.headers.items():
-            click.echo(f"{clean(name)}: {clean(value)}")
-        click.echo(f"\n{found.body.unreadable or _pretty(found.body.body)}")
-    _print_runs(found)
-    if found.conflicts:
-        click.echo()
-        show(
-            ("other body", "first", "last", "deliveries", "bytes"),
-            [
-                (c["id"], c["first_at"], c["last_at"], c["deliveries"], len(c["body"]))
-                for c in found.conflicts
-            ],
-        )
-
-
-def _status(run: RunRow) -> str:
-    """Return a run's status, and why it is passed over."""
-    if not run.parked:
-        return run.status
-    why = "its limit is full" if run.parked.startswith(PARKED_BY_LIMIT) else "paused"
-    return f"{run.status} (parked: {why})"
-
-
-def _print_runs(found: Detail) -> None:
-    if found.runs:
-        click.echo()
-        columns = ("handler", "status", "attempts", "cycle", "due", "finished", "result", "error")
-        show(
-            columns,
-            [
-                (
-                    r.handler,
-                    _status(r),
-                    r.attempts,
-                    r.cycle,
-                    r.due_at,
-                    r.finished_at,
-                    _result(r.result),
-                    r.error,
-                )
-                for r in found.runs
-            ],
-        )
-    if found.failures:
-        click.echo()
-        show(
-            ("failed attempt", "of", "cycle", "at", "error"),
-            [(f["attempt"], f["handler"], f["cycle"], f["failed_at"], f["error"]) for f in found.failures],
-        )
-        _print_tracebacks(found.failures)
-
-
-def _print_tracebacks(failures: Sequence[Mapping[str, Any]]) -> None:
-    """Print the tracebacks, each once: most attempts of a run fail alike."""
-    shown: dict[str, str] = {}
-    for failure in failures:
-        which = f"attempt {failure['attempt']} of {failure['handler']}, cycle {failure['cycle']}"
-        text = failure["traceback"] or failure["unreadable"]
-        if text is None:
-            continue
-        click.echo()
-        if text in shown:
-            click.echo(f"{clean(which)}: the same traceback as {clean(shown[text])}")
-            continue
-        shown[text] = which
-        click.echo(f"{clean(which)}:\n{clean(text.rstrip(), lines=True)}")
-
-
-def _facts(event: EventRow, repeats: list[int]) -> list[tuple[str, str]]:
-    facts = [
-        (name.replace("_", " "), cell(value)) for name, value in asdict(event).items() if value is not None
-    ]
-    if repeats:
-        facts.append(("repeated by", ", ".join(map(str, repeats))))
-    return facts
-
-
-def _result(result: object) -> str | None:
-    return None if result is None else json.dumps(result)
-
-
-def _pretty(body: bytes) -> str:
+def _data(found: Detail, provider: Provider | None) -> Any:  # noqa: ANN401  whatever the sender sent
+    """Return the payload as handlers get it; None where it can't be read."""
+    body = found.body
+    if body is None or body.unreadable:
+        return None
+    if provider is not None and not body.is_element:
+        try:
+            return provider.events(Delivery("POST", body.url, body.headers, body.body))[0].data
+        except Exception:  # noqa: BLE001  a provider of somebody's own, maybe
+            return None
     try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        return f"{len(body)} bytes that are not text; --raw writes them"
-    with suppress(ValueError, RecursionError):
-        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    cut = "" if len(text) <= _MAX_SHOWN else f"\n… {len(text) - _MAX_SHOWN} characters more; --raw gives all"
-    return clean(text[:_MAX_SHOWN], lines=True) + cut
+        return json.loads(body.body)
+    except (ValueError, RecursionError):
+        return None

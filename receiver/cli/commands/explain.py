@@ -10,6 +10,7 @@ import click
 from hookonce.receiver.cli import local_sources, signing_sources
 from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.options import completion_types
+from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.tables import clean, print_json, show
@@ -32,7 +33,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _PROVIDER = click.option("--provider", help="With this provider.", shell_complete=completion_types.PROVIDERS)
 
 
-@click.command()
+@click.command(epilog=examples("hookonce explain delivery.http --source stripe"))
 @_FILE
 @signing_sources.SOURCE
 @_PROVIDER

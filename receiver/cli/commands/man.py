@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from hookonce.receiver.cli.options import examples
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.tables import print_json, show
 from hookonce.receiver.vocabulary import EXITS, VARIABLES
@@ -65,6 +66,7 @@ def page(context: click.Context) -> str:
     lines += [".SH DESCRIPTION"]
     paragraphs = [_text(" ".join(paragraph.split())) for paragraph in (command.help or "").split("\n\n")]
     lines.append("\n.PP\n".join(paragraphs))
+    lines += _examples(command)
     lines += _listed("OPTIONS", _options(context))
     if isinstance(command, click.Group):
         lines += _listed("COMMANDS", _commands(command, context))
@@ -74,6 +76,11 @@ def page(context: click.Context) -> str:
     if context.parent is not None:
         lines += [".SH SEE ALSO", f".BR {_name(context.parent)} (1)"]
     return "\n".join(lines) + "\n"
+
+
+def _examples(command: click.Command) -> list[str]:
+    shown = [_text(line) for line in examples.lines(command.epilog)]
+    return [".SH EXAMPLES", ".nf", *shown, ".fi"] if shown else []
 
 
 def _options(context: click.Context) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ import psycopg
 from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.connections import configured, ledger, notify_workers, operator
 from hookonce.receiver.cli.options import completion_types
+from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.config.settings import Settings
@@ -17,7 +18,7 @@ _KIND = click.option(
 )
 
 
-@click.command()
+@click.command(epilog=examples("hookonce pause stripe", "hookonce pause handlers.credit"))
 @click.argument("name", shell_complete=completion_types.PAUSABLE)
 @_KIND
 def pause(name: str, kind: str | None) -> None:

@@ -28,7 +28,11 @@ def quarantine(*, as_json: bool) -> None:
             print_json(one)
         return
     columns = ("source", "reason", "count", "bytes", "oldest", "newest")
-    show(columns, [[one[name] for name in columns] for one in found])
+    show(
+        columns,
+        [[one[name] for name in columns] for one in found],
+        empty="nothing is in quarantine; `quarantine = true` in a source's table keeps what it rejects",
+    )
 
 
 @click.command()

@@ -55,7 +55,11 @@ def list_rejected(  # noqa: PLR0913  its options
             print_json(row)
         return
     columns = ("rejected_at", "source", "reason", "detail")
-    show([name.replace("_", " ") for name in columns], [[row[name] for name in columns] for row in rows])
+    show(
+        [name.replace("_", " ") for name in columns],
+        [[row[name] for name in columns] for row in rows],
+        empty="nothing was rejected, as far as these options go; `hookonce stats` counts all",
+    )
     if not rows:
         doubt(source)
 
@@ -83,4 +87,8 @@ def list_conflicts(
             print_json(row)
         return
     columns = ("event", "source", "event_id", "type", "first_at", "last_at", "deliveries", "bytes")
-    show([name.replace("_", " ") for name in columns], [[row[name] for name in columns] for row in rows])
+    show(
+        [name.replace("_", " ") for name in columns],
+        [[row[name] for name in columns] for row in rows],
+        empty="no event came with two bodies",
+    )

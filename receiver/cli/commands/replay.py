@@ -12,6 +12,7 @@ import psycopg
 from hookonce.receiver.cli.connections import configured, ledger, notify_workers, operator
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.event_options import choosing, chosen, doubt
+from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.cli.options.rate_option import Rate
 from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.exits import Exit
@@ -28,7 +29,13 @@ _KINDS = 8
 """Kinds of events named before the question; more are summed up."""
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "hookonce replay 12 stripe:evt_1Nxy",
+        "hookonce replay --status dead --since 2h --dry-run",
+        "hookonce replay --status dead --source stripe --rate 20/s",
+    )
+)
 @click.argument("references", metavar="ID…", nargs=-1, shell_complete=completion_types.EVENTS)
 @choosing
 @click.option("--limit", default=0, type=click.IntRange(0), help="The oldest so many; 0 = all.")

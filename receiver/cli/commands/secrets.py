@@ -45,6 +45,7 @@ def list_secrets(*, is_shown: bool, as_json: bool) -> None:
     show(
         ("source", "handed at", "in use", "secret"),
         [[d["source"], d["handed_at"], d["in_use"], hidden or d["secret"]] for d in documents],
+        empty="no sender has handed out a secret that is kept",
     )
 
 

@@ -41,7 +41,7 @@ def sources() -> None:
 @sources.command("list")
 @_JSON
 def list_sources(*, as_json: bool) -> None:
-    """List sources with their URLs, and how often each secret was used.
+    """List sources with their URLs, as senders or else this machine reach them, and how often each secret was used.
 
     Secrets are numbered in the configuration's order, and used by verifying a delivery. What the ledger knows
     is left open while the database is away.
@@ -53,7 +53,7 @@ def list_sources(*, as_json: bool) -> None:
         {
             "name": name,
             "provider": source.provider.name,
-            "url": f"{source.public_url}/hooks/{name}",
+            "url": f"{source.public_url or local_sources.base_url(settings)}/hooks/{name}",
             "secrets": _slots(source, known),
             "handed_out": None if known is None else name in known.handed,
             "repeats": source.repeats,
@@ -69,9 +69,8 @@ def list_sources(*, as_json: bool) -> None:
     show(
         ("name", "provider", "url", "secrets", "handed out", "repeats", "paused"),
         [list(row.values()) for row in rows],
+        empty="no source is configured; add [sources.stripe] to hookonce.toml, as `hookonce init` does",
     )
-    if not documents:
-        click.echo("no source is configured; add [sources.stripe] to hookonce.toml, see the README", err=True)
 
 
 @click.group()

@@ -28,7 +28,11 @@ def stats(*, as_json: bool, recount: bool) -> None:
     if as_json:
         print_json(numbers)
         return
-    show(("source", "status", "events"), [tuple(row.values()) for row in numbers["events"]])
+    show(
+        ("source", "status", "events"),
+        [tuple(row.values()) for row in numbers["events"]],
+        empty="no event yet; `hookonce trigger SOURCE` sends one",
+    )
     if numbers["rejected"]:
         click.echo()
         show(("source", "rejected", "deliveries"), [tuple(row.values()) for row in numbers["rejected"]])

@@ -9,6 +9,8 @@ import psycopg
 
 from hookonce.receiver.cli.connections import ledger
 from hookonce.receiver.cli.options.event_options import AS_JSON, choosing, chosen
+from hookonce.receiver.cli.options.examples import examples
+from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.tables import cell, clean, print_json
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.queries import events
@@ -20,7 +22,7 @@ _WIDTHS = (20, 12, 8)
 _RETRY_INTERVAL = 0.5  # seconds before the database is tried again
 
 
-@click.command()
+@click.command(epilog=examples("hookonce tail", "hookonce tail --status dead --json"))
 @choosing
 @click.option(
     "--last", default=10, show_default=True, type=click.IntRange(0), help="Begin with the last so many."
@@ -76,4 +78,5 @@ def _print(rows: list[EventRow], *, as_json: bool) -> None:
                 (cell(row.received_at), clean(row.source), row.status), _WIDTHS, strict=True
             )
         )
-        click.echo(f"{when}  {source}  {status}  {row.id}  {clean(row.type)}  {clean(row.event_id)}")
+        told = f"{clean(row.type)}  {clean(row.event_id)}"
+        click.echo(f"{when}  {source}  {paint(row.status, status)}  {row.id}  {told}")

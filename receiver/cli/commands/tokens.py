@@ -66,7 +66,11 @@ def list_tokens(*, as_json: bool) -> None:
             print_json(asdict(token))
         return
     rows = [(t.name, ", ".join(t.scopes), t.created_at, t.expires_at, t.is_expired) for t in found]
-    show(("name", "scopes", "created", "expires", "expired"), rows)
+    show(
+        ("name", "scopes", "created", "expires", "expired"),
+        rows,
+        empty="there is no token; `hookonce tokens create` makes one",
+    )
 
 
 @tokens.command()

@@ -16,6 +16,8 @@ from hookonce.providers.kit.crypto.secret_keys import wrong_secret
 from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.options import completion_types
+from hookonce.receiver.cli.options.examples import examples
+from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.config.settings import Settings
@@ -47,7 +49,15 @@ class Answer:
     url: str
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "hookonce trigger stripe invoice.paid",
+        "hookonce trigger stripe invoice.paid --set data.object.amount_paid=500",
+        "hookonce trigger github push --times 3",
+        "hookonce trigger stripe --forge",
+        "hookonce trigger stripe --list",
+    )
+)
 @click.argument("source", required=False, shell_complete=completion_types.SOURCES)
 @click.argument("kind", metavar="[TYPE]", required=False, shell_complete=completion_types.SAMPLE_TYPES)
 @click.option(
@@ -90,9 +100,9 @@ def trigger(source: str | None, *, listing: bool, as_json: bool, **options: Any)
         if as_json:
             print_json(vars(answer))
         else:
-            click.echo(
-                f"{answer.http_status} {clean(answer.status)} {clean(answer.event_id)} {clean(answer.type)}"
-            )
+            is_refused = answer.http_status >= 300  # noqa: PLR2004  HTTP's own classes
+            word = paint("rejected" if is_refused else answer.status, clean(answer.status))
+            click.echo(f"{answer.http_status} {word} {clean(answer.event_id)} {clean(answer.type)}")
         refused = 400 <= answer.http_status < 500  # noqa: PLR2004  HTTP's own classes
         right = right and (refused if forge or stale else 200 <= answer.http_status < 300)  # noqa: PLR2004
     if not right:

@@ -1,1 +1,1 @@
-"""What `hookonce dev` shows and does: `introduction` at the start, `screen` for each line, `reloading` for each change."""
+"""What `hookonce dev` shows and does: `introduction` at its start, `screen` for a line, `reloading` for a change."""

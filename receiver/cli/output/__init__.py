@@ -1,5 +1,6 @@
 """What commands print, and the codes they exit with.
 
 `tables` prints listings for people and programs, `rich_tables` draws them on a terminal, `tracebacks` shows why a
-handler failed, `exits` turns errors into exit codes, and `errors` has the one that commands raise themselves.
+handler failed, `event_lines` lists events and `event_page` shows one, with `colors` for statuses and `times` in words.
+`exits` turns errors into exit codes, and `errors` has the one that commands raise themselves.
 """

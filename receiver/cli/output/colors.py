@@ -18,7 +18,7 @@ _OF: dict[str, dict[str, object]] = {
     "waiting": {"fg": "yellow"},
     "warn": {"fg": "yellow"},
     "dead": {"fg": "red", "bold": True},
-    "fail": {"fg": "red", "bold": True},
+    "fail": {"fg": "red"},
     "rejected": {"fg": "red"},
     "ignored": {"dim": True},
 }

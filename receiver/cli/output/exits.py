@@ -52,7 +52,7 @@ def exits() -> Iterator[None]:
         click.echo("stopped", err=True)
         sys.exit(Exit.INTERRUPTED)
     except click.ClickException as error:
-        error.show()
+        _tell(_of_click(error))
         sys.exit(error.exit_code)
     except OSError as error:
         if error.filename is not None:
@@ -63,14 +63,29 @@ def exits() -> Iterator[None]:
             text = f"the output can't be written: {error.strerror}; make room, or write it elsewhere"
         else:
             raise
-        click.echo(f"hookonce: {text}", err=True)
+        _tell(text)
         sys.exit(Exit.FAILURE)
     except Exception as error:
         code = _code(error) or _code(getattr(error, "orig", None))  # what SQLAlchemy wraps
         if code is None:
             raise
-        click.echo(f"hookonce: {_text_of(error)}", err=True)
+        _tell(_text_of(error))
         sys.exit(code)
+
+
+def _tell(text: str) -> None:
+    """Print the one line that every error is, on stderr."""
+    name = click.style("hookonce:", fg="red", bold=True)
+    click.echo(f"{name} {text}", err=True, color=False if os.environ.get("NO_COLOR") else None)
+
+
+def _of_click(error: click.ClickException) -> str:
+    """Return what click says of a command line, as we say things; and where to read on."""
+    text = error.format_message().rstrip(".")
+    is_word = text[:1].isupper() and not text[1:2].isupper()
+    text = text[:1].lower() + text[1:] if is_word else text
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{text}; `{context.command_path} --help` says more" if context else text
 
 
 def _code(error: BaseException | None) -> Exit | None:
@@ -84,8 +99,8 @@ def _discard_output() -> None:
 
 
 def _text_of(error: Exception) -> str:
-    if getattr(error, "mistakes", None):
-        return str(error.text)  # type: ignore[attr-defined]  of a ConfigError
+    if mistakes := getattr(error, "text", None):  # of a ConfigError
+        return str(mistakes)
     cause = getattr(error, "orig", None)
     if type(cause or error).__name__ == "InsufficientPrivilege":
         return (

@@ -8,11 +8,25 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hookonce.receiver.cli.output.colors import is_status, paint
+
+_WHOLE = ("id", "event", "event id", "number", "url")
+"""Columns of what is copied."""
+
 
 def draw(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Draw a table on stdout; no cell is read as markup. With NO_COLOR nothing is bold either."""
-    header = "none" if os.environ.get("NO_COLOR") else "table.header"
-    table = Table(*columns, box=SIMPLE_HEAD, pad_edge=False, header_style=header)
+    """Draw a table on stdout; no cell is read as markup, and ids stay whole. With NO_COLOR nothing is bold either."""
+    is_plain = bool(os.environ.get("NO_COLOR"))
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="none" if is_plain else "table.header")
+    for name in columns:
+        table.add_column(name, no_wrap=name in _WHOLE)
     for row in rows:
-        table.add_row(*(Text(text, overflow="fold") for text in row))
+        table.add_row(
+            *(
+                Text(text, overflow="fold")
+                if is_plain or not is_status(text)
+                else Text.from_ansi(paint(text))
+                for text in row
+            )
+        )
     Console().print(table)

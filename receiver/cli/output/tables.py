@@ -14,9 +14,15 @@ from typing import IO, Any
 import click
 
 
-def show(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table on a terminal, and aligned columns, never cut, anywhere else."""
+def show(columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str | None = None) -> None:
+    """Print a table on a terminal, and aligned columns, never cut, anywhere else.
+
+    Without a row it prints `empty`, if that is given, on stderr: that there is nothing, and what to do.
+    """
     cells = [[cell(value) for value in row] for row in rows]
+    if empty and not cells:
+        click.echo(empty, err=True)
+        return
     if sys.stdout.isatty():
         from hookonce.receiver.cli.output.rich_tables import (
             draw,  # elsewhere a listing starts sooner without rich

@@ -5,6 +5,7 @@
 - `failures`: why an attempt failed, right after it did
 - `tail`: what happens from now on
 - `dead_letters`, `death_groups`: of what runs died, and how many of the same
+- `dead_letters`, `dead_groups`: of what runs died, one by one and by their cause
 - `handler_stats`: how handlers fare
 - `rejected`: rejected deliveries, and conflicts
 """

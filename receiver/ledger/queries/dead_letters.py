@@ -1,5 +1,6 @@
 """Dead runs: of which handler, and of what they died. Reads only, never more than the newest `MAX_DEATHS` events."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -46,6 +47,16 @@ class Death:
     handler: str | None
     finished_at: datetime | None
     error: str | None
+
+
+# Of chosen events.
+_DEATHS_OF = _DEATHS.replace(f"status = '{EventStatus.DEAD}' ORDER BY id DESC LIMIT %s", "id = ANY(%s)")
+
+
+def deaths_of(connection: psycopg.Connection, events: Sequence[int]) -> list[Death]:
+    """Return the dead runs of these events, newest first; of one that has none, a row without a handler."""
+    with connection.cursor(row_factory=class_row(Death)) as cursor:
+        return cursor.execute(_DEATHS_OF, [list(events), _SHOWN]).fetchall()
 
 
 def deaths(connection: psycopg.Connection) -> list[Death]:

@@ -116,7 +116,7 @@ _FAR = _NEAR.replace("ORDER BY id DESC", "ORDER BY id + 0 DESC")
 _EVENT = f"SELECT {COLUMNS} FROM hookonce.events WHERE id = %s"  # noqa: S608  a constant of this module
 
 _BODY = """
-SELECT b.url, b.headers, b.body, b.key_id, e.source, e.event_id, e.fingerprint
+SELECT b.url, b.headers, b.body, b.key_id, b.is_element, e.source, e.event_id, e.fingerprint
 FROM hookonce.bodies b JOIN hookonce.events e ON e.id = b.event WHERE b.event = %s AND b.received_at = %s
 """
 

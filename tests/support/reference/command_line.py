@@ -6,6 +6,7 @@ import re
 import click
 
 from hookonce.receiver.cli import cli
+from hookonce.receiver.cli.options import examples
 from tests.support.reference.layout import code, head, table
 
 PARAGRAPH = re.compile(r"\n\s*\n")
@@ -40,6 +41,8 @@ def _section(path, command, context):
     usage = " ".join([path, *command.collect_usage_pieces(context)])
     options = [_option(each, context) for each in command.params if isinstance(each, click.Option)]
     said = "".join(f"\n{paragraph}\n" for paragraph in _paragraphs(command))
+    if shown := "\n".join(examples.lines(command.epilog)):
+        said += f"\n```text\n{shown}\n```\n"
     return f"\n## {path}\n\n```text\n{usage}\n```\n{said}" + (
         "\n" + table(("option", "means"), [option for option in options if option]) if any(options) else ""
     )

@@ -1,0 +1,77 @@
+"""`hookonce init`: the three files that a project begins with."""
+
+import os
+from pathlib import Path
+
+import click
+
+from hookonce.providers.kit.registry import load
+from hookonce.receiver.cli.new import project
+from hookonce.receiver.cli.new.project import NewSource
+from hookonce.receiver.cli.options import completion_types
+from hookonce.receiver.cli.options.examples import examples
+from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.sources import SOURCE_NAME, SourceReader, SourceTable
+
+
+@click.command(epilog=examples("hookonce init", "hookonce init stripe shopify github"))
+@click.argument("senders", nargs=-1, metavar="[SENDER…]", shell_complete=completion_types.PROVIDERS)
+def init(senders: tuple[str, ...]) -> None:
+    """Begin a project here: hookonce.toml, handlers.py and .env, for Stripe or the SENDERs that are named.
+
+    Writes a handler for the usual event of each, and a secret that is made up, so that `hookonce dev` and
+    `hookonce trigger` work at once. What is there already is left as it is. `hookonce new provider` is for a sender
+    that hookonce does not know.
+    """
+    sources = [_source(name) for name in dict.fromkeys(senders or ("stripe",))]
+    has_toml = not _write(Path("hookonce.toml"), project.toml(sources))
+    _write(Path("handlers.py"), project.handlers(sources))
+    has_dotenv = not _write(Path(".env"), project.dotenv(sources), mode=0o600)
+    ignored = Path(".gitignore")
+    if not ignored.exists():
+        _write(ignored, project.IGNORED)
+    elif ".env" not in ignored.read_text(encoding="utf-8").split():
+        click.echo(".gitignore does not name .env, which holds secrets: add it", err=True)
+    if has_toml:
+        click.echo("\nto add what was asked for to hookonce.toml:\n", err=True)
+        click.echo("\n".join(source.table for source in sources))
+    if has_dotenv and has_toml:
+        click.echo(f"and to .env: {', '.join(source.variable for source in sources)}", err=True)
+    first = sources[0]
+    tried = f"hookonce trigger {first.name} {first.sample or ''}".rstrip()
+    click.echo(f"\nnow run: hookonce dev\nand, in a second terminal here: {tried}", err=True)
+
+
+def _source(name: str) -> NewSource:
+    """Return a source of a sender. Raises: `ConfigError` for what is none, or needs more than a secret."""
+    mistakes: list[str] = []
+    if not SOURCE_NAME.fullmatch(name):
+        raise click.UsageError(
+            f"{name!r} can't be a source's name; `hookonce providers list` shows the senders"
+        )
+    try:
+        provider = load(name.replace("-", "_"), (), None)
+    except LookupError as error:
+        raise ConfigError([str(error.args[0])]) from None
+    except ValueError as error:
+        raise ConfigError([f"{name} needs more than a secret: {error}; write its table by hand"]) from None
+    source = NewSource(name, provider)
+    table = SourceTable(provider=provider.name, secrets=[f"env:{source.variable}?"])
+    SourceReader(name, table, {}, mistakes, need_secrets=False).read((), project.PUBLIC_URL)
+    if mistakes:
+        raise ConfigError(mistakes)
+    return source
+
+
+def _write(path: Path, text: str, mode: int = 0o666) -> bool:
+    """Write a file, unless it is there; return whether it was not."""
+    try:
+        with os.fdopen(
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8"
+        ) as file:
+            file.write(text)
+    except FileExistsError:
+        click.echo(f"{path} is there and was left as it is", err=True)
+        return False
+    click.echo(f"wrote {path}", err=True)
+    return True

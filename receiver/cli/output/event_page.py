@@ -1,0 +1,154 @@
+"""One event as `hookonce events show` tells it: what it is, what became of it and why, and only then what it says."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+import click
+
+from hookonce.receiver.cli.output.colors import paint
+from hookonce.receiver.cli.output.tables import cell, clean
+from hookonce.receiver.cli.output.times import ago
+from hookonce.receiver.ledger.queries.events import Detail, RunRow
+from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, RunStatus
+
+_MAX_SHOWN = 4000
+"""Characters of a body that a person is shown; `--raw` gives all of it."""
+
+
+def lines(found: Detail, now: datetime) -> Iterator[str]:
+    """Yield the page; safe for a terminal."""
+    yield from _facts(found, now)
+    yield from _runs(found.runs, now)
+    yield from _failures(found.failures, now)
+    yield from _conflicts(found.conflicts, now)
+    yield from _delivery(found)
+
+
+def _facts(found: Detail, now: datetime) -> Iterator[str]:
+    event = found.event
+    yield _fact("event", f"{event.id}  {paint(event.status)}{_why(event.parked)}")
+    yield _fact(
+        "source",
+        clean(event.source if event.source == event.provider else f"{event.source} ({event.provider})"),
+    )
+    yield _fact("type", clean(event.type))
+    yield _fact("event id", clean(event.event_id))
+    yield _fact(
+        "received", f"{_when(event.received_at, now)}, {_times(event.deliveries, 'delivery', 'deliveries')}"
+    )
+    if event.occurred_at:
+        yield _fact("occurred", _when(event.occurred_at, now))
+    if event.account is not None:
+        yield _fact("account", clean(event.account))
+    if event.due_at:
+        yield _fact("due", _when(event.due_at, now))
+    if event.repeat_of is not None:
+        yield _fact("repeat of", str(event.repeat_of))
+    if found.repeats:
+        yield _fact("repeated by", ", ".join(map(str, found.repeats)))
+    if event.is_test:
+        yield _fact("test", "an operator sent it")
+
+
+def _runs(runs: Sequence[RunRow], now: datetime) -> Iterator[str]:
+    if not runs:
+        return
+    yield "\n" + _heading("runs")
+    for run in runs:
+        said = [_times(run.attempts, "attempt", "attempts")]
+        if run.cycle > 1:
+            said.append(f"replayed {_times(run.cycle - 1, 'time', 'times')}")
+        if run.finished_at:
+            said.append(f"ended {ago(run.finished_at, now)}")
+        elif run.due_at:
+            said.append(f"due {ago(run.due_at, now)}")
+        yield f"  {clean(run.handler)}  {paint(run.status)}{_why(run.parked)}, {', '.join(said)}"
+        if run.result is not None:
+            yield f"    result {clean(json.dumps(run.result, ensure_ascii=False))}"
+        if run.error and run.status != RunStatus.DONE:
+            yield "    " + click.style(clean(run.error, lines=True).replace("\n", "\n    "), fg="red")
+
+
+def _failures(failures: Sequence[Mapping[str, Any]], now: datetime) -> Iterator[str]:
+    """Yield the failed attempts and the tracebacks, each once: most attempts of a run fail alike."""
+    if not failures:
+        return
+    yield "\n" + _heading("failed attempts")
+    shown: dict[str, str] = {}
+    for failure in failures:
+        which = f"attempt {failure['attempt']} of {failure['handler']}, cycle {failure['cycle']}"
+        yield f"  {clean(which)}, {ago(failure['failed_at'], now)}: {_first_line(failure['error'])}"
+    for failure in failures:
+        which = f"attempt {failure['attempt']} of {failure['handler']}, cycle {failure['cycle']}"
+        text = failure["traceback"] or failure["unreadable"]
+        if text is None:
+            continue
+        yield ""
+        if text in shown:
+            yield f"{clean(which)}: the same traceback as {clean(shown[text])}"
+            continue
+        shown[text] = which
+        yield f"{clean(which)}:\n{clean(text.rstrip(), lines=True)}"
+
+
+def _conflicts(conflicts: Sequence[Mapping[str, Any]], now: datetime) -> Iterator[str]:
+    if not conflicts:
+        return
+    yield "\n" + _heading("other bodies under this id")
+    for each in conflicts:
+        said = f"{len(each['body'])} bytes, {_times(each['deliveries'], 'delivery', 'deliveries')}"
+        yield f"  {each['id']}  first {ago(each['first_at'], now)}, last {ago(each['last_at'], now)}: {said}"
+
+
+def _delivery(found: Detail) -> Iterator[str]:
+    if found.body is None:
+        yield "\nthe body was dropped by retention"
+        return
+    yield "\n" + _heading("delivery")
+    yield f"POST {clean(found.body.url)}"
+    for name, value in found.body.headers.items():
+        yield f"{clean(name)}: {clean(value)}"
+    yield f"\n{found.body.unreadable or _pretty(found.body.body)}"
+
+
+def _fact(name: str, value: str) -> str:
+    return f"{name:<12} {value}"
+
+
+def _heading(text: str) -> str:
+    return click.style(text, bold=True)
+
+
+def _why(parked: str | None) -> str:
+    """Return why something is passed over."""
+    if not parked:
+        return ""
+    return f" (parked: {'its limit is full' if parked.startswith(PARKED_BY_LIMIT) else 'paused'})"
+
+
+def _when(moment: datetime, now: datetime) -> str:
+    return f"{ago(moment, now)} ({cell(moment)})"
+
+
+def _times(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def _first_line(error: str | None) -> str:
+    return clean((error or "").strip().partition("\n")[0])
+
+
+def _pretty(body: bytes) -> str:
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return f"{len(body)} bytes that are not text; --raw writes them"
+    with suppress(ValueError, RecursionError):
+        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    rest = len(text) - _MAX_SHOWN
+    return clean(text[:_MAX_SHOWN], lines=True) + (
+        f"\n… {rest} characters more; --raw gives all" if rest > 0 else ""
+    )
