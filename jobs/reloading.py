@@ -11,8 +11,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import click
-
 from hookonce.jobs import handlers
 from hookonce.jobs.drain import process_drain
 from hookonce.jobs.handlers import HandlerError
@@ -50,7 +48,7 @@ def _begin(act: Callable[[Settings], None]) -> None:
         require_servers(settings)
         act(settings)
     except (ConfigError, HandlerError, SchemaBehind) as error:
-        click.echo(f"hookonce: {error.text if isinstance(error, ConfigError) else error}", err=True)
+        sys.stderr.write(f"hookonce: {error.text if isinstance(error, ConfigError) else error}\n")
         sys.exit(BAD_CONFIGURATION)
 
 

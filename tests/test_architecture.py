@@ -113,6 +113,7 @@ MAY_IMPORT = {
     ),
     "receiver.api.mcp": ("config", "vocabulary"),
     "receiver.dev": ("providers", "config", "ledger", "processes", "samples"),
+    "receiver.dev": ("providers", "config", "ledger", "processes", "samples", "source"),
     "receiver.cli": (
         "providers",
         "config",

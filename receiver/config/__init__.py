@@ -1,8 +1,8 @@
 """The configuration: hookonce.toml and the environment, read once into settings that don't change.
 
 `settings` puts everything together; what stands in `.env`, `dotenv_file` adds to the environment. `servers` finds
-PostgreSQL and Redis, with `server_urls` to check their addresses and `embedded_servers` where the development stack runs
-them. One module per table reads the rest: `sources` with its
+PostgreSQL and Redis, with `server_urls` to check their addresses and `embedded_servers` where the development stack
+runs them. One module per table reads the rest: `sources` with its
 `quarantine`, `commands`, `admin`, `alerts`, `tracing` and `encryption_keys`. They share `secret_references` (where a
 secret is), `durations` (times as people write them) and `suggestions` (for misspelt names).
 """

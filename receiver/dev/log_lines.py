@@ -138,7 +138,7 @@ def _run(record: Mapping[str, Any]) -> _Line:
         what += f"  {str(record['error']).splitlines()[0]}"
     tail = f"attempt {record.get('attempt')}"
     if record.get("status") != RunStatus.DONE:
-        tail += f"; hookonce events show {record.get('event')}"
+        tail += f"; why: hookonce events show {record.get('event')}"
     return _Line(record.get("source"), record.get("status"), f"{what}  ({tail})")
 
 

@@ -6,10 +6,7 @@ import select
 import signal
 import socket
 import stat
-import subprocess
-import sys
 import tempfile
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,14 +16,11 @@ from hookonce.providers.kit.registry import load
 from hookonce.receiver.config.servers import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.dev import generated_secrets
-from hookonce.receiver.dev.embedded.process import children
 from hookonce.receiver.dev.log_lines import failed_run, readable
-from hookonce.receiver.dev.stack import free_port, session
-from hookonce.receiver.samples import documents
+from hookonce.receiver.dev.stack import free_port
 from hookonce.receiver.source import Source
+from tests.support.dev_stack import SECONDS, descendants, hookonce, started
 
-HOOKONCE = [sys.executable, "-m", "hookonce.receiver.cli"]
-ROOT = Path(__file__).parents[2]
 HANDLERS = """
 from hookonce import on
 
@@ -34,82 +28,6 @@ from hookonce import on
 def credit(event, tx):
     return {"paid": event.data["id"]}
 """
-SECONDS = 60
-
-
-class Dev:
-    """A `hookonce dev` under test; what it prints is read as it comes."""
-
-    def __init__(self, place, **environ):
-        self.place = place
-        self.port = free_port()
-        self.output = ""
-        self.process = subprocess.Popen(
-            [*HOOKONCE, "dev", "--port", str(self.port)],
-            cwd=place,
-            env=clean(**environ),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-
-    def until(self, pattern):
-        deadline = time.monotonic() + SECONDS
-        while not (found := re.search(pattern, self.output, re.MULTILINE)):
-            readable, _, _ = select.select([self.process.stdout], [], [], deadline - time.monotonic())
-            chunk = os.read(self.process.stdout.fileno(), 65536) if readable else b""
-            assert chunk, f"{pattern} did not come; so far: {self.output}"
-            self.output += chunk.decode()
-        return found
-
-    def secret(self, source):
-        return self.until(rf"^{source} .*/hooks/{source}\n *secret (\S+)$")[1]
-
-    def post(self, event_id, secret):
-        now = datetime.now(UTC)
-        url = f"http://127.0.0.1:{self.port}/hooks/stripe"
-        sent = documents.fresh(load("stripe"), "invoice.paid", now, event_id).delivery(secret, now, url)
-        with session() as client:
-            return client.post(url, data=sent.body, headers=dict(sent.headers))
-
-    def run(self, *command):
-        return hookonce(*command, place=self.place)
-
-    def end(self):
-        self.process.kill()
-        self.process.communicate()
-
-
-def clean(**environ):
-    ours = ("HOOKONCE_", "DATABASE_URL", "REDIS_URL", "GUNICORN", "WEB_CONCURRENCY")
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    return inherited | {"PYTHONPATH": str(ROOT)} | environ
-
-
-def hookonce(*command, place, timeout=None, **environ):
-    return subprocess.run(
-        [*HOOKONCE, *command],
-        cwd=place,
-        env=clean(**environ),
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
-
-
-def descendants(pid):
-    found = children(pid)
-    return found + [each for child in found for each in descendants(child)]
-
-
-@contextlib.contextmanager
-def started(place, **environ):
-    dev = Dev(place, **environ)
-    try:
-        dev.until("^ready: ")
-        yield dev
-    finally:
-        dev.end()
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +61,15 @@ def test_demo_passes_whatever_the_user_has_configured(tmp_path):
     assert "12 of 12 deliveries became what they must" in demo.stdout
 
 
+def test_dev_says_how_to_try_it_and_how_senders_reach_it(dev):
+    dev.until("^try it, .*: hookonce trigger stripe invoice.paid$")
+
+    hook = f"http://127.0.0.1:{dev.port}/hooks"
+    assert f"from outside: stripe listen --forward-to {hook}/stripe" in dev.output
+    assert f"--url={hook}/github --secret=" in dev.output
+    assert "(made up, since HOOKONCE_SECRET__STRIPE is not set)" in dev.output
+
+
 def test_dev_makes_two_sources_where_none_is_configured(dev):
     assert dev.secret("stripe").startswith("whsec_")
     assert len(dev.secret("github")) >= 32
@@ -155,11 +82,12 @@ def test_dev_prints_a_line_per_delivery_and_per_run(dev):
     dev.until("bad_signature")
 
     assert replies == [200, 401]
-    shown = [line[10:] for line in dev.output.splitlines() if re.match(r"\d\d:\d\d:\d\d  ", line)]
+    lines = [line[10:] for line in dev.output.splitlines() if re.match(r"\d\d:\d\d:\d\d  ", line)]
+    shown = [re.sub(r"\d+ ms$", "N ms", line) for line in lines]
     assert sorted(shown) == [
-        "stripe        accepted   evt_lines",
+        "stripe        accepted   200  invoice.paid  evt_lines  N ms",
         "stripe        done       invoice.paid  credit  (attempt 1)",
-        "stripe        rejected   bad_signature",
+        "stripe        rejected   401  bad_signature  N ms",
     ]
 
 
@@ -222,19 +150,6 @@ def test_interrupted_dev_stops_all_and_says_so(data_directory, await_end):
         assert "no handlers yet" in dev.output
         await_end(*pids)
     assert not (data_directory / ".hookonce" / "servers.json").exists()
-
-
-def test_dev_with_handlers_that_can_not_be_imported_says_that_and_nothing_else(data_directory):
-    (data_directory / "handlers.py").write_text("import nonsense\n")
-
-    dev = hookonce(
-        "dev", "--port", str(free_port()), place=data_directory, HOOKONCE_HANDLERS="handlers", timeout=SECONDS
-    )
-
-    assert dev.returncode == 78
-    assert "handlers.py:1" in dev.stdout
-    assert "No module named 'nonsense'" in dev.stdout
-    assert "/hooks/stripe" not in dev.stdout
 
 
 def test_dev_is_introduced_whatever_is_logged(data_directory):
@@ -303,6 +218,19 @@ WRITTEN = {"time": "2026-01-31 12:00:00,000", "level": "INFO", "logger": "hookon
         (
             {"message": "rejected", "source": None, "reason": "stale"},
             "(unknown)     rejected   stale",
+        ),
+        (
+            {
+                "message": "delivery",
+                "source": "a",
+                "status": "duplicate",
+                "events": 2,
+                "event_ids": ["x", "y"],
+                "types": ["b.c", "b.c"],
+                "http": 200,
+                "ms": 12.6,
+            },
+            "a             duplicate  200  b.c  x y  13 ms",
         ),
         (
             {

@@ -65,7 +65,10 @@ def events() -> None:
 @click.option("--group", "is_grouped", is_flag=True, help="With --status dead: one line for each cause.")
 @AS_JSON
 def list_(limit: int, *, is_grouped: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401  options
-    """List events, newest first. With --status dead it says which handlers they died of, and why."""
+    """List events, newest first.
+
+    With --status dead it says which handlers they died of, and why.
+    """
     wanted = chosen(options)
     is_dead = wanted.status == EventStatus.DEAD
     if is_grouped and not is_dead:
@@ -159,7 +162,7 @@ def _say_empty(wanted: Filter) -> None:
 @click.option("--raw", is_flag=True, help="Write the body to stdout, byte for byte, and nothing else.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; `data` is what handlers get.")
 def show_(reference: str, *, raw: bool, as_json: bool) -> None:
-    """Show an event: its runs and why they failed, then headers and body.
+    """Show an event, and why its runs failed.
 
     ID is the ledger id, source:event_id, or how a sender's id begins.
     """

@@ -80,7 +80,7 @@ def page(context: click.Context) -> str:
 
 def _examples(command: click.Command) -> list[str]:
     shown = [_text(line) for line in examples.lines(command.epilog)]
-    return [".SH EXAMPLES", ".nf", *shown, ".fi"] if shown else []
+    return [".SH EXAMPLES", *(line for each in shown for line in (".PP", each))] if shown else []
 
 
 def _options(context: click.Context) -> Iterator[tuple[str, str]]:

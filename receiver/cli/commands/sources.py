@@ -41,7 +41,9 @@ def sources() -> None:
 @sources.command("list")
 @_JSON
 def list_sources(*, as_json: bool) -> None:
-    """List sources with their URLs, as senders or else this machine reach them, and how often each secret was used.
+    """List sources with their URLs, and how often each secret was used.
+
+    A URL begins with public_url, or where none is configured with the address of this machine.
 
     Secrets are numbered in the configuration's order, and used by verifying a delivery. What the ledger knows
     is left open while the database is away.

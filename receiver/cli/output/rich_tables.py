@@ -12,15 +12,19 @@ from hookonce.receiver.cli.output.colors import is_status, paint
 
 _WHOLE = ("id", "event", "event id", "number", "url")
 """Columns of what is copied."""
+_LONGEST = 40
+"""Characters; what is longer is folded all the same, or it would be cut."""
 
 
 def draw(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Draw a table on stdout; no cell is read as markup, and ids stay whole. With NO_COLOR nothing is bold either."""
     is_plain = bool(os.environ.get("NO_COLOR"))
+    cells = [list(row) for row in rows]
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="none" if is_plain else "table.header")
-    for name in columns:
-        table.add_column(name, no_wrap=name in _WHOLE)
-    for row in rows:
+    for number, name in enumerate(columns):
+        longest = max((len(row[number]) for row in cells), default=0)
+        table.add_column(name, no_wrap=name in _WHOLE and longest <= _LONGEST)
+    for row in cells:
         table.add_row(
             *(
                 Text(text, overflow="fold")

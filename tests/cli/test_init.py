@@ -1,0 +1,116 @@
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hookonce.providers.kit.registry import names
+from hookonce.receiver.cli.commands import init as command
+from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.settings import load_settings
+
+HOOKONCE = [sys.executable, "-m", "hookonce.receiver.cli"]
+ROOT = Path(__file__).parents[2]
+
+
+def run(place, *words, **environ):
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environ}
+    return subprocess.run(
+        [*HOOKONCE, *words], cwd=place, env=environ, capture_output=True, text=True, check=False
+    )
+
+
+def test_init_writes_a_project_that_the_other_commands_understand(tmp_path):
+    begun = run(tmp_path, "init", "stripe", "github")
+    listed = run(tmp_path, "sources", "list")
+    doctor = run(tmp_path, "doctor")
+
+    assert begun.returncode == 0, begun.stderr
+    assert "hookonce trigger stripe invoice.paid" in begun.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".env", ".gitignore", "handlers.py", "hookonce.toml"
+    ]  # fmt: skip
+    assert stat.S_IMODE((tmp_path / ".env").stat().st_mode) == 0o600
+    assert "http://127.0.0.1:8000/hooks/stripe" in listed.stdout
+    assert "source stripe  signing secrets: 1 set" in doctor.stdout  # by .env alone
+    code = (
+        "from hookonce.jobs.handlers import import_handlers as i; print([h.pattern for h in i(['handlers'])])"
+    )
+    handlers = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert handlers.stdout == "['invoice.paid', 'push']\n", handlers.stderr
+
+
+def test_init_never_overwrites(tmp_path):
+    mine = {".env": "A=1\n", ".gitignore": "*.pyc\n", "handlers.py": "# mine\n", "hookonce.toml": "# mine\n"}
+    for name, text in mine.items():
+        (tmp_path / name).write_text(text)
+
+    begun = run(tmp_path, "init", "shopify")
+
+    assert begun.returncode == 0
+    assert {name: (tmp_path / name).read_text() for name in mine} == mine
+    assert begun.stderr.count("is there and was left as it is") == 3
+    assert ".gitignore does not name .env" in begun.stderr
+    assert 'secrets = ["env:SHOPIFY_WEBHOOK_SECRET"]' in begun.stdout  # to be added by hand
+
+
+@pytest.mark.parametrize(
+    ("sender", "said"),
+    [
+        ("strip", "did you mean 'stripe'"),
+        ("hmac", "needs more than a secret"),
+        ("A B", "can't be a source's name"),
+    ],
+)
+def test_init_says_what_it_can_not_begin_with_and_writes_nothing(tmp_path, sender, said):
+    refused = run(tmp_path, "init", sender)
+
+    assert refused.returncode in {2, 78}
+    assert said in refused.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_init_knows_every_sender(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    begun, refused = [], []
+    for name in names(()):
+        try:
+            begun.append(command._source(name))  # noqa: SLF001
+        except ConfigError:
+            refused.append(name)
+    (tmp_path / "hookonce.toml").write_text(command.project.toml(begun))
+
+    settings = load_settings({}, need_secrets=False)
+
+    assert len(settings.sources) == len(begun) > 200
+    assert set(refused) <= {"hmac", "token"}, refused
+    compile(command.project.handlers(begun), "handlers.py", "exec")
+
+
+@pytest.mark.parametrize(("outside", "listens_at"), [({}, 8123), ({"PORT": "8456"}, 8456)])
+def test_every_command_reads_dotenv_and_the_environment_wins(tmp_path, outside, listens_at):
+    (tmp_path / ".env").write_text("PORT=8123\n")
+    (tmp_path / "hookonce.toml").write_text("[sources.stripe]\n")
+
+    listed = run(tmp_path, "sources", "list", **outside)
+
+    assert f"http://127.0.0.1:{listens_at}/hooks/stripe" in listed.stdout
+
+
+def test_dotenv_that_is_not_understood_is_told_in_one_line(tmp_path):
+    (tmp_path / ".env").write_text("'\n")
+
+    refused = run(tmp_path, "sources", "list")
+
+    assert refused.returncode == 78
+    assert ".env:1 is not understood" in refused.stderr
+    assert "Traceback" not in refused.stderr

@@ -1,0 +1,95 @@
+"""A `hookonce dev` under test, in a folder of its own."""
+
+import contextlib
+import os
+import re
+import select
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hookonce.providers.kit.registry import load
+from hookonce.receiver.dev.embedded.process import children
+from hookonce.receiver.dev.stack import free_port, session
+from hookonce.receiver.samples import documents
+
+HOOKONCE = [sys.executable, "-m", "hookonce.receiver.cli"]
+ROOT = Path(__file__).parents[2]
+SECONDS = 60
+
+
+class Dev:
+    """A `hookonce dev` under test; what it prints is read as it comes."""
+
+    def __init__(self, place, **environ):
+        self.place = place
+        self.port = free_port()
+        self.output = ""
+        self.process = subprocess.Popen(
+            [*HOOKONCE, "dev", "--port", str(self.port)],
+            cwd=place,
+            env=clean(**environ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
+    def until(self, pattern):
+        deadline = time.monotonic() + SECONDS
+        while not (found := re.search(pattern, self.output, re.MULTILINE)):
+            readable, _, _ = select.select([self.process.stdout], [], [], deadline - time.monotonic())
+            chunk = os.read(self.process.stdout.fileno(), 65536) if readable else b""
+            assert chunk, f"{pattern} did not come; so far: {self.output}"
+            self.output += chunk.decode()
+        return found
+
+    def secret(self, source):
+        return self.until(rf"^{source} .*/hooks/{source}\n *secret (\S+)$")[1]
+
+    def post(self, event_id, secret):
+        now = datetime.now(UTC)
+        url = f"http://127.0.0.1:{self.port}/hooks/stripe"
+        sent = documents.fresh(load("stripe"), "invoice.paid", now, event_id).delivery(secret, now, url)
+        with session() as client:
+            return client.post(url, data=sent.body, headers=dict(sent.headers))
+
+    def run(self, *command):
+        return hookonce(*command, place=self.place)
+
+    def end(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+def clean(**environ):
+    ours = ("HOOKONCE_", "DATABASE_URL", "REDIS_URL", "GUNICORN", "WEB_CONCURRENCY")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return inherited | {"PYTHONPATH": str(ROOT)} | environ
+
+
+def hookonce(*command, place, timeout=None, **environ):
+    return subprocess.run(
+        [*HOOKONCE, *command],
+        cwd=place,
+        env=clean(**environ),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def descendants(pid):
+    found = children(pid)
+    return found + [each for child in found for each in descendants(child)]
+
+
+@contextlib.contextmanager
+def started(place, **environ):
+    dev = Dev(place, **environ)
+    try:
+        dev.until("^ready: ")
+        yield dev
+    finally:
+        dev.end()
