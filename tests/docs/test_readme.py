@@ -53,7 +53,7 @@ def test_readme_starts_with_the_two_commands():
 
 def test_readme_tour_works_as_printed(shell):
     enter, configure, handler, run, send, see, again = blocks()[5:]
-    assert enter.splitlines() == [". .venv/bin/activate", "mkdir -p tour && cd tour"]
+    assert enter.splitlines() == ["mkdir -p tour && cd tour"]
     for block in (configure, handler):
         assert shell(block)[0] == 0
     log = shell.directory / "dev.log"

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from hookonce.receiver.cli.commands.dev import dev
+from hookonce.receiver.cli.dev.introduction import FETCHERS, TUNNEL
 from tests.support.page_commands import DOCS, blocks
 
 PAGE = DOCS / "how-to" / "tunnels.md"
@@ -50,6 +51,14 @@ def test_forwarders_of_senders_are_led_to_the_source_of_the_tutorial(command, so
     parts = urlsplit(url)
     assert (parts.hostname, parts.port, parts.path) == ("127.0.0.1", PORT, f"/hooks/{source}")
     assert tutorial()["sources"][source]["provider"] == source
+
+
+def test_dev_tells_the_commands_of_this_page():
+    for command in FETCHERS.values():
+        words = shlex.split(command)
+        (name,) = [name for name in OPTIONS if name.split() == words[: len(name.split())]]
+        assert {word.partition("=")[0] for word in words if word.startswith("--")} == OPTIONS[name]
+    assert shlex.split(TUNNEL)[:2] == ["cloudflared", "tunnel"]
 
 
 def test_tunnels_end_where_dev_listens():
