@@ -1,9 +1,11 @@
+import shlex
 import sys
 
+import click
 import pytest
 from rich.console import Console
 
-from hookonce.receiver.cli import COMMANDS
+from hookonce.receiver.cli import COMMANDS, GROUPS, cli
 from hookonce.receiver.cli.output import rich_tables, tables
 
 
@@ -45,3 +47,31 @@ def test_no_color_holds_for_lines_on_a_terminal(hookonce, monkeypatch, said, is_
 
     assert (b"\x1b[31mfail" in ran.out) is is_colored
     assert b"fail" in ran.out
+
+
+def test_every_command_is_in_one_group_of_the_help():
+    grouped = [name for names in GROUPS.values() for name in names]
+
+    assert sorted(grouped) == sorted(COMMANDS)
+
+
+def test_help_is_grouped_and_ends_with_examples(hookonce):
+    lines = hookonce("--help").lines
+
+    assert [line[:-1] for line in lines if line.rstrip(":") in GROUPS] == list(GROUPS)
+    assert lines[lines.index("  Examples:") + 1].strip().startswith("hookonce init")
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("command", [("trigger",), ("events", "list"), ("replay",), ("dev",)], ids=" ".join)
+def test_examples_of_a_command_are_accepted_by_it(hookonce, command):
+    lines = [line.strip() for line in hookonce(*command, "--help").lines]
+    examples = lines[lines.index("Examples:") + 1 :]
+
+    assert examples
+    for line in examples:
+        context = click.Context(cli)
+        found, words = cli, shlex.split(line)[1:]
+        while isinstance(found, click.Group):
+            found = found.get_command(context, words.pop(0))
+        found.make_context("hookonce", words)

@@ -54,8 +54,9 @@ def environment():
         + table(("variable", "means"), _pairs(vocabulary.VARIABLES))
         + "\nBesides these, secrets are read from the variables that the configuration names: "
         '`secrets = ["env:STRIPE_WEBHOOK_SECRET"]`.\n\n'
-        "Every `hookonce` command reads `.env` in the directory that it is started in (`NAME=value`, comments behind `#`; nothing is "
-        "expanded). A variable that is set in the environment wins over it. Frameworks and `gunicorn` started by hand do not read it.\n"
+        "Every `hookonce` command reads `.env` in the directory that it is started in (`NAME=value`, comments behind "
+        "`#`; nothing is expanded). A variable that is set in the environment wins over it. Frameworks, and a "
+        "`gunicorn` of your own, do not read it.\n"
     )
 
 

@@ -1,0 +1,231 @@
+"""What `events list` and `events show` look like on a terminal of 80 columns."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from hookonce.receiver.cli.output import event_lines
+from hookonce.receiver.cli.output.times import ago
+from hookonce.receiver.ledger.queries.dead_letters import Death
+from hookonce.receiver.ledger.queries.events import EventRow
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+FAILED = "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error)"
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
+STRIPE, UUID = "evt_1NXWPnJGmVkcnBTw3xLzQ0aB", "72d3162e-cc78-11e3-81ab-4c9367dc0958"
+
+
+def event(number=7, event_id=STRIPE, source="stripe", kind="invoice.paid", status="done", deliveries=1):
+    at = NOW - timedelta(minutes=3)
+    return EventRow(number, source, source, event_id, kind, None, status, None, at, None, deliveries, None)
+
+
+def shown(events, deaths=(), width=80):
+    return [
+        COLOR.sub("", line) for line in event_lines.lines(events, event_lines.by_event(deaths), width, NOW)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "now"),
+        (5, "5s ago"),
+        (61, "1m ago"),
+        (7200, "2h ago"),
+        (90000, "1d ago"),
+        (-301, "in 5m"),
+        (None, "-"),
+    ],
+)
+def test_time_is_told_in_its_largest_unit(seconds, said):
+    assert ago(None if seconds is None else NOW - timedelta(seconds=seconds), NOW) == said
+
+
+def test_line_fits_eighty_columns_and_has_the_whole_id():
+    events = [
+        event(123456, deliveries=3),
+        event(8, UUID, "a-source-of-a-long-name", "customer.subscription.trial_will_end", "waiting"),
+    ]
+
+    lines = shown(events)
+
+    assert max(map(len, lines)) <= 80, lines
+    text = "\n".join(lines)
+    assert STRIPE in text
+    assert UUID in text
+    assert "×3" in text  # noqa: RUF001
+    assert text.count("3m ago") == 2
+
+
+def test_id_that_is_too_long_for_the_line_gets_one_of_its_own_unbroken():
+    lines = shown([event(event_id="x" * 120)])
+
+    assert lines[2].strip() == "x" * 120
+    assert max(len(line) for line in lines if "x" not in line) <= 80
+
+
+def test_short_events_stand_in_one_line_each():
+    assert shown([event()]) == [
+        "ID  STATUS  RECEIVED  SOURCE  TYPE          EVENT ID",
+        f" 7  done    3m ago    stripe  invoice.paid  {STRIPE}",
+    ]
+
+
+def test_dead_event_says_of_which_handler_and_what():
+    death = Death(7, "stripe", NOW, "shop.credit", NOW, "KeyError: 'x' " + "y" * 200 + "\nmore")
+
+    lines = shown([event(status="dead")], [death])
+
+    assert lines[2].startswith("    shop.credit: KeyError: 'x' yyy")
+    assert len(lines[2]) == 80
+
+
+def on_a_terminal(place, *words, **environ):
+    """What a command prints on a terminal of 80 columns, colours included."""
+    ours, its = pty.openpty()
+    code = "import sys; sys.argv[0] = 'hookonce'; from hookonce.receiver.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        cwd=place,
+        env={**os.environ, "COLUMNS": "80", "TERM": "xterm", **environ},
+        stdout=its,
+        stderr=its,
+    )
+    os.close(its)
+    said = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            said += chunk
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert process.wait(30) == 0, said
+    return said.decode()
+
+
+@pytest.mark.usefixtures("rings")
+@pytest.mark.parametrize(("environ", "is_colored"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_listing_on_a_terminal_is_colored_unless_nobody_wants_that(inbox, stored, environ, is_colored):
+    stored(STRIPE, status="dead", runs=[("shop.credit", "dead", 1)])
+
+    said = on_a_terminal(inbox, "events", "list", "--status", "dead", **environ)
+
+    assert ("\x1b[31m\x1b[1mdead" in said) is is_colored
+    assert ("\x1b" in said) is is_colored
+    assert STRIPE in said
+
+
+@pytest.mark.usefixtures("inbox")
+def test_dead_events_are_grouped_by_cause(hookonce, stored, ledger):
+    for number, error in enumerate(["no customer cus_1a2b3c4d", "no customer cus_9z8y7x6w", "a timeout"]):
+        event_id = stored(f"evt_{number}", status="dead", runs=[("shop.credit", "dead", 1)])
+        ledger.execute(
+            f"{FAILED} VALUES (%s, 'shop.credit', 1, 1, %s)",
+            [event_id, error],
+        )
+
+    grouped = hookonce("events", "list", "--status", "dead", "--group", "--json").documents
+    listed = hookonce("events", "list", "--status", "dead", "--json").documents
+    table = hookonce("events", "list", "--status", "dead").lines
+    refused = hookonce("events", "list", "--group")
+
+    assert [(each["events"], each["error"]) for each in grouped] == [(2, "no customer *"), (1, "a timeout*")]
+    assert listed[0]["dead"] == [{"handler": "shop.credit", "error": "a timeout"}]
+    assert table[1].endswith("shop.credit  a timeout")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "b'" not in hookonce("events", "list", "--status", "dead", "--group").out.decode()
+
+
+@pytest.mark.usefixtures("inbox")
+def test_event_is_shown_with_its_runs_and_errors_before_the_body(hookonce, stored, ledger):
+    number = stored("evt_1", status="dead", body=b'{"n": 1}', runs=[("shop.credit", "dead", 2)])
+    ledger.execute(
+        f"{FAILED} VALUES (%s, 'shop.credit', 1, 2, 'boom')",
+        [number],
+    )
+
+    lines = hookonce("events", "show", number).lines
+
+    order = [
+        next(i for i, line in enumerate(lines) if text in line)
+        for text in ("shop.credit  dead", "boom", '"n": 1')
+    ]
+    assert order == sorted(order)
+    assert lines[0] == f"event        {number}  dead"
+
+
+@pytest.mark.usefixtures("inbox")
+@pytest.mark.parametrize(
+    ("source", "body", "data"),
+    [
+        ("stripe", b'{"id": "evt_1", "type": "invoice.paid", "data": {"n": [1]}}', "n"),
+        ("stripe", b"no JSON", None),
+        ("removed", b'{"n": 1}', {"n": 1}),
+    ],
+)
+def test_event_as_json_has_the_data_that_handlers_get(hookonce, stored, source, body, data):
+    number = stored("evt_1", source=source, body=body)
+
+    said = hookonce("events", "show", number, "--json").documents[0]["data"]
+
+    assert said == (json.loads(body) if data == "n" else data)
+
+
+@pytest.mark.usefixtures("inbox")
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("events", "list"), "no event yet; `hookonce trigger"),
+        (("events", "list", "--status", "dead"), "no event is dead"),
+        (("events", "list", "--type", "x"), "no event matches"),
+        (("events", "list", "--status", "dead", "--group"), "no event is dead"),
+        (("rejected", "list"), "nothing was rejected"),
+        (("conflicts", "list"), "no event came with two bodies"),
+        (("handlers", "list"), "no worker has told of a handler"),
+        (("quarantine",), "nothing is in quarantine"),
+        (("secrets", "list"), "no sender has handed out a secret"),
+        (("tokens", "list"), "there is no token"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_listing_of_nothing_says_so_and_prints_nothing(hookonce, command, said):
+    listed = hookonce(*command)
+
+    assert (listed.code, listed.out) == (0, b"")
+    assert said in listed.err
+
+
+@pytest.mark.parametrize(
+    "words", [("trigger", "--nonsense"), ("events", "show"), ("pause",), ("events", "lst")]
+)
+@pytest.mark.usefixtures("place")
+def test_wrong_command_line_is_told_in_one_line_that_says_where_to_read(hookonce, words):
+    refused = hookonce(*words)
+
+    assert refused.code == 2
+    assert re.fullmatch(r"hookonce: .+; `hookonce .+--help` says more\n", refused.err)
+
+
+@pytest.mark.usefixtures("inbox")
+def test_handlers_are_listed_with_how_they_fare(hookonce, stored, ledger):
+    ledger.execute(
+        "INSERT INTO hookonce.handlers (handler, place, pattern, attempts, timeout) "
+        "VALUES ('shop.credit', 'stripe', 'invoice.*', 10, '30 s')"
+    )
+    stored("evt_1", status="dead", runs=[("shop.credit", "dead", 2)])
+    hookonce("pause", "shop.credit")
+
+    (told,) = hookonce("handlers", "list", "--json").documents
+    lines = hookonce("handlers", "list").lines
+
+    assert [told[key] for key in ("handler", "pattern", "dead", "done", "paused")] == [
+        "shop.credit", "invoice.*", 1, 0, True
+    ]  # fmt: skip
+    assert lines[1].startswith("shop.credit (paused)  stripe invoice.*  10")
