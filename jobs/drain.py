@@ -30,9 +30,9 @@ from hookonce.receiver.ledger.runs import breakers, claims, limit_gate, transiti
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+from hookonce.receiver.logs import hash_ids
 from hookonce.receiver.monitoring import tracing
 from hookonce.receiver.privacy.masking import mask_secrets
-from hookonce.receiver.logs import hash_ids
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.work_queue import WorkQueue

@@ -64,13 +64,13 @@ class Outcome(StrEnum):
 class Span(Protocol):
     """What a span is told."""
 
-    def set_attribute(self, key: str, value: str | bool) -> object:
+    def set_attribute(self, key: str, value: str) -> object:
         """Set an attribute."""
         ...
 
 
 class _NoSpan:
-    def set_attribute(self, key: str, value: str | bool) -> None:
+    def set_attribute(self, key: str, value: str) -> None:
         """Do nothing."""
 
 
@@ -140,7 +140,7 @@ class Counted:
     def begin(
         self, store: Store, key: Key, fingerprint: bytes, terms: Terms, *, again: bool = False
     ) -> Claim | Stored:
-        """Claim a key, or give the answer that it had, as `operation.begin`; `again`: this request has looked before."""
+        """Claim a key, or give its answer, as `operation.begin`; `again`: this request has looked before."""
         with self._span("claim") as span:
             with self._told(span, expected=again):
                 begun = machine.begin(store, key, fingerprint, terms)
@@ -150,7 +150,6 @@ class Counted:
                 outcome, state = _claimed(begun), State.IN_PROGRESS
             span.set_attribute("hookonce.outcome", outcome)
             span.set_attribute("hookonce.state", state)
-            span.set_attribute("hookonce.replayed", outcome is Outcome.REPLAYED)
         self.count(outcome)
         return begun
 

@@ -22,6 +22,7 @@ from hookonce.receiver.ledger.stats import (
     backlog,
     counters,
     open_operations,
+    retries,
     run_durations,
     source_activity,
     totals,
@@ -36,9 +37,19 @@ COUNTERS = {
     EventStatus.IGNORED: ("hookonce_events_ignored", "Events that no handler took; again if replayed"),
 }
 TALLIES = {
-    Kind.CONFLICT: ("hookonce_conflicting_deliveries", "Deliveries with another body under a known id", "source", ""),
+    Kind.CONFLICT: (
+        "hookonce_conflicting_deliveries",
+        "Deliveries with another body under a known id",
+        "source",
+        "",
+    ),
     Kind.WINDOW_HIT: ("hookonce_window_hits", "Duplicates that the window knew", "source", ""),
-    Kind.MET: ("hookonce_duplicates_met", "Duplicates by the status of the event they met", "source", "status"),
+    Kind.MET: (
+        "hookonce_duplicates_met",
+        "Duplicates by the status of the event they met",
+        "source",
+        "status",
+    ),
     Kind.TYPE: (
         "hookonce_duplicates_by_type",
         f"Duplicates by event type: {counters.MAX_TYPES} of a source, the rest under none",
@@ -58,7 +69,12 @@ TALLIES = {
         "",
     ),
     Kind.REDIS_ERROR: ("hookonce_redis_errors", "Times that Redis failed receivers", "", "phase"),
-    Kind.KEY: ("hookonce_idempotency", "Requests under a key, by what became of them", "operation", "outcome"),
+    Kind.KEY: (
+        "hookonce_idempotency",
+        "Requests under a key, by what became of them",
+        "operation",
+        "outcome",
+    ),
     Kind.ENDED: ("hookonce_runs", "Runs that ended; again if replayed", "handler", "status"),
 }
 """Name, text, and the labels of subject and detail."""
@@ -79,6 +95,13 @@ def collect(connection: psycopg.Connection, sources: Collection[str]) -> Iterato
     yield from _tallies(connection, sources)
     yield from _operation(connection)
     yield from _open_operations(connection)
+    tried = [([source], each.oldest) for source, each in retries.by_source(connection).items()]
+    yield _gauge(
+        "hookonce_oldest_retry_seconds",
+        "For how long an event has failed and been tried again",
+        ["source"],
+        tried,
+    )
     yield _gauge(
         "hookonce_conflicts", "Events that came with two bodies", [], [([], totals.conflicts(connection))]
     )

@@ -57,7 +57,10 @@ class DedupWindow:
     """The window on one Redis, behind a circuit breaker."""
 
     def __init__(
-        self, client: redis.Redis, breaker: CircuitBreaker, on_error: Callable[[str], None] = lambda _phase: None
+        self,
+        client: redis.Redis,
+        breaker: CircuitBreaker,
+        on_error: Callable[[str], None] = lambda _phase: None,
     ) -> None:
         """Keep the window at `client`; `on_error` is told in which phase Redis failed: `claim` or `settle`."""
         self._client = client

@@ -276,9 +276,7 @@ def test_trace_of_both_processes_reaches_the_collector(
         "run": "jobs",
     }
     parts = [sent[name][1] for name in ("claim", "store", "settle", "run")]
-    assert {(each.parent_span_id, each.trace_id) for each in parts} == {
-        (delivery.span_id, delivery.trace_id)
-    }
+    assert {(each.parent_span_id, each.trace_id) for each in parts} == {(delivery.span_id, delivery.trace_id)}
 
 
 def await_done(database_url):

@@ -6,5 +6,6 @@
 - `event_counts`, `totals`: events by source and status
 - `run_durations`: how long runs took
 - `open_operations`: keys of requests that are in progress
+- `retries`: what is tried again and again
 - `backlog`: what is due, waits, is dead or held
 """
