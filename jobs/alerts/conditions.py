@@ -113,7 +113,7 @@ def _conflicts(connection: psycopg.Connection, rate: Rate) -> Condition:
     return {
         ("conflicts", source): (
             f"{number} deliveries within {format_duration(rate.within)} had another body under a known id; expected "
-            f"fewer than {rate.number}; compare them with `hookonce conflicts`: a sender's bug, or somebody else's payload"
+            f"fewer than {rate.number}; compare them with `hookonce conflicts`: a sender's bug, or somebody else's body"
         )
         for source, number in source_activity.recent(connection, rate.within, [Kind.CONFLICT]).items()
         if number >= rate.number
@@ -124,8 +124,8 @@ def _lost_leases(connection: psycopg.Connection, rate: Rate) -> Condition:
     return {
         ("lost_leases", source): (
             f"{number} attempts within {format_duration(rate.within)} could not end, since their lease was another's "
-            f"by then; expected fewer than {rate.number}; workers were stopped for long, or the database was: what they "
-            "wrote was rolled back, and was done again"
+            f"by then; expected fewer than {rate.number}; workers or the database stood still: what they wrote "
+            "was rolled back, and was done again"
         )
         for source, number in source_activity.recent(connection, rate.within, [Kind.REFUSED]).items()
         if number >= rate.number

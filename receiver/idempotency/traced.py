@@ -4,13 +4,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from opentelemetry import trace
-from opentelemetry.trace import Span
+from opentelemetry.trace import Span, Tracer
+
+
+def tracer() -> Tracer:
+    """Return the tracer of whatever provider this process has."""
+    return trace.get_tracer("hookonce")
 
 
 @contextmanager
 def span(name: str, operation: str) -> Iterator[Span]:
     """Begin a span; the key and the request are not in it."""
-    with trace.get_tracer("hookonce").start_as_current_span(
+    with tracer().start_as_current_span(
         name,
         attributes={"hookonce.operation": operation},
         record_exception=False,
