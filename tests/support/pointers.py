@@ -1,4 +1,4 @@
-"""Pointers in documents: a file, a thing in it (`path::name`) or a heading of a page, and whether they lead anywhere."""
+"""Pointers in documents: a file, a thing in it (`path::name`), a heading of a page; and whether they lead anywhere."""
 
 import ast
 import re
