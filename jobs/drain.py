@@ -30,6 +30,7 @@ from hookonce.receiver.ledger.runs import breakers, claims, limit_gate, transiti
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+from hookonce.receiver.logs import hash_ids
 from hookonce.receiver.monitoring import tracing
 from hookonce.receiver.privacy.masking import mask_secrets
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
@@ -56,6 +57,7 @@ class Drain:
     def __init__(
         self, settings: Settings, registry: Registry, attempts_by: type[Executor] = Executor
     ) -> None:
+        hash_ids(hashed=settings.log_ids == "hash")
         self._registry = registry
         self._settings = settings
         self._engine = engines.engine(

@@ -1,8 +1,10 @@
 """Logging: one JSON object per line on stderr. Bodies, secrets and signatures are never passed to it.
 
 A delivery has one line, with an id of its own (`delivery`) and the ledger ids of its events (`ids`); those are `event`
-in the lines about conflicts and runs. A run is named by `event` and `handler`, its attempt by `attempt`; where it
-is traced, `trace` is the id of the trace.
+in the lines about conflicts and runs. A run is named by `event` and `handler`, its attempt by `cycle` (1, and one more
+with each replay) and `attempt`, the lease it is made under by a hash of its `token`; where it is traced, `trace` is the
+id of the trace. Ids and accounts are the sender's words: with `[receiver] log_ids = "hash"` they are hashed
+(docs/reference/observability.md has all fields).
 
 Whoever reaches the port can make us warn, and a log that is flooded hides what matters and costs money. So the loggers
 of `limited` write a few lines a minute of each kind and source; the next one after says in `suppressed` how many were
@@ -10,6 +12,7 @@ left out. The INFO lines of deliveries, rejected ones too, are the access log an
 who turns them on wants to find each delivery.
 """
 
+import hashlib
 import logging
 import os
 import sys
@@ -20,7 +23,30 @@ from collections.abc import Callable, Hashable
 from pythonjsonlogger.json import JsonFormatter
 
 LINES_PER_MINUTE = 10
+FINGERPRINT_DIGITS = 12
+"""Hex digits of a fingerprint or of a hashed token: enough to compare two lines, and no way back."""
+MAX_ID = 100
+"""Characters of an id that a line holds."""
 _MINUTE = 60.0  # seconds
+
+
+class _Ids:
+    hashed = False
+
+
+def hash_ids(*, hashed: bool) -> None:
+    """Have this process hash ids and accounts in its lines from now on, or not."""
+    _Ids.hashed = hashed
+
+
+def shown(text: str) -> str:
+    """Return an id or an account as a line may hold it: shortened, or hashed (SHA-256, 16 hex digits)."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16] if _Ids.hashed else text[:MAX_ID]
+
+
+def digest(secret: bytes) -> str:
+    """Return what tells tokens apart in a log."""
+    return hashlib.sha256(secret).hexdigest()[:FINGERPRINT_DIGITS]
 
 
 class RateLimit(logging.Filter):

@@ -170,7 +170,12 @@ LIBRARIES = {
     "httptools": ("receiver.web.http",),
     "jinja2": ("receiver.dashboard",),
     "mcp": ("receiver.api.mcp",),
-    "opentelemetry": ("receiver.monitoring.otel", "receiver.intake.traced", "jobs.attempts.traced"),
+    "opentelemetry": (
+        "receiver.monitoring.otel",
+        "receiver.intake.traced",
+        "receiver.idempotency.traced",
+        "jobs.attempts.traced",
+    ),
     "prometheus_client": ("receiver.monitoring",),
     "pydantic": ("receiver.config", "receiver.api", "receiver.cli"),
     "redis": ("receiver.redis", "jobs.worker"),
@@ -217,6 +222,7 @@ LATE = {
     "receiver.web.mounted": "the extra `otel`",
     "receiver.dev.file_watch": "the extra `embedded`",
     "receiver.monitoring.tracing": "the extra `otel`",
+    "receiver.idempotency.counted": "the extra `otel`",
     "jobs.drain": "the extra `otel`",
     "jobs.attempts.attempt": "the ORM and asyncio, which only handlers that ask for them need",
 }

@@ -1,6 +1,7 @@
 import json
 import logging
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import pytest
 import responses
 from gunicorn.config import Config
 
+from hookonce.jobs.drain import Drain
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
 from hookonce.receiver import logs
@@ -52,6 +54,34 @@ def test_log_names_each_delivery_and_leads_from_it_to_its_runs(receiver, inbox, 
     assert first["ids"] == [run["event"]]
     assert (run["handler"], run["attempt"], run["status"]) == ("effect", 1, "done")
     assert "trace" not in run
+
+
+def test_log_hashes_what_senders_call_things_where_that_is_wanted(inbox, lines):
+    settings = replace(inbox.settings, log_ids="hash")
+    receiver = Receiver(settings.database_url, settings.redis_url, log_ids="hash")
+    receiver.add("stripe", load("stripe"), SECRET)
+    inbox.drains.append(Drain(settings, inbox.registry))
+    inbox.on(effect)
+    try:
+        deliver(receiver, b'{"id": "evt_1", "type": "invoice.paid", "account": "acct_of_ann"}')
+        inbox.work()
+        deliver(receiver, b'{"id": "evt_1", "type": "invoice.paid", "account": "acct_of_ann", "amount": 5}')
+    finally:
+        receiver.close()
+        logs.hash_ids(hashed=False)
+
+    (first, again), (run,), (conflict,) = lines("delivery"), lines("run"), lines("conflict")
+    assert first["event_ids"] == ["7d4e5a76eae6d8c1"]
+    assert first["accounts"] == [run["account"]] == again["accounts"]
+    assert first["fingerprints"] == [run["fingerprint"]] == [conflict["known_fingerprint"]]
+    assert conflict["fingerprint"] != conflict["known_fingerprint"]
+    assert "evt_1" not in str([first, again, run, conflict])
+    assert "ann" not in str([first, again, run, conflict])
+
+
+def test_log_shows_ids_as_they_are_and_no_more_of_them_than_a_line_can_bear():
+    assert logs.shown("evt_1") == "evt_1"
+    assert len(logs.shown("x" * 1000)) == logs.MAX_ID
 
 
 def test_log_names_a_delivery_that_was_refused(receiver, lines):

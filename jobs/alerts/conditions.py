@@ -10,7 +10,8 @@ from hookonce.receiver.config.alerts import ALERTS_SOURCE, Rate
 from hookonce.receiver.config.durations import format_duration
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.alerts import Alert
-from hookonce.receiver.ledger.stats import backlog, source_activity
+from hookonce.receiver.ledger.stats import backlog, retries, source_activity
+from hookonce.receiver.ledger.stats.counters import Kind
 
 Condition = dict[tuple[str, str], str]
 """(kind, subject) → what to say about it."""
@@ -36,6 +37,14 @@ def ledger_conditions(
         found |= _dead(connection, chosen.dead_runs)
     if chosen.oldest_due:
         found |= _overdue(connection, chosen.oldest_due)
+    if chosen.retried_for:
+        found |= _retried(connection, chosen.retried_for)
+    if chosen.duplicates:
+        found |= _duplicates(connection, chosen.duplicates)
+    if chosen.conflicts:
+        found |= _conflicts(connection, chosen.conflicts)
+    if chosen.lost_leases:
+        found |= _lost_leases(connection, chosen.lost_leases)
     if source_activity.is_current(connection):
         found |= dict(_silent(connection, settings, known, since, now))
     else:  # nothing is known, so nothing changes
@@ -74,6 +83,53 @@ def _overdue(connection: psycopg.Connection, longest: timedelta) -> Condition:
         return {}
     text = f"an event has been due for {format_duration(age)}; expected {format_duration(longest)} at most"
     return {("oldest_due", ""): f"{text}; start `hookonce worker`, or more of them"}
+
+
+def _retried(connection: psycopg.Connection, longest: timedelta) -> Condition:
+    return {
+        ("retried_for", source): (
+            f"{each.number} of its events failed and {'is' if each.number == 1 else 'are'} still tried again after "
+            f"{format_duration(longest)}; see why with "
+            f"`hookonce events list --status waiting --source {source}`"
+        )
+        for source, each in retries.by_source(connection, longest).items()
+        if each.number and source != ALERTS_SOURCE
+    }
+
+
+def _duplicates(connection: psycopg.Connection, rate: Rate) -> Condition:
+    new = source_activity.recent(connection, rate.within, ["accepted"])
+    return {
+        ("duplicates", source): (
+            f"{number} duplicates within {format_duration(rate.within)}, and {new.get(source, 0)} new events; expected "
+            f"fewer than {rate.number}, or more that is new: does the sender get our answers, and in time?"
+        )
+        for source, number in source_activity.recent(connection, rate.within, ["duplicate"]).items()
+        if number >= rate.number and number > new.get(source, 0)
+    }
+
+
+def _conflicts(connection: psycopg.Connection, rate: Rate) -> Condition:
+    return {
+        ("conflicts", source): (
+            f"{number} deliveries within {format_duration(rate.within)} had another body under a known id; expected "
+            f"fewer than {rate.number}; compare them with `hookonce conflicts`: a sender's bug, or somebody else's body"
+        )
+        for source, number in source_activity.recent(connection, rate.within, [Kind.CONFLICT]).items()
+        if number >= rate.number
+    }
+
+
+def _lost_leases(connection: psycopg.Connection, rate: Rate) -> Condition:
+    return {
+        ("lost_leases", source): (
+            f"{number} attempts within {format_duration(rate.within)} could not end, since their lease was another's "
+            f"by then; expected fewer than {rate.number}; workers or the database stood still: what they wrote "
+            "was rolled back, and was done again"
+        )
+        for source, number in source_activity.recent(connection, rate.within, [Kind.REFUSED]).items()
+        if number >= rate.number
+    }
 
 
 def _silent(

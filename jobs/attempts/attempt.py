@@ -57,6 +57,9 @@ from hookonce.receiver.ledger.runs import claims, transitions
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.transitions import AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.stats import counters
+from hookonce.receiver.ledger.stats.counters import Kind, Tally
+from hookonce.receiver.logs import FINGERPRINT_DIGITS, digest, shown
 
 if TYPE_CHECKING:
     from hookonce.jobs.attempts.coroutines import EventLoop
@@ -112,8 +115,7 @@ class Executor:
         except LeaseLost as lost:
             self._reset()
             if not transitions.is_ours(self._begun(), run):
-                log.warning("lease lost: %s", lost, extra=names_of(run))
-                self._reset()
+                self._refused(run, lost)
                 return False
             error: BaseException = RolledBack(self.rolled_back)
             ending = _failure(run, handler, self.rolled_back)
@@ -204,14 +206,24 @@ class Executor:
         try:
             started = self._end(run, self._with_traceback(run, ending, error), following())
         except LeaseLost as lost:
-            log.warning("lease lost: %s", lost, extra=names_of(run))
-            self._reset()
+            self._refused(run, lost)
             return False
         reach("failure.committed")
         self._report(run, ending)
         if ending.error is not None and failure_callbacks.callbacks:
             self._call_back(failure_of(run, error, is_dead=ending.status == RunStatus.DEAD))
         return started
+
+    def _refused(self, run: ClaimedRun, lost: LeaseLost) -> None:
+        """Say, and count, that an attempt could not be ended, since its lease is somebody else's."""
+        log.warning("lease lost: %s", lost, extra=names_of(run))
+        self._reset()
+        try:
+            counters.add(self._begun(), {Tally(Kind.REFUSED, run.event.source): 1})
+            self._transaction().commit()
+        except (psycopg.Error, SQLAlchemyError) as error:  # it is only a count
+            log.debug("a lost lease was not counted: %s", type(error).__name__)
+            self._reset()
 
     def _with_traceback(self, run: ClaimedRun, ending: AttemptResult, error: BaseException) -> AttemptResult:
         """Add the traceback to a failure; sealed it may tell more."""
@@ -379,8 +391,13 @@ def names_of(run: ClaimedRun) -> dict[str, object]:
         "source": event.source,
         "type": event.type,
         "handler": run.handler,
+        "cycle": run.cycle,
         "attempt": run.attempt,
+        "fingerprint": event.fingerprint.hex()[:FINGERPRINT_DIGITS],
+        "token": digest(run.token.bytes),
     }
+    if event.account:
+        names["account"] = shown(event.account)
     if event.traceparent:
         names["trace"] = event.traceparent[3:35]  # version-TRACE-span-flags
     return names

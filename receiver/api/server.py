@@ -15,7 +15,7 @@ from hookonce.receiver.api.models import RequestModel
 from hookonce.receiver.api.operations import Answer, Call, Octets, Operation
 from hookonce.receiver.api.problem import Problem, unauthorized
 from hookonce.receiver.config.settings import Settings
-from hookonce.receiver.idempotency import operation as idempotency
+from hookonce.receiver.idempotency.counted import Counted
 from hookonce.receiver.idempotency.operation import Stored
 from hookonce.receiver.idempotency.postgresql import PostgresStore
 from hookonce.receiver.idempotency.records import (
@@ -138,8 +138,9 @@ def _answer_once(
     """Do the work of a key unless it was done before; the result is stored with what the work did."""
     connection = call.connection
     store = PostgresStore(lambda: nullcontext(connection))
+    counted = Counted("api", call.intake.background_writer.count)
     try:
-        begun = idempotency.begin(store, Key(str(call.token.id), key), fingerprint, KEY_TERMS)
+        begun = counted.begin(store, Key(str(call.token.id), key), fingerprint, KEY_TERMS)
     except KeyReused:
         raise Problem(
             409, "this Idempotency-Key belongs to another request; choose a new one", code="key_reused"
@@ -151,12 +152,13 @@ def _answer_once(
     try:
         with connection.transaction() if operation.is_atomic else nullcontext():
             result = _answer(operation, call, operation.function(call, **found))
-            store.within(connection.cursor(), begun, State.COMPLETED, result)
+            with counted.ended(State.COMPLETED):
+                store.within(connection.cursor(), begun, State.COMPLETED, result)
     except LeaseLost:
         return IN_PROGRESS
     except BaseException:
         with suppress(StoreUnavailable, LeaseLost, psycopg.Error):
-            idempotency.abandon(store, begun)
+            counted.abandon(store, begun)
         raise
     return result
 

@@ -15,11 +15,13 @@ from hookonce.receiver.config.commands import Command
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency import policy
+from hookonce.receiver.idempotency.counted import Outcome as Met
 from hookonce.receiver.idempotency.policy import Policy
 from hookonce.receiver.idempotency.records import Result
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.commands import CommandState
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.stats.counters import Kind, Tally
 from hookonce.receiver.ledger.store import Verdict
 from hookonce.receiver.logs import limited
 from hookonce.receiver.web.body import MemoryBudget, Overloaded, Reservation
@@ -88,10 +90,12 @@ class CommandEndpoint:
         reach("delivery.answered")
         if row.verdict is Verdict.CONFLICT:
             self._conduct.reused(whose, asked.digest, fingerprint)
+            self._count(command, Met.CONFLICT)
             return self._policies[command.name].reused()
         is_new = row.verdict is not Verdict.DUPLICATE
         if is_new:
             self._conduct.asked(whose, asked.digest, fingerprint)
+            self._count(command, Met.CLAIMED)
         return self._answer(command, asked, is_new=is_new)
 
     def _answer(self, command: Command, asked: Asked, *, is_new: bool) -> Result:
@@ -103,10 +107,17 @@ class CommandEndpoint:
         outcome = self.outcomes.of((command.source, asked.digest), told.wait)
         if outcome is not None and outcome.is_final:
             answer = answers.final(command, outcome)
-            return answer if is_new else policy.replayed(answer)
-        if outcome is not None and outcome.state is CommandState.FAILED_RETRYABLE:
-            return answers.located(answers.failed_for_now(), location)
-        return accepted
+            if is_new:
+                return answer
+            self._count(command, Met.REPLAYED)
+            return policy.replayed(answer)
+        failed = outcome is not None and outcome.state is CommandState.FAILED_RETRYABLE
+        if not is_new:
+            self._count(command, Met.FAILED_RETRYABLE if failed else Met.IN_PROGRESS)
+        return answers.located(answers.failed_for_now(), location) if failed else accepted
+
+    def _count(self, command: Command, met: Met) -> None:
+        self._intake.background_writer.count(Tally(Kind.KEY, command.source, met))
 
     def _state(self, command: Command, client: str, digest: str) -> Response:
         outcome = self.outcomes.of((command.source, digest))

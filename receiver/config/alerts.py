@@ -29,6 +29,9 @@ class Rate(NamedTuple):
 
 _FAILURES = Rate(20, timedelta(minutes=10))
 _DEAD = Rate(1, timedelta(hours=1))
+_DUPLICATES = Rate(1000, timedelta(minutes=10))
+_CONFLICTS = Rate(5, timedelta(hours=1))
+_LOST_LEASES = Rate(10, timedelta(minutes=10))
 
 
 def parse_rate(text: object) -> Rate | None:
@@ -67,6 +70,22 @@ class AlertsTable(BaseModel):
     oldest_due: _Span = Field(
         default=timedelta(minutes=5), description="how long an event may be due; `off` for never"
     )
+    retried_for: _Span = Field(
+        default=timedelta(days=1),
+        description="how long an event may fail and be tried again; `off` for never",
+    )
+    duplicates: _Rate = Field(
+        default=_DUPLICATES,
+        description="duplicates of a source, if they are more than what is new; `off` for never",
+    )
+    conflicts: _Rate = Field(
+        default=_CONFLICTS,
+        description="deliveries of a source with another body under a known id; `off` for never",
+    )
+    lost_leases: _Rate = Field(
+        default=_LOST_LEASES,
+        description="attempts of a source that could not end, their lease being lost; `off` for never",
+    )
     redis: _Span = Field(
         default=timedelta(minutes=1), description="how long Redis may be away; `off` for never"
     )
@@ -87,6 +106,10 @@ class Alerts:
     signature_failures: Rate | None = _FAILURES
     dead_runs: Rate | None = _DEAD
     oldest_due: timedelta | None = timedelta(minutes=5)
+    retried_for: timedelta | None = timedelta(days=1)
+    duplicates: Rate | None = _DUPLICATES
+    conflicts: Rate | None = _CONFLICTS
+    lost_leases: Rate | None = _LOST_LEASES
     redis: timedelta | None = timedelta(minutes=1)
 
 
@@ -109,6 +132,10 @@ def read_alerts(table: AlertsTable, environ: Mapping[str, str], mistakes: list[s
         signature_failures=table.signature_failures,
         dead_runs=table.dead_runs,
         oldest_due=table.oldest_due,
+        retried_for=table.retried_for,
+        duplicates=table.duplicates,
+        conflicts=table.conflicts,
+        lost_leases=table.lost_leases,
         redis=table.redis,
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import unquote
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -65,6 +65,7 @@ class Settings:
     trusted_proxies: tuple[Network, ...] = ()
     alerts: Alerts = field(default_factory=Alerts)
     tracing: bool = False
+    log_ids: Literal["plain", "hash"] = "plain"
     commands: Mapping[str, Command] = field(default_factory=dict)
 
     def secrets(self) -> list[str]:
@@ -124,6 +125,9 @@ class _ReceiverTable(BaseModel):
     encryption_keys: list[str] = Field(
         default_factory=list, description="references to keys; the first seals what is stored, all open"
     )
+    log_ids: Literal["plain", "hash"] = Field(
+        default="plain", description="whether logs hold senders' ids and accounts as they are, or hashed"
+    )
 
 
 class _File(BaseModel):
@@ -177,6 +181,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         trusted_proxies=proxies,
         alerts=alerts,
         tracing=tracing,
+        log_ids=table.log_ids,
         commands=commands,
     )
 

@@ -5,6 +5,7 @@ A record is in progress, completed, failed for good, failed for now, or expired;
 - `records`: what is kept of an operation, and what a request may do that meets it
 - `fingerprint`: whether two requests are the same one
 - `operation`: from a key to a claim or an answer, and from the work to the stored result
+- `counted`, `traced`: the same with what became of each request counted, and in a span
 - `policy`: what clients are told, and how their keys are read
 - `endpoint`, `frameworks`: endpoints of people's own, in Flask, Django and FastAPI
 - `postgresql`, `redis_hash`, `dynamodb`: the stores

@@ -13,12 +13,14 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from datetime import timedelta
+from itertools import count
 from typing import Any, ParamSpec, TypeVar, cast
 
 from hookonce.receiver.config import servers
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency import operation as machine
 from hookonce.receiver.idempotency import policy
+from hookonce.receiver.idempotency.counted import Counted
 from hookonce.receiver.idempotency.fingerprint import Request
 from hookonce.receiver.idempotency.frameworks.detection import cursor_of, framework_of
 from hookonce.receiver.idempotency.frameworks.request import Asked, Framework
@@ -65,7 +67,8 @@ class Operation:
 
     transaction: Any = None
 
-    def __init__(self, store: Store, key: Key, begun: Claim | Stored) -> None:
+    def __init__(self, counted: Counted, store: Store, key: Key, begun: Claim | Stored) -> None:
+        self._counted = counted
         self._store = store
         self.idempotency_key = machine.downstream_key(key)
         self.claim = begun if isinstance(begun, Claim) else None
@@ -91,9 +94,10 @@ class Operation:
                 f"a result of {len(result.body)} bytes; expected {self._store.max_result} at most"
             )
         if within is None:
-            machine.complete(self._store, self.claim, result)
+            self._counted.complete(self._store, self.claim, result)
         else:
-            _postgres(self._store).within(cursor_of(within), self.claim, State.COMPLETED, result)
+            with self._counted.ended(State.COMPLETED):
+                _postgres(self._store).within(cursor_of(within), self.claim, State.COMPLETED, result)
         self.is_done, self.value = True, value
 
 
@@ -129,6 +133,7 @@ class Idempotent:
         moves_money: bool | None = None,
     ) -> None:
         self.name = name
+        self._counted = Counted(name)
         self.policy = Policy.read(in_progress or ("409" if dialect == "ietf" else "202"), dialect)
         self._scope = scope
         self._store = store
@@ -192,7 +197,8 @@ class Idempotent:
         whose = Key(scope_of(self.name, *_parts(scope)), key)
         body = json.dumps(asked).encode()
         fingerprint = Request("", self.name, body, "application/json", version=self._version).fingerprint()
-        operation = Operation(self.store, whose, machine.begin(self.store, whose, fingerprint, self._terms))
+        begun = self._counted.begin(self.store, whose, fingerprint, self._terms)
+        operation = Operation(self._counted, self.store, whose, begun)
         if operation.claim is None:
             yield operation
             return
@@ -209,7 +215,8 @@ class Idempotent:
     def _serve(self, framework: Framework, request: object, view: Callable[[], Any]) -> Any:  # noqa: ANN401
         asked = framework.asked(request)
         until = time.monotonic() + self.policy.wait.total_seconds()
-        while isinstance(begun := self._begin(asked, request), InProgress):
+        looks = count()
+        while isinstance(begun := self._begin(asked, request, again=next(looks) > 0), InProgress):
             if time.monotonic() >= until:
                 return framework.response(self.policy.under_way(begun.lease_left))
             time.sleep(_LOOK)
@@ -217,7 +224,7 @@ class Idempotent:
             return view()
         if isinstance(begun, Result):
             return framework.response(begun)
-        token = _current.set(Operation(self.store, begun.key, begun))
+        token = _current.set(Operation(self._counted, self.store, begun.key, begun))
         try:
             answer = self._work(framework, begun, view)
         except Exception:
@@ -233,7 +240,10 @@ class Idempotent:
     ) -> Any:  # noqa: ANN401  the framework's response
         """Serve one request; `view` gives the response."""
         until = time.monotonic() + self.policy.wait.total_seconds()
-        while isinstance(begun := await asyncio.to_thread(self._begin, asked, request), InProgress):
+        looks = count()
+        while isinstance(
+            begun := await asyncio.to_thread(self._begin, asked, request, again=next(looks) > 0), InProgress
+        ):
             if time.monotonic() >= until:
                 return framework.response(self.policy.under_way(begun.lease_left))
             await asyncio.sleep(_LOOK)
@@ -241,7 +251,7 @@ class Idempotent:
             return await view()
         if isinstance(begun, Result):
             return framework.response(begun)
-        token = _current.set(Operation(self.store, begun.key, begun))
+        token = _current.set(Operation(self._counted, self.store, begun.key, begun))
         try:
             response, result = framework.read(await view())
             refused = await asyncio.shield(asyncio.to_thread(self._end, begun, result))
@@ -253,7 +263,7 @@ class Idempotent:
         reach("operation.answered")
         return response if refused is None else framework.response(refused)
 
-    def _begin(self, asked: Asked, request: object) -> Claim | Result | InProgress | None:
+    def _begin(self, asked: Asked, request: object, *, again: bool) -> Claim | Result | InProgress | None:
         """Return what to do: work under a claim, answer, wait, or work without a key."""
         if asked.key is None:
             return policy.no_key() if self._required else None
@@ -262,7 +272,8 @@ class Idempotent:
         except policy.BadKey as error:
             return policy.no_key(str(error))
         try:
-            begun = machine.begin(self.store, key, self._fingerprint(asked), self._terms)
+            fingerprint = self._fingerprint(asked)
+            begun = self._counted.begin(self.store, key, fingerprint, self._terms, again=again)
         except InProgress as busy:
             return busy
         except KeyReused:
@@ -312,16 +323,19 @@ class Idempotent:
         if state is State.FAILED_RETRYABLE:
             raise _Undone
         store = _postgres(self.store)
-        store.within(cursor_of(transaction), claim, state, machine.fitting(store, policy.storable(result)))
+        with self._counted.ended(state):
+            store.within(
+                cursor_of(transaction), claim, state, machine.fitting(store, policy.storable(result))
+            )
 
     def _end(self, claim: Claim, result: Result) -> Result | None:
         """Store what came of a claim; return what to answer instead, if somebody else has it by now."""
         state = _state(result.status)
         try:
             if state is State.FAILED_RETRYABLE:
-                machine.fail_for_now(self.store, claim)
+                self._counted.fail_for_now(self.store, claim)
             else:
-                machine.complete(self.store, claim, policy.storable(result), state)
+                self._counted.complete(self.store, claim, policy.storable(result), state)
         except LeaseLost:
             log.warning("an attempt of '%s' ended after its lease, and was repeated by another", self.name)
             return self.policy.under_way()
@@ -331,7 +345,7 @@ class Idempotent:
 
     def _failed(self, claim: Claim) -> None:
         with suppress(LeaseLost, StoreUnavailable):  # then the lease runs out
-            machine.fail_for_now(self.store, claim)
+            self._counted.fail_for_now(self.store, claim)
 
 
 idempotent = Idempotent

@@ -1,4 +1,4 @@
-"""Best-effort bookkeeping off the hot path: rejected deliveries, redeliveries that cost no insert, secrets used.
+"""Best-effort bookkeeping off the hot path: rejected deliveries, redeliveries, secrets used, and whatever is counted.
 
 Nothing here decides anything, so it may be lost with the process. What a process notes is bounded. One
 background thread writes it in one transaction: at once after a quiet spell, then at most every `WRITE_INTERVAL`.
@@ -18,6 +18,8 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.redeliveries import add_redeliveries
 from hookonce.receiver.ledger.rejected import Rejection, add_rejections, add_secret_uses
+from hookonce.receiver.ledger.stats import counters
+from hookonce.receiver.ledger.stats.counters import Tally
 from hookonce.receiver.logs import limited
 
 log = limited(__name__)
@@ -48,6 +50,7 @@ class BackgroundWriter:
         self._rejections: Counter[tuple[str, str]] = Counter()
         self._redeliveries: Counter[tuple[str, str]] = Counter()
         self._secrets: Counter[tuple[str, int]] = Counter()
+        self._counts: Counter[Tally] = Counter()
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
 
@@ -75,6 +78,12 @@ class BackgroundWriter:
         """Note which secret of a source, counted from 1, verified a delivery."""
         with self._lock:
             self._secrets[source, slot] += 1
+        self._wake()
+
+    def count(self, tally: Tally) -> None:
+        """Count something; there are as many kinds as code and configuration have."""
+        with self._lock:
+            self._counts[tally] += 1
         self._wake()
 
     def close(self) -> None:
@@ -106,7 +115,7 @@ class BackgroundWriter:
                 reach("tally.written")
             except (psycopg.Error, connections.LedgerUnavailable) as error:
                 log.warning(
-                    "some rejections, redeliveries and uses of secrets were not counted: %s",
+                    "some rejections, redeliveries, uses of secrets and other counts are lost: %s",
                     type(error).__name__,
                 )
                 if connection is not None:
@@ -124,12 +133,15 @@ class BackgroundWriter:
             rejections, self._rejections = self._rejections, Counter()
             redeliveries, self._redeliveries = self._redeliveries, Counter()
             secrets, self._secrets = self._secrets, Counter()
+            counts, self._counts = self._counts, Counter()
         if samples or rejections:
             add_rejections(connection, samples, rejections, self._keyring)
         if redeliveries:
             add_redeliveries(connection, redeliveries)
         if secrets:
             add_secret_uses(connection, secrets)
+        if counts:
+            counters.add(connection, counts)
         if self._on_flush is not None:
             self._on_flush(connection)
 

@@ -8,7 +8,7 @@ whether a worker needs to be notified; if that fails, the sweep makes up for it.
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -65,7 +65,15 @@ class DeliveryEvents:
 class Deduplicator:
     """Commits batches on a PostgreSQL connection of its own; not for two threads at once."""
 
-    def __init__(self, database_url: str, window: DedupWindow, work_queue: WorkQueue) -> None:
+    def __init__(
+        self,
+        database_url: str,
+        window: DedupWindow,
+        work_queue: WorkQueue,
+        on_error: Callable[[str], None] = lambda _phase: None,
+    ) -> None:
+        """Commit to `database_url`; `on_error` is told when Redis took no notification: phase `notify`."""
+        self._on_error = on_error
         self._url = database_url
         self._window = window
         self._work_queue = work_queue
@@ -224,10 +232,17 @@ class Deduplicator:
                 pending = self._window.settle(self._identity, ttls, self._work_queue.queue)
             reach("window.settled")
             if due and not pending:
-                self._work_queue.notify(due)
+                self._notify(due)
                 reach("bell.rung")
         except RedisUnavailable as error:
             log.warning("events are stored but no worker was notified: %s", error)
+
+    def _notify(self, due: Sequence[int]) -> None:
+        try:
+            self._work_queue.notify(due)
+        except RedisUnavailable:
+            self._on_error("notify")
+            raise
 
     def _database_identity(self, age: timedelta) -> str | None:
         """Tell where the connection commits, on its own word no older than `age`."""

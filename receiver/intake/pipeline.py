@@ -21,7 +21,9 @@ from hookonce.receiver.intake.new_events import new_event
 from hookonce.receiver.intake.quarantine_buffer import QuarantineBuffer
 from hookonce.receiver.intake.verification import Verifier
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.stats.counters import Kind, Tally
 from hookonce.receiver.ledger.store import NewEvent, Stored, Verdict
+from hookonce.receiver.logs import FINGERPRINT_DIGITS, hash_ids
 from hookonce.receiver.privacy.at_rest import protected, sealed
 from hookonce.receiver.privacy.masking import kept_headers, kept_headers_as_json, masked_body
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
@@ -49,6 +51,7 @@ class IntakeResult:
     reply: Reply | None = None
     rows: Sequence[Stored] = field(default_factory=tuple)
     types: Sequence[str] = ()
+    accounts: Sequence[str | None] = field(default_factory=tuple)
 
     @property
     def is_duplicate(self) -> bool:
@@ -73,23 +76,27 @@ class Intake:
     """
 
     trace: Callable[[], str | None] | None = None
+    lane: type[Deduplicator] = Deduplicator
 
     def __init__(self, settings: Settings, clock: Callable[[], datetime] = utc_now) -> None:
+        hash_ids(hashed=settings.log_ids == "hash")
         self._clock = clock
         self.closing = ExitStack()
         """What else is closed with it."""
         self.breaker = CircuitBreaker()
         self._client = connect(settings.redis_url)
-        window, work_queue = DedupWindow(self._client, self.breaker), WorkQueue(self._client)
         self._keyring = settings.keyring
         self._quarantine_buffer = QuarantineBuffer(settings.keyring)
         self.background_writer = BackgroundWriter(
             settings.database_url, settings.keyring, self._quarantine_buffer.write
         )
+        window = DedupWindow(self._client, self.breaker, self._redis_failed)
+        work_queue = WorkQueue(self._client)
         self._handshake_secrets = HandshakeSecrets(settings.database_url)
         self._verifier = Verifier(self._handshake_secrets, self.background_writer)
         self._group_commit: GroupCommit[DeliveryEvents, list[Stored]] = GroupCommit(
-            lambda: Deduplicator(settings.database_url, window, work_queue), gather=_yield_to_ready_requests
+            lambda: self.lane(settings.database_url, window, work_queue, self._redis_failed),
+            gather=_yield_to_ready_requests,
         )
 
     def take(self, source: Source, delivery: Delivery) -> IntakeResult:
@@ -165,6 +172,7 @@ class Intake:
             [(event.id, row.verdict) for event, row in zip(events, rows, strict=True)],
             rows=rows,
             types=[event.type for event in new],
+            accounts=[event.account for event in new],
         )
 
     def commit(self, new: Sequence[NewEvent]) -> list[Stored]:
@@ -188,8 +196,25 @@ class Intake:
             if row.verdict in {Verdict.DUPLICATE, Verdict.CONFLICT}:
                 self.background_writer.record_redelivery(each.source, row.former_id or each.event_id)
             if row.verdict is Verdict.CONFLICT:
-                log.warning("conflict", extra={"source": each.source, "event": row.id})
+                self.background_writer.count(Tally(Kind.CONFLICT, each.source))
+                log.warning("conflict", extra=_conflict(each, row))
+            elif not row.id:
+                self.background_writer.count(Tally(Kind.WINDOW_HIT, each.source))
         return rows
+
+    def _redis_failed(self, phase: str) -> None:
+        self.background_writer.count(Tally(Kind.REDIS_ERROR, detail=phase))
+
+
+def _conflict(event: NewEvent, row: Stored) -> dict[str, object]:
+    """Return what the line about a conflict says; never of the bodies, and of their fingerprints no more than tells."""
+    return {
+        "source": event.source,
+        "event": row.id,
+        "reason": "another body under a known id",
+        "fingerprint": event.fingerprint.hex()[:FINGERPRINT_DIGITS],
+        "known_fingerprint": row.fingerprint.hex()[:FINGERPRINT_DIGITS],
+    }
 
 
 def _yield_to_ready_requests() -> None:

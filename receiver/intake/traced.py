@@ -1,18 +1,86 @@
-"""Deliveries as spans: imported only where traces are wanted."""
+"""Deliveries as spans, and the claim, the store and the settle of each batch: imported only where traces are wanted.
+
+A batch holds the deliveries of several requests. Its spans are in the trace of the first, and linked to the others.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
 
 from opentelemetry import trace
 from opentelemetry.trace import Link, Span, SpanKind
 
 from hookonce.providers import Delivery, Rejected
+from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
 from hookonce.receiver.intake.pipeline import Intake, IntakeResult
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.store import Stored
 from hookonce.receiver.monitoring.otel import TRACEPARENT, W3C, parent_of, tracer
 from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
+from hookonce.receiver.redis.dedup_window import WindowEntry
 from hookonce.receiver.source import Source
+
+
+class TracedDeduplicator(Deduplicator):
+    """A deduplicator whose steps are spans of the batch's first delivery."""
+
+    _batch: Sequence[DeliveryEvents] = ()
+
+    def __call__(self, deliveries: Sequence[DeliveryEvents]) -> list[list[Stored] | Exception]:
+        """Store what is new, as `Deduplicator` does."""
+        self._batch = deliveries
+        return super().__call__(deliveries)
+
+    def _ask_window(self, entries: Collection[WindowEntry]) -> dict[WindowEntry, Stored]:
+        with self._span("claim", len(entries)) as span:
+            found = super()._ask_window(entries)
+            span.set_attribute("hookonce.known", len(found))
+            return found
+
+    def _store(
+        self, deliveries: Sequence[DeliveryEvents], found: dict[WindowEntry, Stored]
+    ) -> tuple[dict[WindowEntry, Stored], dict[int, Exception]]:
+        missing = sum(entry not in found for delivery in deliveries for entry in delivery.entries)
+        if not missing:
+            return super()._store(deliveries, found)
+        with self._span("store", missing) as span:
+            stored, errors = super()._store(deliveries, found)
+            for verdict, number in Counter(row.verdict for row in stored.values()).items():
+                span.set_attribute(f"hookonce.{verdict}", number)
+            if errors:
+                span.set_status(trace.StatusCode.ERROR)
+            return stored, errors
+
+    def _settle(self, stored: dict[WindowEntry, Stored], ttls: Mapping[WindowEntry, timedelta]) -> None:
+        if not stored:
+            return
+        with self._span("settle", len(stored)):
+            super()._settle(stored, ttls)
+
+    @contextmanager
+    def _span(self, name: str, events: int) -> Iterator[Span]:
+        parents = [parent_of(delivery.events[0].traceparent) for delivery in self._batch]
+        first, *others = [each for each in parents if each is not None] or [trace.INVALID_SPAN_CONTEXT]
+        with tracer().start_as_current_span(
+            name,
+            context=trace.set_span_in_context(trace.NonRecordingSpan(first)),
+            links=[Link(each) for each in others],
+            attributes={
+                "hookonce.operation": "delivery",
+                "hookonce.deliveries": len(self._batch),
+                "hookonce.events": events,
+            },
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            yield span
 
 
 class TracedIntake(Intake):
     """An intake whose deliveries are spans; the events they bring keep the span they came with."""
+
+    lane = TracedDeduplicator
 
     def take(self, source: Source, delivery: Delivery) -> IntakeResult:
         """Take one delivery in, as `Intake` does."""

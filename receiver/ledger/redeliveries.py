@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import psycopg
 
-from hookonce.receiver.ledger.stats import activity
+from hookonce.receiver.ledger.stats import activity, counters
+from hookonce.receiver.ledger.stats.counters import Kind, Tally
 
 _REDELIVERED = """
 WITH seen AS (
@@ -15,14 +16,26 @@ WITH seen AS (
     ORDER BY e.id FOR UPDATE OF e
 )
 UPDATE hookonce.events SET deliveries = deliveries + seen.n FROM seen WHERE events.id = seen.id
+RETURNING source, type, status, seen.n
 """
 
 
 def add_redeliveries(connection: psycopg.Connection, counts: Mapping[tuple[str, str], int]) -> None:
-    """Add to `deliveries` of events the ledger holds; keys it does not hold are ignored."""
+    """Add to `deliveries` of events the ledger holds; keys it does not hold are ignored.
+
+    Which status of their events they met is what it is by now: half a second later, where a receiver is busy.
+    """
     keys = list(counts)
-    connection.execute(_REDELIVERED, [[k[0] for k in keys], [k[1] for k in keys], [counts[k] for k in keys]])
+    columns = [[k[0] for k in keys], [k[1] for k in keys], [counts[k] for k in keys]]
+    met: Counter[Tally] = Counter()
+    types: Counter[tuple[str, str]] = Counter()
+    for source, kind, status, number in connection.execute(_REDELIVERED, columns):
+        met[Tally(Kind.MET, source, status)] += number
+        types[source, kind] += number
     by_source: Counter[tuple[str, str]] = Counter()
     for source, event_id in keys:
         by_source[source, "duplicate"] += counts[source, event_id]
     activity.add(connection, by_source)
+    if met:
+        counters.add(connection, met)
+        counters.add_types(connection, types)

@@ -1,5 +1,7 @@
 """The metrics of `/metrics` that the ledger knows, what costs least first: a scrape takes what it gets in time."""
 
+import json
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, product
 
@@ -15,7 +17,17 @@ from hookonce.providers import Reason
 from hookonce.receiver.ledger import alerts
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats import activity, backlog, run_durations, source_activity, totals
+from hookonce.receiver.ledger.stats import (
+    activity,
+    backlog,
+    counters,
+    open_operations,
+    retries,
+    run_durations,
+    source_activity,
+    totals,
+)
+from hookonce.receiver.ledger.stats.counters import Kind, Tally
 
 COUNTERS = {
     "accepted": ("hookonce_events_accepted", "Events taken in"),
@@ -24,6 +36,50 @@ COUNTERS = {
     EventStatus.DEAD: ("hookonce_events_dead", "Events that died; again if replayed"),
     EventStatus.IGNORED: ("hookonce_events_ignored", "Events that no handler took; again if replayed"),
 }
+TALLIES = {
+    Kind.CONFLICT: (
+        "hookonce_conflicting_deliveries",
+        "Deliveries with another body under a known id",
+        "source",
+        "",
+    ),
+    Kind.WINDOW_HIT: ("hookonce_window_hits", "Duplicates that the window knew", "source", ""),
+    Kind.MET: (
+        "hookonce_duplicates_met",
+        "Duplicates by the status of the event they met",
+        "source",
+        "status",
+    ),
+    Kind.TYPE: (
+        "hookonce_duplicates_by_type",
+        f"Duplicates by event type: {counters.MAX_TYPES} of a source, the rest under none",
+        "source",
+        "type",
+    ),
+    Kind.RECOVERED: (
+        "hookonce_leases_recovered",
+        "Leases that had run out: run again, or dead",
+        "source",
+        "status",
+    ),
+    Kind.REFUSED: (
+        "hookonce_finalizations_refused",
+        "Attempts that could not end: their lease was another's",
+        "source",
+        "",
+    ),
+    Kind.REDIS_ERROR: ("hookonce_redis_errors", "Times that Redis failed receivers", "", "phase"),
+    Kind.KEY: (
+        "hookonce_idempotency",
+        "Requests under a key, by what became of them",
+        "operation",
+        "outcome",
+    ),
+    Kind.ENDED: ("hookonce_runs", "Runs that ended; again if replayed", "handler", "status"),
+}
+"""Name, text, and the labels of subject and detail."""
+OF_EACH_SOURCE = (Kind.CONFLICT, Kind.WINDOW_HIT, Kind.REFUSED)
+PHASES = ("claim", "settle", "notify")
 UNPROVEN: tuple[str, ...] = (Reason.BAD_SIGNATURE, Reason.STALE, Reason.NO_SECRET)
 """What a changed secret or a clock that is off looks like."""
 
@@ -36,16 +92,29 @@ def collect(connection: psycopg.Connection, sources: Collection[str]) -> Iterato
     yield from _backlog(connection)
     yield from _counters(connection, sources)
     yield from _rejections(connection, sources)
+    yield from _tallies(connection, sources)
     yield from _operation(connection)
+    yield from _open_operations(connection)
+    tried = [([source], each.oldest) for source, each in retries.by_source(connection).items()]
+    yield _gauge(
+        "hookonce_oldest_retry_seconds",
+        "For how long an event has failed and been tried again",
+        ["source"],
+        tried,
+    )
     yield _gauge(
         "hookonce_conflicts", "Events that came with two bodies", [], [([], totals.conflicts(connection))]
     )
-    rows = totals.events_by_status(connection)
+    sums = totals.event_sums(connection)
+    labels = ["source", "status"]
     yield _gauge(
-        "hookonce_events",
-        "Events in the ledger",
-        ["source", "status"],
-        [([s, status], n) for s, status, n in rows],
+        "hookonce_events", "Events in the ledger", labels, [([e.source, e.status], e.number) for e in sums]
+    )
+    yield _gauge(
+        "hookonce_oldest_event_seconds",
+        "Age of the oldest event that is not over, since it came",
+        labels,
+        [([e.source, e.status], e.oldest) for e in sums if e.oldest is not None],
     )
 
 
@@ -94,6 +163,50 @@ def _rejections(connection: psycopg.Connection, sources: Collection[str]) -> Ite
         for slot, (count, _) in slots.items():
             secrets.add_metric([source, str(slot)], count)
     yield secrets
+
+
+def _tallies(connection: psycopg.Connection, sources: Collection[str]) -> Iterator[Metric]:
+    found = {Tally(kind, source): 0 for kind in OF_EACH_SOURCE for source in sources}
+    found |= {Tally(Kind.REDIS_ERROR, detail=phase): 0 for phase in PHASES}
+    found |= counters.totals(connection)
+    for kind, (name, text, subject, detail) in TALLIES.items():
+        family = CounterMetricFamily(name, text, labels=[label for label in (subject, detail) if label])
+        for tally, number in found.items():
+            if tally.kind is kind:
+                values = [(subject, tally.subject), (detail, tally.detail)]
+                family.add_metric([value for label, value in values if label], number)
+        yield family
+
+
+def _open_operations(connection: psycopg.Connection) -> Iterator[Metric]:
+    """Sum up by operation: a scope names the tenant and the actor, too."""
+    numbers: dict[str, int] = defaultdict(int)
+    oldest: dict[str, float] = defaultdict(float)
+    for each in open_operations.find(connection):
+        name = operation_of(each.scope)
+        numbers[name] += each.number
+        oldest[name] = max(oldest[name], each.oldest)
+    yield _gauge(
+        "hookonce_operations_in_progress",
+        "Keys of requests that are in progress",
+        ["operation"],
+        [([name], number) for name, number in numbers.items()],
+    )
+    yield _gauge(
+        "hookonce_oldest_operation_seconds",
+        "How long the oldest of them has been",
+        ["operation"],
+        [([name], seconds) for name, seconds in oldest.items()],
+    )
+
+
+def operation_of(scope: str) -> str:
+    """Return the operation that a scope of keys belongs to; nothing where only its hash is kept."""
+    if scope.startswith("sha256:"):
+        return ""
+    if not scope.startswith("["):
+        return "api"
+    return str(json.loads(scope)[0])
 
 
 def _operation(connection: psycopg.Connection) -> Iterator[Metric]:

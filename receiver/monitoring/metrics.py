@@ -1,7 +1,8 @@
 """What `/metrics` says: read from PostgreSQL and Redis at scrape time, so every process gives the same answer.
 
 No counters in memory: they would be per process here and lost in workers. Counters of events are the sums that
-the sweep keeps (`receiver.ledger.stats.activity`), a minute or two behind. Event types never become labels.
+the sweep keeps (`receiver.ledger.stats.activity`), a minute or two behind. Event types are labels of one metric only,
+and no more of them than `counters.MAX_TYPES` of a source.
 `hookonce_window_breaker_open` alone is this process's own.
 """
 

@@ -56,9 +56,16 @@ class WindowEntry(NamedTuple):
 class DedupWindow:
     """The window on one Redis, behind a circuit breaker."""
 
-    def __init__(self, client: redis.Redis, breaker: CircuitBreaker) -> None:
+    def __init__(
+        self,
+        client: redis.Redis,
+        breaker: CircuitBreaker,
+        on_error: Callable[[str], None] = lambda _phase: None,
+    ) -> None:
+        """Keep the window at `client`; `on_error` is told in which phase Redis failed: `claim` or `settle`."""
         self._client = client
         self._breaker = breaker
+        self._on_error = on_error
         self._claim = client.register_script(_CLAIM)
         self._settle = client.register_script(_SETTLE)
 
@@ -68,7 +75,7 @@ class DedupWindow:
         Raises `WindowUnavailable`; a claim may then have been set all the same, which harms nobody.
         """
         keys = [_key(database_identity, entry) for entry in entries]
-        found = self._ask(lambda: self._claim(keys, [_ms(CLAIM_TTL)]))
+        found = self._ask("claim", lambda: self._claim(keys, [_ms(CLAIM_TTL)]))
         return [answer == _accepted(entry.fingerprint) for entry, answer in zip(entries, found, strict=True)]
 
     def settle(
@@ -85,9 +92,9 @@ class DedupWindow:
             for entry, ttl in entries.items():
                 keys.append(_key(database_identity, entry))
                 values += [_accepted(entry.fingerprint), _ms(ttl)]
-        return int(self._ask(lambda: self._settle(keys, values)))
+        return int(self._ask("settle", lambda: self._settle(keys, values)))
 
-    def _ask(self, question: Callable[[], Any]) -> Any:  # noqa: ANN401  Redis's answer
+    def _ask(self, phase: str, question: Callable[[], Any]) -> Any:  # noqa: ANN401  Redis's answer
         """Return Redis's answer, unless it has just failed: then raise `WindowUnavailable` at once."""
         if self._breaker.is_open:
             raise WindowUnavailable("Redis did not answer lately; not asked")
@@ -96,6 +103,7 @@ class DedupWindow:
                 answer = question()
         except RedisUnavailable as error:
             self._breaker.failed()
+            self._on_error(phase)
             disconnect_if_replica(self._client, error.__cause__)
             raise WindowUnavailable(f"Redis does not answer: {error}") from None
         self._breaker.succeeded()

@@ -20,7 +20,7 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.intake.pipeline import Intake, IntakeResult
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.store import Verdict
-from hookonce.receiver.logs import limited, new_id
+from hookonce.receiver.logs import FINGERPRINT_DIGITS, limited, new_id, shown
 from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
 from hookonce.receiver.source import Source
 from hookonce.receiver.web.body import MemoryBudget, Overloaded, Reservation, read_body
@@ -31,7 +31,7 @@ log = limited(__name__)
 
 PREFIX = "/hooks/"
 _PROBES = frozenset({"GET", "HEAD", "OPTIONS"})
-_SHOWN_IDS, _SHOWN_ID = 3, 100  # how many event ids the log line of a delivery holds, and how much of each
+_SHOWN_IDS = 3  # how many event ids the log line of a delivery holds
 _MEMORY_BUDGET = 64 * 1024 * 1024  # bytes of large bodies per process; at least two of the largest must fit
 _STATUS = {
     Reason.MISSING_HEADER: 400,
@@ -199,11 +199,13 @@ def _log(source: Source, result: IntakeResult, http: int, began: float) -> None:
             "source": source.name,
             "status": "duplicate" if result.is_duplicate else fresh,
             "events": len(result.events),
-            "event_ids": [event_id[:_SHOWN_ID] for event_id, _ in result.events[:_SHOWN_IDS]],
+            "event_ids": [shown(event_id) for event_id, _ in result.events[:_SHOWN_IDS]],
             "ids": [row.id for row in result.rows[:_SHOWN_IDS] if row.id],
             "types": [kind[:_SHOWN_ID] for kind in result.types[:_SHOWN_IDS]],
             "http": http,
             "ms": _since(began),
+            "fingerprints": [row.fingerprint.hex()[:FINGERPRINT_DIGITS] for row in result.rows[:_SHOWN_IDS]],
+            "accounts": sorted({shown(each) for each in result.accounts[:_SHOWN_IDS] if each}),
         },
     )
 

@@ -171,14 +171,20 @@ def test_tracing_is_on_where_it_is_wanted(tmp_path, environ, table, expected):
 def test_only_modules_that_are_loaded_when_wanted_need_opentelemetry():
     importing = re.compile(
         r"^(?:from|import) "
-        r"(opentelemetry|hookonce\.receiver\.monitoring\.otel|hookonce\.(?:jobs\.attempts|receiver\.intake)\.traced)\b",
+        r"(opentelemetry|hookonce\.receiver\.monitoring\.otel|"
+        r"hookonce\.(?:jobs\.attempts|receiver\.intake|receiver\.idempotency)\.traced)\b",
         re.MULTILINE,
     )
     modules = [path for package in ("jobs", "receiver") for path in (ROOT / package).rglob("*.py")]
 
     found = {path.relative_to(ROOT).as_posix() for path in modules if importing.search(path.read_text())}
 
-    assert found == {"jobs/attempts/traced.py", "receiver/intake/traced.py", "receiver/monitoring/otel.py"}
+    assert found == {
+        "jobs/attempts/traced.py",
+        "receiver/idempotency/traced.py",
+        "receiver/intake/traced.py",
+        "receiver/monitoring/otel.py",
+    }
 
 
 def test_work_horse_sends_what_it_traced_before_it_ends(receiver, inbox, monkeypatch):
@@ -263,10 +269,14 @@ def test_trace_of_both_processes_reaches_the_collector(
             running.terminate()
         server.process.wait(20)
 
-    (web, delivery), (jobs, run) = sorted(collector.await_spans(2), key=lambda each: each[1].kind)
-    assert (web, jobs) == ("web", "jobs")
-    assert run.parent_span_id == delivery.span_id
-    assert run.trace_id == delivery.trace_id
+    sent = {span.name.split()[0]: (service, span) for service, span in collector.await_spans(5)}
+    delivery = sent["delivery"][1]
+    assert {name: service for name, (service, _) in sent.items()} == {
+        **dict.fromkeys(("delivery", "claim", "store", "settle"), "web"),
+        "run": "jobs",
+    }
+    parts = [sent[name][1] for name in ("claim", "store", "settle", "run")]
+    assert {(each.parent_span_id, each.trace_id) for each in parts} == {(delivery.span_id, delivery.trace_id)}
 
 
 def await_done(database_url):

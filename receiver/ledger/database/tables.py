@@ -281,6 +281,7 @@ idempotency = Table(
     Column("expires_at", _moment, nullable=False, server_default=text("now() + interval '24 hours'")),
     PrimaryKeyConstraint("scope", "key", name="idempotency_pkey"),
     Index("idempotency_expires", "expires_at"),
+    Index("idempotency_open", "started_at", postgresql_where=text("state = 'in_progress'")),
 )
 
 bulk_replays = Table(

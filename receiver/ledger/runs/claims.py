@@ -7,6 +7,7 @@ parked (`receiver.ledger.runs.parking`), so that it is met once. Lock order as i
 
 import logging
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
@@ -23,7 +24,8 @@ from hookonce.receiver.ledger.runs.claim_plan import ClaimPlan, PausedHandlers, 
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus
-from hookonce.receiver.ledger.stats import event_counts
+from hookonce.receiver.ledger.stats import counters, event_counts
+from hookonce.receiver.ledger.stats.counters import Kind, Tally
 
 log = logging.getLogger(__name__)
 
@@ -326,6 +328,7 @@ def _write(
                 "error": LEASE_RAN_OUT,
             },
         )
+        counters.add(connection, _recovered(plan))
     slots = {(each.run.event.id, each.run.handler) for each in plan.limited if each.limit.rate}
     leased = [
         _RunWrite(
@@ -348,6 +351,15 @@ def _write(
         connection.execute(_IGNORE, [plan.ignored])
     connection.execute(
         transitions.DERIVE_EVENT_STATUS, {"events": [event.id for event in plan.events]}, prepare=True
+    )
+
+
+def _recovered(plan: ClaimPlan) -> Counter[Tally]:
+    """Count the leases that had run out, by source."""
+    sources = {event.id: event.source for event in plan.events}
+    return Counter(
+        Tally(Kind.RECOVERED, sources[event], "dead" if is_dead else "again")
+        for event, _, is_dead in plan.lost
     )
 
 

@@ -1,8 +1,11 @@
 """Sums that the receiver and the sweep keep, so that nobody counts the whole ledger, and what they say.
 
 - `activity`: what happened per minute and hour
+- `counters`: what leaves no row: repetitions, conflicts, lost leases, keys of requests
 - `source_activity`: the same by source: when last, how much
 - `event_counts`, `totals`: events by source and status
 - `run_durations`: how long runs took
+- `open_operations`: keys of requests that are in progress
+- `retries`: what is tried again and again
 - `backlog`: what is due, waits, is dead or held
 """

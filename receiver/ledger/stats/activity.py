@@ -11,7 +11,8 @@ with the minute that it is, and what was counted under a minute is never counted
 
 `what` is accepted, done, dead (events; a replayed event is done again), ignored, duplicate or `rejected.<reason>`.
 A minute may also hold `replayed.done` and `replayed.dead`: ends that a replay has taken away before that minute was
-counted, which `fill` adds to the others.
+counted, which `fill` adds to the others. What else there is belongs to `counters` and `run_durations`, and is in no
+chart.
 """
 
 from collections import Counter
@@ -38,6 +39,10 @@ AHEAD = timedelta(minutes=2)
 """How far in the future a time may lie before it is taken for one of a clock that was ahead."""
 MONDAY = datetime(2000, 1, 3, tzinfo=UTC)
 """Where buckets are counted from."""
+
+
+_CHARTED = "(what IN ('accepted', 'done', 'dead', 'ignored', 'duplicate') OR what LIKE 'rejected.%%')"
+_SUMMED = _CHARTED.replace("%%", "%")
 
 
 class Count(NamedTuple):
@@ -129,14 +134,14 @@ ON CONFLICT (minutes, at, source, what) DO UPDATE SET count =
          ELSE activity.count + excluded.count END
 """  # noqa: S608  a constant of this module
 
-_ROLL_UP = """
+_ROLL_UP = f"""
 INSERT INTO hookonce.activity (minutes, at, source, what, count)
 SELECT 60, date_trunc('hour', at) AS hour, source, what, sum(count) FROM hookonce.activity
 WHERE minutes = 1 AND at >= date_trunc('hour', %(begin)s) AND at < date_trunc('hour', %(end)s)
-      AND what <> 'filled' AND what NOT LIKE 'replayed.%%'
+      AND {_CHARTED}
 GROUP BY hour, source, what
 ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = excluded.count
-"""
+"""  # noqa: S608  a constant of this module
 
 _FORGET = """
 DELETE FROM hookonce.activity WHERE minutes = 1 AND at < %(end)s - %(kept_minutes)s::interval
@@ -174,7 +179,7 @@ ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = activity.count + e
 """  # noqa: S608  constants
 
 # Hours as far as they are rolled up, minutes for the rest.
-_RATES = """
+_RATES = f"""
 WITH edge AS (
     SELECT CASE WHEN %(bucket)s::interval < interval '1 hour' THEN %(since)s::timestamptz ELSE
         coalesce((SELECT date_trunc('hour', at + interval '1 minute') FROM hookonce.activity
@@ -182,17 +187,16 @@ WITH edge AS (
 )
 SELECT date_bin(%(bucket)s, at, %(monday)s) AS bucket, source, split_part(what, '.', 1) AS kind, sum(count)::bigint
 FROM (SELECT at, source, what, count FROM hookonce.activity WHERE minutes = 60 AND at >= %(since)s
-             AND at < (SELECT at FROM edge)
+             AND {_CHARTED} AND at < (SELECT at FROM edge)
       UNION ALL
       SELECT at, source, what, count FROM hookonce.activity WHERE minutes = 1 AND at >= %(since)s
-             AND at >= (SELECT at FROM edge) AND what <> 'filled' AND what NOT LIKE 'replayed.%%') AS grains
+             AND {_CHARTED} AND at >= (SELECT at FROM edge)) AS grains
 GROUP BY bucket, source, kind
-"""
+"""  # noqa: S608  the same
 
-_TOTALS = """
-SELECT at, source, what, count FROM hookonce.activity WHERE minutes = 0 AND what <> 'last' AND what NOT LIKE 'took.%'
-ORDER BY source, what
-"""
+_TOTALS = f"""
+SELECT at, source, what, count FROM hookonce.activity WHERE minutes = 0 AND {_SUMMED} ORDER BY source, what
+"""  # noqa: S608  the same
 
 
 def fill(connection: psycopg.Connection) -> int:

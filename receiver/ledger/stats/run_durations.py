@@ -1,4 +1,7 @@
-"""How long the last attempts of runs took: a histogram per source, among the sums of `activity`."""
+"""How long the last attempts of runs took: a histogram per source, among the sums of `activity`.
+
+How they ended is counted by handler besides (`receiver.ledger.stats.counters`).
+"""
 
 from datetime import datetime
 
@@ -10,7 +13,7 @@ LIMITS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 # `took.<n>`: last attempts that took up to the n-th of LIMITS; `took.sum`: how long all of them took (µs).
 _ADD = """
 WITH ended AS MATERIALIZED (
-    SELECT e.source, extract(epoch FROM r.finished_at - r.started_at)::float AS took
+    SELECT e.source, r.handler, r.status, extract(epoch FROM r.finished_at - r.started_at)::float AS took
     FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event
     WHERE r.finished_at >= %(begin)s AND r.finished_at < %(end)s AND r.started_at <= r.finished_at
 )
@@ -19,6 +22,7 @@ SELECT 0, 'epoch'::timestamptz, source, 'took.' || n, count(*) FROM
     (SELECT source, (SELECT count(*) FROM unnest(%(limits)s::float[]) AS l WHERE l < took) AS n FROM ended) AS binned
 GROUP BY source, n
 UNION ALL SELECT 0, 'epoch', source, 'took.sum', round(sum(took) * 1000000) FROM ended GROUP BY source
+UNION ALL SELECT 0, 'epoch', handler, 'ended.' || status, count(*) FROM ended GROUP BY handler, status
 ORDER BY 3, 4
 ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = activity.count + excluded.count
 """

@@ -1,6 +1,7 @@
 """The numbers an operator watches."""
 
 from datetime import datetime
+from typing import NamedTuple
 
 import psycopg
 
@@ -22,17 +23,19 @@ WITH sums AS MATERIALIZED (
         ORDER BY id LIMIT %(fresh)s) AS fresh
     GROUP BY source
 ), present AS (
-    SELECT source, status, count(*) AS n FROM hookonce.events WHERE {IS_OPEN} GROUP BY source, status
+    SELECT source, status, count(*) AS n, min(received_at) AS first FROM hookonce.events
+    WHERE {IS_OPEN} GROUP BY source, status
     UNION ALL
-    SELECT source, status, count(*) FROM hookonce.events WHERE {one_of("status", _RARE)} GROUP BY source, status
+    SELECT source, status, count(*), min(received_at) FROM hookonce.events
+    WHERE {one_of("status", _RARE)} GROUP BY source, status
     UNION ALL
-    SELECT source, '{EventStatus.IGNORED}', n FROM sums WHERE what = '{EventStatus.IGNORED}'
+    SELECT source, '{EventStatus.IGNORED}', n, NULL FROM sums WHERE what = '{EventStatus.IGNORED}'
 ), over AS (
-    SELECT source, '{EventStatus.DONE}', sum(n)
+    SELECT source, '{EventStatus.DONE}', sum(n), NULL::timestamptz
     FROM (SELECT source, n FROM rows UNION ALL SELECT source, -n FROM present) AS parts GROUP BY source
 )
-SELECT source, status, n::bigint
-FROM (SELECT * FROM present UNION ALL SELECT * FROM over) AS counted (source, status, n)
+SELECT source, status, n::bigint, extract(epoch FROM now() - first)::float
+FROM (SELECT * FROM present UNION ALL SELECT * FROM over) AS counted (source, status, n, first)
 WHERE n > 0 ORDER BY source, status
 """  # noqa: S608  constants
 _REJECTIONS = "SELECT source, reason, count FROM hookonce.rejections ORDER BY source, reason"
@@ -43,14 +46,29 @@ MAX_UNCOUNTED = 100_000
 MAX_CONFLICTS = 10_000
 
 
+class EventSum(NamedTuple):
+    """How many events of a source have a status, and the age of the oldest in seconds; None for what is over."""
+
+    source: str
+    status: str
+    number: int
+    oldest: float | None
+
+
 def events_by_status(connection: psycopg.Connection) -> list[tuple[str, str, int]]:
+    """Count the ledger's events by source and status, as `event_sums` does."""
+    return [(each.source, each.status, each.number) for each in event_sums(connection)]
+
+
+def event_sums(connection: psycopg.Connection) -> list[EventSum]:
     """Count the ledger's events by source and status; its cost grows with the events that are not over, only.
 
     Exact while a sweep runs: `done` is what is left of all rows, and rows are counted as `event_counts`
     does. Without a sweep no more than `MAX_UNCOUNTED` new ones are seen. Rows that were changed by hand (into or out of
     `ignored`, or deleted) are counted as done, or not at all, until `event_counts.recount`.
     """
-    return connection.execute(_EVENTS, {"fresh": MAX_UNCOUNTED}).fetchall()
+    rows = connection.execute(_EVENTS, {"fresh": MAX_UNCOUNTED})
+    return [EventSum(*row) for row in rows]
 
 
 def rejections(connection: psycopg.Connection) -> list[tuple[str, str, int]]:

@@ -156,6 +156,12 @@ def test_watch_raises_what_it_can_not_seal_and_sends_nothing_in_the_clear(settin
         ("stripe", "rejected.stale", 20, [("signature_failures", "stripe")]),
         ("stripe", "rejected.stale", 19, []),
         ("", "rejected.unknown_source", 1000, []),
+        ("stripe", "duplicate", 1000, [("duplicates", "stripe")]),
+        ("stripe", "duplicate", 999, []),
+        ("stripe", "conflict", 5, [("conflicts", "stripe")]),
+        ("stripe", "conflict", 4, []),
+        ("stripe", "refused", 10, [("lost_leases", "stripe")]),
+        ("stripe", "refused", 9, []),
     ],
 )
 def test_watch_measures_what_happened_by_its_thresholds(watch, connection, source, what, number, expected):
@@ -177,6 +183,44 @@ def test_watch_measures_what_happened_by_its_thresholds(watch, connection, sourc
 )
 def test_watch_counts_what_died_within_the_time(watch, connection, source, number, ago, expected):
     died(connection, number, source=source, ago=ago)
+
+    watch.evaluate(connection)
+
+    assert is_open(connection) == expected
+
+
+def test_watch_minds_duplicates_only_where_they_are_more_than_what_is_new(watch, connection):
+    happened(connection, "stripe", "duplicate", 2000)
+    happened(connection, "stripe", "accepted", 2000)
+
+    watch.evaluate(connection)
+
+    assert is_open(connection) == []
+
+
+@pytest.mark.parametrize(
+    ("hours", "cycle", "expected"),
+    [(25, 2, [("retried_for", "stripe")]), (23, 2, []), (25, 1, [])],
+    ids=["too long", "not long", "before the replay"],
+)
+def test_watch_measures_how_long_an_event_is_tried_in_its_present_cycle(
+    watch, connection, hours, cycle, expected
+):
+    (row,) = store(connection, [new_event()]).values()
+    connection.execute(
+        "UPDATE hookonce.events SET status = 'waiting', due_at = now() + interval '1 hour', "
+        "received_at = now() - interval '30 days'"
+    )
+    connection.execute(
+        "INSERT INTO hookonce.runs (event, handler, status, attempts, cycle, due_at) "
+        "VALUES (%s, 'h', 'waiting', 3, 2, now() + interval '1 hour')",
+        [row.id],
+    )
+    connection.execute(
+        "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, failed_at) "
+        "VALUES (%s, 'h', %s, 1, '', now() - make_interval(hours => %s))",
+        [row.id, cycle, hours],
+    )
 
     watch.evaluate(connection)
 

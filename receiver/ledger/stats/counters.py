@@ -1,0 +1,102 @@
+"""Counts of what leaves no row: repetitions, conflicts, leases that were lost, errors of Redis, keys of requests.
+
+They are rows of `hookonce.activity` too: a sum since ever for `/metrics`, and minutes for alerts. `source` is whatever
+is counted by, `what` the kind, and after a dot its detail:
+
+    conflict                a delivery with another body under a known id
+    hit                     a repetition that the window knew, so that it cost no insert
+    met.<status>            the status of the event that a repetition met
+    type.<event type>       repetitions by type; `MAX_TYPES` of a source, the rest without a type
+    recovered.again|dead    a lease that had run out was found, and the run leased again, or buried
+    refused                 an attempt that could not be ended, because its lease was somebody else's by then
+    redis.<phase>           an error of Redis, by what it was asked for; counted by no source
+    key.<outcome>           a request under a key, by operation (`receiver.idempotency.counted`)
+    ended.<status>          a run that ended, by handler; `receiver.ledger.stats.run_durations` counts these
+
+How many rows there may be depends on the configuration and the code, never on what strangers send.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+import psycopg
+
+
+class Kind(StrEnum):
+    """What is counted."""
+
+    CONFLICT = "conflict"
+    WINDOW_HIT = "hit"
+    MET = "met"
+    TYPE = "type"
+    RECOVERED = "recovered"
+    REFUSED = "refused"
+    REDIS_ERROR = "redis"
+    KEY = "key"
+    ENDED = "ended"
+
+
+class Tally(NamedTuple):
+    """What is counted: by `subject` (a source, a handler, an operation, or nothing), in `detail`."""
+
+    kind: Kind
+    subject: str = ""
+    detail: str = ""
+
+    @property
+    def what(self) -> str:
+        """How the table calls it."""
+        return f"{self.kind}.{self.detail}" if self.detail else str(self.kind)
+
+
+MAX_TYPES = 30
+"""Event types of a source that are told apart; those that came again first."""
+MAX_TYPE_LENGTH = 100
+
+_ADD = """
+INSERT INTO hookonce.activity (minutes, at, source, what, count)
+SELECT minutes, CASE minutes WHEN 0 THEN 'epoch' ELSE date_trunc('minute', now()) END, source, what, count
+FROM unnest(%s::text[], %s::text[], %s::bigint[]) AS t (source, what, count), (VALUES (0), (1)) AS g (minutes)
+WHERE minutes = 0 OR NOT starts_with(what, 'type.')
+ORDER BY 1, 2, 3, 4
+ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = activity.count + excluded.count
+"""
+_TYPES = "SELECT source, what FROM hookonce.activity WHERE minutes = 0 AND source = ANY(%s) AND what LIKE 'type.%%'"
+_TOTALS = """
+SELECT split_part(what, '.', 1), source, what, count FROM hookonce.activity
+WHERE minutes = 0 AND split_part(what, '.', 1) = ANY(%s) ORDER BY source, what
+"""
+
+
+def add(connection: psycopg.Connection, counts: Mapping[Tally, int]) -> None:
+    """Add to the counts of this minute, and to those since ever; one statement."""
+    labels = list(counts)
+    connection.execute(
+        _ADD, [[t.subject for t in labels], [t.what for t in labels], [counts[t] for t in labels]]
+    )
+
+
+def add_types(connection: psycopg.Connection, counts: Mapping[tuple[str, str], int]) -> None:
+    """Add repetitions by (source, type); what is one type too many for its source is counted without it."""
+    sources = sorted({source for source, _ in counts})
+    known: dict[str, set[str]] = {source: set() for source in sources}
+    for source, what in connection.execute(_TYPES, [sources]):
+        known[source].add(what)
+    added: Counter[Tally] = Counter()
+    for (source, kind), number in counts.items():
+        tally = Tally(Kind.TYPE, source, kind[:MAX_TYPE_LENGTH])
+        if tally.what not in known[source]:
+            if len(known[source]) < MAX_TYPES:
+                known[source].add(tally.what)
+            else:
+                tally = Tally(Kind.TYPE, source)
+        added[tally] += number
+    add(connection, added)
+
+
+def totals(connection: psycopg.Connection) -> dict[Tally, int]:
+    """Return the counts since ever."""
+    rows = connection.execute(_TOTALS, [list(Kind)])
+    return {Tally(Kind(kind), source, what[len(kind) + 1 :]): count for kind, source, what, count in rows}

@@ -1,0 +1,86 @@
+"""What pages say of the code and of tests is there; docs/explanation/what-the-designs-ask.md has all its rows."""
+
+import re
+
+import pytest
+
+from tests.support import pointers
+from tests.support.pointers import ROOT
+
+PAGES = [
+    ROOT / "docs" / name
+    for name in (
+        "explanation/anti-patterns.md",
+        "explanation/boundaries.md",
+        "explanation/regions.md",
+        "explanation/what-the-designs-ask.md",
+        "explanation/which-mechanism.md",
+        "how-to/handlers-that-run-twice.md",
+        "how-to/ship-an-operation.md",
+        "reference/observability.md",
+    )
+]
+ASKED = ROOT / "docs/explanation/what-the-designs-ask.md"
+ROW = re.compile(r"^\| (\d)\.(\d+) \| (.+?) \| (\w+) \| (.*) \|$", re.MULTILINE)
+ITEMS = {0: 18, 1: 13, 2: 10, 3: 17, 4: 108}
+STATES = {"landed", "partly", "missing", "differently", "background"}
+
+
+def rows():
+    return [
+        (int(group), int(n), asked, state, where)
+        for group, n, asked, state, where in ROW.findall(ASKED.read_text())
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_page_points_to_what_is_there(page):
+    named = pointers.pointers(page.read_text())
+
+    assert [wrong for each in named if (wrong := pointers.leads_nowhere(*each))] == []
+    assert pointers.broken_links(page) == []
+
+
+def test_every_item_of_the_designs_has_its_row_in_order():
+    assert [(group, n) for group, n, *_ in rows()] == [
+        (group, n) for group, items in ITEMS.items() for n in range(1, items + 1)
+    ]
+
+
+def test_rows_say_how_it_stands_and_what_shows_it():
+    for group, n, _, state, where in rows():
+        assert state in STATES, f"{group}.{n}"
+        shown = pointers.pointers(where) or pointers.LINK.search(where)
+        assert shown or state in {"missing", "background"}, f"{group}.{n} points nowhere"
+        assert state != "missing" or where, f"{group}.{n} does not say what is missing"
+
+
+def test_summary_counts_the_rows():
+    counted = {state: sum(each[3] == state for each in rows()) for state in STATES}
+
+    (said,) = re.findall(r"^Of 166 items: (.+)\.$", ASKED.read_text(), re.MULTILINE)
+
+    assert {state: int(n) for n, state in re.findall(r"(\d+) (\w+)", said)} == counted
+
+
+@pytest.mark.parametrize(
+    ("pointer", "wrong"),
+    [
+        (("receiver/ledger/store.py", "store"), ""),
+        (("receiver/ledger/store.py", ""), ""),
+        (("receiver/ledger/store.py", "no_such_thing"), "receiver/ledger/store.py: no no_such_thing in it"),
+        (("receiver/ledger/shop.py", "store"), "receiver/ledger/shop.py: no such file"),
+        (("receiver/ledger/runs/claims.py", "LEASE_RAN_OUT"), ""),
+    ],
+)
+def test_pointer_that_leads_nowhere_is_told(pointer, wrong):
+    assert pointers.leads_nowhere(*pointer) == wrong
+
+
+def test_link_to_a_heading_that_is_not_there_is_told(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# One thing\n\n[a](page.md#one-thing) [b](#another) [c](other.md) [d](https://example.com/x.md)\n"
+    )
+
+    assert pointers.broken_links(page) == ["#another", "other.md"]
