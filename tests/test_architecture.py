@@ -112,7 +112,6 @@ MAY_IMPORT = {
         "web",
     ),
     "receiver.api.mcp": ("config", "vocabulary"),
-    "receiver.dev": ("providers", "config", "ledger", "processes", "samples"),
     "receiver.dev": ("providers", "config", "ledger", "processes", "samples", "source"),
     "receiver.cli": (
         "providers",

@@ -8,8 +8,8 @@ from hookonce.receiver.api.models import Identifier, ResponseModel
 from hookonce.receiver.api.operations import Call, operation
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import dead_letters
+from hookonce.receiver.ledger.queries.dead_groups import Group, grouped
 from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS
-from hookonce.receiver.ledger.queries.death_groups import Group, grouped
 
 MAX_NAMED = 5
 """So many events of a group are named; `/events` with its handler and error has all."""

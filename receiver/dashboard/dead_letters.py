@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 from flask import render_template
 
 from hookonce.receiver.dashboard.blueprint import admin, context
-from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS, deaths
-from hookonce.receiver.ledger.queries.death_groups import grouped
 from hookonce.receiver.ledger.queries.dead_groups import grouped
 from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS, deaths
 from hookonce.receiver.ledger.replay import bulk

@@ -20,7 +20,7 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.intake.pipeline import Intake, IntakeResult
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.store import Verdict
-from hookonce.receiver.logs import FINGERPRINT_DIGITS, limited, new_id, shown
+from hookonce.receiver.logs import FINGERPRINT_DIGITS, MAX_ID, limited, new_id, shown
 from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
 from hookonce.receiver.source import Source
 from hookonce.receiver.web.body import MemoryBudget, Overloaded, Reservation, read_body
@@ -201,7 +201,7 @@ def _log(source: Source, result: IntakeResult, http: int, began: float) -> None:
             "events": len(result.events),
             "event_ids": [shown(event_id) for event_id, _ in result.events[:_SHOWN_IDS]],
             "ids": [row.id for row in result.rows[:_SHOWN_IDS] if row.id],
-            "types": [kind[:_SHOWN_ID] for kind in result.types[:_SHOWN_IDS]],
+            "types": [kind[:MAX_ID] for kind in result.types[:_SHOWN_IDS]],
             "http": http,
             "ms": _since(began),
             "fingerprints": [row.fingerprint.hex()[:FINGERPRINT_DIGITS] for row in result.rows[:_SHOWN_IDS]],

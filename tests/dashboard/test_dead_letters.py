@@ -2,7 +2,6 @@ import pytest
 
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry, timedelta
-from hookonce.receiver.ledger.queries.death_groups import pattern_of
 from hookonce.receiver.ledger.queries.dead_groups import pattern_of
 from hookonce.receiver.ledger.replay import bulk_steps
 from tests.dashboard.test_events import EVIL, shown

@@ -4,7 +4,6 @@
 - `events`, `event_lookup`: listings, one event in full, events by a part of their id
 - `failures`: why an attempt failed, right after it did
 - `tail`: what happens from now on
-- `dead_letters`, `death_groups`: of what runs died, and how many of the same
 - `dead_letters`, `dead_groups`: of what runs died, one by one and by their cause
 - `handler_stats`: how handlers fare
 - `rejected`: rejected deliveries, and conflicts
