@@ -83,10 +83,10 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 found; install one, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "$(PYTHON) is older than Python 3.11, or does not run; name another: make PYTHON=/path/to/python" >&2; exit 1; }
-	@echo "installing into $(VENV) (once)" >&2
+	@echo "making $(VENV), once: Python packages, PostgreSQL and Valkey among them; nothing outside this folder" >&2
 	@"$(PYTHON)" -m venv --clear $(VENV) || \
 		{ echo "$(PYTHON) cannot make an environment; on Debian and Ubuntu install python3-venv" >&2; exit 1; }
-	@$(PY) $(PIP) install --require-hashes --requirement requirements.lock
+	@$(PY) .ci/install.py requirements.lock
 	@$(PY) $(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -17,10 +17,12 @@ import socket
 import subprocess
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+RUNS = ROOT / ".pytest_cache" / "pages"
 SHELLS = ("sh", "bash", "console")
 DEADLINE = 60
 FENCE = re.compile(
@@ -48,6 +50,12 @@ def blocks(path):
     found = FENCE.finditer(path.read_text(encoding="utf-8"))
     page = path.relative_to(ROOT).as_posix()
     return [Block(page, PROMPT.sub("", each["text"]), dict(SAID.findall(each["said"]))) for each in found]
+
+
+def _note_run(page):
+    """Leave for the documents' site when a page's commands did last what the page says (.ci/mkdocs_hooks.py)."""
+    RUNS.mkdir(parents=True, exist_ok=True)
+    (RUNS / page.replace("/", "-")).write_text(datetime.now(UTC).date().isoformat())
 
 
 def free_port():
@@ -79,6 +87,7 @@ class Terminal:
         code, output = self._finish(self._popen(block, subprocess.PIPE))
         assert str(code) == block.said.get("exits", "0"), f"{block.page}\n{block.text}\n{output}"
         assert block.said.get("shows", "") in output, f"{block.page}\n{block.text}\n{output}"
+        _note_run(block.page)
 
     def stop(self):
         """End what is in the background as Ctrl-C does."""

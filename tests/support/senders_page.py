@@ -1,6 +1,6 @@
 """Writes the tables of senders from the modules and the captured deliveries: `make docs`.
 
-docs/providers.md has everything; the README has the names, between two marks.
+docs/providers.md has everything; the README says how many there are and what shows them right, between two marks.
 """
 
 import importlib
@@ -63,6 +63,9 @@ Written by `make docs` from the modules in `providers/` and the deliveries in
   counts nowhere.
 
 """
+
+SEARCHED = '<div class="searched" data-searched="Search senders"></div>\n\n'
+"""Where docs/assets/search-table.js puts a field that searches the table after it."""
 
 
 def provider_of(name: str) -> Provider:
@@ -170,19 +173,12 @@ def left_out() -> str:
 def page() -> str:
     """Write docs/providers.md."""
     known = names()
-    return f"{HEAD}{len(known)} senders.\n\n{table(COLUMNS, [row(name) for name in known])}{left_out()}"
+    return f"{HEAD}{len(known)} senders.\n\n{SEARCHED}{table(COLUMNS, [row(name) for name in known])}{left_out()}"
 
 
 def readme_part() -> str:
     """Write what stands between the marks of the README."""
     known = names()
-    wide = 6
-    cells = [f"`{name}`" for name in known] + [""] * (-len(known) % wide)
-    rows = [tuple(cells[n : n + wide]) for n in range(0, len(cells), wide)]
-    return f"{_intro(known)}\n\n{table(('', *[''] * (wide - 1)), rows)}"
-
-
-def _intro(known: list[str]) -> str:
     count = Counter(evidence(name) for name in known)
     vendor = sum(count[kind] for kind in EVIDENCE[:3])
     return (
@@ -191,7 +187,7 @@ def _intro(known: list[str]) -> str:
         "published by the vendor, or signed or verified by the vendor's own SDK; "
         f"for {count['third party']} signed or\nverified by somebody else's code; "
         f"for {count['self-signed']} signed with OpenSSL or a few independent lines,\n"
-        "from the vendor's documentation. [The table](docs/providers.md) says which is which."
+        "from the vendor's documentation. [The table](docs/providers.md) has them all, to be searched.\n"
     )
 
 

@@ -1,0 +1,59 @@
+"""Installs the packages of a lock file into the environment that runs this, and says on stderr how far it is.
+
+    python .ci/install.py requirements.lock
+
+At a terminal one line is written over; elsewhere every tenth package has a line. What pip says is shown where it fails.
+"""
+
+import re
+import subprocess
+import sys
+import time
+from collections import deque
+from pathlib import Path
+
+BEGINS = re.compile(r"^\s*(?:Collecting|Requirement already satisfied:) ([\w.-]+)")
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-color")
+LINES_KEPT = 40
+
+
+def main(lock: str) -> int:
+    """Return pip's exit code."""
+    began = time.monotonic()
+    packages = sum(line[:1].isalnum() for line in Path(lock).read_text(encoding="utf-8").splitlines())
+    command = [*PIP, "install", "--progress-bar=off", "--require-hashes", "--requirement", lock]
+    said: deque[str] = deque(maxlen=LINES_KEPT)
+    seen = set()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
+        for line in pip.stdout or ():
+            said.append(line)
+            name = BEGINS.match(line)
+            if name and name[1] not in seen:
+                seen.add(name[1])
+                show(len(seen), packages, name[1])
+            elif line.startswith("Installing collected"):
+                say("  unpacking" + " " * 40)
+    if pip.returncode:
+        sys.stderr.write("\n" + "".join(said))
+    else:
+        say(f"  {len(seen)} packages in {time.monotonic() - began:.0f} s" + " " * 30)
+    return pip.returncode
+
+
+def show(number: int, packages: int, name: str) -> None:
+    """Say which package is fetched."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r  {number} of {packages}  {name[:40]:<40}")
+        sys.stderr.flush()
+    elif number % 10 == 0:
+        say(f"  {number} of {packages}")
+
+
+def say(line: str) -> None:
+    """Write a line, over the one that is there."""
+    sys.stderr.write(("\r" if sys.stderr.isatty() else "") + line.rstrip() + "\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
