@@ -130,8 +130,6 @@ class HeadReader:
 
     def on_headers_complete(self) -> None:
         """Notice the end; llhttp's callback."""
-        if self._parser.should_upgrade():
-            raise BadHead("the connection is not to be upgraded")
         self._is_complete = True
         self._keeps_alive = self._parser.should_keep_alive()  # forgotten at the end of the message
 
@@ -155,7 +153,7 @@ class HeadReader:
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
-            raise BadHead("the connection is not to be upgraded") from None
+            pass  # llhttp would stop here for another protocol; we go on in this one (RFC 9110, 7.8)
         except HttpParserError as error:
             cause = error.__context__
             raise BadHead(str(cause) if isinstance(cause, BadHead) else type(error).__name__) from None
@@ -169,7 +167,7 @@ class HeadReader:
             raise BadHead("the request line is too long")
         if self._line != b"%b %b HTTP/1.%d" % (method, target, version[1]):
             raise BadHead("the request line has more than its three parts and a space between them")
-        if _TARGET.fullmatch(target) is None:
+        if _TARGET.fullmatch(target) is None or method == b"CONNECT":
             raise BadHead("the target is not a path")
         head = Head(method.decode("ascii"), target, version)
         head.headers = self.headers
