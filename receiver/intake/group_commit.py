@@ -25,8 +25,8 @@ STALLED_AFTER = timedelta(milliseconds=30)
 
 
 MAX_BATCH = 256
-"""Items committed together at most. Batches this large form only where commits take long: a disk that takes seconds for one
-must take all who wait within their deadline, and a connection's worth of small bodies must fit into memory three times."""
+"""Items committed together at most. So many come together only where commits take long: on a disk that takes seconds
+for each, all who wait must be taken within their deadline; and their bodies must fit into memory three times."""
 
 
 class DeadlineExceeded(Exception):  # noqa: N818  the caller turns it into its own error
