@@ -15,14 +15,17 @@ _NUMBER = "@number@"
 _WORDS = "keep the ledger slim and the window short. "
 
 
-def deliveries(count: int, path: str, *, type: str = "push") -> list[bytes]:  # noqa: A002  the vocabulary's
-    """Make `count` new deliveries to `path`; no two share an id or a body."""
+def deliveries(count: int, path: str, *, type: str = "push", random: bool = False) -> list[bytes]:  # noqa: A002  the vocabulary's
+    """Make `count` new deliveries to `path`; no two share an id or a body.
+
+    Their ids follow each other, as GitHub's do for minutes (they are made of the time), unless they are to be `random`.
+    """
     series = str(uuid.uuid4())[:23]
     before, after = (part.encode() for part in _template().split(_NUMBER))
     head = _head(path, type)
     made = []
     for number in range(count):
-        guid = b"%s-%012d" % (series.encode(), number)
+        guid = str(uuid.uuid4()).encode() if random else b"%s-%012d" % (series.encode(), number)
         body = before + guid + after
         sha256 = hmac.digest(SECRET.encode(), body, hashlib.sha256).hex().encode()
         made.append(head % (guid, sha256, len(body)) + body)

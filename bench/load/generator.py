@@ -32,6 +32,7 @@ class Plan:
     count: int = 1
     sender: str = "github"
     type: str = "push"
+    random: bool = False
     bare: bool = False
     again: bool = False
     seconds: float | None = None
@@ -47,7 +48,7 @@ class Plan:
         elif self.sender == "stripe":
             self.made = stripe_deliveries(self.count, self.path)
         else:
-            self.made = deliveries(self.count, self.path, type=self.type)
+            self.made = deliveries(self.count, self.path, type=self.type, random=self.random)
 
     def requests(self) -> Iterator[bytes]:
         """Return the requests in the order to send."""

@@ -40,8 +40,10 @@ TARGETS = (
     Figure("done_p50_ms", "accept to done at 50 events/s, p50", "ms", 25, 15, is_better_low=True),
     Figure("done_p99_ms", "accept to done at 50 events/s, p99", "ms", 100, 60, is_better_low=True),
     Figure("answer_p99_ms", "answer at 70 % of peak, p99", "ms", 40, 20, is_better_low=True),
+    Figure("torrent_p99_ms", "the same while one connection torrents", "ms", 250, 60, is_better_low=True),
     Figure("redis_down_to_up", "new events with Redis down ÷ with Redis", "", 0.8, 1.0),
     Figure("receiver_peak_mb", "peak memory of a gunicorn worker", "MB", 110, 90, is_better_low=True),
+    Figure("attacked_peak_mb", "the same after ten attacks", "MB", 256, 160, is_better_low=True),
     Figure("worker_peak_mb", "peak memory of an RQ worker", "MB", 110, 90, is_better_low=True),
     Figure("receiver_growth_mb", "its growth over the last half", "MB", 2, 0, is_better_low=True),
     Figure("worker_growth_mb", "its growth over the last half", "MB", 2, 0, is_better_low=True),
@@ -80,6 +82,7 @@ GROWTH = (
         4000,
         is_better_low=True,
     ),
+    Figure("growth_random_wal_bytes", "the same, where ids are random", "bytes"),
     Figure(
         "growth_disturbed",
         "pairs left out, since the disk was another in one half than in the other",

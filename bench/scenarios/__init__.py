@@ -22,7 +22,9 @@ class Scenario(NamedTuple):
 
 SCENARIOS = (
     Scenario("peaks", "deliveries/s: new, duplicate, obvious way, empty route", receiving.peaks, 140, 20),
-    Scenario("answers", "time to answer at 70 % of the peak", receiving.answer_times, 35, 5),
+    Scenario(
+        "answers", "time to answer at 70 % of the peak, and beside a torrent", receiving.answer_times, 55, 8
+    ),
     Scenario("latency", "accept to done at 50 events/s", handling.latency, 45, 6),
     Scenario("full", "accept to done at full load, ours and the obvious way", handling.full_load, 80, 8),
     Scenario("drain", "a backlog, one worker process", handling.backlog, 90, 6),
@@ -35,7 +37,7 @@ SCENARIOS = (
     Scenario("receivers", "new events by 1, 2, 4 gunicorn workers", receiving.scale_receivers, 35, 0),
     Scenario("workers", "a backlog by 1, 2, 4 worker processes", handling.scale_workers, 40, 0),
     Scenario("peers", "deliveries/s: FastAPI and dj-stripe beside ours", receiving.peers, 60, 0),
-    Scenario("memory", "memory after many events", memory.memory, 200, 8),
+    Scenario("memory", "memory after many events, and attacks", memory.memory, 230, 20),
 )
 
 

@@ -156,11 +156,11 @@ def _settle(run: Run) -> None:
 
 def _fresh_wal(run: Run, server: Server, seconds: float) -> None:
     """Measure the WAL of the first events after a checkpoint, when each changed page is logged whole."""
-    for _ in range(3):
+    for name, is_random in (("growth_fresh_wal_bytes", False), ("growth_random_wal_bytes", True)) * 3:
         _settle(run)
         before = _wal(run.stack.ours)
-        result = send(closed(server.port, seconds))
-        run.note(growth_fresh_wal_bytes=(_wal(run.stack.ours) - before) / max(result["answered"], 1))
+        result = send(closed(server.port, seconds, random=is_random))
+        run.note(**{name: (_wal(run.stack.ours) - before) / max(result["answered"], 1)})
 
 
 def _is_disturbed(run: Run) -> bool:

@@ -1,10 +1,12 @@
-"""Memory after many events: the peak of any process, and what the second half of the events added."""
+"""Memory after many events: the peak of any process, what the second half of the events added, and attacks after it."""
 
 import time
 
+from bench.load.deliveries import SECRET
 from bench.load.generator import Plan
 from bench.load.sending import BadAnswers, send
 from bench.run import Run
+from bench.servers import attackers
 from bench.servers.process_costs import peak_megabytes, resident_megabytes
 from bench.servers.stack import Server, Site
 from hookonce.receiver.dev.embedded.process import children
@@ -12,19 +14,22 @@ from hookonce.receiver.dev.embedded.process import children
 EVENTS = 200_000
 QUICK_EVENTS = 4000
 _STEP = 10_000  # deliveries are made and sent in steps: 16 MB of requests each
-_SHARE = 0.45  # of the time left that each half may take
+_ATTACK = 2.0  # seconds that each attack takes
+_SHARE = 0.4  # of the time left that each half may take
 
 
 def memory(run: Run) -> None:
-    """Take in and handle many events with two gunicorn workers and two RQ workers; fewer if time is short."""
+    """Take in and handle many events with two gunicorn and two RQ workers, fewer if time is short; then attack."""
     ours = run.stack.ours
     ours.empty()
-    with ours.serve("wsgi:application") as server, ours.workers(2) as workers:
+    attacks = run.pick(_ATTACK, _ATTACK / 4)
+    handled = run.until - (attacks + 1) * len(attackers.CONNECTIONS) - 5
+    with ours.serve("wsgi:application", HOOKONCE_SECRET__STRIPE=SECRET) as server, ours.workers(2) as workers:
         target = QUICK_EVENTS if run.quick else EVENTS
         began = time.monotonic()
-        half = _handle(ours, server, 0, target // 2, began + (run.until - began) * _SHARE)
+        half = _handle(ours, server, 0, target // 2, began + (handled - began) * _SHARE)
         receivers_half, workers_half = (resident_megabytes(pids) for pids in (children(server.pid), workers))
-        total = _handle(ours, server, half, 2 * half, run.until - 5)
+        total = _handle(ours, server, half, 2 * half, handled)
         receivers = children(server.pid)
         run.note(
             memory_events=total,
@@ -33,6 +38,12 @@ def memory(run: Run) -> None:
             receiver_growth_mb=resident_megabytes(receivers) - receivers_half,
             worker_growth_mb=resident_megabytes(workers) - workers_half,
         )
+        for name, connections in attackers.CONNECTIONS.items():
+            with attackers.attacking(name, server.port, connections, attacks) as attack:
+                attack.wait()
+        if children(server.pid) != receivers:
+            raise BadAnswers("a receiver was replaced while it was attacked")
+        run.note(attacked_peak_mb=peak_megabytes(receivers))
     ours.empty()
 
 

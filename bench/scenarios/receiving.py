@@ -12,6 +12,7 @@ from bench.load.deliveries import SECRET
 from bench.load.generator import Plan
 from bench.load.sending import CONNECTIONS, closed, send
 from bench.run import Run
+from bench.servers.attackers import TORRENT, attacking
 from bench.servers.peers import Peers, are_installed
 from bench.servers.process_costs import cpu_seconds
 from bench.servers.stack import Server
@@ -91,18 +92,24 @@ def scale_receivers(run: Run) -> None:
 
 
 def answer_times(run: Run) -> None:
-    """Measure the answer's p50 and p99 at 70 % of the peak of a moment ago, on a schedule."""
-    with run.stack.ours.serve("wsgi:application") as server:
+    """Measure the answer's p50 and p99 at 70 % of the peak of a moment ago, then while one connection torrents."""
+    with run.stack.ours.serve("wsgi:application", HOOKONCE_SECRET__STRIPE=SECRET) as server:
         seconds = run.pick(4, 2)
-        for _ in run.rounds(5, 1, seconds * 2.5):
+        for _ in run.rounds(5, 1, seconds * 4):
             rate = 0.7 * send(closed(server.port, seconds / 2))["rate"]
-            count = int(rate * seconds)
-            plan = Plan(
-                server.port, count=count, seconds=seconds, warm=seconds / 5, connections=32, rate=rate
-            )
-            result = send(plan)
+            result = send(_steady(server, rate, seconds))
             run.note(answer_p50_ms=result["p50_ms"], answer_p99_ms=result["p99_ms"])
+            with attacking(TORRENT, server.port, 1, seconds + 2):
+                torrented = send(_steady(server, rate, seconds))
+            run.note(torrent_p99_ms=torrented["p99_ms"])
     run.stack.ours.empty()
+
+
+def _steady(server: Server, rate: float, seconds: float) -> Plan:
+    count = int(rate * seconds)
+    return Plan(
+        server.port, count=count, seconds=seconds, warm=seconds / 5, connections=CONNECTIONS, rate=rate
+    )
 
 
 def sealed(run: Run) -> None:

@@ -24,6 +24,11 @@ STALLED_AFTER = timedelta(milliseconds=30)
 """How long a batch may be under way before the next request calls another lane."""
 
 
+MAX_BATCH = 256
+"""Items committed together at most. So many come together only where commits take long: on a disk that takes seconds
+for each, all who wait must be taken within their deadline; and their bodies must fit into memory three times."""
+
+
 class DeadlineExceeded(Exception):  # noqa: N818  the caller turns it into its own error
     """No answer within the deadline; what was asked may still happen."""
 
@@ -70,7 +75,7 @@ class GroupCommit(Generic[Item, Answer]):
         open_lane: Callable[[], BatchCommitter[Item, Answer]],
         *,
         lanes: int = 2,
-        limit: int = 64,
+        limit: int = MAX_BATCH,
         gather: Callable[[], None] = lambda: None,
     ) -> None:
         self._open_lane = open_lane

@@ -259,7 +259,6 @@ FRAMING = {
     ),
     "script name of a proxy": (raw(b"SCRIPT_NAME: /elsewhere"), 400, "bad_header"),
     "path of a proxy": (raw(b"PATH_INFO: /livez"), 400, "bad_header"),
-    "upgrade": (raw(b"Connection: Upgrade\r\nUpgrade: h2c"), 400, "bad_header"),
     "two spaces after the method": (b"POST  /hooks/stripe HTTP/1.1\r\nHost: test\r\n\r\n", 400, "bad_header"),
     "version 2.0": (b"POST /hooks/stripe HTTP/2.0\r\nHost: test\r\n\r\n", 400, "bad_header"),
     "version 9.9": (b"POST /hooks/stripe HTTP/9.9\r\nHost: test\r\n\r\n", 400, "bad_header"),

@@ -13,16 +13,19 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from hookonce.receiver.dev.embedded import Postgres, Valkey
 from hookonce.receiver.ledger.database import migrate
 from tests.http.conftest import serving
-from tests.support.raw_http import request
+from tests.support.raw_http import connect, request
 
 pytestmark = pytest.mark.alone
 
 AT_ONCE = 1
+SLOW_COMMIT, CROWD = 1.2, 900
+"""Seconds that each statement takes which stores events, and deliveries that come at once."""
 LEDGER_DEADLINE = 9
 """Seconds; some senders give three."""
 RECOVERED = 20
@@ -112,6 +115,37 @@ def test_receiver_recovers_by_itself_when_postgresql_thaws(own):
     assert {answer.status for answer in refused} == {503}
     assert {answer.status for answer in retried} == {200}
     assert {answer.document["status"] for answer in again} == {"duplicate"}
+
+
+@contextlib.contextmanager
+def slow_to_store(postgres):
+    """A ledger on a busy disk: whatever stores events takes so much longer, however many there are."""
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION public.wait() RETURNS trigger LANGUAGE plpgsql"
+            f" AS 'BEGIN PERFORM pg_sleep({SLOW_COMMIT}); RETURN NULL; END'"
+        )
+        connection.execute(
+            "CREATE TRIGGER busy AFTER INSERT ON hookonce.events EXECUTE FUNCTION public.wait()"
+        )
+        try:
+            yield
+        finally:
+            connection.execute("DROP FUNCTION public.wait() CASCADE")
+
+
+def test_receiver_takes_a_crowd_in_while_the_disk_is_busy(own):
+    server, postgres, _ = own
+    until_accepted(server, event())
+    requests = [server.signed(event()) for _ in range(CROWD)]
+
+    with slow_to_store(postgres), contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(connect(server.port, 30)) for _ in requests]
+        for client, sent in zip(clients, requests, strict=True):
+            client.sendall(sent)
+        answers = [client.recv(4096).split(b" ", 2)[1] for client in clients]
+
+    assert set(answers) == {b"200"}
 
 
 def test_readiness_tells_within_its_deadline_that_postgresql_hangs(own):

@@ -122,6 +122,15 @@ WAYS = {
     ),
     "no host": lambda s, body: request(headers=head_of(s, body), body=body).replace(b"Host: test\r\n", b""),
     "empty line first": lambda s, body: b"\r\n" + s.signed(body),
+    "an upgrade offered, as Java does": lambda s, body: request(
+        headers=[
+            *head_of(s, body),
+            ("Connection", "Upgrade, HTTP2-Settings"),
+            ("Upgrade", "h2c"),
+            ("HTTP2-Settings", "AAEAAEAAAAIAAAABAAMAAABk"),
+        ],
+        body=body,
+    ),
     "other case": lambda s, body: request(
         headers=[(name.swapcase(), value) for name, value in head_of(s, body)], body=body
     ),

@@ -241,6 +241,21 @@ def test_slices_take_the_last_of_two_equal_keys():
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        '{"e":[]}',
+        '{ "e" :\t[ null , 1.10,"a,]" , {"e":[2]}\r\n, [ [3] ] ]}',
+        '{"e":{"not":"it"},"e":[1e2, "\\ud800"],"f":[9]}',
+    ],
+)
+def test_elements_are_cut_alike_at_once_and_out_of_the_list(text):
+    [(value, raw)] = slices(text, parse("$.e"))
+
+    assert slices(text, parse("$.e[*]")) == slices(raw, parse("$[*]"))
+    assert [element for element, _ in slices(text, parse("$.e[*]"))] == value
+
+
+@pytest.mark.parametrize(
     ("volatile", "same"),
     [
         (("$.n",), (b'{"a":1,"n":1}', b'{ "n":2, "a":1 }')),

@@ -131,8 +131,13 @@ def join(*picks: Extractor, by: str = ":") -> Extractor:
     """An id of several values, `created:7:1767225600`; None unless every one is a text or an integer."""
 
     def get(view: EventView) -> object:
-        values = [text_or_none(pick, view) for pick in picks]
-        return by.join(filter(None, values)) if all(values) else None
+        values = []
+        for pick in picks:
+            value = text_or_none(pick, view)
+            if value is None:
+                return None
+            values.append(value)
+        return by.join(values)
 
     return Extractor(get, " + ".join(pick.where for pick in picks), put=_put_all(picks))
 
@@ -177,10 +182,9 @@ def text(pick: Extractor, view: EventView) -> str:
     Raises: Rejected for anything else (a boolean, a list, nothing), naming the place and never the value.
     """
     value = pick.get(view)
-    if isinstance(value, str) and value:
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
+    found = _as_text(value)
+    if found is not None:
+        return found
     if value is None:
         raise Rejected(pick.absent, f"{pick.where} is missing")
     raise Rejected(pick.junk, f"{pick.where} is neither a text nor an integer")
@@ -189,9 +193,15 @@ def text(pick: Extractor, view: EventView) -> str:
 def text_or_none(pick: Extractor | None, view: EventView) -> str | None:
     """Like `text`, for what an event can do without."""
     try:
-        return text(pick, view) if pick else None
+        return _as_text(pick.get(view)) if pick else None
     except Rejected:
         return None
+
+
+def _as_text(value: object) -> str | None:
+    if isinstance(value, str):
+        return value or None
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _put_all(picks: Sequence[Extractor]) -> Callable[[Any, str], Any] | None:

@@ -140,9 +140,10 @@ def _members(text: str, at: int, steps: tuple[Step, ...], found: list[tuple[Any,
 
 def _elements(text: str, at: int, steps: tuple[Step, ...], found: list[tuple[Any, str]]) -> int:
     at, index = _skip(text, at + 1), 0
+    rest = steps[1:]
     while text[at] != "]":
         if steps[0] in (None, index):
-            at = _walk(text, at, steps[1:], found)
+            at = _walk(text, at, rest, found)
         else:
             _, at = _scan(text, at)
         at, index = _comma(text, at), index + 1
@@ -150,6 +151,8 @@ def _elements(text: str, at: int, steps: tuple[Step, ...], found: list[tuple[Any
 
 
 def _skip(text: str, at: int) -> int:
+    if text[at : at + 1] > " ":
+        return at
     match = _SPACE.match(text, at)
     return match.end() if match else at
 

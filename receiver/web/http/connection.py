@@ -179,6 +179,15 @@ class Connection:
         """Wait for a request; None if there is none any more. Raises `BadHead`, `Gone` and `TooLate`."""
         reader = HeadReader(*self._house.head_limits)
         self._until = monotonic() + self._house.keepalive
+        try:
+            read = self._await_head(reader, rest)
+        finally:
+            reader.release()
+        self._hold(0)
+        self._since, self._until = _NEVER, _NEVER
+        return read
+
+    def _await_head(self, reader: HeadReader, rest: bytes) -> tuple[Head, bytes] | None:
         was_asked = False
         read = reader.receive(rest) if rest else None
         while read is None:
@@ -198,8 +207,6 @@ class Connection:
             read = reader.receive(data)
             if read is None and self._account.is_over:
                 self._stand_in_line()
-        self._hold(0)
-        self._since, self._until = _NEVER, _NEVER
         return read
 
     def _note_head(self, reader: HeadReader) -> None:

@@ -5,6 +5,7 @@ after is given back, and the next request gets a parser of its own. Nothing of a
 """
 
 import re
+from functools import lru_cache
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
@@ -104,6 +105,10 @@ class HeadReader:
             held, self._held = self._held, b""
             self._feed(held)
 
+    def release(self) -> None:
+        """Let go of the parser, which holds us too: else both stay until the collector of cycles comes by."""
+        del self._parser
+
     @property
     def buffered(self) -> int:
         """Bytes that are kept for this head."""
@@ -121,14 +126,10 @@ class HeadReader:
             raise BadHead("there are too many headers")
         if name is None or len(name) + len(value) + 4 > self.limit_field:
             raise BadHead("a header is too long")
-        if _NAME.fullmatch(name) is None:
-            raise BadHead("a header's name has an underscore or no characters of a name")
-        self.headers.append((name.lower(), value.rstrip(b" \t")))
+        self.headers.append((_lower(name), value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
         """Notice the end; llhttp's callback."""
-        if self._parser.should_upgrade():
-            raise BadHead("the connection is not to be upgraded")
         self._is_complete = True
         self._keeps_alive = self._parser.should_keep_alive()  # forgotten at the end of the message
 
@@ -152,7 +153,7 @@ class HeadReader:
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
-            raise BadHead("the connection is not to be upgraded") from None
+            pass  # llhttp would stop here for another protocol; we go on in this one (RFC 9110, 7.8)
         except HttpParserError as error:
             cause = error.__context__
             raise BadHead(str(cause) if isinstance(cause, BadHead) else type(error).__name__) from None
@@ -166,13 +167,21 @@ class HeadReader:
             raise BadHead("the request line is too long")
         if self._line != b"%b %b HTTP/1.%d" % (method, target, version[1]):
             raise BadHead("the request line has more than its three parts and a space between them")
-        if _TARGET.fullmatch(target) is None:
+        if _TARGET.fullmatch(target) is None or method == b"CONNECT":
             raise BadHead("the target is not a path")
         head = Head(method.decode("ascii"), target, version)
         head.headers = self.headers
         head.keeps_alive = self._keeps_alive
         _read_framing(head)
         return head
+
+
+@lru_cache(maxsize=512)
+def _lower(name: bytes) -> bytes:
+    """Return a header's name in lower case. Raises `BadHead` for what is no name."""
+    if _NAME.fullmatch(name) is None:
+        raise BadHead("a header's name has an underscore or no characters of a name")
+    return name.lower()
 
 
 def _ends_with_whole_line(data: bytes) -> int:

@@ -11,12 +11,16 @@ CHUNKED = (
     b"POST /hooks/stripe?a=b HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n"
     b"5\r\nhello\r\n3;a=b\r\nabc\r\n0\r\nX: y\r\n\r\n"
 )
+OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABk\r\nUpgrade: h2c\r\n"
+"""What Java's HttpClient sends with every first request, unless it is told not to; a server may pass it over."""
 SEEDS = [
     PLAIN,
     CHUNKED,
     b"GET /livez HTTP/1.0\r\nHost: test\r\nConnection: keep-alive\r\n\r\n",
     b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Type: a/b\r\nContent-Length: 3\r\n\r\nabc",
     b"GET / HTTP/1.1\r\nHost: a\r\nX-A: b\r\nX-A: c\r\n\r\n",
+    *(each.replace(b"Host", OFFER + b"Host") for each in (PLAIN, CHUNKED)),
+    b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
 ]
 PIECES = [
     *(
@@ -52,7 +56,7 @@ CASES = {
     "asterisk": b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
     "authority": b"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n",
     "fragment": PLAIN.replace(b"stripe", b"#stripe"),
-    "upgrade": b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+    "connect to a path": PLAIN.replace(b"POST", b"CONNECT"),
     "bare LF": PLAIN.replace(b"\r\n", b"\n"),
     "bare CR": PLAIN.replace(b"test\r\n", b"te\rst\r\n"),
     "folded": PLAIN.replace(b"test\r\n", b"test\r\n more\r\n"),
