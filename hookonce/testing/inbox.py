@@ -180,7 +180,7 @@ class Inbox:
     def execute(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Run a statement in the inbox's database, and return its rows."""
         with psycopg.connect(self.database_url, autocommit=True) as connection:
-            cursor = connection.execute(statement, values or None)  # type: ignore[arg-type]  # a test's own
+            cursor = connection.execute(statement, values or None)
             return cursor.fetchall() if cursor.description else []
 
     def use(self, *wanted: ModuleType | Callable[..., Any]) -> None:
