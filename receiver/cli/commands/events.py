@@ -24,8 +24,8 @@ from hookonce.receiver.cli.output.tables import clean, document_body, print_json
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.ledger.queries import event_lookup
 from hookonce.receiver.ledger.queries import events as event_queries
+from hookonce.receiver.ledger.queries.dead_groups import grouped
 from hookonce.receiver.ledger.queries.dead_letters import MAX_DEATHS, Death, deaths_of
-from hookonce.receiver.ledger.queries.death_groups import grouped
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.events import Detail, EventRow
 from hookonce.receiver.ledger.states import EventStatus
