@@ -1,5 +1,6 @@
 """The time of an inbox under test: it goes on by itself, and further when a test says so."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -16,8 +17,10 @@ class Clock:
     Pauses and leases are PostgreSQL's to measure. So time goes on there by moving what waits nearer.
     """
 
-    def __init__(self, database_url: str) -> None:
+    def __init__(self, database_url: str, moved: Callable[[], None]) -> None:
+        """Be the clock of a ledger; `moved` is called when time has been let pass."""
         self._database_url = database_url
+        self._moved = moved
         self._ahead = timedelta()
 
     def now(self) -> datetime:
@@ -33,3 +36,4 @@ class Clock:
         with psycopg.connect(self._database_url, autocommit=True) as connection, connection.transaction():
             for statement in _SHIFT:
                 connection.execute(statement, {"by": span})
+        self._moved()

@@ -8,16 +8,12 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import NoReturn, Protocol, TypeVar
 
 from hookonce.receiver import failpoints
-
-if TYPE_CHECKING:
-    from hookonce.testing.inbox import Inbox
-
 
 _Result = TypeVar("_Result")
 
@@ -79,8 +75,15 @@ class Crash:
             os._exit(code)
 
 
+class CanCrash(Protocol):
+    """An inbox."""
+
+    def crashing(self, crash: Crash) -> AbstractContextManager[None]:
+        """Have what is done within the block die where `crash` says."""
+
+
 @contextmanager
-def crash_at(inbox: "Inbox", failpoint: str, *, nth: int = 1) -> Iterator[None]:
+def crash_at(inbox: CanCrash, failpoint: str, *, nth: int = 1) -> Iterator[None]:
     """Kill the receiver or worker within the block when it reaches a failpoint; what it had committed stays.
 
     `hookonce.receiver.failpoints.POINTS` lists them. The block ends where the process does: put what is to be killed

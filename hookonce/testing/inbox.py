@@ -64,7 +64,8 @@ class Inbox:
     def __init__(self, database_url: str, redis_url: str) -> None:
         self.database_url = database_url
         """As psycopg takes it; your tables are in there."""
-        self.clock = Clock(database_url)
+        self._drain: Drain | None = None
+        self.clock = Clock(database_url, self._close_drain)  # it remembers until when nothing is due
         self._sources: dict[str, Source] = {}
         configured = load_settings(need_secrets=False)
         self._settings = replace(
@@ -73,7 +74,6 @@ class Inbox:
         self._configured = configured
         self._registry: Registry | None = None
         self._intake: Intake | None = None
-        self._drain: Drain | None = None
         self._crash: crashes.Crash | None = None
         self._before = list(handlers.registry)
 

@@ -178,6 +178,7 @@ def _start(directory: Path, state: Path) -> None:
                 f"the servers for tests did not start: {said[-1] if said else 'without a word'}"
             )
         time.sleep(_POLL)
+    process.returncode = 0  # it outlives us on purpose, which Popen would complain of
 
 
 def _serve(directory: Path) -> None:

@@ -102,7 +102,8 @@ def test_saved_configuration_is_in_force_and_one_with_a_mistake_changes_nothing(
         answers = []
         while answers[-1:] != [200] and len(answers) < 1000:  # none is refused a connection meanwhile
             answers.append(dev.post(f"evt_{len(answers)}_of_others", OTHER).status_code)
-        assert set(answers) == {200, 401}
+        assert set(answers) <= {200, 401}
+        assert answers[-1] == 200
         assert dev.post("evt_2", SECRET).status_code == 401
 
 
