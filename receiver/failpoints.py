@@ -52,20 +52,21 @@ OF_OPERATIONS = (
 
 
 class _Counter:
-    """Counts the places reached, writes them down and ends the process at one of them."""
+    """Counts the places reached, those of one name if it is given, writes them down and ends the process at one."""
 
-    def __init__(self, fatal: int, log: str) -> None:
+    def __init__(self, fatal: int, log: str, only: str | None = None) -> None:
         self._fatal = fatal
         self._log = log
+        self._only = only
         self._reached = 0
 
     def __call__(self, name: str) -> None:
         if name not in POINTS and name not in OF_OPERATIONS:
             raise LookupError(f"no failpoint is called '{name}'; add it to POINTS")
-        self._reached += 1
+        self._reached += self._only in {None, name}
         with open(self._log, "a", encoding="ascii") as log:  # noqa: PTH123  one append, as cheap as can be
             log.write(f"{name}\n")
-        if self._reached == self._fatal:
+        if self._reached == self._fatal and self._only in {None, name}:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -79,6 +80,14 @@ def arm(fatal: int, log: str) -> None:
     """
     global _counter  # noqa: PLW0603  the process has one count
     _counter = _Counter(fatal, log)
+
+
+def arm_at(name: str, log: str, nth: int = 1) -> None:
+    """Die when this place is reached for the n-th time; as `arm` otherwise. Raises: LookupError for no such place."""
+    if name not in POINTS and name not in OF_OPERATIONS:
+        raise LookupError(f"no failpoint is called '{name}'; there are {', '.join(POINTS)}")
+    global _counter  # noqa: PLW0603  the process has one count
+    _counter = _Counter(nth, log, name)
 
 
 def reach(name: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("receiver", "providers", "jobs")
-FRAMEWORKS = ("flask.py", "fastapi.py", "django")
+FRAMEWORKS = ("flask.py", "fastapi.py", "django", "testing")
 """What lies in hookonce/ itself, besides its `__init__.py`: named `hookonce.flask` here, unlike Flask."""
 MODULES = sorted(
     [
@@ -145,6 +145,19 @@ MAY_IMPORT = {
     "hookonce.django": ("jobs", "cli", "config", "ledger", "web"),
     "hookonce.fastapi": ("web",),
     "hookonce.flask": ("web",),
+    "hookonce.testing": (
+        "jobs",
+        "providers",
+        "config",
+        "dev",
+        "encryption",
+        "failpoints",
+        "intake",
+        "ledger",
+        "samples",
+        "source",
+        "web",
+    ),
 }
 
 # Which packages may import a library; every other is kept free of it.
@@ -177,7 +190,7 @@ LIBRARIES = {
     ),
     "prometheus_client": ("receiver.monitoring",),
     "pydantic": ("receiver.config", "receiver.api", "receiver.cli"),
-    "redis": ("receiver.redis", "jobs.worker"),
+    "redis": ("receiver.redis", "jobs.worker", "hookonce.testing.servers"),
     "requests": (
         "receiver.outbound",
         "receiver.dev",
@@ -188,10 +201,10 @@ LIBRARIES = {
     "rich": ("receiver.cli",),
     "rq": ("receiver.redis", "jobs.worker", "jobs.rq_job"),
     "starlette": ("hookonce.fastapi",),
-    "sqlalchemy": ("receiver.ledger.database", "jobs"),
+    "sqlalchemy": ("receiver.ledger.database", "jobs", "hookonce.testing"),
     "uvicorn": ("receiver.api.mcp",),
     "watchfiles": ("receiver.dev.file_watch",),
-    "werkzeug": ("receiver.app", "receiver.api", "receiver.dashboard"),
+    "werkzeug": ("receiver.app", "receiver.api", "receiver.dashboard", "hookonce.testing.inbox"),
 }
 
 # Rooms that only some may enter: what stands on the left is imported by what stands on the right, and by itself.
@@ -202,6 +215,7 @@ BORDERS = {
         "receiver.dashboard",
         "receiver.ledger.replay",
         "receiver.ledger.transfer",
+        "hookonce.testing",
     ),
     "receiver.cli": ("hookonce.django.management",),
     "receiver.app": (),
@@ -217,6 +231,7 @@ ORDERS = {
 
 LATE = {
     "receiver.cli": "a command starts sooner without what it may not need",
+    "hookonce.testing.plugin": "pytest loads it in every run, and most need nothing of it",
     "receiver.idempotency.frameworks.detection": "frameworks that are not in use",
     "receiver.web.mounted": "the extra `otel`",
     "receiver.dev.file_watch": "the extra `embedded`",

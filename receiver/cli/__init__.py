@@ -69,7 +69,7 @@ COMMANDS = {
 
 GROUPS = {
     "Begin": ("init", "dev", "demo", "new"),
-    "See what came": ("events", "tail", "handlers", "stats", "rejected", "conflicts", "alerts"),
+    "See what came": ("events", "tail", "handlers", "stats", "rejected", "conflicts", "alerts", "mcp"),
     "Try, and find out": ("trigger", "capture", "explain", "verify", "sign", "doctor"),
     "Put right": ("replay", "pause", "resume", "reverify", "quarantine", "window"),
     "Senders and secrets": ("sources", "providers", "secrets", "keys", "tokens"),

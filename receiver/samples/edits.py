@@ -14,10 +14,17 @@ def set_path(document: Any, assignment: str) -> None:  # noqa: ANN401  any JSON
     an index one past a list's end appends. Raises: ValueError if the path cannot exist; then nothing changed.
     """
     path, equals, text = assignment.partition("=")
-    keys = _keys(path)
-    if not equals or not all(keys):
+    if not equals or not all(_keys(path)):
         raise ValueError(f"{assignment!r} sets nothing; write path=value, as in data.object.amount=500")
-    _set(document, keys, 0, _value(text))
+    set_value(document, path, _value(text))
+
+
+def set_value(document: Any, path: str, value: object) -> None:  # noqa: ANN401  any JSON
+    """Set one value in place, whatever it is; as `set_path` otherwise."""
+    keys = _keys(path)
+    if not all(keys):
+        raise ValueError(f"{path!r} names nothing; write a path, as in data.object.amount")
+    _set(document, keys, 0, value)
 
 
 def remove_path(document: Any, path: str) -> None:  # noqa: ANN401  any JSON

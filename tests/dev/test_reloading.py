@@ -52,12 +52,12 @@ def save(dev, name, text):
 def test_saved_handler_does_the_next_event_and_a_broken_one_waits_to_be_mended(place):
     with started(place) as dev:
         dev.post("evt_1", SECRET)
-        dev.until("done .*credit")
+        dev.until("done +invoice.paid")
 
         save(dev, "handlers.py", HANDLERS.replace("VERSION", "2"))
         dev.until("loaded +2 handlers")
         dev.post("evt_2", SECRET)
-        dev.until("done .*credit")
+        dev.until("done +invoice.paid")
 
         save(dev, "handlers.py", "import nonsense\n")
         dev.until("does not import: ModuleNotFoundError.*handlers.py:1")
@@ -66,7 +66,8 @@ def test_saved_handler_does_the_next_event_and_a_broken_one_waits_to_be_mended(p
         save(dev, "handlers.py", HANDLERS.replace("VERSION", "event.data['nothing']"))
         dev.until(r"dead +invoice.paid  credit  KeyError: 'nothing' \(handlers.py:6\)  \(attempt 1")
 
-        assert [result(dev, each) for each in ("evt_1", "evt_2")] == [{"version": 1}, {"version": 2}]
+        said = [result(dev, each) for each in ("evt_1", "evt_2")]
+        assert said == [{"version": 1}, {"version": 2}], dev.run("events", "show", "2").stdout
         assert dev.process.poll() is None
 
 
@@ -101,7 +102,8 @@ def test_saved_configuration_is_in_force_and_one_with_a_mistake_changes_nothing(
         answers = []
         while answers[-1:] != [200] and len(answers) < 1000:  # none is refused a connection meanwhile
             answers.append(dev.post(f"evt_{len(answers)}_of_others", OTHER).status_code)
-        assert set(answers) == {200, 401}
+        assert set(answers) <= {200, 401}
+        assert answers[-1] == 200
         assert dev.post("evt_2", SECRET).status_code == 401
 
 

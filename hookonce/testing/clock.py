@@ -1,0 +1,39 @@
+"""The time of an inbox under test: it goes on by itself, and further when a test says so."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+
+_SHIFT = (
+    "UPDATE hookonce.runs SET due_at = due_at - %(by)s, lease_until = lease_until - %(by)s WHERE due_at IS NOT NULL",
+    "UPDATE hookonce.events SET due_at = due_at - %(by)s WHERE due_at IS NOT NULL",
+)
+
+
+class Clock:
+    """What time it is where events come from, and for how long runs still wait.
+
+    Pauses and leases are PostgreSQL's to measure. So time goes on there by moving what waits nearer.
+    """
+
+    def __init__(self, database_url: str, moved: Callable[[], None]) -> None:
+        """Be the clock of a ledger; `moved` is called when time has been let pass."""
+        self._database_url = database_url
+        self._moved = moved
+        self._ahead = timedelta()
+
+    def now(self) -> datetime:
+        """Return the time, in UTC."""
+        return datetime.now(UTC) + self._ahead
+
+    def advance(self, by: timedelta | float) -> None:
+        """Let time pass, a timedelta or seconds: retries become due, leases run out, signatures grow old."""
+        span = by if isinstance(by, timedelta) else timedelta(seconds=by)
+        if span < timedelta():
+            raise ValueError(f"{span} would go back; time can only pass")
+        self._ahead += span
+        with psycopg.connect(self._database_url, autocommit=True) as connection, connection.transaction():
+            for statement in _SHIFT:
+                connection.execute(statement, {"by": span})
+        self._moved()

@@ -1,0 +1,276 @@
+"""A real inbox in the process of a test: deliveries over HTTP's interface, a ledger in PostgreSQL, your handlers.
+
+Nothing of it is a stand-in. The receiver is the WSGI application that a framework mounts, and the worker's own drain
+makes the attempts; both are closed and opened again where a test lets one of them die.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from types import ModuleType
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import psycopg
+from werkzeug.test import Client
+
+from hookonce.jobs import handlers, stopping
+from hookonce.jobs.drain import Drain, handlers_of
+from hookonce.jobs.handlers import Handler, Registry
+from hookonce.providers.kit.crypto.secret_keys import wrong_secret
+from hookonce.receiver.config.settings import Settings, load_settings
+from hookonce.receiver.dev import generated_secrets
+from hookonce.receiver.encryption import OFF
+from hookonce.receiver.intake.pipeline import Intake
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.queries import events as event_queries
+from hookonce.receiver.ledger.queries.events import Detail
+from hookonce.receiver.source import Source
+from hookonce.receiver.web.hooks import DeliveryEndpoint
+from hookonce.testing import crashes, events
+from hookonce.testing.clock import Clock
+
+PUBLIC_URL = "https://hooks.example.com"
+_Result = TypeVar("_Result")
+_MAX_ROUNDS = 1000
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """What a delivery was answered, and the event in the ledger; `number` is None if it was not taken."""
+
+    status: int
+    answer: bytes
+    source: str
+    event_id: str
+    type: str
+    inbox: "Inbox" = field(repr=False)
+
+    @property
+    def number(self) -> int | None:
+        """The ledger's id of the event."""
+        return self.inbox.number(self.source, self.event_id)
+
+    @property
+    def detail(self) -> Detail:
+        """Everything that the ledger knows of the event now. Raises: AssertionError if it has none."""
+        return self.inbox.detail(self)
+
+
+class Inbox:
+    """What the fixture `inbox` gives. Its handlers are those of hookonce.toml, and whatever `@on` has decorated."""
+
+    def __init__(self, database_url: str, redis_url: str) -> None:
+        self.database_url = database_url
+        """As psycopg takes it; your tables are in there."""
+        self._drain: Drain | None = None
+        self.clock = Clock(database_url, self._close_drain)  # it remembers until when nothing is due
+        self._sources: dict[str, Source] = {}
+        configured = load_settings(need_secrets=False)
+        self._settings = replace(
+            configured, database_url=database_url, redis_url=redis_url, sources=self._sources, keyring=OFF
+        )
+        self._configured = configured
+        self._registry: Registry | None = None
+        self._intake: Intake | None = None
+        self._crash: crashes.Crash | None = None
+        self._before = list(handlers.registry)
+
+    # What a sender does
+
+    def deliver(  # noqa: PLR0913  all but two by keyword
+        self,
+        source: str,
+        type: str | None = None,  # noqa: A002  the word of the vocabulary
+        *,
+        set: Mapping[str, object] | None = None,  # noqa: A002  as `hookonce.testing.event` has it
+        remove: Sequence[str] = (),
+        event_id: str | None = None,
+        provider: str | None = None,
+        times: int = 1,
+        forge: bool = False,
+        work: bool = True,
+    ) -> Delivered:
+        """Send a sample as its sender would, signed, `times` times; then let the handlers work, unless told not to.
+
+        Arguments are those of `hookonce.testing.event`; `forge` signs with a wrong secret. Returns what the last
+        delivery was answered.
+        """
+        known = self._source(source, provider)
+        now = self.clock.now()
+        document = events.sample(known.provider, type, now, event_id, set or {}, remove)
+        if not known.secrets and known.provider.needs_secret:
+            raise ValueError(
+                f"what {known.provider.name} signs only it can sign; call the handler with event(…)"
+            )
+        secret = next(iter(known.secrets), "")
+        secret = wrong_secret(secret) if forge else secret
+        url = f"{PUBLIC_URL}/hooks/{source}"
+        delivery = document.delivery(secret, now, url)
+        decode = known.provider.decode
+        sent = known.provider.events(decode(delivery, known.secrets) if decode else delivery)
+        path = f"/hooks/{source}" + (f"/{delivery.path_secret}" if delivery.path_secret else "")
+        query = urlsplit(delivery.url).query
+
+        def post() -> tuple[int, bytes]:
+            answer = self._client().open(
+                path,
+                query_string=query,
+                method=delivery.method,
+                headers=dict(delivery.headers),
+                data=delivery.body,
+            )
+            return answer.status_code, answer.get_data()
+
+        for _ in range(times):
+            status, said = self._in_turn(post)
+        if work:
+            self.work()
+        first = sent[0] if sent else None
+        return Delivered(
+            status,
+            said,
+            source,
+            first.id if first else document.event_id,
+            first.type if first else document.type,
+            self,
+        )
+
+    # What a worker does
+
+    def work(self) -> int:
+        """Run what is due until nothing is, as a worker does when it is notified; return the number of attempts."""
+        return self._in_turn(lambda: self._worker().run_due())
+
+    def settle(self) -> int:
+        """Run until every event has ended, letting the pauses between attempts pass; return the number of attempts."""
+        attempts = self.work()
+        for _ in range(_MAX_ROUNDS):
+            pause = self._next_due()
+            if pause is None:
+                return attempts
+            self.clock.advance(max(pause, timedelta()) + timedelta(milliseconds=1))
+            attempts += self.work()
+        raise AssertionError(f"after {attempts} attempts there are still events waiting")
+
+    # What there is
+
+    def number(self, source: str, event_id: str) -> int | None:
+        """Return the ledger's id of an event, None if it has none."""
+        row = self.execute(
+            "SELECT id FROM hookonce.events WHERE source = %s AND event_id = %s", source, event_id
+        )
+        return int(row[0][0]) if row else None
+
+    def detail(self, delivered: Delivered) -> Detail:
+        """Return everything that the ledger knows of an event. Raises: AssertionError if it has none."""
+        number = delivered.number
+        if number is None:
+            raise AssertionError(
+                f"the ledger has no event {delivered.event_id} of {delivered.source}: its delivery was answered "
+                f"{delivered.status} {delivered.answer.decode(errors='replace')}"
+            )
+        with connections.connect(self.database_url) as connection:
+            found = event_queries.detail(connection, number, self._settings.keyring)
+        if found is None:
+            raise AssertionError(f"event {number} has gone")
+        return found
+
+    def execute(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Run a statement in the inbox's database, and return its rows."""
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            cursor = connection.execute(statement, values or None)
+            return cursor.fetchall() if cursor.description else []
+
+    def use(self, *wanted: ModuleType | Callable[..., Any]) -> None:
+        """Have only these handlers: functions that `@on` has decorated, or modules of them."""
+        names = {each.__name__ for each in wanted if isinstance(each, ModuleType)}
+        functions = [each for each in wanted if not isinstance(each, ModuleType)]
+        chosen = [
+            each
+            for each in self._all_handlers()
+            if each.function in functions or getattr(each.function, "__module__", None) in names
+        ]
+        if not chosen:
+            raise ValueError(f"none of {', '.join(map(str, wanted))} is decorated with @on")
+        self._close_drain()
+        self._registry = Registry()
+        for each in chosen:
+            self._registry.add(each)
+
+    def close(self) -> None:
+        """Close every connection, and forget the handlers that the test has decorated."""
+        self._close_processes()
+        handlers.registry._handlers[:] = self._before  # noqa: SLF001  of the same product
+        stopping.stopping.clear()
+
+    @contextmanager
+    def crashing(self, crash: crashes.Crash) -> Iterator[None]:
+        """Have what is done within the block die where `crash` says; `hookonce.testing.crash_at` is for tests."""
+        self._crash = crash
+        try:
+            yield
+        finally:
+            self._crash = None
+
+    def _in_turn(self, act: Callable[[], _Result]) -> _Result:
+        """Do something as receiver or worker, which may have to die of it in a process of its own."""
+        if self._crash is None:
+            return act()
+        self._close_processes()  # no connection may be shared with the process that dies
+        return self._crash.run(act, self._close_processes)
+
+    def _source(self, name: str, provider: str | None) -> Source:
+        """Return a source of that name, with a secret that we know."""
+        if name not in self._sources:
+            sender = events.provider_of(name, provider)
+            known = self._configured.sources.get(name) or Source(name, sender, ())
+            secret = generated_secrets.made_up(sender)
+            secrets = (secret,) if secret else ()
+            self._sources[name] = replace(known, secrets=secrets, public_url=PUBLIC_URL, quarantine=None)
+            self._close_processes()
+        return self._sources[name]
+
+    def _client(self) -> Client:
+        if self._intake is None:
+            self._intake = Intake(self._settings, self.clock.now)
+        return Client(DeliveryEndpoint(self._settings, self._intake))
+
+    def _worker(self) -> Drain:
+        if self._drain is None:
+            self._drain = Drain(self._settings, self._registry or _registry_of(self._all_handlers()))
+        return self._drain
+
+    def _all_handlers(self) -> Collection[Handler]:
+        return list(handlers_of(self._for_handlers()))
+
+    def _for_handlers(self) -> Settings:
+        """Return the settings in which every source is known that a handler may name."""
+        return replace(self._settings, sources={**self._configured.sources, **self._sources})
+
+    def _next_due(self) -> timedelta | None:
+        """Return in how long the next thing is due; None if nothing waits."""
+        rows = self.execute(
+            "SELECT min(due_at) - clock_timestamp() FROM hookonce.events WHERE due_at IS NOT NULL"
+        )
+        pause = rows[0][0]
+        return pause if isinstance(pause, timedelta) else None
+
+    def _close_processes(self) -> None:
+        if self._intake is not None:
+            self._intake.close()
+            self._intake = None
+        self._close_drain()
+
+    def _close_drain(self) -> None:
+        if self._drain is not None:
+            self._drain.close()
+            self._drain = None
+
+
+def _registry_of(found: Collection[Handler]) -> Registry:
+    registry = Registry()
+    for each in found:
+        registry.add(each)
+    return registry

@@ -1,0 +1,69 @@
+"""What tests assert of an event; what an assertion says is what the ledger knows."""
+
+from hookonce.receiver.ledger.queries.events import Detail, RunRow
+from hookonce.receiver.ledger.states import EventStatus, RunStatus
+from hookonce.testing.inbox import Delivered
+
+
+def handled_once(delivered: Delivered, handler: str | None = None) -> RunRow:
+    """Assert that an event was handled, and once: each of its runs, or that of one handler, is done; return the run.
+
+    Retries before it do not matter, and a replay is a second time. Raises: AssertionError.
+    """
+    found = delivered.detail
+    runs = _runs(found, handler)
+    for run in runs:
+        if run.status != RunStatus.DONE:
+            raise AssertionError(f"{run.handler} is {run.status}, not done\n{_story(found)}")
+        if run.cycle != 1:
+            raise AssertionError(f"{run.handler} was run {run.cycle} times over\n{_story(found)}")
+    return runs[0]
+
+
+def dead_with(delivered: Delivered, error: str | type[BaseException], handler: str | None = None) -> RunRow:
+    """Assert that a run of an event died of an error: a part of its text, or its class; return the run.
+
+    Raises: AssertionError.
+    """
+    found = delivered.detail
+    dead = [run for run in _runs(found, handler) if run.status == RunStatus.DEAD]
+    if not dead:
+        raise AssertionError(f"nothing is dead\n{_story(found)}")
+    for run in dead:
+        if _is_of(run.error or "", error):
+            return run
+    raise AssertionError(f"it is dead, and not with {error!r}\n{_story(found)}")
+
+
+def ignored(delivered: Delivered) -> None:
+    """Assert that no handler takes an event. Raises: AssertionError."""
+    found = delivered.detail
+    if found.event.status != EventStatus.IGNORED:
+        raise AssertionError(f"it is {found.event.status}, not ignored\n{_story(found)}")
+
+
+def _is_of(text: str, error: str | type[BaseException]) -> bool:
+    """Return whether the text that is kept of an error is of this class, or has this in it."""
+    if isinstance(error, str):
+        return error in text
+    return text.replace(":", " ").split(" ", 1)[0] == error.__name__
+
+
+def _runs(found: Detail, handler: str | None) -> list[RunRow]:
+    runs = [run for run in found.runs if handler is None or run.handler == handler]
+    if not runs:
+        what = f"handler {handler!r}" if handler else "handler"
+        raise AssertionError(f"no {what} has run\n{_story(found)}")
+    return runs
+
+
+def _story(found: Detail) -> str:
+    """Return what the ledger knows, a line each."""
+    event = found.event
+    lines = [f"event {event.event_id} of {event.source}, {event.type}: {event.status}"]
+    for run in found.runs:
+        why = f", {run.error}" if run.error else ""
+        lines += [f"  {run.handler}: {run.status} after {run.attempts} attempts{why}"]
+    if found.failures and (text := found.failures[-1]["traceback"]):
+        lines.append(str(text))
+    return "\n".join(lines)
