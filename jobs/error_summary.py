@@ -17,6 +17,7 @@ LEFT_OUT = "(left out: it may quote values)"
 
 _LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 _OURS = tuple(str(Path(__file__).with_name(name)) for name in ("attempts", "handlers.py"))
+CYTHON = (".pyx", ".pxd", ".pxi")
 _PARAMETERS = re.compile(r"^\[(?:SQL: )?parameters: .*$", re.MULTILINE)
 _DETAIL = re.compile(r"^(D[EÉ]TAIL|CONTEXT) ?:(?! *\(left out).*$", re.MULTILINE)
 _MAX_LINKS = 100
@@ -68,8 +69,11 @@ def linked(error: BaseException) -> Iterator[BaseException]:
 
 
 def is_library(path: str) -> bool:
-    """Whether a file is no code of the user's: the standard library's, an installed package's, or ours."""
-    return path.startswith(("<", *_LIBRARIES, *_OURS))
+    """Whether a file is no code of the user's: the standard library's, an installed package's, or ours.
+
+    Frames of Cython name a source that is not there, by a path that begins anywhere.
+    """
+    return path.startswith(("<", *_LIBRARIES, *_OURS)) or path.endswith(CYTHON)
 
 
 def is_ours(path: str) -> bool:

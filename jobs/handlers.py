@@ -222,7 +222,7 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
         pauses, limit = _times(called, attempts, backoff, timeout)
         _require_isolation(called, isolation)
         _require_callable(called, function)
-        if breaker is not None and (not isinstance(breaker, int) or breaker < 1):
+        if breaker is not None and (isinstance(breaker, bool) or not isinstance(breaker, int) or breaker < 1):
             raise HandlerError(
                 f"handler '{called}': {breaker=} is wrong; expected a number of failures from 1"
             )
@@ -272,10 +272,17 @@ def _times(
     """Return the first and the longest pause, and the time limit. Raises `HandlerError`."""
     try:
         first, longest = (_duration(value) for value in backoff)
+    except (TypeError, ValueError, OverflowError):
+        wanted = (
+            "expected two pauses, the first and the longest, in seconds or as timedeltas: backoff=(5, 3600)"
+        )
+        raise HandlerError(f"handler '{called}': {backoff=} is wrong; {wanted}") from None
+    try:
         limit = _duration(timeout)
     except (TypeError, ValueError, OverflowError):
-        wanted = "expected seconds or a timedelta, and two of them for backoff"
-        raise HandlerError(f"handler '{called}': {timeout=} or {backoff=} is wrong; {wanted}") from None
+        raise HandlerError(
+            f"handler '{called}': {timeout=} is wrong; expected seconds or a timedelta"
+        ) from None
     is_in_time = timedelta(0) < limit <= MAX_TIMEOUT
     if attempts < 1 or first < timedelta(0) or longest < first or not is_in_time:
         raise HandlerError(

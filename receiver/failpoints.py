@@ -62,7 +62,7 @@ class _Counter:
 
     def __call__(self, name: str) -> None:
         if name not in POINTS and name not in OF_OPERATIONS:
-            raise LookupError(f"no failpoint is called '{name}'; add it to POINTS")
+            raise LookupError(f"no failpoint is called '{name}'; add it to POINTS or OF_OPERATIONS")
         self._reached += self._only in {None, name}
         with open(self._log, "a", encoding="ascii") as log:  # noqa: PTH123  one append, as cheap as can be
             log.write(f"{name}\n")

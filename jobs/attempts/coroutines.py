@@ -24,6 +24,7 @@ from sqlalchemy.exc import MissingGreenlet
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 from sqlalchemy.util import await_only
 
+from hookonce.jobs.attempts.orm_session import told_of_the_end
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import GivenCursor
 from hookonce.jobs.handler_signature import Signature
@@ -144,7 +145,8 @@ async def _session_in(given: AsyncConnection, session_class: type | None) -> Asy
     made = kind(bind=given, join_transaction_mode="create_savepoint", expire_on_commit=False)
     async with made as session:
         yield session
-        await session.commit()
+        with told_of_the_end():
+            await session.commit()
 
 
 class _Engine(AsyncEngine):

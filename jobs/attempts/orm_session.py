@@ -16,6 +16,10 @@ from sqlalchemy.orm import Session
 
 from hookonce.jobs.attempts.time_limit import TimeUp
 
+AT_THE_END = (
+    "(when what the handler had left in its session was written, after it returned; flush() shows which line)"
+)
+
 
 def call(
     function: Callable[..., object], session_class: type | None, event: object, connection: Connection
@@ -31,7 +35,8 @@ def _session_in(connection: Connection, session_class: type | None) -> Iterator[
     session: Session = (session_class or Session)(bind=connection, join_transaction_mode="create_savepoint")
     try:
         yield session
-        session.commit()
+        with told_of_the_end():
+            session.commit()
     except TimeUp:  # the connection may be in the midst of a statement, and is thrown away
         raise
     except BaseException:
@@ -39,3 +44,13 @@ def _session_in(connection: Connection, session_class: type | None) -> Iterator[
             session.close()
         raise
     session.close()
+
+
+@contextmanager
+def told_of_the_end() -> Iterator[None]:
+    """Say of an error that it came when the handler had returned: no frame of its own is in the traceback."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        error.add_note(AT_THE_END)
+        raise

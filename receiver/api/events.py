@@ -14,6 +14,7 @@ from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.events import Detail
 from hookonce.receiver.ledger.replay import bulk
+from hookonce.receiver.ledger.states import WaitsFor
 
 KINDS = 1000
 """As many are shown of what is counted."""
@@ -85,6 +86,9 @@ class Run(ResponseModel):
     error: str | None
     parked: str | None = Field(
         description="`handler` while that is paused, `limit:…` while its limit is full"
+    )
+    waits_for: WaitsFor | None = Field(
+        description="why one that waits is not run at once; `backoff` after a failure, `delay` if it asked for that"
     )
 
 

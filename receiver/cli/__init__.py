@@ -28,7 +28,7 @@ COMMANDS = {
     "capture": (f"{_HERE}.capture:capture", "Print the next delivery of a sender as a .http file."),
     "completion": (f"{_HERE}.completion:completion", "Print the completion script of a shell."),
     "conflicts": (f"{_HERE}.rejected:conflicts", "List events that came with two bodies under one id."),
-    "db": (f"{_HERE}.db:db", "Bring the database schema up to date."),
+    "db": (f"{_HERE}.db:db", "Bring the database schema up to date, or say where it is."),
     "demo": (f"{_HERE}.demo:demo", "Run the whole stack on signed samples, check it, and stop."),
     "dev": (f"{_HERE}.dev:dev", "Run the whole stack here until Ctrl-C."),
     "doctor": (f"{_HERE}.doctor:doctor", "Check everything, and say what to do."),

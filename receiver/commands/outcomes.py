@@ -111,6 +111,10 @@ class Outcomes:
             self._disconnect()
             log.info("commands can't be looked up: %s", type(error).__name__)
             failure = LedgerUnavailable(f"commands can't be looked up: {type(error).__name__}")
+        except Exception as error:  # or who waits would wait for a thread that has ended
+            self._disconnect()
+            log.exception("commands can't be looked up: %s", type(error).__name__)
+            failure = LedgerUnavailable(f"commands can't be looked up: {type(error).__name__}")
         now = time.monotonic()
         ended = []
         for each in waiting:

@@ -56,6 +56,18 @@ class Parked(StrEnum):
     HANDLER = "handler"
 
 
+class WaitsFor(StrEnum):
+    """What a waiting run waits for; a run that is due waits for a worker."""
+
+    LIMIT = "limit"
+    RATE = "rate"
+    BREAKER = "breaker"
+    PAUSE = "pause"
+    BACKOFF = "backoff"
+    DELAY = "delay"
+    WORKER = "worker"
+
+
 PARKED_BY_LIMIT: Final = "limit:"
 """Why a run is parked while all places of its handler's limit are taken; whose limit (an account, a source) follows."""
 

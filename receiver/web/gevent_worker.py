@@ -18,6 +18,7 @@ from typing import Any
 import gevent
 from gevent import monkey
 from gunicorn import sock as gunicorn_sock
+from gunicorn.errors import AppImportError
 from gunicorn.workers import ggevent
 
 from hookonce.receiver.logs import limited
@@ -81,8 +82,14 @@ class GeventWorker(ggevent.GeventWorker):  # type: ignore[misc]  # gunicorn has 
         monkey.patch_all()
         self.sockets = [plain_socket(fileno=each.sock.detach()) for each in self.sockets]
 
-    def load_wsgi(self) -> None:  # noqa: D102
-        super().load_wsgi()
+    def load_wsgi(self) -> None:
+        """Load the application; what is wrong with its configuration is told as it is, and not as a traceback."""
+        try:
+            super().load_wsgi()
+        except Exception as error:
+            if not hasattr(error, "mistakes"):  # a `ConfigError`, whose module would import psycopg unpatched
+                raise
+            raise AppImportError(f"hookonce: {error}") from None
         calm_collector()
 
     def run(self) -> None:

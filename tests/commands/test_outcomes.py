@@ -50,6 +50,17 @@ def test_command_that_is_not_there_is_told_at_once(told):
     assert told.of(NAME, timedelta(seconds=DEADLINE)) is None
 
 
+def test_what_nobody_foresaw_is_told_at_once_and_the_next_look_goes_on(told, ledger, monkeypatch):
+    accept(ledger)
+    monkeypatch.setattr(commands, "find", lambda *_: {}["no such thing"])
+    with pytest.raises(LedgerUnavailable, match="KeyError"):
+        told.of(NAME, timedelta(seconds=DEADLINE))
+
+    monkeypatch.undo()
+
+    assert told.of(NAME, timedelta(milliseconds=20)).state == CommandState.IN_PROGRESS
+
+
 def test_command_in_progress_is_told_when_the_wait_is_over(told, ledger):
     accept(ledger)
 

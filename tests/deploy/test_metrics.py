@@ -10,7 +10,8 @@ from hookonce.receiver.app import create_app
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger import alerts, redeliveries, rejected
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.stats import activity
+from hookonce.receiver.ledger.stats import activity, counters
+from hookonce.receiver.ledger.stats.counters import Kind, Tally
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.monitoring import ledger_metrics
 from tests.support.new_event import new_event
@@ -111,6 +112,21 @@ def happen(connection):
     redeliveries.add_redeliveries(connection, {("stripe", "evt_1"): 1})
     rejected.add_secret_uses(connection, {("stripe", 1): 1})
     alerts.raise_alert(connection, "dead_runs", "stripe", "")
+    counted = [Tally(kind, "stripe", "some") for kind in Kind if kind is not Kind.TYPE]
+    counters.add(connection, dict.fromkeys(counted, 1))
+    failed = store(connection, [new_event("failed")])["stripe", "failed"].id
+    connection.execute("UPDATE hookonce.events SET status = 'waiting' WHERE id = %s", [failed])
+    connection.execute(
+        "INSERT INTO hookonce.runs (event, handler, status, attempts, due_at) VALUES (%s, 'h', 'waiting', 1, now())",
+        [failed],
+    )
+    connection.execute(
+        "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, 'h', 1, 1, '')",
+        [failed],
+    )
+    connection.execute(
+        "INSERT INTO hookonce.idempotency (scope, key, fingerprint, state) VALUES ('[\"pay\"]', 'k', '', 'in_progress')"
+    )
     while activity.fill(connection):
         pass
 

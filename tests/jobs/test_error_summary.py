@@ -1,6 +1,9 @@
 import json
 
+import pytest
 from sqlalchemy import text
+
+from hookonce.jobs.error_summary import is_library
 
 
 def test_failure_names_the_line_of_the_handler_and_no_line_of_a_library(inbox):
@@ -42,3 +45,18 @@ def test_error_without_end_is_kept_in_part(inbox):
     kept = inbox.rows("SELECT error FROM hookonce.failures")[0][0]
     assert kept.startswith("ValueError: xxx")
     assert len(kept) < 2_000
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (json.__file__, True),
+        ("<string>", True),
+        ("lib/sqlalchemy/cyextension/resultproxy.pyx", True),
+        ("psycopg_c/_psycopg/transform.pyx", True),
+        (__file__, False),
+        ("shop.py", False),
+    ],
+)
+def test_code_of_libraries_is_told_from_the_users(path, expected):
+    assert is_library(path) is expected

@@ -119,10 +119,28 @@ def test_on_names_the_isolation_levels_there_are(registry, isolation):
     assert not len(registry)
 
 
-@pytest.mark.parametrize("options", [{"timeout": "60s"}, {"backoff": ("5s", "1h")}, {"backoff": 5}])
+@pytest.mark.parametrize("options", [{"timeout": "60s"}, {"backoff": ("5s", "1h")}])
 def test_on_says_what_a_span_is(registry, options):
-    with pytest.raises(HandlerError, match="expected seconds or a timedelta"):
+    with pytest.raises(HandlerError, match=r"seconds or (?:as timedeltas|a timedelta)"):
         on("stripe", "*", **options)(lambda *_: None)
+
+    assert not len(registry)
+
+
+@pytest.mark.parametrize("backoff", [(2,), (1, 2, 3), 5])
+def test_on_says_that_backoff_is_two_pauses(registry, backoff):
+    with pytest.raises(
+        HandlerError, match=r"expected two pauses, the first and the longest, .* backoff=\(5, 3600\)"
+    ):
+        on("stripe", "*", backoff=backoff)(lambda *_: None)
+
+    assert not len(registry)
+
+
+@pytest.mark.parametrize("breaker", [True, False, 0, -1, 2.5, "20"])
+def test_on_says_that_a_breaker_is_a_number_of_failures(registry, breaker):
+    with pytest.raises(HandlerError, match="expected a number of failures from 1"):
+        on("stripe", "*", breaker=breaker)(lambda *_: None)
 
     assert not len(registry)
 

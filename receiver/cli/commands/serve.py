@@ -6,6 +6,7 @@ import sys
 import click
 import psycopg
 
+from hookonce.receiver.config.servers import ConfigError
 from hookonce.receiver.config.settings import load_settings, require_servers
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
@@ -24,6 +25,7 @@ def serve(bind: str | None, gunicorn_options: tuple[str, ...]) -> None:
     """
     settings = load_settings()
     require_servers(settings)
+    _require_numbers("WEB_CONCURRENCY", "PORT")
     try:
         health.require_schema(settings.database_url)
         _make_partitions(settings.database_url)
@@ -41,6 +43,13 @@ def serve(bind: str | None, gunicorn_options: tuple[str, ...]) -> None:
     ]
     argv.append("hookonce.receiver.app:from_environment()")
     os.execv(sys.executable, argv)  # noqa: S606  gunicorn takes our place, and our signals
+
+
+def _require_numbers(*variables: str) -> None:
+    """Raise `ConfigError` for what gunicorn's settings would fail to read."""
+    wrong = [name for name in variables if not (os.environ.get(name) or "1").isdecimal()]
+    if wrong:
+        raise ConfigError([f"{name} is {os.environ[name]!r}; expected a number" for name in wrong])
 
 
 def _make_partitions(url: str) -> None:

@@ -12,7 +12,7 @@ from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.tables import cell, clean
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.ledger.queries.events import Detail, RunRow
-from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, RunStatus
+from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, RunStatus, WaitsFor
 
 _MAX_SHOWN = 4000
 """Characters of a body that a person is shown; `--raw` gives all of it."""
@@ -65,7 +65,7 @@ def _runs(runs: Sequence[RunRow], now: datetime) -> Iterator[str]:
             said.append(f"ended {ago(run.finished_at, now)}")
         elif run.due_at:
             said.append(f"due {ago(run.due_at, now)}")
-        yield f"  {clean(run.handler)}  {paint(run.status)}{_why(run.parked)}, {', '.join(said)}"
+        yield f"  {clean(run.handler)}  {paint(run.status)}{_waits(run)}, {', '.join(said)}"
         if run.result is not None:
             yield f"    result {clean(json.dumps(run.result, ensure_ascii=False))}"
         if run.error and run.status != RunStatus.DONE:
@@ -122,8 +122,24 @@ def _heading(text: str) -> str:
     return click.style(text, bold=True)
 
 
+_WAITS_FOR = {
+    WaitsFor.LIMIT: "parked: its limit is full",
+    WaitsFor.RATE: "its rate is used up",
+    WaitsFor.BREAKER: "parked: its handler failed too often, and its breaker is open",
+    WaitsFor.PAUSE: "parked: paused",
+    WaitsFor.BACKOFF: "failed, and is tried again later",
+    WaitsFor.DELAY: "asked to be called later",
+    WaitsFor.WORKER: "for a worker",
+}
+
+
+def _waits(run: RunRow) -> str:
+    """Return what a run waits for."""
+    return f" ({_WAITS_FOR[run.waits_for]})" if run.waits_for else ""
+
+
 def _why(parked: str | None) -> str:
-    """Return why something is passed over."""
+    """Return why an event is passed over."""
     if not parked:
         return ""
     return f" (parked: {'its limit is full' if parked.startswith(PARKED_BY_LIMIT) else 'paused'})"

@@ -18,6 +18,7 @@ _LINKS = {
     "The above exception was the direct cause of the following exception:": "which caused",
     "During handling of the above exception, another exception occurred:": "and while that was handled",
 }
+_CYTHON = (".pyx", ".pxd", ".pxi")  # its frames name sources that are not there
 _LIBRARIES = (
     "<",
     *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
@@ -61,7 +62,7 @@ def _sorted(section: list[str]) -> tuple[list[str], list[str], list[str]]:
     depth = 0
     for line in section:
         if found := _FRAME.match(line):
-            is_library = found["path"].startswith(_LIBRARIES)
+            is_library = found["path"].startswith(_LIBRARIES) or found["path"].endswith(_CYTHON)
             frame, depth = (others if is_library else own), len(found["indent"])
             where = f"  {_short(found['path'])}:{found['line']} in {found['name']}"
             frame.append(

@@ -19,7 +19,7 @@ from hookonce.receiver.ledger.decryption import (
 )
 from hookonce.receiver.ledger.queries.event_filter import MATCHES, Filter
 from hookonce.receiver.ledger.queries.id_ranges import extent
-from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, Parked, RunStatus, WaitsFor
 
 PAGE_SIZE = 10_000
 """Rows of one page; of events, ids."""
@@ -51,7 +51,10 @@ class EventRow:
 class RunRow:
     """One handler's run; `error` is that of the latest failed attempt, unless the run is done.
 
-    A `result` nested deeper than most writers of JSON go is its text.
+    `waits_for` says why one that waits is not run at once: its handler's limit is full, or its rate used up; the
+    handler failed too often and is tried with another event (breaker), or is paused; it failed and is tried again
+    later (backoff), or asked for that itself (delay). A `result` nested deeper than most writers of JSON go is its
+    text.
     """
 
     handler: str
@@ -65,8 +68,11 @@ class RunRow:
     result: Any
     error: str | None
     parked: str | None = None
+    waits_for: WaitsFor | None = None
 
     def __post_init__(self) -> None:
+        if self.waits_for is not None:
+            object.__setattr__(self, "waits_for", WaitsFor(self.waits_for))
         if _is_deep(self.result):
             object.__setattr__(self, "result", json.dumps(self.result))
 
@@ -125,7 +131,23 @@ SELECT r.handler, r.status, r.attempts, r.cycle, r.due_at, r.lease_until, r.star
        CASE WHEN r.status <> '{RunStatus.DONE}' THEN
            (SELECT f.error FROM hookonce.failures f WHERE f.event = r.event AND f.handler = r.handler
             ORDER BY f.id DESC LIMIT 1)
-       END AS error, r.parked
+       END AS error, r.parked, CASE
+           WHEN r.status <> '{RunStatus.WAITING}' OR r.token IS NOT NULL THEN NULL
+           WHEN r.parked LIKE '{PARKED_BY_LIMIT}%%' THEN '{WaitsFor.LIMIT}'
+           WHEN r.parked IS NOT NULL THEN
+               CASE WHEN EXISTS (SELECT FROM hookonce.breakers b
+                                 WHERE b.handler = r.handler AND b.opened_at IS NOT NULL)
+                    THEN '{WaitsFor.BREAKER}' ELSE '{WaitsFor.PAUSE}' END
+           WHEN EXISTS (SELECT FROM hookonce.events e WHERE e.id = r.event AND e.parked = '{Parked.SOURCE}')
+           THEN '{WaitsFor.PAUSE}'
+           WHEN r.due_at <= now() THEN '{WaitsFor.WORKER}'
+           WHEN r.slot_at IS NOT NULL THEN '{WaitsFor.RATE}'
+           WHEN EXISTS (SELECT FROM hookonce.failures f
+                        WHERE (f.event, f.handler, f.cycle, f.attempt) = (r.event, r.handler, r.cycle, r.attempts))
+           THEN '{WaitsFor.BACKOFF}'
+           WHEN r.started_at IS NOT NULL THEN '{WaitsFor.DELAY}'
+           ELSE '{WaitsFor.WORKER}'
+       END AS waits_for
 FROM hookonce.runs r WHERE r.event = %s ORDER BY r.handler
 """  # noqa: S608  constants
 

@@ -358,7 +358,7 @@ def _recovered(plan: ClaimPlan) -> Counter[Tally]:
     """Count the leases that had run out, by source."""
     sources = {event.id: event.source for event in plan.events}
     return Counter(
-        Tally(Kind.RECOVERED, sources[event], "dead" if is_dead else "again")
+        Tally(Kind.RECOVERED, sources[event], RunStatus.DEAD if is_dead else "again")
         for event, _, is_dead in plan.lost
     )
 

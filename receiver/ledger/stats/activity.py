@@ -41,7 +41,8 @@ MONDAY = datetime(2000, 1, 3, tzinfo=UTC)
 """Where buckets are counted from."""
 
 
-_CHARTED = "(what IN ('accepted', 'done', 'dead', 'ignored', 'duplicate') OR what LIKE 'rejected.%%')"
+_ENDED = one_of("what", (EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED))
+_CHARTED = f"(what IN ('accepted', 'duplicate') OR {_ENDED} OR what LIKE 'rejected.%%')"
 _SUMMED = _CHARTED.replace("%%", "%")
 
 

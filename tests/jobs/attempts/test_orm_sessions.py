@@ -7,6 +7,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Session
 
+from hookonce.receiver.ledger.queries import events
 from tests.support.inbox import effect
 from tests.support.shop import Credit, credited, errors
 
@@ -158,6 +159,19 @@ def test_session_that_can_not_be_committed_is_a_failed_attempt(shop, handle, err
 
     assert shop.runs() == [("a", "credit", "dead", 1)]
     assert error in errors(shop)[0]
+
+
+def test_error_of_the_last_flush_says_that_the_handler_had_returned(shop):
+    def credit(event, session):
+        session.add_all([Credit(event=event.event_id), Credit(event=event.event_id)])
+
+    shop.on(credit, attempts=1)
+    shop.deliver("a")
+
+    shop.work()
+
+    (failure,) = events.detail(shop.connection, 1, shop.settings.keyring).failures
+    assert "what the handler had left in its session was written, after it returned" in failure["traceback"]
 
 
 def test_session_may_be_asked_for_by_its_class(shop):
