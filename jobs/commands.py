@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from importlib import import_module
 
+from hookonce.jobs.command_models import Models
 from hookonce.jobs.handlers import DEFAULT_BACKOFF, Handler, HandlerError, Registry, import_handlers
 from hookonce.receiver.config.commands import Command
 
@@ -20,8 +21,16 @@ def register(registry: Registry, commands: Mapping[str, Command]) -> None:
         function = getattr(import_module(module), name, None)
         if not callable(function):
             raise HandlerError(f"[commands.{command.name}] handler: '{module}' has no function '{name}'")
+        models = Models.of(function)
         handler = Handler(
-            command.source, command.source, "*", function, command.attempts, DEFAULT_BACKOFF, command.timeout
+            command.source,
+            command.source,
+            "*",
+            models.around(function),
+            command.attempts,
+            DEFAULT_BACKOFF,
+            command.timeout,
+            models=models.schemas(command.name),
         )
         try:
             _ = handler.signature

@@ -65,7 +65,10 @@ class HandlerError(Exception):
 
 @dataclass(frozen=True)
 class Handler:
-    """One registered function. `place` is a source's or a provider's name; `pattern` may hold `*`."""
+    """One registered function. `place` is a source's or a provider's name; `pattern` may hold `*`.
+
+    models: of a command, what it takes and gives (`jobs.command_models`)
+    """
 
     name: str
     place: str
@@ -77,6 +80,7 @@ class Handler:
     isolation: str | None = None
     limit: RunLimit | None = None
     breaker: int | None = None
+    models: str | None = None
 
     @cached_property
     def signature(self) -> Signature:
@@ -173,6 +177,10 @@ class Registry:
     def rows(self) -> list[tuple[str, str, str, int, timedelta]]:
         """Return what others may know of the handlers: name, place, pattern, attempts, timeout."""
         return [(each.name, each.place, each.pattern, each.attempts, each.timeout) for each in self._handlers]
+
+    def models(self) -> dict[str, str]:
+        """Return what commands take and give, as JSON, by the handler's name."""
+        return {each.name: each.models for each in self._handlers if each.models is not None}
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers)

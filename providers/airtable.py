@@ -38,6 +38,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(days=7),
+    disables_after="a week of failures",
     identity=told_apart_by("$.webhook.id + $.timestamp"),
     check_secret=scheme.check_secret,
     setup_url="https://airtable.com/developers/web/api/create-a-webhook",

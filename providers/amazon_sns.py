@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from hookonce.providers import Rejected
 from hookonce.providers.kit import (
+    FAILURES,
     Configured,
     EventView,
     Extractor,
@@ -76,6 +77,7 @@ def configure(options: Mapping[str, Any]) -> Configured:
             id_is_signed=True,
             signed_in_parts=True,
             retry_horizon=timedelta(hours=2),
+            retries_on=FAILURES,
             identity=told_apart_by("$.MessageId"),
             tolerance=scheme.tolerance,
             max_body=1 << 20,  # it is parsed before it is known to be genuine

@@ -58,6 +58,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(days=2),
+    disables_after="a day of failures",
     identity=told_apart_by("$.events[*].created_at + $.events[*].resource.gid + $.events[*].action"),
     check_secret=scheme.check_secret,
     handshake=handshake,

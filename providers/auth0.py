@@ -48,6 +48,7 @@ sender = Sender(
     body_is_unsigned=True,
     retry_horizon=None,
     horizon_unknown="after three failures the stream is paused until somebody resumes it",
+    disables_after="three failures: the stream is paused",
     identity=told_apart_by("$.log_id", "$[*].log_id"),
     check_secret=scheme.check_secret,
     sample=_entries.sample,

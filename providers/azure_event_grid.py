@@ -73,6 +73,7 @@ def configure(options: Mapping[str, Any]) -> Configured:
             id_is_signed=False,
             body_is_unsigned=True,
             retry_horizon=timedelta(days=1),
+            disables_after="many failures: all deliveries are delayed",
             identity=told_apart_by("$[*].topic + $[*].id", "$[*].id"),
             handshake=_handshake(scheme),
             setup_url="https://portal.azure.com/#browse/Microsoft.EventGrid%2FeventSubscriptions",

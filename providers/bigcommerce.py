@@ -24,6 +24,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(days=3),
+    disables_after="success below 90 % within two minutes: the domain is left out for three",
     identity=scheme.identity,
     tolerance=scheme.tolerance,
     check_secret=scheme.check_secret,

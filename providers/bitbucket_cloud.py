@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from hookonce.providers import Delivery, Reply
 from hookonce.providers.kit import (
+    SERVER_ERRORS,
     Hmac,
     Sender,
     field,
@@ -43,6 +44,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
 sender = Sender(
     id_is_signed=False,
     retry_horizon=timedelta(days=1),
+    retries_on=SERVER_ERRORS,
     identity=told_apart_by("header x-request-uuid", "header x-request-id"),
     check_secret=scheme.check_secret,
     handshake=handshake,

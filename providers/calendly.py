@@ -40,6 +40,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(days=2),
+    disables_after="a day of failures",
     identity=told_apart_by("$.event + $.payload.uri + $.created_at"),
     tolerance=scheme.tolerance,
     check_secret=scheme.check_secret,

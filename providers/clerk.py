@@ -8,7 +8,16 @@ https://clerk.com/docs/guides/development/webhooks/overview
 
 from datetime import timedelta
 
-from hookonce.providers.kit import Sender, StandardWebhooks, field, first, fixed, one_event, signer
+from hookonce.providers.kit import (
+    UNSUCCESSFUL,
+    Sender,
+    StandardWebhooks,
+    field,
+    first,
+    fixed,
+    one_event,
+    signer,
+)
 
 scheme = StandardWebhooks(vendors=("svix", "webhook"))
 verify = scheme.verify
@@ -23,6 +32,8 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(days=3),
+    retries_on=UNSUCCESSFUL,
+    disables_after="five days of failures",
     identity=scheme.identity,
     tolerance=scheme.tolerance,
     check_secret=scheme.check_secret,

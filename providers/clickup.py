@@ -36,6 +36,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(days=1),
+    disables_after="a hundred failures",
     identity=told_apart_by("$.webhook_id + $.event + $.history_items[*].id", "receipt"),
     id_period=timedelta(minutes=1),
     check_secret=scheme.check_secret,

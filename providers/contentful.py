@@ -15,6 +15,7 @@ from typing import Final, Unpack
 
 from hookonce.providers import Delivery
 from hookonce.providers.kit import (
+    FAILURES,
     EventView,
     Extractor,
     Hmac,
@@ -96,6 +97,7 @@ sender = Sender(
     id_is_signed=True,
     body_is_unsigned=False,
     retry_horizon=timedelta(days=1),
+    retries_on=FAILURES,
     identity=told_apart_by(
         "header x-contentful-idempotency-key",
         "header x-contentful-topic + $.sys.id + $.sys.revision",

@@ -10,6 +10,7 @@ https://docs.datadoghq.com/integrations/webhooks/
 """
 
 from hookonce.providers.kit import (
+    SERVER_ERRORS,
     Sender,
     any_body,
     body_digest,
@@ -37,6 +38,7 @@ configure = token_sender(
         body_is_unsigned=True,
         retry_horizon=None,
         horizon_unknown="not known: no statement of its own is at hand",
+        retries_on=SERVER_ERRORS,
         identity=told_apart_by(
             "$.id", "body", because="the template is the user's; without an id it says what an event is"
         ),

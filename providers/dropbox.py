@@ -57,6 +57,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:  # no
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(hours=1),
+    disables_after="deliveries that mostly fail",
     identity=told_apart_by("receipt"),
     id_period=timedelta(minutes=1),
     check_secret=scheme.check_secret,

@@ -97,6 +97,7 @@ sender = Sender(
     id_is_signed=False,
     body_is_unsigned=True,
     retry_horizon=timedelta(days=3),
+    disables_after="several failures",
     identity=told_apart_by("$.event.event_hash", "$.json.event.event_hash"),
     accepted=Reply(body=b"Hello API Event Received"),
     max_body=1 << 20,  # it is parsed before it is known to be genuine

@@ -43,6 +43,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(days=1),
+    disables_after="several failures",
     identity=told_apart_by("$.event_timestamp + $.type"),
     tolerance=scheme.tolerance,
     check_secret=scheme.check_secret,

@@ -35,6 +35,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(hours=1),
+    retries_on=(),
     identity=told_apart_by("$.eventType + $.meetingId", "$.event + $.meeting_id"),
     check_secret=scheme.check_secret,
     setup_url="https://app.fireflies.ai/settings",

@@ -58,6 +58,7 @@ sender = Sender(
     id_is_signed=True,
     body_is_unsigned=False,
     retry_horizon=timedelta(hours=1),
+    disables_after="three failures",
     identity=told_apart_by("$.payload.id", "$.id"),
     tolerance=scheme.tolerance,
     check_secret=scheme.check_secret,

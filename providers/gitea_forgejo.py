@@ -59,6 +59,7 @@ sender = Sender(
     id_is_signed=False,
     body_is_unsigned=False,
     retry_horizon=timedelta(days=3),
+    retries_on=(),
     identity=told_apart_by(
         "header x-gitea-delivery",
         "header x-forgejo-delivery",

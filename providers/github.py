@@ -60,6 +60,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=False,
     retry_horizon=timedelta(days=3),
+    retries_on=(),
     identity=told_apart_by("header x-github-delivery"),
     check_secret=scheme.check_secret,
     setup_url="https://docs.github.com/en/webhooks/using-webhooks/creating-webhooks",

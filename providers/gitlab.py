@@ -69,6 +69,7 @@ sender = Sender(
     id_is_signed=False,
     body_is_unsigned=True,
     retry_horizon=timedelta(days=3),
+    disables_after="four failures in a row: a pause, and for good after forty",
     identity=told_apart_by(
         "header webhook-id",
         "header idempotency-key",

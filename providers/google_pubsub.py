@@ -15,6 +15,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from hookonce.providers.kit import (
+    NEVER,
+    UNSUCCESSFUL,
     Configured,
     Sender,
     any_body_or_none,
@@ -58,6 +60,8 @@ def configure(options: Mapping[str, Any]) -> Configured:
             body_is_unsigned=True,
             signs_url=not audience,
             retry_horizon=timedelta(days=7),
+            retries_on=UNSUCCESSFUL,
+            disables_after=NEVER,
             identity=told_apart_by(
                 "$.message.messageId", "$.message.message_id", "header x-goog-pubsub-message-id"
             ),

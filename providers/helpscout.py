@@ -53,6 +53,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=False,
     retry_horizon=timedelta(days=3),
+    disables_after="ten failures",
     identity=told_apart_by(
         "header x-helpscout-event + $.id + $.userUpdatedAt + $.threads",
         "header x-helpscout-event + $.id + $.userUpdatedAt",

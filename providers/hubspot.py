@@ -22,6 +22,7 @@ from urllib.parse import unquote
 
 from hookonce.providers import Delivery, Event, Reason, Rejected
 from hookonce.providers.kit import (
+    FAILURES,
     Configured,
     Hmac,
     Sender,
@@ -128,6 +129,7 @@ def configure(options: Mapping[str, Any]) -> Configured:
             body_is_unsigned=False,
             signs_url=True,
             retry_horizon=timedelta(days=1),
+            retries_on=FAILURES,
             identity=told_apart_by("$[*].eventId + $[*].subscriptionId + $[*].occurredAt", "receipt"),
             id_period=timedelta(minutes=1),
             tolerance=scheme.tolerance if is_timed else None,

@@ -36,6 +36,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(days=1),
+    disables_after="failures in a row, or a 410",
     identity=told_apart_by("$.id", "$.created_at", new_on_retry=("$.delivery_attempts",)),
     volatile=_VOLATILE,
     check_secret=scheme.check_secret,

@@ -11,6 +11,7 @@ https://developer.atlassian.com/cloud/jira/platform/webhooks/
 from datetime import timedelta
 
 from hookonce.providers.kit import (
+    FAILURES,
     Hmac,
     Sender,
     body_digest,
@@ -36,6 +37,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=False,
     retry_horizon=timedelta(days=1),
+    retries_on=(408, 409, 425, *FAILURES),
     identity=told_apart_by("header x-atlassian-webhook-identifier"),
     check_secret=scheme.check_secret,
     setup_url="https://developer.atlassian.com/cloud/jira/platform/webhooks/",

@@ -67,6 +67,7 @@ sender = Sender(
     id_is_signed=False,
     body_is_unsigned=False,
     retry_horizon=timedelta(days=1),
+    disables_after="a delivery whose third retry failed",
     identity=told_apart_by("header linear-delivery"),
     tolerance=_time.tolerance,
     volatile=_VOLATILE,

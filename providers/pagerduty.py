@@ -11,6 +11,7 @@ https://developer.pagerduty.com/docs/webhooks/webhook-signatures/
 from datetime import timedelta
 
 from hookonce.providers.kit import (
+    FAILURES,
     Hmac,
     Sender,
     body_digest,
@@ -37,6 +38,8 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(hours=48),
+    retries_on=FAILURES,
+    disables_after="three events in a row that it had to drop: a day's pause",
     identity=told_apart_by("$.event.id", new_on_retry=("header x-webhook-id",)),
     check_secret=scheme.check_secret,
     setup_url="https://developer.pagerduty.com/docs/webhooks/v3-overview/",

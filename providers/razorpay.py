@@ -9,6 +9,7 @@ https://razorpay.com/docs/webhooks/validate-test/
 from datetime import timedelta
 
 from hookonce.providers.kit import (
+    UNSUCCESSFUL,
     Hmac,
     Sender,
     body_digest,
@@ -34,6 +35,8 @@ events = one_event(
 sender = Sender(
     id_is_signed=False,
     retry_horizon=timedelta(days=1),
+    retries_on=UNSUCCESSFUL,
+    disables_after="a day of failures",
     identity=told_apart_by("header x-razorpay-event-id"),
     check_secret=scheme.check_secret,
     setup_url="https://dashboard.razorpay.com/app/webhooks",

@@ -9,6 +9,7 @@ https://segment.com/docs/connections/destinations/catalog/webhooks/
 from datetime import timedelta
 
 from hookonce.providers.kit import (
+    SERVER_ERRORS,
     Hmac,
     Sender,
     body_digest,
@@ -34,6 +35,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(days=1),
+    retries_on=SERVER_ERRORS,
     identity=told_apart_by("$.messageId"),
     volatile=_VOLATILE,
     check_secret=scheme.check_secret,

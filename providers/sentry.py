@@ -14,6 +14,7 @@ https://docs.sentry.io/organization/integrations/integration-platform/webhooks/
 from datetime import timedelta
 
 from hookonce.providers.kit import (
+    SERVER_ERRORS,
     Hmac,
     Sender,
     any_body,
@@ -43,6 +44,8 @@ events = one_event(
 sender = Sender(
     id_is_signed=False,
     retry_horizon=timedelta(days=1),
+    retries_on=SERVER_ERRORS,
+    disables_after="repeated failures",
     identity=told_apart_by(
         "header request-id", "body", because="every event has the header; requests of UI components do not"
     ),

@@ -12,6 +12,7 @@ https://shopify.dev/docs/apps/build/webhooks/verify-deliveries
 from datetime import timedelta
 
 from hookonce.providers.kit import (
+    UNSUCCESSFUL,
     Hmac,
     Sender,
     any_body,
@@ -39,6 +40,8 @@ events = one_event(
 sender = Sender(
     id_is_signed=False,
     retry_horizon=timedelta(hours=48),
+    retries_on=UNSUCCESSFUL,
+    disables_after="eight retries of one delivery that failed: the subscription is removed",
     identity=told_apart_by("header x-shopify-webhook-id", "header shopify-webhook-id"),
     check_secret=scheme.check_secret,
     setup_url="https://shopify.dev/docs/apps/build/webhooks/subscribe",

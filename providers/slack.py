@@ -78,6 +78,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(hours=1),
+    disables_after="an hour in which more than 95 % of the deliveries failed",
     identity=told_apart_by("$.event_id", "$.payload.trigger_id", "$.trigger_id"),
     tolerance=scheme.tolerance,
     accepted=_answer,

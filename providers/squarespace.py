@@ -33,6 +33,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(days=3),
+    disables_after="several failures",
     identity=told_apart_by("$.id"),
     check_secret=scheme.check_secret,
     setup_url="https://developers.squarespace.com/webhooks/overview",

@@ -46,6 +46,7 @@ def configure(options: Mapping[str, Any]) -> Configured:
         sender=Sender(
             id_is_signed=True,
             retry_horizon=timedelta(days=5),
+            disables_after="what its sender decides, mostly days of failures",
             identity=scheme.identity,
             tolerance=scheme.tolerance,
             check_secret=scheme.check_secret,

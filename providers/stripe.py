@@ -12,6 +12,7 @@ https://docs.stripe.com/webhooks/signature
 from datetime import timedelta
 
 from hookonce.providers.kit import (
+    UNSUCCESSFUL,
     Hmac,
     Sender,
     Timestamp,
@@ -44,6 +45,8 @@ def check_secret(secret: str) -> None:
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(days=3),
+    retries_on=UNSUCCESSFUL,
+    disables_after="days of failures",
     identity=told_apart_by(
         "$.id", new_on_retry=("signed time",), known_from="https://docs.stripe.com/webhooks/signature"
     ),

@@ -105,6 +105,7 @@ sender = Sender(
     body_is_unsigned=False,
     signs_url=True,
     retry_horizon=timedelta(days=1),
+    retries_on=(),
     identity=told_apart_by(
         "header i-twilio-idempotency-token",
         "$.MessageSid + $.MessageStatus",

@@ -11,6 +11,7 @@ https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-star
 from datetime import timedelta
 
 from hookonce.providers.kit import (
+    UNSUCCESSFUL,
     Sender,
     Timestamp,
     field,
@@ -36,6 +37,7 @@ events = many_events(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(days=1),
+    retries_on=UNSUCCESSFUL,
     identity=told_apart_by("$[*].sg_event_id"),
     tolerance=scheme.tolerance,
     check_secret=scheme.check_secret,

@@ -33,6 +33,7 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(days=1),
+    disables_after="a 404 or a 410",
     identity=told_apart_by("$.event_id", "$.form_response.token"),
     check_secret=scheme.check_secret,
     setup_url="https://www.typeform.com/developers/webhooks/",

@@ -47,6 +47,8 @@ events = one_event(
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(hours=1),
+    retries_on=(),
+    disables_after="a hundred failures within five minutes",
     identity=told_apart_by("$.resource + $.event + $.data.id", "receipt"),
     id_period=timedelta(minutes=1),
     check_secret=scheme.check_secret,

@@ -56,6 +56,7 @@ def handshake(delivery: Delivery, secrets: Sequence[str]) -> Reply | None:
 sender = Sender(
     id_is_signed=True,
     retry_horizon=timedelta(days=1),
+    disables_after="a day of failures",
     identity=told_apart_by("$.events[*].eventDateUtc + $.events[*].resourceId + $.events[*].eventType"),
     statuses=dict.fromkeys(FORGED, 401),
     accepted=_ACCEPTED,

@@ -53,6 +53,8 @@ events = one_event(
 sender = Sender(
     id_is_signed=False,
     retry_horizon=timedelta(days=1),
+    retries_on=(409, 429, 503),
+    disables_after="70 % of failures, or a thousand, within five minutes: a pause",
     identity=told_apart_by("$.id", "header x-zendesk-webhook-invocation-id"),
     tolerance=scheme.tolerance,
     methods=("POST", "PUT", "PATCH", "DELETE", "GET"),

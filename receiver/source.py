@@ -1,13 +1,29 @@
 """A source: one configured place that sends to us."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.reading.json_paths import Step
+from hookonce.providers.kit.registry.chosen_ids import ChosenIds
 
 MAX_QUARANTINE_TIME = timedelta(days=30)
+FOREVER = timedelta.max
+"""How long events are kept of a source that says so: they are never pruned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """So many in each period: a bucket that is full at first, and is filled again evenly."""
+
+    count: int
+    period: timedelta
+
+    @property
+    def interval(self) -> timedelta:
+        """How long it takes until there is one more."""
+        return self.period / self.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +48,11 @@ class Source:
     `expect_every`: a longer silence raises an alert.
     `tests`: operators may send it test events.
     `references`: where its secrets are looked for, as the configuration says it; never a secret.
+    `chosen`: where the operator wants its ids and accounts to be; the provider's events have them already.
+    `keep_body`: without it, a body is gone as soon as every handler has succeeded.
+    `keep_events`: how long its ids are known, `FOREVER` perhaps; None for as long as all others.
+    `rate` of its deliveries, `quota` of its events: what is beyond is refused with the status `refuses_with`, or
+    accepted and put off where that is None.
     """
 
     name: str
@@ -47,6 +68,12 @@ class Source:
     expect_every: timedelta | None = None
     tests: bool = False
     references: tuple[str, ...] = ()
+    chosen: ChosenIds = field(default_factory=ChosenIds)
+    keep_body: bool = True
+    keep_events: timedelta | None = None
+    rate: Limit | None = None
+    quota: Limit | None = None
+    refuses_with: int | None = None
 
     @property
     def secret_places(self) -> str:

@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "receiver.processes": (),
     "receiver.config": ("providers", "encryption", "processes", "source"),
     "receiver.ledger": ("providers", "config", "encryption", "failpoints", "source"),
-    "receiver.redis": ("config",),
+    "receiver.redis": ("config", "source"),
     "receiver.idempotency": ("config", "failpoints", "ledger", "logs", "redis", "web"),
     "receiver.outbound": ("providers", "source"),
     "receiver.samples": ("providers",),
@@ -189,7 +189,7 @@ LIBRARIES = {
         "jobs.attempts.traced",
     ),
     "prometheus_client": ("receiver.monitoring",),
-    "pydantic": ("receiver.config", "receiver.api", "receiver.cli"),
+    "pydantic": ("receiver.config", "receiver.api", "receiver.cli", "jobs.command_models"),
     "redis": ("receiver.redis", "jobs.worker", "hookonce.testing.servers"),
     "requests": (
         "receiver.outbound",

@@ -36,7 +36,8 @@ class Pruner:
         if not self._is_on or time.monotonic() < self._rests_until:
             return
         if self._steps is None:
-            self._pruning = RetentionPass(self._horizons, size=PRUNE_STEP)
+            begin = self._pruning.begin  # what is kept for ever is not walked over again
+            self._pruning = RetentionPass(self._horizons, size=PRUNE_STEP, begin=begin)
             self._steps = self._pruning.steps(connection)
         try:
             for _ in self._steps:

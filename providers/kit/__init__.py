@@ -87,7 +87,7 @@ from hookonce.providers.kit.schemes.hmac_signature import Hmac
 from hookonce.providers.kit.schemes.keyed_digest import KeyedDigest
 from hookonce.providers.kit.schemes.shared_token import Token
 from hookonce.providers.kit.schemes.standard_webhooks import StandardWebhooks
-from hookonce.providers.kit.sender import Configured, Sender
+from hookonce.providers.kit.sender import FAILURES, NEVER, SERVER_ERRORS, UNSUCCESSFUL, Configured, Sender
 from hookonce.providers.kit.signing import canonical_request, header_lists, signature_in_body
 from hookonce.providers.kit.signing.composite_secrets import (
     all_parts_of,
@@ -122,11 +122,15 @@ from hookonce.providers.kit.signing.verdict import (
 
 __all__ = [
     "CODECS",
+    "FAILURES",
     "FORGED",
     "FORM",
     "MAX_EVENTS",
     "MAX_SIGNATURES",
+    "NEVER",
+    "SERVER_ERRORS",
     "UNREADABLE",
+    "UNSUCCESSFUL",
     "Attempts",
     "Configured",
     "Documents",

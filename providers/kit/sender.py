@@ -12,10 +12,10 @@
 `sample`, `decode`) is named here as well, so that none is left out by a slip of the pen.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol, Unpack
+from typing import Final, Protocol, Unpack
 
 from hookonce.providers import Delivery, Event, Reason, Reply
 from hookonce.providers.kit.events.fields import Extractor
@@ -29,6 +29,18 @@ Events = Callable[[Delivery], list[Event]]
 Handshake = Callable[[Delivery, Sequence[str]], Reply | None]
 """`handshake` of a provider; it has the keyword `keys` if `verify` has."""
 
+
+UNSUCCESSFUL: Final = range(300, 600)
+"""Whatever is no success (`Sender.retries_on`)."""
+FAILURES: Final = (429, *range(500, 600))
+"""Of the server, and that it is asked too much (`Sender.retries_on`)."""
+SERVER_ERRORS: Final = range(500, 600)
+"""Of the server only (`Sender.retries_on`)."""
+NEVER: Final = ""
+"""Of a sender that does not disable endpoints (`Sender.disables_after`)."""
+LONG_ENOUGH: Final = timedelta(hours=12)
+"""A sender that tries for less might have given up when there is room again."""
+TOO_MANY, UNAVAILABLE = 429, 503
 
 Accepted = Callable[[Delivery], Reply | None]
 """What an accepted delivery is answered; None for our own answer."""
@@ -49,6 +61,10 @@ class Sender:
     id_is_signed: the event id is covered by the signature, so a new id is a new event
     retry_horizon: how long after an event the sender may still send it again, None where that is not documented
     horizon_unknown: why `retry_horizon` is None; every sender that comes with hookonce says one of the two
+    retries_on: the statuses after which the sender tries again, as far as that is known: `UNSUCCESSFUL` for all but
+        2xx, () for one that never does; None where it is not documented
+    disables_after: what makes the sender disable the endpoint, or leave it out for a while: refusals do, then; `NEVER`
+        for one that does not, None where it is not documented
     identity: how two events are told apart whose bytes are equal otherwise, and what a retry changes
         (`told_apart_by`); a module without it loads, and fails the contract test
     body_is_unsigned: only a token vouches for the delivery, the body could be anyone's; None where `verify` is
@@ -83,6 +99,8 @@ class Sender:
     id_is_signed: bool
     retry_horizon: timedelta | None
     horizon_unknown: str = ""
+    retries_on: Collection[int] | None = None
+    disables_after: str | None = None
     identity: Identity | None = None
     body_is_unsigned: bool | None = None
     signed_in_parts: bool = False
@@ -105,6 +123,15 @@ class Sender:
     sample: Callable[[str, str], bytes] | None = None
     decode: Callable[[Delivery, Sequence[str]], Delivery] | None = None
     setup_url: str | None = None
+
+    @property
+    def may_be_refused_with(self) -> int | None:
+        """The status that asks the sender to come later, if it is known to, for long, and to leave endpoints alone."""
+        if self.disables_after != NEVER or self.retries_on is None:
+            return None
+        if self.retry_horizon is None or self.retry_horizon < LONG_ENOUGH:
+            return None
+        return next((status for status in (TOO_MANY, UNAVAILABLE) if status in self.retries_on), None)
 
     def __post_init__(self) -> None:
         for name in ("volatile", "methods", "fetches", "credentials"):

@@ -177,7 +177,7 @@ def get_event_body(call: Call, path: EventPath) -> Octets:
     """Download the body of an event, byte for byte."""
     found = _found(call, path.event)
     if found.body is None:
-        raise Problem(404, f"the body of event {path.event} was dropped by retention; only its row is left")
+        raise Problem(404, f"the body of event {path.event} {found.why_no_body}; only its row is left")
     if found.body.unreadable:
         raise Problem(503, f"the body of event {path.event}: {found.body.unreadable}", code="key_missing")
     return Octets(f"event-{path.event}.bin", found.body.body)

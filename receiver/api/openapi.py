@@ -12,6 +12,8 @@ from hookonce.receiver.api.models import ResponseModel
 from hookonce.receiver.api.operations import Octets, Operation
 from hookonce.receiver.api.problem import ProblemDetails
 from hookonce.receiver.api.routes import OPERATIONS
+from hookonce.receiver.idempotency import policy
+from hookonce.receiver.idempotency.records import KEY_FORM
 from hookonce.receiver.web import problem_details
 
 _REF = "#/components/schemas/{model}"
@@ -31,11 +33,13 @@ _WHY = {
     413: "The body is longer than 64 KiB.",
     415: "The body is not application/json, or is compressed.",
     422: "Something is not as described here; `errors` says what.",
+    429: "The token's limit is used up; come back later.",
     503: "PostgreSQL or Redis does not answer, or too many requests are under way; come back later.",
 }
 _TEXT = {"type": "string"}
 _HEADERS = {
     401: {"WWW-Authenticate": {"required": True, "schema": _TEXT}},
+    429: {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}},
     503: {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}},
 }
 _IN_PROGRESS = {
@@ -53,10 +57,10 @@ _IN_PROGRESS = {
     },
 }
 _KEY: dict[str, Any] = {
-    "name": "Idempotency-Key",
+    "name": policy.HEADER,
     "in": "header",
     "description": "Makes the request safe to repeat: any text of the client's, a UUID for example.",
-    "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
+    "schema": {"type": "string", "pattern": f"^{KEY_FORM}$"},
 }
 
 
@@ -146,7 +150,7 @@ def _parameter(wanted: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]
 
 def _responses(operation: Operation) -> dict[int, dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {operation.status: _success(operation)}
-    refusals = [400, 401, 403, 413, 415, 422, 503]
+    refusals = [400, 401, 403, 413, 415, 422, 429, 503]
     if "path" in operation.inputs:
         refusals.append(404)
     if operation.method == "POST":
@@ -173,6 +177,6 @@ def _success(operation: Operation) -> dict[str, Any]:
         made["content"] = {"application/json": {"schema": {"$ref": _REF.format(model=answer.__name__)}}}
     if operation.method == "POST":
         made["headers"] = {
-            "Idempotency-Replayed": {"description": "This is a stored result.", "schema": {"const": "true"}}
+            policy.REPLAYED: {"description": "This is a stored result.", "schema": {"const": "true"}}
         }
     return made

@@ -18,6 +18,7 @@ CODES = {
     413: "too_large",
     415: "unsupported_media_type",
     422: "invalid",
+    429: problem_details.TOO_MANY,
     500: "internal_error",
     503: "ledger_unavailable",
 }

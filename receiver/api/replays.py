@@ -51,7 +51,14 @@ class ReplayResultModel(ResponseModel):
 
     id: Identifier
     fate: Literal[
-        "replayed", "released", "already_queued", "running", "body_dropped", "unreadable", "changed"
+        "replayed",
+        "released",
+        "already_queued",
+        "running",
+        "body_dropped",
+        "body_not_kept",
+        "unreadable",
+        "changed",
     ]
     handlers: list[str]
     left: list[str]

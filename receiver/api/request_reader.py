@@ -2,20 +2,20 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
 
-from hookonce.providers import Reason, Rejected
+from hookonce.providers import Rejected
 from hookonce.providers.kit.reading.bodies import parse_json, text_of
 from hookonce.receiver.api.models import RequestModel
 from hookonce.receiver.api.operations import Operation
 from hookonce.receiver.api.problem import Mistake, Problem, unauthorized
 from hookonce.receiver.idempotency import policy
 from hookonce.receiver.web.body import SMALL_BODY, MemoryBudget, Reservation, read_body
+from hookonce.receiver.web.request_headers import BODY_STATUS, bearer_token
 
 MAX_BODY = SMALL_BODY
 """Bytes of a body."""
@@ -25,9 +25,7 @@ MAX_MISTAKES = 20
 """As many mistakes as are reported."""
 IS_READ = "hookonce.is_read"
 """In the environment of a request whose body was read to its end."""
-_BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
 _MAX_SHOWN = 300
-_STATUS = {Reason.TOO_LARGE: 413, Reason.UNSUPPORTED_ENCODING: 415}
 
 Environ = dict[str, Any]
 
@@ -37,10 +35,10 @@ def bearer(environ: Environ) -> str:
     header = environ.get("HTTP_AUTHORIZATION")
     if not header:
         raise unauthorized("no token; send `Authorization: Bearer …`, see `hookonce tokens create`")
-    parts = _BEARER.fullmatch(header.strip())
-    if parts is None:
+    token = bearer_token(header)
+    if token is None:
         raise unauthorized("the header Authorization holds no bearer token", "invalid_request")
-    return parts[1]
+    return token
 
 
 def body_of(environ: Environ) -> bytes:
@@ -49,7 +47,7 @@ def body_of(environ: Environ) -> bytes:
         with Reservation(MemoryBudget(0)) as reservation:
             body = read_body(environ, MAX_BODY, reservation)
     except Rejected as error:
-        raise Problem(_STATUS.get(error.reason, 400), error.detail) from None
+        raise Problem(BODY_STATUS.get(error.reason, 400), error.detail) from None
     environ[IS_READ] = True
     return body
 

@@ -4,7 +4,6 @@ import json
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +14,7 @@ from hookonce.receiver.api.models import RequestModel
 from hookonce.receiver.api.operations import Answer, Call, Octets, Operation
 from hookonce.receiver.api.problem import Problem, unauthorized
 from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.idempotency import policy
 from hookonce.receiver.idempotency.counted import Counted
 from hookonce.receiver.idempotency.operation import Stored
 from hookonce.receiver.idempotency.postgresql import PostgresStore
@@ -28,6 +28,7 @@ from hookonce.receiver.idempotency.records import (
     StoreUnavailable,
     Terms,
 )
+from hookonce.receiver.intake.load import OverLimit
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.access import api_tokens
 from hookonce.receiver.ledger.access.api_tokens import Token
@@ -73,11 +74,22 @@ class Server:
             with _admission(self._turns), self._ledger(operation) as connection:
                 token = self._authorized(connection, presented, operation)
                 doubt.close()
+                self._count(token)
                 call = Call(self._settings, self._intake, connection, token)
                 answer = _serve_operation(operation, call, environ, path, body)
         if call.notifies_workers:
             workers.notify(self._settings.redis_url)
         return answer
+
+    def _count(self, token: Token) -> None:
+        """Count a request of a token; refuse it where there are too many."""
+        try:
+            self._intake.load.require(
+                f"token:{token.id}", self._settings.token_rate, self._settings.token_quota
+            )
+        except OverLimit as error:
+            detail = f"too many requests under the token '{token.name}'; send it again later"
+            raise Problem(429, detail, headers={"Retry-After": error.retry_after}) from None
 
     @contextmanager
     def _ledger(self, operation: Operation) -> Iterator[psycopg.Connection]:
@@ -148,7 +160,7 @@ def _answer_once(
     except InProgress:
         return IN_PROGRESS
     if isinstance(begun, Stored):
-        return replace(begun.result, headers={**begun.result.headers, "Idempotency-Replayed": "true"})
+        return policy.replayed(begun.result)
     try:
         with connection.transaction() if operation.is_atomic else nullcontext():
             result = _answer(operation, call, operation.function(call, **found))

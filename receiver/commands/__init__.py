@@ -4,6 +4,6 @@
 - `requests`: who asks, under which key, for what; strictly read
 - `outcomes`: what became of commands, one look for all who wait in a process
 - `answers`: what a client is told of that
-- `conduct`: clients that ask too often, and such as use their keys wrongly
+- `conduct`: clients that use their keys wrongly
 - `openapi`: the description of all commands
 """

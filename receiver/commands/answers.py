@@ -8,6 +8,7 @@ from hookonce.receiver.config.commands import REFUSAL, Command
 from hookonce.receiver.idempotency import policy
 from hookonce.receiver.idempotency.records import Result
 from hookonce.receiver.ledger.commands import CommandState, Outcome
+from hookonce.receiver.web import problem_details
 from hookonce.receiver.web.response import JSON, Response
 
 RETRY_AFTER = "1"
@@ -32,6 +33,18 @@ def final(command: Command, outcome: Outcome) -> Result:
 def failed_for_now() -> Result:
     """Answer that the command has failed and is going to be tried again."""
     return policy.refusal(503, "failed_retryable", _TRIED_AGAIN, RETRY_AFTER)
+
+
+def too_many(retry_after: str) -> Result:
+    """Answer a client that asks too often."""
+    detail = "too many requests of this client; send it again later, with the same key"
+    return policy.refusal(429, problem_details.TOO_MANY, detail, retry_after)
+
+
+def too_many_keys(retry_after: str) -> Result:
+    """Answer a client that has used more new keys than it may."""
+    detail = "this client has used all new keys that it may for now; send it again later, with the same key"
+    return policy.refusal(429, "too_many_keys", detail, retry_after)
 
 
 def state(outcome: Outcome) -> Result:

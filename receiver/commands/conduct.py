@@ -1,4 +1,4 @@
-"""Clients that ask too often, and such as use their keys wrongly: one key for all, or a new one on each retry.
+"""Clients that use their keys wrongly: one key for all, or a new one on each retry.
 
 Kept by each process for itself, and bounded: what is forgotten is a warning that comes later.
 """
@@ -37,20 +37,7 @@ class Conduct:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._buckets: dict[Whose, tuple[float, float]] = {}
         self._seen: OrderedDict[tuple[Whose, str | bytes], _Seen] = OrderedDict()
-
-    def may_ask(self, whose: Whose, rate: float | None) -> bool:
-        """Whether a client has asked for less than `rate` a second, with a second's worth to spare."""
-        if rate is None:
-            return True
-        now = self._clock()
-        with self._lock:
-            left, at = self._buckets.get(whose, (max(rate, 1.0), now))
-            left = min(max(rate, 1.0), left + (now - at) * rate)
-            may = left >= 1
-            self._buckets[whose] = (left - may, now)
-        return may
 
     def asked(self, whose: Whose, digest: str, fingerprint: bytes) -> None:
         """Note a new command: the same request under other keys is a retry that forgot its key."""

@@ -4,8 +4,12 @@
 """
 
 import re
+import time
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
+
+import psycopg
 
 from hookonce.receiver.commands import answers, openapi, requests
 from hookonce.receiver.commands.conduct import Conduct
@@ -18,8 +22,11 @@ from hookonce.receiver.idempotency import policy
 from hookonce.receiver.idempotency.counted import Outcome as Met
 from hookonce.receiver.idempotency.policy import Policy
 from hookonce.receiver.idempotency.records import Result
+from hookonce.receiver.intake.load import OverLimit
 from hookonce.receiver.intake.pipeline import Intake
+from hookonce.receiver.ledger import handlers
 from hookonce.receiver.ledger.commands import CommandState
+from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 from hookonce.receiver.ledger.store import Verdict
@@ -32,6 +39,8 @@ log = limited(__name__)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ACCEPTED = Policy()
 """What is told of a new command that is in progress, whatever its twins are told."""
+_MODELS_TTL = timedelta(seconds=10)
+"""For how long the models of commands are not looked up again."""
 _MEMORY_BUDGET = 32 * 1024 * 1024
 
 
@@ -45,6 +54,9 @@ class CommandEndpoint:
         self._budget = MemoryBudget(_MEMORY_BUDGET)
         self._conduct = Conduct()
         self.outcomes = Outcomes(settings.database_url)
+        self._url = settings.database_url
+        self._known_models: openapi.Models = {}
+        self._models_until = 0.0
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request (PEP 3333)."""
@@ -66,7 +78,7 @@ class CommandEndpoint:
     def _serve(self, path: str, environ: dict[str, Any], reservation: Reservation) -> Response:
         method = environ["REQUEST_METHOD"]
         if path == "openapi.json" and method == "GET":
-            return Response(200, openapi.document(self._commands.values()))
+            return Response(200, openapi.document(self._commands.values(), self._models()))
         name, _, digest = path.partition("/")
         command = self._commands.get(name)
         if command is None or (digest and not _DIGEST.fullmatch(digest)):
@@ -75,15 +87,40 @@ class CommandEndpoint:
         if method != allowed:
             return problem(405, "bad_method", allow=allowed, close=True)
         client = requests.client_of(command, environ)
-        if not self._conduct.may_ask((command.source, client), command.rate):
-            detail = "too many requests of this client; send it again later, with the same key"
-            raise Refused(policy.refusal(429, "too_many_requests", detail, answers.RETRY_AFTER))
+        try:
+            self._intake.load.require(_limited(command, client), command.rate)
+        except OverLimit as error:
+            raise Refused(answers.too_many(error.retry_after)) from None
         if digest:
             return self._state(command, client, digest)
         asked = requests.read(command, client, environ, reservation)
-        return answers.response(self._ask(command, asked))
+        self._require_room(command, client, asked)
+        return answers.response(self._ask(command, client, asked))
 
-    def _ask(self, command: Command, asked: Asked) -> Result:
+    def _models(self) -> openapi.Models:
+        """Return what workers said of their handlers; what was known before while the ledger is away."""
+        if time.monotonic() > self._models_until:
+            self._models_until = time.monotonic() + _MODELS_TTL.total_seconds()
+            try:
+                with connections.connect(self._url) as connection:
+                    names = [command.source for command in self._commands.values()]
+                    self._known_models = handlers.models_of(connection, names)
+            except (psycopg.Error, LedgerUnavailable) as error:
+                log.warning("the models of commands can't be looked up: %s", type(error).__name__)
+        return self._known_models
+
+    def _require_room(self, command: Command, client: str, asked: Asked) -> None:
+        """Refuse a new key of a client that has used its quota up; a known key is answered as ever.
+
+        Requests that come at the same moment may each find the last place.
+        """
+        if command.quota is None:
+            return
+        wait = self._intake.load.room_in(_limited(command, client), command.quota)
+        if wait and self.outcomes.of((command.source, asked.digest)) is None:
+            raise Refused(answers.too_many_keys(OverLimit(wait).retry_after), close=False)
+
+    def _ask(self, command: Command, client: str, asked: Asked) -> Result:
         """Store a command, and answer with what becomes of it."""
         (row,) = self._intake.commit([asked.event])
         whose, fingerprint = asked.whose, asked.event.fingerprint
@@ -96,6 +133,8 @@ class CommandEndpoint:
         if is_new:
             self._conduct.asked(whose, asked.digest, fingerprint)
             self._count(command, Met.CLAIMED)
+            if command.quota is not None:
+                self._intake.load.count(_limited(command, client), command.quota)
         return self._answer(command, asked, is_new=is_new)
 
     def _answer(self, command: Command, asked: Asked, *, is_new: bool) -> Result:
@@ -124,6 +163,10 @@ class CommandEndpoint:
         if outcome is None or outcome.account.partition("/")[0] != client:
             return problem(404, "unknown_command")
         return answers.response(answers.state(outcome))
+
+
+def _limited(command: Command, client: str) -> str:
+    return f"{command.source}:{client}"
 
 
 def _policy(command: Command) -> Policy:

@@ -1,14 +1,16 @@
 """The description of all commands (OpenAPI 3.1), from the configuration."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
-from hookonce.receiver.commands.requests import EXPECTED_VERSION, PREFIX
+from hookonce.receiver.commands.requests import EXPECTED_VERSION, PREFIX, TEXT
 from hookonce.receiver.config.commands import Command
 from hookonce.receiver.idempotency.policy import HEADER, REPLAYED
+from hookonce.receiver.idempotency.records import KEY_FORM
 
-_TEXT = "^[!-~]([ -~]{0,253}[!-~])?$"
+_TEXT = f"^{TEXT}$"
 _PROBLEM = {
     "type": "object",
     "required": ["type", "title", "status", "code"],
@@ -40,11 +42,23 @@ _REFUSALS = {
 }
 
 
-def document(commands: Iterable[Command]) -> bytes:
+Models = Mapping[str, Mapping[str, Any]]
+"""What the handlers of commands take and give, by their source (`receiver.ledger.handlers.models_of`)."""
+
+
+def document(commands: Iterable[Command], models: Models = MappingProxyType({})) -> bytes:
     """Return the description as JSON."""
     paths: dict[str, Any] = {}
+    schemas: dict[str, Any] = {"Problem": _PROBLEM, "State": _STATE}
     for command in commands:
-        paths[PREFIX + command.name] = {"post": _ask(command)}
+        named = {}
+        for role, schema in models.get(command.source, {}).items():
+            inner = dict(schema)
+            defined = inner.pop("$defs", {})
+            schemas |= {f"{command.name}.{role}.{name}": each for name, each in defined.items()}
+            schemas[f"{command.name}.{role}"] = inner
+            named[role] = {"$ref": f"#/components/schemas/{command.name}.{role}"}
+        paths[PREFIX + command.name] = {"post": _ask(command, named)}
         paths[f"{PREFIX}{command.name}/{{digest}}"] = {"get": _look(command)}
     return json.dumps(
         {
@@ -54,15 +68,15 @@ def document(commands: Iterable[Command]) -> bytes:
             "paths": paths,
             "components": {
                 "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-                "schemas": {"Problem": _PROBLEM, "State": _STATE},
+                "schemas": schemas,
             },
         }
     ).encode()
 
 
-def _ask(command: Command) -> dict[str, Any]:
+def _ask(command: Command, named: Mapping[str, Any]) -> dict[str, Any]:
     said = "1 to 255 visible ASCII characters; the same on every retry"
-    wanted = [_header(HEADER, said, "^[!-~]{1,255}$", required=True)]
+    wanted = [_header(HEADER, said, f"^{KEY_FORM}$", required=True)]
     labels = [name for name in (command.tenant, command.actor) if name]
     wanted += [_header(name, "whose key it is", _TEXT, required=True) for name in labels]
     wanted += [_header(name, "part of what is asked for") for name in command.headers]
@@ -72,7 +86,7 @@ def _ask(command: Command) -> dict[str, Any]:
         str(command.status): {
             "description": "done, now or before",
             "headers": replayed,
-            "content": {"application/json": {"schema": {}}},
+            "content": {"application/json": {"schema": named.get("gives", {})}},
         },
     }
     reused = 422 if command.dialect == "ietf" else 409
@@ -89,7 +103,10 @@ def _ask(command: Command) -> dict[str, Any]:
     return {
         "operationId": f"ask_{command.name}",
         "parameters": wanted,
-        "requestBody": {"required": True, "content": {"application/json": {"schema": {}}}},
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": named.get("takes", {})}},
+        },
         "responses": answers,
     }
 

@@ -8,21 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hookonce.providers import Reason, Rejected
+from hookonce.providers import Rejected
 from hookonce.receiver.config.commands import COMMAND, Command
 from hookonce.receiver.idempotency import policy
 from hookonce.receiver.idempotency.fingerprint import Request, canonical
 from hookonce.receiver.idempotency.records import Key, Result, scope_of
 from hookonce.receiver.ledger.store import NewEvent
 from hookonce.receiver.web.body import Reservation, read_body
+from hookonce.receiver.web.request_headers import BODY_STATUS, bearer_token, is_json
 
 PREFIX = "/commands/"
 MAX_LABEL = 255
 EXPECTED_VERSION = "Expected-Version"
-_BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
-_TEXT = re.compile(r"[!-~]([ -~]{0,253}[!-~])?")
-_JSON = re.compile(r"application/(?:[\w.+-]+\+)?json", re.IGNORECASE)
-_STATUS = {Reason.TOO_LARGE: 413, Reason.UNSUPPORTED_ENCODING: 415}
+TEXT = r"[!-~]([ -~]{0,253}[!-~])?"
+"""What a header of who asks, or of the version expected, may hold."""
+_TEXT = re.compile(TEXT)
 
 Environ = Mapping[str, Any]
 
@@ -51,12 +51,12 @@ class Asked:
 
 def client_of(command: Command, environ: Environ) -> str:
     """Return who asks. Raises `Refused`. Takes as long whoever it is."""
-    bearer = _BEARER.fullmatch(environ.get("HTTP_AUTHORIZATION", "").strip())
-    presented = hashlib.sha256(bearer[1].encode() if bearer else b"").digest()
+    token = bearer_token(environ.get("HTTP_AUTHORIZATION", ""))
+    presented = hashlib.sha256((token or "").encode()).digest()
     found = ""
     for client, tokens in command.tokens.items():
-        for token in tokens:
-            if hmac.compare_digest(hashlib.sha256(token.encode()).digest(), presented):
+        for known in tokens:
+            if hmac.compare_digest(hashlib.sha256(known.encode()).digest(), presented):
                 found = client
     if not found:
         detail = "send `Authorization: Bearer` with a token of this command's clients"
@@ -109,13 +109,15 @@ def account_of(client: str, tenant: str = "") -> str:
 
 
 def _body(environ: Environ, kind: str, limit: int, reservation: Reservation) -> bytes:
-    if not _JSON.fullmatch(kind.partition(";")[0].strip()):
+    if not is_json(kind):
         detail = "expected a body of Content-Type application/json"
         raise Refused(policy.refusal(415, "unsupported_media_type", detail))
     try:
         body = read_body(environ, limit, reservation)
     except Rejected as error:
-        raise Refused(policy.refusal(_STATUS.get(error.reason, 400), error.reason, error.detail)) from None
+        raise Refused(
+            policy.refusal(BODY_STATUS.get(error.reason, 400), error.reason, error.detail)
+        ) from None
     if canonical(body) is None:
         detail = "the body is not JSON, is nested too deeply, or has an object with one name twice"
         raise Refused(policy.refusal(400, "bad_body", detail), close=False)

@@ -2,10 +2,13 @@
 
 import ipaddress
 from collections.abc import Mapping
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from hookonce.receiver.config.rates import limit_or_none
 from hookonce.receiver.config.secret_references import resolve
+from hookonce.receiver.source import Limit
 
 VARIABLE = "HOOKONCE_ADMIN_TOKEN"
 MIN_TOKEN_LENGTH = 16
@@ -23,6 +26,12 @@ class AdminTable(BaseModel):
     trusted_proxies: list[str] = Field(
         default_factory=list,
         description="addresses or networks of your proxies; from these, `X-Forwarded-For` tells who tries to sign in",
+    )
+    token_rate: Annotated[Limit | None, BeforeValidator(limit_or_none)] = Field(
+        default=None, description="requests of each token of the API, like `600/m`; 429 beyond"
+    )
+    token_quota: Annotated[Limit | None, BeforeValidator(limit_or_none)] = Field(
+        default=None, description="the same for a longer time, like `100000/d`"
     )
 
 

@@ -9,7 +9,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from hookonce.receiver.config.durations import parse_duration
+from hookonce.receiver.config.rates import limit_or_none
 from hookonce.receiver.config.secret_references import resolve
+from hookonce.receiver.config.source_choices import parse_horizon
+from hookonce.receiver.source import Limit
 
 COMMAND = "command"
 """The provider of an event that is a command."""
@@ -21,6 +24,15 @@ _HANDLER = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
 _NEVER_KEPT = frozenset({"authorization", "proxy-authorization", "cookie", "idempotency-key"})
 _IN_PROGRESS = re.compile(r"202|409|wait ([1-9]|[12]\d|30)s")
+
+
+def _per_second(value: object) -> Limit | None:
+    """Read a limit, which may be a number for each second. Raises: ValueError saying what was expected."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return limit_or_none(value)
+    if value <= 0:
+        raise ValueError('expected more than none, like "600/m"')
+    return Limit(max(1, round(value)), timedelta(seconds=max(1, round(value)) / value))
 
 
 class CommandTable(BaseModel):
@@ -52,8 +64,15 @@ class CommandTable(BaseModel):
         default=200, ge=200, le=299, description="what a command that was done is answered with"
     )
     max_body: int = Field(default=65536, ge=64, le=1 << 20, description="bytes of a body; 413 beyond")
-    rate: float | None = Field(
-        default=None, gt=0, description="requests a second of each client and process; 429 beyond"
+    rate: Annotated[Limit | None, BeforeValidator(_per_second)] = Field(
+        default=None,
+        description="requests of each client, like `600/m` (a number is by the second); 429 beyond",
+    )
+    quota: Annotated[Limit | None, BeforeValidator(limit_or_none)] = Field(
+        default=None, description="new keys of each client, like `10000/d`; 429 beyond, but for known keys"
+    )
+    keep_events: Annotated[timedelta | None, BeforeValidator(parse_horizon)] = Field(
+        default=None, description='how long a key is known, or `"forever"`; as in `[receiver]` by default'
     )
     attempts: int = Field(
         default=10, ge=1, le=1000, description="how often the handler may fail, the first included"
@@ -78,7 +97,9 @@ class Command:
     version: str = ""
     status: int = 200
     max_body: int = 65536
-    rate: float | None = None
+    rate: Limit | None = None
+    quota: Limit | None = None
+    keep_events: timedelta | None = None
     attempts: int = 10
     timeout: timedelta = timedelta(seconds=30)
 
@@ -97,7 +118,9 @@ def read_commands(
         wrong = list(_mistakes(name, table))
         tokens = _tokens(table, environ, wrong, need_secrets=need_secrets)
         mistakes += [f"[commands.{name}] {each}" for each in wrong]
-        given = table.model_dump(exclude={"auth", "headers"})
+        given = {
+            name: getattr(table, name) for name in CommandTable.model_fields.keys() - {"auth", "headers"}
+        }
         found[name] = Command(name=name, tokens=tokens, headers=tuple(table.headers), **given)
     return found
 

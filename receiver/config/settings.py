@@ -32,14 +32,13 @@ from hookonce.receiver.config.servers import (
     path_of,
     read_toml,
 )
+from hookonce.receiver.config.source_choices import outlasts_retries
 from hookonce.receiver.config.sources import SECRET_PREFIX, SourceReader, SourceTable
 from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.config.tracing import TracingTable, is_traced
 from hookonce.receiver.encryption import OFF, Keyring
-from hookonce.receiver.source import Source
+from hookonce.receiver.source import Limit, Source
 
-_MIN_KEEP_EVENTS = timedelta(days=3)
-"""Most senders retry for up to three days; an event forgotten before that would be handled again."""
 RETRY_MARGIN = timedelta(days=1)
 """How much longer than a source's sender retries its events are remembered."""
 
@@ -67,6 +66,15 @@ class Settings:
     tracing: bool = False
     log_ids: Literal["plain", "hash"] = "plain"
     commands: Mapping[str, Command] = field(default_factory=dict)
+    processes: int = 1
+    token_rate: Limit | None = None
+    token_quota: Limit | None = None
+
+    def horizons(self) -> dict[str, timedelta]:
+        """Return how long events are kept of the sources (and commands) that say so themselves."""
+        own = {source.name: source.keep_events for source in self.sources.values()}
+        own |= {command.source: command.keep_events for command in self.commands.values()}
+        return {name: kept for name, kept in own.items() if kept is not None}
 
     def secrets(self) -> list[str]:
         """Return every secret that is known here: of sources and alerts, of the servers' URLs, of the dashboard."""
@@ -80,12 +88,6 @@ class Settings:
             self.alerts.secret,
             self.admin_token,
         ]
-
-
-def _outlasts_retries(kept: timedelta) -> timedelta:
-    if kept < _MIN_KEEP_EVENTS:
-        raise ValueError("expected 3d or more, since a later retry would count as a new event")
-    return kept
 
 
 _Span = Annotated[timedelta, BeforeValidator(parse_duration)]
@@ -111,7 +113,7 @@ class _ReceiverTable(BaseModel):
     max_body: int = Field(
         default=25 * 1024 * 1024, ge=1024, le=1 << 30, description="bytes of a body; 413 beyond"
     )
-    keep_events: Annotated[_Span, AfterValidator(_outlasts_retries)] = Field(
+    keep_events: Annotated[_Span, AfterValidator(outlasts_retries)] = Field(
         default=timedelta(days=90), description="how long an id is known; longer than your senders retry"
     )
     keep_bodies: _Span = Field(
@@ -183,6 +185,9 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         tracing=tracing,
         log_ids=table.log_ids,
         commands=commands,
+        processes=_processes(environ),
+        token_rate=file.admin.token_rate,
+        token_quota=file.admin.token_quota,
     )
 
 
@@ -198,8 +203,8 @@ def _read_sources(
         if source is not None:
             sources[name] = source
     mistakes.extend(_forgotten_too_early(sources.values(), table.keep_events))
-    longest = table.keep_events - RETRY_MARGIN
     for each in sources.values():
+        longest = (each.keep_events or table.keep_events) - RETRY_MARGIN
         mistakes += quarantine_mistakes(
             each.name, each.quarantine, longest, is_sealed=bool(table.encryption_keys)
         )
@@ -264,11 +269,12 @@ def _forgotten_too_early(sources: Iterable[Source], kept: timedelta) -> Iterator
     """Find senders that may still retry when the ledger has forgotten: the retry would be a new event."""
     for source in sources:
         horizon = source.provider.retry_horizon
-        if horizon is not None and kept < horizon + RETRY_MARGIN:
+        if horizon is not None and (source.keep_events or kept) < horizon + RETRY_MARGIN:
             days = math.ceil((horizon + RETRY_MARGIN) / timedelta(days=1))
+            where = "its keep_events" if source.keep_events else "[receiver] keep_events, or its own,"
             yield (
                 f"source '{source.name}': its sender retries for {horizon.days} d; "
-                f'set [receiver] keep_events to "{days}d" or more'
+                f'set {where} to "{days}d" or more'
             )
 
 
@@ -282,6 +288,12 @@ def _with_zero_file_sources(
             table = merged.get(name, SourceTable())
             merged[name] = table.model_copy(update={"secrets": [f"env:{variable}"]})
     return merged
+
+
+def _processes(environ: Mapping[str, str]) -> int:
+    """Return how many receivers gunicorn runs here, as it is told; 1 for what says nothing."""
+    told = environ.get("WEB_CONCURRENCY", "")
+    return max(1, int(told)) if told.isascii() and told.isdigit() else 1
 
 
 def _handlers(table: _ReceiverTable, environ: Mapping[str, str]) -> tuple[str, ...]:

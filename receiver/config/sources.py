@@ -10,12 +10,15 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.reading.json_paths import Step, parse
 from hookonce.providers.kit.registry import load
+from hookonce.providers.kit.registry.chosen_ids import with_chosen_ids
+from hookonce.receiver.config import source_choices
 from hookonce.receiver.config.alerts import ALERTS_SOURCE
 from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.config.quarantine import QuarantineTable, expand_defaults
+from hookonce.receiver.config.rates import limit_or_none
 from hookonce.receiver.config.secret_references import Reference, Unreadable
 from hookonce.receiver.config.suggestions import did_you_mean
-from hookonce.receiver.source import Source
+from hookonce.receiver.source import Limit, Source
 
 SOURCE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _PUBLIC_URL = re.compile(r"https?://[^/?#\s@]+(/[^?#\s]*)?")
@@ -59,6 +62,28 @@ class SourceTable(BaseModel):
         default=False,
         description="let administrators send test events (`event.is_test`); `hookonce dev` always does",
     )
+    id: Annotated[list[str], BeforeValidator(source_choices.id_places)] = Field(
+        default_factory=list,
+        description='places that tell events apart, instead of the sender\'s id: `["$.order.id", "$.status"]`',
+    )
+    account: str = Field(default="", description="the place of an event's account, like `$.account`")
+    scope_ids_by_account: bool = Field(default=False, description="the same id of two accounts is two events")
+    keep_body: bool = Field(
+        default=True, description="`false`: a body is gone as soon as each handler has succeeded"
+    )
+    keep_events: Annotated[timedelta | None, BeforeValidator(source_choices.parse_horizon)] = Field(
+        default=None, description='how long its ids are known, or `"forever"`; as in `[receiver]` by default'
+    )
+    rate: Annotated[Limit | None, BeforeValidator(limit_or_none)] = Field(
+        default=None, description="deliveries that may come, like `600/m` (s, m, h or d)"
+    )
+    quota: Annotated[Limit | None, BeforeValidator(limit_or_none)] = Field(
+        default=None, description="events that may come, like `1000000/d`; a batch has many"
+    )
+    over_limit: Literal["hold", "refuse"] | None = Field(
+        default=None,
+        description='beyond these: `"hold"` accepts and puts off; by default `"refuse"` only where that is safe',
+    )
 
 
 class SourceReader:
@@ -91,6 +116,11 @@ class SourceReader:
             return None
         self._check_proof(provider)
         self._check_url(provider, public_url)
+        found: list[str] = []
+        chosen = source_choices.chosen_ids(self._table, found)
+        refuses_with = source_choices.refusal(self._table, provider, found)
+        for text in found:
+            self._mistake(text)
         for slot, secret in enumerate(secrets):
             try:
                 if provider.check_secret:
@@ -99,7 +129,7 @@ class SourceReader:
                 self._mistake(f"secret {slot + 1} is not one: {error}")
         return Source(
             name=self._name,
-            provider=provider,
+            provider=with_chosen_ids(provider, chosen),
             secrets=secrets,
             repeats=self._table.repeats,
             conflicts=self._table.conflicts,
@@ -111,9 +141,19 @@ class SourceReader:
             expect_every=self._table.expect_every,
             tests=self._table.tests or self._environ.get(TESTS) == "1",
             references=tuple(self._table.secrets),
+            chosen=chosen,
+            keep_body=self._table.keep_body,
+            keep_events=self._table.keep_events,
+            rate=self._table.rate,
+            quota=self._table.quota,
+            refuses_with=refuses_with,
         )
 
     def _redact(self) -> tuple[tuple[Step, ...], ...]:
+        if self._table.quarantine and not self._table.keep_body:
+            self._mistake(
+                "has keep_body = false and quarantine, but what is in quarantine is whole; remove one of them"
+            )
         if self._table.redact and self._table.quarantine:
             self._mistake("has redact and quarantine, but what is in quarantine is whole; remove one of them")
         parsed = []

@@ -23,6 +23,7 @@ NOTICES: Mapping[str, tuple[str, str]] = {
     ReplayOutcome.QUEUED: ("good", "It waits for its first attempt already."),
     ReplayOutcome.RUNNING: ("warn", "It is running and was left alone; try again when it has ended."),
     ReplayOutcome.BODY_DROPPED: ("bad", "It can't be replayed: retention has dropped its body."),
+    ReplayOutcome.BODY_NOT_KEPT: ("bad", "It can't be replayed: its source keeps no bodies."),
     ReplayOutcome.UNREADABLE: (
         "bad",
         "It can't be replayed: the provider could not read it. The raw body shows why.",

@@ -6,13 +6,13 @@ Of a JSON body counts what it says: the order of its members, spaces, escapes an
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-_JSON = re.compile(r"application/(?:[\w.+-]+\+)?json", re.IGNORECASE)
+from hookonce.receiver.web.request_headers import is_json
+
 _MAX_DEPTH = 64
 _VERSION = "1"
 """Of this rule: with another one, keys of before are told apart rather than compared wrongly."""
@@ -32,8 +32,7 @@ class Request:
 
     def fingerprint(self) -> bytes:
         """Return the SHA-256 of all that."""
-        is_json = _JSON.fullmatch(self.content_type.partition(";")[0].strip())
-        body = (canonical(self.body) if is_json else None) or self.body
+        body = (canonical(self.body) if is_json(self.content_type) else None) or self.body
         chosen = sorted((name.lower(), value.strip()) for name, value in self.headers.items())
         texts = [_VERSION, self.method.upper(), self.path, self.query, self.version, json.dumps(chosen)]
         digest = hashlib.sha256()

@@ -11,13 +11,13 @@ from datetime import timedelta
 from typing import Literal
 
 from hookonce.receiver.config.durations import parse_duration
-from hookonce.receiver.idempotency.records import MAX_KEY, Result
+from hookonce.receiver.idempotency.records import KEY_FORM, MAX_KEY, Result
 from hookonce.receiver.web import problem_details
 
 Dialect = Literal["hookonce", "ietf"]
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
-_KEY = re.compile(rf"[!-~]{{1,{MAX_KEY}}}")
+_KEY = re.compile(KEY_FORM)
 _QUOTED_KEY = re.compile(r'"((?:[^"\\]|\\["\\])+)"')
 _MAX_RETRY_AFTER = 5
 _MAX_WAIT = timedelta(seconds=30)

@@ -17,7 +17,9 @@ from uuid import UUID
 MAX_KEY = 255
 """Characters of a key."""
 _MAX_SCOPE = 500
-_KEY = re.compile(r"[!-~]{1,255}")
+KEY_FORM = rf"[!-~]{{1,{MAX_KEY}}}"
+"""A key as a regular expression: visible ASCII characters."""
+_KEY = re.compile(KEY_FORM)
 
 
 class State(StrEnum):

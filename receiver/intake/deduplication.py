@@ -219,7 +219,7 @@ class Deduplicator:
         """Remember what is stored and notify if no notification is pending; best effort, the sweep makes up for it."""
         if not stored:
             return
-        due = [row.id for row in stored.values() if row.verdict is Verdict.ACCEPTED]
+        due = [row.id for row in stored.values() if row.verdict is Verdict.ACCEPTED and not row.is_put_off]
         remembered = {
             entry._replace(fingerprint=row.fingerprint): ttls[entry]
             for entry, row in stored.items()

@@ -147,5 +147,6 @@ def new_event(source: Source, delivery: Delivery, event: Event, headers: str, no
         is_element=event.raw is not None,
         is_readable=not _is_unreadable(event),
         hold_repeats=source.repeats == "hold",
+        keep_body=source.keep_body,
         former_ids=former_ids(provider, event, mark, now),
     )

@@ -8,31 +8,36 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from gevent import Timeout, idle, monkey
 
 from hookonce.providers import Delivery, Event, Rejected, Reply
+from hookonce.providers.kit.registry.chosen_ids import is_own
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.intake.background_writer import BackgroundWriter
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
 from hookonce.receiver.intake.group_commit import DeadlineExceeded, GroupCommit
 from hookonce.receiver.intake.handshake_secrets import HandshakeSecrets, SecretMismatch
+from hookonce.receiver.intake.load import Load
 from hookonce.receiver.intake.new_events import new_event
 from hookonce.receiver.intake.quarantine_buffer import QuarantineBuffer
 from hookonce.receiver.intake.verification import Verifier
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 from hookonce.receiver.ledger.store import NewEvent, Stored, Verdict
-from hookonce.receiver.logs import FINGERPRINT_DIGITS, hash_ids
+from hookonce.receiver.logs import FINGERPRINT_DIGITS, hash_ids, limited
 from hookonce.receiver.privacy.at_rest import protected, sealed
 from hookonce.receiver.privacy.masking import kept_headers, kept_headers_as_json, masked_body
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.dedup_window import DedupWindow
+from hookonce.receiver.redis.rate_limits import RateLimits
 from hookonce.receiver.redis.work_queue import WorkQueue
 from hookonce.receiver.source import Source
 
 log = logging.getLogger(__name__)
+seldom = limited(__name__)
 
 STORE_DEADLINE = timedelta(seconds=8)
 """How long a sender waits for the ledger: most give ten seconds or more, and a busy disk takes some for a commit. Who
@@ -85,6 +90,7 @@ class Intake:
         """What else is closed with it."""
         self.breaker = CircuitBreaker()
         self._client = connect(settings.redis_url)
+        self.load = Load(RateLimits(self._client, self.breaker, 1 / settings.processes))
         self._keyring = settings.keyring
         self._quarantine_buffer = QuarantineBuffer(settings.keyring)
         self.background_writer = BackgroundWriter(
@@ -102,7 +108,8 @@ class Intake:
     def take(self, source: Source, delivery: Delivery) -> IntakeResult:
         """Take one delivery in; when this returns events, the ledger holds them.
 
-        Raises `Rejected` (not authentic or not readable; noted), `LedgerUnavailable` and `KeyUnavailable` (try again).
+        Raises `Rejected` (not authentic or not readable; noted), `OverLimit`, `LedgerUnavailable` and `KeyUnavailable`
+        (try again).
         """
         source, now = self._handshake_secrets.with_secret(source), self._clock()
         try:
@@ -112,12 +119,16 @@ class Intake:
             delivery, events = self._verifier.authenticate(source, delivery, now)
         except Rejected as error:
             holds_secret = isinstance(error, SecretMismatch)
-            body = b"" if holds_secret or source.redact else masked_body(delivery.body, source)
+            is_kept = source.keep_body and not source.redact and not holds_secret
+            body = masked_body(delivery.body, source) if is_kept else b""
             headers = kept_headers(delivery.headers, source)
             if source.quarantine and not holds_secret:
                 self._quarantine_buffer.offer(source, error.reason, delivery)
             self.background_writer.record_rejection(source.name, error.reason, error.detail, headers, body)
             raise
+        put_off = self.load.admit(source, len(events)) if source.rate or source.quota else None
+        if put_off is not None:
+            return self._store(source, delivery, events, now, put_off=put_off)
         return self._store(source, delivery, events, now)
 
     def reverify(self, source: Source, delivery: Delivery, at: datetime, *, store: bool) -> IntakeResult:
@@ -156,17 +167,20 @@ class Intake:
         delivery: Delivery,
         events: Sequence[Event],
         now: datetime,
-        *,
-        is_test: bool = False,
+        **changes: Any,  # noqa: ANN401  of the row's fields
     ) -> IntakeResult:
         if not events:
             return IntakeResult()
+        if source.chosen.places and any(is_own(event, source.chosen) for event in events):
+            seldom.warning(
+                "an event has its sender's id: it lacks a place of id", extra={"source": source.name}
+            )
         headers = kept_headers_as_json(delivery.headers, source)
         new = [new_event(source, delivery, event, headers, now) for event in events]
         if self._keyring.is_on or source.redact:
             new = [protected(event, source, delivery.headers, self._keyring) for event in new]
-        if is_test:
-            new = [event._replace(is_test=True) for event in new]
+        if changes:
+            new = [event._replace(**changes) for event in new]
         rows = self._commit(new, source.window)
         return IntakeResult(
             [(event.id, row.verdict) for event, row in zip(events, rows, strict=True)],

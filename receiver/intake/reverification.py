@@ -67,7 +67,8 @@ def reverify(  # noqa: PLR0913  the last by keyword
             [f"source '{source.name}' has no signing secret to verify with here; set {source.secret_places}"]
         )
     bounds = source.quarantine
-    time = min(bounds.time if bounds else MAX_QUARANTINE_TIME, settings.keep_events - RETRY_MARGIN)
+    kept = source.keep_events or settings.keep_events
+    time = min(bounds.time if bounds else MAX_QUARANTINE_TIME, kept - RETRY_MARGIN)
     intake = Intake(settings)
     try:
         checker = _Checker(settings, source, intake, store=not dry_run)

@@ -5,7 +5,7 @@ way in or an expression on its way out, the field says so: `Annotated[str, Colum
 A field without any of these is not a column.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -22,7 +22,7 @@ class Column(NamedTuple):
 InEvents = Annotated[T, Column("events")]
 InBodies = Annotated[T, Column("bodies")]
 
-_TYPES = {str: "text", bytes: "bytea", bool: "bool", datetime: "timestamptz"}
+_TYPES = {str: "text", bytes: "bytea", bool: "bool", datetime: "timestamptz", timedelta: "interval"}
 
 
 def values(shape: type, table: str) -> dict[str, str]:

@@ -1,8 +1,10 @@
 """The handlers that workers know, as they say themselves at their start and now and then: nobody else can tell."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any
 
 import psycopg
 from psycopg.rows import class_row
@@ -33,6 +35,12 @@ DO UPDATE SET attempts = excluded.attempts, timeout = excluded.timeout, announce
 WHERE handlers.announced_at < now() - %s::interval OR handlers.attempts <> excluded.attempts
       OR handlers.timeout <> excluded.timeout
 """
+_DESCRIBE = """
+UPDATE hookonce.handlers SET models = t.models::json
+FROM unnest(%s::text[], %s::text[]) AS t (handler, models)
+WHERE handlers.handler = t.handler AND handlers.models::text IS DISTINCT FROM t.models
+"""
+_MODELS = "SELECT handler, models FROM hookonce.handlers WHERE handler = ANY(%s) AND models IS NOT NULL"
 _FORGET = "DELETE FROM hookonce.handlers WHERE announced_at < now() - %s::interval"
 _ANNOUNCED = """
 SELECT handler, place, pattern, attempts, timeout, announced_at FROM hookonce.handlers ORDER BY handler, place, pattern
@@ -41,14 +49,23 @@ SELECT handler, place, pattern, attempts, timeout, announced_at FROM hookonce.ha
 Row = tuple[str, str, str, int, timedelta]
 
 
-def register_handlers(connection: psycopg.Connection, rows: Iterable[Row]) -> None:
-    """Write down handlers: (name, place, pattern, attempts, timeout)."""
+def register_handlers(
+    connection: psycopg.Connection, rows: Iterable[Row], models: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Write down handlers: (name, place, pattern, attempts, timeout), and the models of commands as JSON, by name."""
     known = {row[:3]: row for row in rows}
     columns = [list(column) for column in zip(*known.values(), strict=True)]
     with connection.transaction():
         if columns:
             connection.execute(_ANNOUNCE, [*columns, ANNOUNCED_TTL])
+        if models:
+            connection.execute(_DESCRIBE, [list(models), list(models.values())])
         connection.execute(_FORGET, [FORGOTTEN_AFTER])
+
+
+def models_of(connection: psycopg.Connection, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return what the handlers of commands take and give (JSON Schema), by name, as far as workers have said so."""
+    return dict(connection.execute(_MODELS, [list(names)]).fetchall())
 
 
 def known_handlers(connection: psycopg.Connection) -> list[KnownHandler]:

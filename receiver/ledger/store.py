@@ -51,7 +51,8 @@ class NewEvent(NamedTuple):
     delivery's raw bytes, or the element's own where `is_element`. `hold_repeats`: store as held, not run,
     if another event of the source has the same fingerprint (only looked for where the id is unsigned).
     `traceparent` (W3C) is the delivery's span, where deliveries are traced. `is_test`: an
-    operator sent it. `former_ids`: under these it is no new
+    operator sent it. Without `keep_body` its body goes when its last run is done (`runs.transitions`). `put_off`: it
+    is due so much later. `former_ids`: under these it is no new
     event either, where it is not known under its own; for ids that change between two attempts. A field that is a
     column says of which table; it is written by that name.
     """
@@ -73,6 +74,8 @@ class NewEvent(NamedTuple):
     key_id: InBodies[str | None] = None
     traceparent: InBodies[str | None] = None
     is_test: InEvents[bool] = False
+    keep_body: InEvents[bool] = True
+    put_off: timedelta | None = None
     former_ids: tuple[FormerId, ...] = ()
 
     @property
@@ -89,12 +92,14 @@ class Stored(NamedTuple):
     """The ledger's answer for one event: its row and the fingerprint that row keeps.
 
     former_id: the id that the row has, where it is one of the event's former ones
+    is_put_off: it is new, and not due yet
     """
 
     id: int
     verdict: Verdict
     fingerprint: bytes
     former_id: str | None = None
+    is_put_off: bool = False
 
 
 _TYPES = types(NewEvent)
@@ -119,7 +124,8 @@ WITH incoming AS MATERIALIZED (
            CASE WHEN NOT is_readable THEN '{EventStatus.DEAD}'
                 WHEN hold_repeats AND repeat_of IS NOT NULL THEN '{EventStatus.HELD}'
                 ELSE '{EventStatus.RECEIVED}' END,
-           CASE WHEN is_readable AND NOT (hold_repeats AND repeat_of IS NOT NULL) THEN now() END
+           CASE WHEN is_readable AND NOT (hold_repeats AND repeat_of IS NOT NULL)
+                THEN now() + coalesce(put_off, interval '0') END
     FROM judged ORDER BY source, event_id
     ON CONFLICT (source, event_id) DO NOTHING
     RETURNING id, source, event_id, received_at, status
@@ -182,11 +188,13 @@ def _insert(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> dict[K
         _make_partitions(connection)
         rows = _rows(connection, batch)
     fingerprints = {event.key: event.fingerprint for event in batch}
+    put_off = {event.key for event in batch if event.put_off is not None}
     return {
         (source, event_id): Stored(
             row_id,
             _VERDICTS.get(status, Verdict.ACCEPTED),
             fingerprints[source, event_id],
+            is_put_off=(source, event_id) in put_off,
         )
         for source, event_id, row_id, status in rows
     }
@@ -220,13 +228,16 @@ def _compare(connection: psycopg.Connection, known: Sequence[NewEvent]) -> dict[
             continue
         row = held[event.key]
         if row.fingerprint != event.fingerprint:
-            connection.execute(
-                _CONFLICT, [row.id, event.fingerprint, event.headers, event.body, event.key_id]
-            )
+            connection.execute(_CONFLICT, [row.id, event.fingerprint, *_kept_of_conflict(event)])
             reach("conflict.recorded")
             row = row._replace(verdict=Verdict.CONFLICT)
         answers[event.key] = row
     return answers
+
+
+def _kept_of_conflict(event: NewEvent) -> tuple[str, bytes, str | None]:
+    """Return headers, body and key of what came under a known id; of a source that keeps no bodies, nothing."""
+    return (event.headers, event.body, event.key_id) if event.keep_body else ("{}", b"", None)
 
 
 def _held(connection: psycopg.Connection, known: Sequence[NewEvent]) -> dict[Key, Stored]:

@@ -31,8 +31,7 @@ def sealed(event: NewEvent, keyring: Keyring) -> NewEvent:
 def imported(event: NewEvent, sources: Mapping[str, Source], keyring: Keyring) -> NewEvent:
     """Protect an event of another ledger as its source here says: what is never stored is not, however it comes."""
     source = sources.get(event.source)
-    return (
-        sealed(event, keyring)
-        if source is None
-        else protected(event, source, json.loads(event.headers), keyring)
-    )
+    if source is None:
+        return sealed(event, keyring)
+    event = event._replace(keep_body=source.keep_body)
+    return protected(event, source, json.loads(event.headers), keyring)

@@ -1,6 +1,6 @@
 """Everything that talks to Redis. Without Redis hookonce is slower and nothing else.
 
 `client` makes a client of REDIS_URL and turns every error into one of ours, `circuit_breaker` stops asking a Redis
-that fails, `dedup_window` remembers recent events, `work_queue` notifies workers, `workers` counts them,
-and `sign_in_attempts` counts who guesses the dashboard's token.
+that fails, `dedup_window` remembers recent events, `rate_limits` counts what may come, `work_queue` notifies workers,
+`workers` counts them, and `sign_in_attempts` counts who guesses the dashboard's token.
 """

@@ -2,6 +2,6 @@
 
 `gunicorn_conf` sets gunicorn up and `gunicorn_log` makes its messages JSON; `gevent_worker` is the process that
 withstands an open network, by what is in `http`. `hooks` answers deliveries and `operator_pages` probes: `body` reads
-one, bounded in size and time, `response` is an answer, and `problem_details` is what every refusal looks like. Inside
-other applications `mounted` has the endpoint, `asgi` where they are ASGI.
+one, bounded in size and time, `request_headers` reads tokens and types, `response` is an answer, and `problem_details`
+is what every refusal looks like. Inside other applications `mounted` has the endpoint, `asgi` where they are ASGI.
 """

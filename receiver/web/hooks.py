@@ -17,14 +17,17 @@ from typing import Any
 from hookonce.providers import Delivery, Reason, Rejected, Reply
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
+from hookonce.receiver.intake.load import OverLimit
 from hookonce.receiver.intake.pipeline import Intake, IntakeResult
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.store import Verdict
 from hookonce.receiver.logs import FINGERPRINT_DIGITS, MAX_ID, limited, new_id, shown
 from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
 from hookonce.receiver.source import Source
+from hookonce.receiver.web import problem_details
 from hookonce.receiver.web.body import MemoryBudget, Overloaded, Reservation, read_body
 from hookonce.receiver.web.http.environ import GENUINE, HEADERS
+from hookonce.receiver.web.request_headers import BODY_STATUS
 from hookonce.receiver.web.response import JSON, Response, StartResponse, problem
 
 log = limited(__name__)
@@ -41,9 +44,8 @@ _STATUS = {
     Reason.STALE: 401,
     Reason.UNKNOWN_SOURCE: 404,
     Reason.BAD_METHOD: 405,
-    Reason.TOO_LARGE: 413,
-    Reason.UNSUPPORTED_ENCODING: 415,
     Reason.NO_SECRET: 503,
+    **BODY_STATUS,
 }
 _quoted = json.encoder.encode_basestring_ascii
 
@@ -106,13 +108,18 @@ class DeliveryEndpoint:
             environ[GENUINE] = True
         except Rejected as error:
             return _refuse(source, error, began)
-        except (LedgerUnavailable, KeyUnavailable) as error:
+        except (LedgerUnavailable, KeyUnavailable, OverLimit) as error:
             return _unavailable(source, error)
         reach("delivery.answered")
         return _answer(source, delivery, result, began)
 
 
-def _unavailable(source: Source, error: LedgerUnavailable | KeyUnavailable) -> Response:
+def _unavailable(source: Source, error: LedgerUnavailable | KeyUnavailable | OverLimit) -> Response:
+    if isinstance(error, OverLimit):
+        body = problem_details.document(error.status, problem_details.TOO_MANY)
+        return Response(
+            error.status, body, problem_details.CONTENT_TYPE, (("Retry-After", error.retry_after),)
+        )
     is_key = isinstance(error, KeyUnavailable)
     message = (
         "key unavailable: %s" if is_key else "ledger unavailable: %s"

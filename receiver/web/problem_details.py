@@ -5,6 +5,8 @@ import json
 CONTENT_TYPE = "application/problem+json"
 RETRY_AFTER = "5"
 """Seconds; senders that read it come back then, all others by their own clock."""
+TOO_MANY = "too_many_requests"
+"""The code of what is beyond a limit."""
 TITLES = {
     400: "Bad Request",
     401: "Unauthorized",
@@ -15,6 +17,7 @@ TITLES = {
     413: "Content Too Large",
     415: "Unsupported Media Type",
     422: "Unprocessable Content",
+    429: "Too Many Requests",
     500: "Internal Server Error",
     503: "Service Unavailable",
 }

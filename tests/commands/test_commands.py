@@ -292,6 +292,21 @@ def test_client_that_asks_too_often_is_told_to_wait(open_shop):
     assert shop.ask(BODY, client="TILL").status == 202
 
 
+def test_quota_holds_new_keys_back_and_answers_known_ones(open_shop):
+    shop = open_shop('quota = "2/h"')
+
+    answers = [shop.ask(BODY, f"key-{n}") for n in (0, 1, 0, 1, 2, 3)]
+    shop.work()
+
+    assert [answer.status for answer in answers] == [202, 202, 202, 202, 429, 429]
+    assert (answers[-1].json["code"], int(answers[-1].headers["Retry-After"]) > 1700) == (
+        "too_many_keys",
+        True,
+    )
+    assert [shop.ask(BODY, f"key-{n}").status for n in (0, 1, 2)] == [200, 200, 429]
+    assert shop.ask(BODY, "key-9", client="TILL").status == 202
+
+
 def test_nothing_is_promised_while_the_ledger_is_away(shop):
     away = create_app(replace(shop.settings, database_url="postgresql://127.0.0.1:1/nowhere"))
     here, shop.app = shop.app, away

@@ -30,23 +30,6 @@ def warnings(monkeypatch):
     return said
 
 
-def test_rate_leaves_a_second_to_spare_and_comes_back(watched, clock):
-    asked = [watched.may_ask(SHOP, 3) for _ in range(4)]
-    other = watched.may_ask(("commands.payments", "till"), 3)
-    clock.now += 1 / 3
-
-    assert asked == [True, True, True, False]
-    assert other
-    assert [watched.may_ask(SHOP, 3) for _ in range(2)] == [True, False]
-    assert watched.may_ask(SHOP, None)
-
-
-def test_rate_below_one_lets_one_through(watched, clock):
-    assert [watched.may_ask(SHOP, 0.1) for _ in range(2)] == [True, False]
-    clock.now += 10
-    assert watched.may_ask(SHOP, 0.1)
-
-
 def test_new_key_for_each_retry_is_told_once(watched, warnings):
     for n in range(10):
         watched.asked(SHOP, f"key-{n}", b"the same")

@@ -17,6 +17,7 @@ from hookonce.jobs.handlers import Registry
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.handlers import register_handlers
 
 TOKENS = {"SHOP": "token-of-the-shop-1", "SHOP_NEW": "token-of-the-shop-2", "TILL": "token-of-the-till-1"}
 AUTH = 'auth = { shop = ["env:SHOP", "env:SHOP_NEW"], till = ["env:TILL"] }'
@@ -103,6 +104,11 @@ class Shop:
 
     def look(self, location, client="SHOP"):
         return self.ask(None, None, path=location, client=client, method="GET")
+
+    def announce(self):
+        """Say which handlers there are, as a worker does at its start."""
+        registry = drain.handlers_of(self.settings)
+        register_handlers(self.ledger, registry.rows(), registry.models())
 
     def work(self):
         """Do what is due, once."""

@@ -16,6 +16,7 @@ from hookonce.providers.kit.events.declare import many_events, one_event, split_
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load, names
 from hookonce.providers.kit.schemes.jwt import Jwt
+from hookonce.providers.kit.sender import NEVER
 
 ROOT = Path(__file__).parents[2]
 DELIVERIES = ROOT / "tests" / "providers"
@@ -38,6 +39,7 @@ COLUMNS = (
     "batch",
     "probe",
     "against replays",
+    "disables endpoints after",
     "evidence",
     "set up",
 )
@@ -54,6 +56,8 @@ Written by `make docs` from the modules in `providers/` and the deliveries in
 - **Against replays**: how old a signed time may be, or that a signed token says itself until when it is good (`exp`).
   *Of some deliveries nothing*: what the sender signs without a time, or brings a mere token with, is taken for ever.
   Where the column is empty no time is signed, and only the id tells a replay.
+- **Disables endpoints after**: what makes the sender do so, as far as that is known; where it says nothing it is not.
+  A source's limit refuses nobody but those of which it says *never*, and puts off what comes from all others.
 - **Evidence** is the best among the sender's test deliveries that are accepted; a probe counts where it is signed, or
   where its answer can only be made with the secret.
   *Captured*: sent by the vendor. *Vendor docs*: published by the vendor, with its signature. *Vendor SDK*: signed or
@@ -123,6 +127,12 @@ def against_replays(name: str) -> str:
     return f"{held}; of some deliveries nothing" if untimed else held
 
 
+def over_a_limit(name: str) -> str:
+    """Say what makes the sender disable an endpoint; empty where that is not known."""
+    sender = provider_of(name)
+    return "never" if sender.disables_after == NEVER else sender.disables_after or ""
+
+
 def span(time: timedelta | None) -> str:
     """Write a time in the largest unit that it is a few of."""
     if time is None:
@@ -148,6 +158,7 @@ def row(name: str) -> tuple[str, ...]:
         "yes" if is_batch else "",
         "yes" if sender.handshake else "",
         against_replays(name),
+        over_a_limit(name),
         evidence(name),
         f"[setup]({sender.setup_url})" if sender.setup_url else "",
     )

@@ -177,9 +177,7 @@ def show_(reference: str, *, raw: bool, as_json: bool) -> None:
         )
     if raw:
         if found.body is None:
-            raise NotFound(
-                f"the body of event {found.event.id} was dropped by retention; only its row is left"
-            )
+            raise NotFound(f"the body of event {found.event.id} {found.why_no_body}; only its row is left")
         click.echo(found.body.body, nl=False)
     elif as_json:
         source = settings.sources.get(found.event.source)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from hookonce.providers import Event
 from hookonce.receiver.cli import local_sources, signing_sources
 from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.options import completion_types
@@ -29,6 +30,7 @@ _AT = click.option(
     type=SINCE,
     help="As of this time; default is when it was captured, if the file says so, else now.",
 )
+_SHOWN_IDS = 20
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _PROVIDER = click.option("--provider", help="With this provider.", shell_complete=completion_types.PROVIDERS)
 
@@ -48,10 +50,13 @@ def explain(*, as_json: bool, **options: object) -> None:
     """
     settings = configured()
     source, found = _explained(settings, **options)  # type: ignore[arg-type]
+    ids = [] if found.reason else [event.id for event in _events(source, options["file"])]
     if as_json:
-        print_json({"source": source.name, **asdict(found)})
+        print_json({"source": source.name, **asdict(found), "event_ids": ids})
     else:
         _print(found)
+        for event_id in ids[:_SHOWN_IDS]:
+            click.echo(f"id       {clean(event_id)}")
     if found.reason:
         sys.exit(Exit.FAILURE)
 
@@ -73,9 +78,7 @@ def verify(*, as_json: bool, **options: object) -> None:
     if found.reason:
         click.echo(f"hookonce: refused, {found.reason}: {clean(found.detail)}", err=True)
         sys.exit(Exit.FAILURE)
-    sent = signing_sources.delivery(signing_sources.request(options["file"]), source)  # type: ignore[arg-type]
-    decode = source.provider.decode
-    events = source.provider.events(decode(sent, source.secrets) if decode else sent)
+    events = _events(source, options["file"])
     slot = f" under secret {found.slot}" if found.slot else ""
     click.echo(f"genuine{slot}, {len(events)} event{'' if len(events) == 1 else 's'}", err=True)
     rows = [(event.id, event.type, event.account, event.occurred_at) for event in events]
@@ -85,6 +88,13 @@ def verify(*, as_json: bool, **options: object) -> None:
             print_json(dict(zip(columns, row, strict=True)))
     else:
         show([name.replace("_", " ") for name in columns], rows)
+
+
+def _events(source: Source, file: object) -> list[Event]:
+    """Return the events of a genuine delivery, with the ids that the source gives them."""
+    sent = signing_sources.delivery(signing_sources.request(file), source)  # type: ignore[arg-type]
+    decode = source.provider.decode
+    return source.provider.events(decode(sent, source.secrets) if decode else sent)
 
 
 def _explained(  # noqa: PLR0913  options

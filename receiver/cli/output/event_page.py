@@ -105,7 +105,7 @@ def _conflicts(conflicts: Sequence[Mapping[str, Any]], now: datetime) -> Iterato
 
 def _delivery(found: Detail) -> Iterator[str]:
     if found.body is None:
-        yield "\nthe body was dropped by retention"
+        yield f"\nthe body {found.why_no_body}"
         return
     yield "\n" + _heading("delivery")
     yield f"POST {clean(found.body.url)}"

@@ -18,6 +18,7 @@ _DESCRIPTIONS = {
     ReplayOutcome.QUEUED: "waits for its first attempt already",
     ReplayOutcome.RUNNING: "is running and was left alone; try again when it has ended",
     ReplayOutcome.BODY_DROPPED: "can't be replayed: its body was dropped by retention",
+    ReplayOutcome.BODY_NOT_KEPT: "can't be replayed: its source keeps no bodies (keep_body = false)",
     ReplayOutcome.UNREADABLE: "can't be replayed: the provider could not read it; see `events show --raw`",
     ReplayOutcome.CHANGED: "has changed its status meanwhile and was left alone",
 }

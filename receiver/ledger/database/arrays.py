@@ -21,11 +21,13 @@ _HEAD = Struct(
 _LENGTH = Struct("!i").pack
 _NULL = _LENGTH(-1)
 _MOMENT = Struct("!q").pack
+_SPAN = Struct("!qii").pack  # microseconds, days, months
 
 _SPELLINGS: dict[str, tuple[int, Callable[[Any], bytes]]] = {
     "bool": (16, lambda value: b"\1" if value else b"\0"),
     "bytea": (17, bytes),
     "text": (25, str.encode),
+    "interval": (1186, lambda value: _SPAN(value // _MICROSECOND, 0, 0)),
     "timestamptz": (1184, lambda value: _MOMENT((value - _EPOCH) // _MICROSECOND)),
 }
 """PostgreSQL's number of each type, which it never changes, and the spelling of a value."""

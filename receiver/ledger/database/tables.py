@@ -56,6 +56,7 @@ events = Table(
     Column("deliveries", Integer, nullable=False, server_default=text("1")),
     Column("parked", Text),
     Column("is_test", Boolean, nullable=False, server_default=text("false")),
+    Column("keep_body", Boolean, nullable=False, server_default=text("true")),
     UniqueConstraint("source", "event_id", name="events_source_event_id_key"),
     Index("events_due", "due_at", postgresql_where=text("due_at IS NOT NULL AND parked IS NULL")),
     Index("events_parked", "parked", "source", "id", postgresql_where=text("parked IS NOT NULL")),
@@ -364,6 +365,7 @@ handlers = Table(
     Column("attempts", Integer, nullable=False),
     Column("timeout", Interval, nullable=False),
     Column("announced_at", _moment, nullable=False, server_default=text("now()")),
+    Column("models", JSON),
     PrimaryKeyConstraint("handler", "place", "pattern", name="handlers_pkey"),
 )
 

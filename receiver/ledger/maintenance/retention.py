@@ -1,14 +1,16 @@
 """Lets go of what has outlived its horizon, in steps small enough to disturb nobody.
 
 Four horizons: ledger rows (the memory of what came: the longest), bodies (dropped by whole days), rejected
-deliveries and the audit. An event that is received, running, waiting or held loses nothing, however old it is.
+deliveries and the audit. A source may have its own horizon of rows, for ever perhaps. An event that is received,
+running, waiting or held loses nothing, however old it is.
 
 The sweep takes a few steps at each turn, `hookonce prune` all of them at once; both at the same time do no harm.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta
+from types import MappingProxyType
 from typing import NamedTuple, Self
 
 import psycopg
@@ -20,14 +22,28 @@ from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.maintenance.partitions import DropResult
 from hookonce.receiver.ledger.states import ENDED, EventStatus, one_of
+from hookonce.receiver.source import FOREVER
 
 PRUNE_BATCH = 1000
 
 _ENDED = one_of("status", ENDED)
 
+# Of a source with a horizon of its own, that one counts; `h.before` is -infinity where it is kept for ever.
 _PAGE = f"""
-SELECT id, received_at < %(before)s AND {_ENDED} FROM hookonce.events
+SELECT id, received_at < coalesce(h.before, %(before)s) AND {_ENDED}, coalesce(h.before = '-infinity', false)
+FROM hookonce.events LEFT JOIN unnest(%(sources)s::text[], %(befores)s::timestamptz[]) AS h (source, before)
+    USING (source)
 WHERE id > %(last)s AND id < %(end)s ORDER BY id LIMIT %(step)s
+"""  # noqa: S608  a constant of this module
+
+# Whom a source keeps no body for that nobody took: until then a worker that takes it might have come.
+_UNKEPT = f"""
+DELETE FROM hookonce.bodies b USING hookonce.events e
+WHERE b.event = e.id AND b.received_at = e.received_at AND NOT e.keep_body AND e.status = '{EventStatus.IGNORED}'
+      AND e.source = ANY(%(sources)s) AND e.received_at < now() - %(age)s::interval
+      AND e.received_at > now() - %(age)s::interval - interval '1 day'
+      AND b.received_at < now() - %(age)s::interval
+      AND b.received_at > now() - %(age)s::interval - interval '1 day'
 """  # noqa: S608  a constant of this module
 
 # Locks first, in order, and looks again: a replay may have got there between. Sums kept of the rows follow.
@@ -60,18 +76,34 @@ DELETE FROM hookonce.{table} WHERE id IN (
 _EXPIRED = "SELECT count(*) FROM hookonce.{table} WHERE {column} < %s"
 
 
+NOT_TAKEN_FOR = timedelta(minutes=30)
+"""After which a body goes that a source does not keep and no handler took: in a deploy it may be taken until then."""
+
+
 class Retention(NamedTuple):
-    """How long each kind is kept."""
+    """How long each kind is kept; `own` are the horizons of events of sources that have their own (or `FOREVER`).
+
+    unkept: sources that keep no bodies
+    """
 
     events: timedelta
     bodies: timedelta
     rejected: timedelta
     audit: timedelta
+    own: Mapping[str, timedelta] = MappingProxyType({})
+    unkept: Sequence[str] = ()
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """Take them from the configuration."""
-        return cls(settings.keep_events, settings.keep_bodies, settings.keep_rejected, settings.keep_audit)
+        return cls(
+            settings.keep_events,
+            settings.keep_bodies,
+            settings.keep_rejected,
+            settings.keep_audit,
+            settings.horizons(),
+            [name for name, source in settings.sources.items() if not source.keep_body],
+        )
 
 
 class Step(NamedTuple):
@@ -115,14 +147,16 @@ class RetentionPass:
     patience: int = 1
     size: int = PRUNE_BATCH
     done: Pruned = field(default_factory=Pruned)
+    begin: int = 0
+    """Events up to this id are kept for ever; where the next pass may begin, after this one."""
 
     def steps(self, connection: psycopg.Connection) -> Iterator[Step]:
         """Delete what is older than its horizon by the database's clock, or only count it, a step at a time.
 
         Each step is committed. Safe to stop at any of them and to begin anew.
         """
-        row = connection.execute(_AGES, list(self.horizons)).fetchone()
-        before: Mapping[str, datetime] = dict(zip(Retention._fields, row or (), strict=True))
+        row = connection.execute(_AGES, list(self.horizons[:4])).fetchone()
+        before: Mapping[str, datetime] = dict(zip(Retention._fields[:4], row or (), strict=True))
         yield Step(0, 0)
         for day, name in partitions.days(connection).items():
             if partitions.day_bounds(day).end > before["bodies"]:
@@ -130,6 +164,9 @@ class RetentionPass:
             self._drop(connection, day, name)
             yield Step(0, 0)
         yield from self._walk(connection, before["events"])
+        if self.horizons.unkept and not self.dry_run:
+            connection.execute(_UNKEPT, {"sources": list(self.horizons.unkept), "age": NOT_TAKEN_FOR})
+            yield Step(1, 1)
         for table, column in EXPIRING:
             yield from self._expire(connection, table, column, before[table])
 
@@ -151,15 +188,24 @@ class RetentionPass:
 
     def _walk(self, connection: psycopg.Connection, before: datetime) -> Iterator[Step]:
         """Walk up the ledger from its oldest row to where it is young enough."""
-        end = id_at_time.first_since(connection, before)
+        own = {name: _before(before, self.horizons.events, kept) for name, kept in self.horizons.own.items()}
+        youngest = max([before, *(moment for moment in own.values() if moment)])
+        end = id_at_time.first_since(connection, youngest)
+        asked = {
+            "before": before,
+            "sources": list(own),
+            "befores": [moment.isoformat() if moment else "-infinity" for moment in own.values()],
+            "end": end,
+            "step": self.size,
+        }
         first: int | None = None
-        last = 0
-        while rows := connection.execute(
-            _PAGE, {"before": before, "last": last, "end": end, "step": self.size}
-        ).fetchall():
-            ids = [number for number, may_go in rows if may_go]
+        last, is_for_ever = self.begin, True
+        while rows := connection.execute(_PAGE, asked | {"last": last}).fetchall():
+            ids = [number for number, may_go, _ in rows if may_go]
             first, last = first or rows[0][0], rows[-1][0]
             self.done.events += len(ids) if self.dry_run else _delete(connection, ids)
+            is_for_ever = is_for_ever and all(never for _, _, never in rows)
+            self.begin = last if is_for_ever else self.begin
             yield Step(last - first + 1, end - first)
 
     def _expire(
@@ -174,6 +220,11 @@ class RetentionPass:
         while rows := connection.execute(query, [self.size, before]).rowcount:
             self.done.add(table, rows)
             yield Step(1, 1)
+
+
+def _before(usual: datetime, usual_kept: timedelta, kept: timedelta) -> datetime | None:
+    """Return since when events are kept for so long, by the database's clock; None for ever."""
+    return None if kept == FOREVER else usual + usual_kept - kept
 
 
 def _delete(connection: psycopg.Connection, ids: list[int]) -> int:

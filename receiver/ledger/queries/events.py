@@ -79,7 +79,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """Everything the ledger knows of an event; `body` is None once retention has dropped it."""
+    """Everything the ledger knows of an event; `body` is None once it is gone, and `why_no_body` says why."""
 
     event: EventRow
     body: Body | None
@@ -87,6 +87,14 @@ class Detail:
     failures: list[dict[str, Any]]
     conflicts: list[dict[str, Any]]
     repeats: list[int]
+    keeps_body: bool = True
+
+    @property
+    def why_no_body(self) -> str:
+        """Where its body went, after 'the body of event 7'."""
+        return (
+            "was dropped by retention" if self.keeps_body else "is not kept by its source (keep_body = false)"
+        )
 
 
 _DEEP = 100
@@ -120,6 +128,8 @@ SELECT {COLUMNS} FROM hookonce.events WHERE {MATCHES} AND id >= %(low)s
 _FAR = _NEAR.replace("ORDER BY id DESC", "ORDER BY id + 0 DESC")
 
 _EVENT = f"SELECT {COLUMNS} FROM hookonce.events WHERE id = %s"  # noqa: S608  a constant of this module
+
+_KEEPS_BODY = "SELECT keep_body FROM hookonce.events WHERE id = %s"
 
 _BODY = """
 SELECT b.url, b.headers, b.body, b.key_id, b.is_element, e.source, e.event_id, e.fingerprint
@@ -211,6 +221,7 @@ def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Deta
             failures = cursor.execute(_FAILURES, [event]).fetchall()
             others = cursor.execute(_CONFLICTS_OF, [event]).fetchall()
         repeats = [found[0] for found in connection.execute(_REPEATS, [event])]
+        (keeps_body,) = connection.execute(_KEEPS_BODY, [event]).fetchone() or (True,)
     conflicts = [decrypt_conflict(keyring, row.source, row.event_id, other) for other in others]
     failures = [decrypt_failure(keyring, row.id, failure) for failure in failures]
-    return Detail(row, decrypt_body(keyring, body), runs, failures, conflicts, repeats)
+    return Detail(row, decrypt_body(keyring, body), runs, failures, conflicts, repeats, keeps_body)

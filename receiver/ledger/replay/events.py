@@ -29,6 +29,7 @@ class ReplayOutcome(StrEnum):
     QUEUED = "already queued"
     RUNNING = "running"
     BODY_DROPPED = "body dropped"
+    BODY_NOT_KEPT = "body not kept"
     UNREADABLE = "unreadable"
     CHANGED = "changed"
 
@@ -60,7 +61,8 @@ class _Run:
 
 
 _LOCK = """
-SELECT e.id, e.status, EXISTS (SELECT FROM hookonce.bodies b WHERE b.event = e.id AND b.received_at = e.received_at)
+SELECT e.id, e.status, e.keep_body,
+       EXISTS (SELECT FROM hookonce.bodies b WHERE b.event = e.id AND b.received_at = e.received_at)
 FROM hookonce.events e WHERE e.id = ANY(%s) ORDER BY e.id FOR UPDATE OF e
 """
 
@@ -114,10 +116,10 @@ def _replay(connection: psycopg.Connection, ids: Sequence[int], only: str | None
     for row in connection.execute(_RUNS, [list(runs)]):
         runs[row[0]].append(_Run(*row))
     outcomes = [
-        _fate(event, status, runs[event], has_body=has_body)
+        _fate(event, status, runs[event], lost=None if has_body else _LOST[keep_body])
         if only in {None, status}
         else ReplayResult(event, ReplayOutcome.CHANGED)
-        for event, status, has_body in events
+        for event, status, keep_body, has_body in events
     ]
     resets = [(o.id, handler) for o in outcomes if o.fate is ReplayOutcome.REPLAYED for handler in o.handlers]
     activity.keep_ends(connection, [event for event, _ in resets])
@@ -130,10 +132,14 @@ def _replay(connection: psycopg.Connection, ids: Sequence[int], only: str | None
     return outcomes
 
 
-def _fate(event: int, status: str, runs: Sequence[_Run], *, has_body: bool) -> ReplayResult:
+_LOST = {True: ReplayOutcome.BODY_DROPPED, False: ReplayOutcome.BODY_NOT_KEPT}
+"""What is said of an event without a body, by whether its source keeps bodies."""
+
+
+def _fate(event: int, status: str, runs: Sequence[_Run], *, lost: ReplayOutcome | None) -> ReplayResult:
     """Decide what becomes of an event; its row and its runs are locked."""
-    if not has_body:
-        return ReplayResult(event, ReplayOutcome.BODY_DROPPED)
+    if lost is not None:
+        return ReplayResult(event, lost)
     if not runs:
         return ReplayResult(event, _FATE_WITHOUT_RUNS.get(status, ReplayOutcome.REPLAYED))
     left = [run.handler for run in runs if run.status == RunStatus.RUNNING]

@@ -37,6 +37,7 @@ class ClaimedEvent(NamedTuple):
     due_at: InEvents[datetime]
     fingerprint: InEvents[bytes]
     is_test: InEvents[bool]
+    keep_body: InEvents[bool]
     url: InBodies[str | None]
     headers: InBodies[dict[str, str] | None]
     body: Annotated[

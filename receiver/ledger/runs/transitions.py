@@ -160,6 +160,12 @@ FROM unnest(%(events)s::bigint[]) AS t (event), LATERAL (
 WHERE id = t.event
 """  # noqa: S608  constants
 
+# Of a source that keeps no bodies, in the transaction that ends the last run: what failed needs its body again.
+_DROP_BODY = f"""
+DELETE FROM hookonce.bodies b USING hookonce.events e
+WHERE b.event = %s AND b.received_at = %s AND e.id = b.event AND e.status = '{EventStatus.DONE}'
+"""  # noqa: S608  constants
+
 _BODY = "SELECT body, key_id FROM hookonce.bodies WHERE event = %s AND received_at = %s"
 
 _START = f"""
@@ -199,6 +205,8 @@ def end(  # noqa: PLR0913  the last two by keyword
             ended = connection.execute(_END, values, prepare=True)
             if not run.is_sole:
                 connection.execute(DERIVE_EVENT_STATUS, {"events": [run.event.id]}, prepare=True)
+            if not run.event.keep_body:
+                connection.execute(_DROP_BODY, [run.event.id, run.event.received_at])
             if ending.also is not None:
                 ending.also(connection)
             reach("run.ended" if ending.status == RunStatus.DONE else "failure.ended")
@@ -222,6 +230,8 @@ def end_within(cursor: psycopg.Cursor[Any], run: ClaimedRun, ending: AttemptResu
         cursor.execute(_END, _values(run, ending, None) | {"xact_id": xact_id})
         if not run.is_sole:
             cursor.execute(DERIVE_EVENT_STATUS, {"events": [run.event.id]})
+        if not run.event.keep_body:
+            cursor.execute(_DROP_BODY, [run.event.id, run.event.received_at])
     except psycopg.errors.DivisionByZero:
         raise _lost(run) from None
     reach("run.ended")

@@ -58,6 +58,7 @@ def _labelled(number: int, source: str, provider: str, type: str) -> ClaimedEven
         status="",
         due_at=datetime.min.replace(tzinfo=UTC),
         fingerprint=b"",
+        keep_body=True,
         is_test=False,
         url=None,
         headers=None,

@@ -1,0 +1,88 @@
+"""What an operator may choose for any sender: places of ids and accounts, how much may come, how long ids are known."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Literal, Protocol
+
+from hookonce.providers.kit.provider import Provider
+from hookonce.providers.kit.registry.chosen_ids import ChosenIds, place
+from hookonce.providers.kit.sender import TOO_MANY
+from hookonce.receiver.config.durations import parse_duration
+from hookonce.receiver.source import FOREVER, Limit
+
+MIN_KEEP_EVENTS = timedelta(days=3)
+"""Most senders retry for up to three days; an event forgotten before that would be handled again."""
+_FOREVER = "forever"
+
+
+class _Chosen(Protocol):
+    id: list[str]
+    account: str
+    scope_ids_by_account: bool
+    rate: Limit | None
+    quota: Limit | None
+    over_limit: Literal["hold", "refuse"] | None
+
+
+def parse_horizon(value: object) -> timedelta | None:
+    """Read `400d` or `forever`. Raises: ValueError saying what was expected."""
+    if value is None or isinstance(value, timedelta):
+        return value
+    kept = FOREVER if value == _FOREVER else parse_duration(value)
+    return outlasts_retries(kept)
+
+
+def outlasts_retries(kept: timedelta) -> timedelta:
+    """Return it. Raises: ValueError for a time within which most senders still retry."""
+    if kept < MIN_KEEP_EVENTS:
+        raise ValueError("expected 3d or more, since a later retry would count as a new event")
+    return kept
+
+
+def id_places(value: object) -> object:
+    """Return a list of places, where one may be written by itself."""
+    return [value] if isinstance(value, str) else value
+
+
+def chosen_ids(table: _Chosen, mistakes: list[str]) -> ChosenIds:
+    """Return where ids and accounts are to be, adding to `mistakes`."""
+    found = ChosenIds(tuple(table.id), table.account, table.scope_ids_by_account)
+    wrong = len(mistakes)
+    for name, places in (("id", found.places), ("account", filter(None, [found.account]))):
+        for each in places:
+            try:
+                place(each)
+            except ValueError as error:
+                mistakes.append(f"{name}: {error}")
+    if len(set(found.places)) < len(found.places):
+        mistakes.append("id: a place is named twice")
+    return ChosenIds() if len(mistakes) > wrong else found
+
+
+def refusal(table: _Chosen, provider: Provider, mistakes: list[str]) -> int | None:
+    """Return the status that what is beyond a limit is refused with; None where it is put off instead.
+
+    Unless the operator says, only a sender is refused that is known to come again and to leave the endpoint alone.
+    """
+    limited = table.rate or table.quota
+    if table.over_limit and not limited:
+        mistakes.append("has over_limit and neither rate nor quota; set one, or remove it")
+    if table.over_limit == "hold" or not limited:
+        return None
+    if table.over_limit is None:
+        return provider.may_be_refused_with
+    mistakes.extend(_may_not_be_refused(provider))
+    return provider.may_be_refused_with or TOO_MANY
+
+
+def _may_not_be_refused(provider: Provider) -> Iterator[str]:
+    if provider.disables_after:
+        yield (
+            f'has over_limit = "refuse", but {provider.name} disables endpoints ({provider.disables_after}); '
+            'set "hold", so that all is accepted and put off'
+        )
+    if provider.retries_on is not None and not {TOO_MANY, 503} & set(provider.retries_on):
+        yield (
+            f'has over_limit = "refuse", but {provider.name} does not send again what is answered 429 or 503; '
+            'set "hold", so that nothing is lost'
+        )

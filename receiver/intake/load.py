@@ -1,0 +1,66 @@
+"""Holds sources and tokens to their limits. What is beyond one is refused only where it surely comes again.
+
+A source that is not refused is *held*: everything is accepted and stored, and what is beyond its limit is due later, in
+the order in which the limit allows it. Only what was verified counts, so nobody else uses a source's limit up.
+"""
+
+import math
+from datetime import timedelta
+
+from hookonce.receiver.logs import limited
+from hookonce.receiver.redis.rate_limits import MAX_PUT_OFF, Asking, Bucket, RateLimits
+from hookonce.receiver.source import Limit, Source
+
+log = limited(__name__)
+
+_NONE = timedelta(0)
+
+
+class OverLimit(Exception):  # noqa: N818  an answer
+    """More came than may: to be answered with `status`; after `wait` there is room again."""
+
+    def __init__(self, wait: timedelta, status: int = 429) -> None:
+        super().__init__(f"over its limit; there is room in {wait.total_seconds():.1f} s")
+        self.status = status
+        self.retry_after = str(max(1, math.ceil(wait.total_seconds())))
+
+
+class Load:
+    """What may come, counted by all processes together (`receiver.redis.rate_limits`)."""
+
+    def __init__(self, limits: RateLimits) -> None:
+        self._limits = limits
+
+    def admit(self, source: Source, events: int) -> timedelta | None:
+        """Count a delivery of so many events; return how long they are put off. Raises `OverLimit`."""
+        buckets = []
+        if source.rate:
+            buckets.append(Bucket(f"source:{source.name}:rate", source.rate))
+        if source.quota and events:
+            buckets.append(Bucket(f"source:{source.name}:quota", source.quota, events))
+        if not buckets:
+            return None
+        refuses = source.refuses_with is not None
+        wait = self._limits.wait(buckets, Asking.TAKE if refuses else Asking.OWE)
+        if wait <= _NONE:
+            return None
+        if source.refuses_with is not None:
+            log.warning("refused: a source sends more than it may", extra={"source": source.name})
+            raise OverLimit(wait, source.refuses_with)
+        log.warning("put off: a source sends more than it may", extra={"source": source.name})
+        return min(wait, MAX_PUT_OFF)
+
+    def require(self, whose: str, rate: Limit | None, quota: Limit | None = None) -> None:
+        """Count one request. Raises `OverLimit` where one of the limits does not allow it."""
+        limits = {"rate": rate, "quota": quota}
+        buckets = [Bucket(f"{whose}:{name}", limit) for name, limit in limits.items() if limit]
+        if buckets and (wait := self._limits.wait(buckets)) > _NONE:
+            raise OverLimit(wait)
+
+    def room_in(self, whose: str, quota: Limit) -> timedelta:
+        """Return how long until a quota has room for one, no time if it has; nothing is counted."""
+        return self._limits.wait([Bucket(f"{whose}:quota", quota)], Asking.LOOK)
+
+    def count(self, whose: str, quota: Limit) -> None:
+        """Count one, whether or not the quota has room."""
+        self._limits.wait([Bucket(f"{whose}:quota", quota)], Asking.OWE)

@@ -1,0 +1,104 @@
+"""What an operator may choose for any source, and what is said of a choice that makes no sense."""
+
+from datetime import timedelta
+
+import pytest
+
+from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.source import FOREVER, Limit
+
+SECRET = "whsec_" + "a" * 32
+
+
+def load(tmp_path, lines, provider="stripe", top=""):
+    path = tmp_path / "hookonce.toml"
+    path.write_text(f'{top}\n[sources.a]\nprovider = "{provider}"\nsecrets = ["env:S"]\n{lines}\n')
+    return load_settings({"HOOKONCE_CONFIG": str(path), "HOOKONCE_DATA": str(tmp_path), "S": SECRET})
+
+
+def source(tmp_path, lines, **changes):
+    return load(tmp_path, lines, **changes).sources["a"]
+
+
+def test_choices_are_read(tmp_path):
+    found = source(
+        tmp_path,
+        'id = ["$.order.id", "$.status"]\naccount = "header:X-Shop"\nscope_ids_by_account = true\n'
+        'keep_body = false\nkeep_events = "forever"\nrate = "600/m"\nquota = "1000000/d"',
+    )
+
+    assert found.chosen.places == ("$.order.id", "$.status")
+    assert (found.chosen.account, found.chosen.is_scoped, found.keep_body) == ("header:X-Shop", True, False)
+    assert (found.keep_events, found.rate) == (FOREVER, Limit(600, timedelta(minutes=1)))
+    assert found.quota == Limit(1_000_000, timedelta(days=1))
+    assert found.refuses_with is None
+
+
+def test_one_place_needs_no_list(tmp_path):
+    assert source(tmp_path, 'id = "$.order"').chosen.places == ("$.order",)
+
+
+def test_nothing_chosen_changes_nothing(tmp_path):
+    plain = source(tmp_path, "")
+
+    assert (plain.rate, plain.quota, plain.keep_events, plain.keep_body) == (None, None, None, True)
+    assert not plain.chosen.is_any
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('id = ["order.id"]', "expected '$.path', 'header:Name' or 'query:name'"),
+        ('id = ["$"]', "is not a place"),
+        ('id = ["$.items[*].id"]', "names many places"),
+        ('id = ["$.a", "$.a"]', "named twice"),
+        ('account = "account"', "account: 'account' is not a place"),
+        ('rate = "600"', 'expected a number per s, m, h or d, like "600/m"'),
+        ('rate = "0/m"', "expected a number per"),
+        ("quota = 5", "expected a number per"),
+        ('over_limit = "hold"', "neither rate nor quota"),
+        ('rate = "1/m"\nover_limit = "drop"', "over_limit"),
+        ('rate = "1/m"\nover_limit = "refuse"', "stripe disables endpoints (days of failures)"),
+        ('keep_events = "2d"', "expected 3d or more"),
+        ('keep_events = "3d"', 'set its keep_events to "4d" or more'),
+        ('keep_events = "always"', "expected a number with its unit"),
+        ("keep_body = false\nquarantine = true", "what is in quarantine is whole"),
+    ],
+)
+def test_mistake_is_told(tmp_path, lines, said):
+    with pytest.raises(ConfigError) as error:
+        load(tmp_path, lines)
+
+    assert said in str(error.value)
+    assert SECRET not in str(error.value)
+
+
+def test_own_horizon_of_a_source_is_what_its_sender_is_held_against(tmp_path):
+    short = '[receiver]\nkeep_events = "3d"'
+
+    with pytest.raises(ConfigError, match="its sender retries for 3 d"):
+        load(tmp_path, "", top=short)
+    assert source(tmp_path, 'keep_events = "forever"', top=short).keep_events == FOREVER
+    assert source(tmp_path, 'keep_events = "30d"', top=short).keep_events == timedelta(days=30)
+
+
+def test_command_has_a_horizon_and_limits_of_its_own(tmp_path):
+    top = (
+        '[commands.pay]\nhandler = "shop:pay"\nauth = { shop = ["env:S"] }\n'
+        'keep_events = "forever"\nquota = "5/d"\nrate = 0.5'
+    )
+    settings = load(tmp_path, 'keep_events = "30d"', top=top)
+
+    assert settings.horizons() == {"a": timedelta(days=30), "commands.pay": FOREVER}
+    assert settings.commands["pay"].quota == Limit(5, timedelta(days=1))
+    assert settings.commands["pay"].rate == Limit(1, timedelta(seconds=2))
+
+
+def test_token_limits_are_read(tmp_path):
+    settings = load(tmp_path, "", top='[admin]\ntoken_rate = "2/m"\ntoken_quota = "9/d"')
+
+    assert (settings.token_rate, settings.token_quota) == (
+        Limit(2, timedelta(minutes=1)),
+        Limit(9, timedelta(days=1)),
+    )
