@@ -14,9 +14,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hookonce.jobs.event import ReceivedEvent, Refusal
+    from hookonce.jobs.event import ReceivedEvent, Refusal, StepError
     from hookonce.jobs.failure_callbacks import FailedAttempt, on_failure
     from hookonce.jobs.handlers import GiveUp, RetryLater, on
+    from hookonce.jobs.steps import NEVER_HAPPENED, UNKNOWN, StepStopped
     from hookonce.receiver.idempotency.dynamodb import DynamoStore
     from hookonce.receiver.idempotency.endpoint import Operation, current_operation, idempotent
     from hookonce.receiver.idempotency.frameworks.fastapi_routes import IdempotentRoute
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from hookonce.receiver.idempotency.redis_hash import RedisStore
 
 __all__ = [
+    "NEVER_HAPPENED",
+    "UNKNOWN",
     "DynamoStore",
     "FailedAttempt",
     "GiveUp",
@@ -38,6 +41,8 @@ __all__ = [
     "RedisStore",
     "Refusal",
     "RetryLater",
+    "StepError",
+    "StepStopped",
     "StoreUnavailable",
     "current_operation",
     "idempotent",
@@ -62,7 +67,7 @@ _OF_OPERATIONS = {
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
     """Import a name when it is asked for: every command imports this package, few of them need any."""
-    if name in {"ReceivedEvent", "Refusal"}:
+    if name in {"ReceivedEvent", "Refusal", "StepError"}:
         from hookonce.jobs import event
 
         return getattr(event, name)
@@ -70,6 +75,10 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
         from hookonce.jobs import failure_callbacks
 
         return getattr(failure_callbacks, name)
+    if name in {"NEVER_HAPPENED", "UNKNOWN", "StepStopped"}:
+        from hookonce.jobs import steps
+
+        return getattr(steps, name)
     if name in _OF_OPERATIONS:
         return getattr(import_module(f"hookonce.receiver.idempotency.{_OF_OPERATIONS[name]}"), name)
     if name in __all__:

@@ -104,6 +104,11 @@ def traceback_context(event: int, handler: str, cycle: int, attempt: int) -> Ass
     return "traceback", handler, f"{event} {cycle} {attempt}"
 
 
+def step_context(event: int, handler: str, step: str) -> AssociatedData:
+    """Bind the result of a handler's step, by the ledger's id of its event."""
+    return "step", f"{event}", handler, step
+
+
 def rejected_context(source: str, reason: str, at: datetime) -> AssociatedData:
     """Bind what is kept of a refused delivery."""
     return "rejected", source, reason, _microseconds(at)

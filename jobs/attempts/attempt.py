@@ -40,6 +40,7 @@ from hookonce.jobs.error_summary import message_of, summarize, whereabouts
 from hookonce.jobs.event import BodyDropped, ReceivedEvent, Refusal, received
 from hookonce.jobs.failure_callbacks import FailedAttempt, failure_of
 from hookonce.jobs.handlers import ISOLATION_LEVELS, GiveUp, Handler, RetryLater, pause
+from hookonce.jobs.steps import steps_of
 from hookonce.jobs.traceback_text import traceback_text
 from hookonce.providers.kit.provider import Provider
 from hookonce.receiver.config.commands import COMMAND, REFUSAL
@@ -52,6 +53,7 @@ from hookonce.receiver.encryption import (
     traceback_context,
 )
 from hookonce.receiver.failpoints import reach
+from hookonce.receiver.idempotency.postgresql import Connections
 from hookonce.receiver.ledger.database import engines
 from hookonce.receiver.ledger.runs import claims, transitions
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
@@ -91,8 +93,13 @@ class Executor:
         provider_of: Callable[[str], Provider | None],
         keyring: Keyring = OFF,
         mask: Callable[[str], str] = str,
+        steps: Connections | None = None,
     ) -> None:
-        """Run on connections of `engine`; `mask` takes secrets out of the tracebacks that are kept."""
+        """Run on connections of `engine`; `mask` takes secrets out of the tracebacks that are kept.
+
+        `steps` lends the connections that steps are written on; without it there are none.
+        """
+        self._steps = steps
         self._engine = engine
         self._keyring = keyring
         self._mask = mask
@@ -138,7 +145,7 @@ class Executor:
     def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
         self._xact_id = None
         self._begin(handler)
-        connection, event = self.connection, self._event(run)
+        connection, event = self.connection, self._event(run, handler)
         call, guard = self._call_of(handler), TransactionGuard(connection)
         try:
             # What is entered last is left first: a forked child ends before anything else does.
@@ -148,6 +155,7 @@ class Executor:
         finally:
             self._xact_id = guard.xact_id
         reach("handler.returned")
+        event.require_steps_ended()
         guard.require_open()
         require_at_rest(self.ledger)
         ending = AttemptResult(
@@ -185,14 +193,15 @@ class Executor:
             self.ledger.execute(set_isolation(handler.isolation))
             self.connection.info[TRANSACTION_CHANGED] = True
 
-    def _event(self, run: ClaimedRun) -> ReceivedEvent:
+    def _event(self, run: ClaimedRun, handler: Handler) -> ReceivedEvent:
         event = run.event
         found = None if event.body is None else (event.body, event.key_id)
         if found is None and event.url is not None:
             found = transitions.load_body(self.ledger, event)
         bond = body_context(event.source, event.event_id, event.fingerprint)
         body = None if found is None else self._keyring.open(*found, bond)
-        return received(run, body, self._provider_of(event.source))
+        steps = self._steps and steps_of(run, handler, self._steps, self._keyring)
+        return received(run, body, self._provider_of(event.source), steps)
 
     def _end_apart(
         self, run: ClaimedRun, ending: AttemptResult, following: Following, error: BaseException

@@ -69,7 +69,7 @@ class DjangoExecutor(Executor):
     def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
         self._xact_id = None
         self._transaction()
-        event = self._event(run)
+        event = self._event(run, handler)
         self._reset()  # nothing of ours stays open while the handler runs
         database = self._database()
         watch = _Watch()
@@ -85,6 +85,7 @@ class DjangoExecutor(Executor):
                 ):
                     reach("handler.entered")
                     result = handler.function(event, database)
+                    event.require_steps_ended()
                 reach("handler.returned")
                 ending = AttemptResult(RunStatus.DONE, storable(result))
                 self._end_in(database, run, ending)

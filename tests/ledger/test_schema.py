@@ -56,6 +56,7 @@ def old_ledger(empty_database):
         )
         for table in ("events", "runs"):
             connection.execute(f"ALTER TABLE hookonce.{table} DROP COLUMN parked")
+        connection.execute("DROP TABLE hookonce.steps")
         connection.execute("ALTER TABLE hookonce.failures DROP COLUMN traceback, DROP COLUMN key_id")
         connection.execute("ALTER TABLE hookonce.runs DROP COLUMN slot_at")
         connection.execute("DROP TABLE hookonce.limits, hookonce.limit_places, hookonce.breakers")
