@@ -1,6 +1,5 @@
 """The event as a handler sees it."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 from hookonce.providers import Delivery, Rejected
 from hookonce.providers.kit.provider import Provider
+from hookonce.receiver.ledger.handler_keys import idempotency_key
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
 StepFunction = Callable[[str], Any]
@@ -178,11 +178,6 @@ def received(
         _parse=parse,
         _steps=steps,
     )
-
-
-def idempotency_key(source: str, event_id: str, handler: str) -> str:
-    """Derive the key that every attempt, replay and worker gives to the same work (64 hex digits)."""
-    return hashlib.sha256(f"{source}\n{event_id}\n{handler}".encode()).hexdigest()
 
 
 def _payload(provider: Provider | None, delivery: Delivery) -> Any:  # noqa: ANN401

@@ -11,7 +11,6 @@ The way of a step is said once, in `_way`; how its parts are called, by an `asyn
 """
 
 import asyncio
-import hashlib
 import inspect
 import json
 import logging
@@ -24,13 +23,14 @@ from functools import partial
 from typing import Any, Final, NoReturn
 
 from hookonce.jobs.error_summary import whereabouts
-from hookonce.jobs.event import OnUnknown, Refusal, StepError, StepFunction, idempotency_key
+from hookonce.jobs.event import OnUnknown, Refusal, StepError, StepFunction
 from hookonce.jobs.handlers import STEPS_NEED_A_NAME, GiveUp, Handler, RetryLater
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.idempotency import operation, records
 from hookonce.receiver.idempotency.postgresql import Connections
 from hookonce.receiver.idempotency.records import Claim, Key, Result, State, Store, StoreUnavailable, scope_of
 from hookonce.receiver.idempotency.steps import FINGERPRINT, TERMS, StepStore
+from hookonce.receiver.ledger.handler_keys import idempotency_key, step_key
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.transitions import Attempt, LeaseLost
 
@@ -284,11 +284,6 @@ def steps_of(run: ClaimedRun, handler: Handler, connect: Connections, keyring: K
     store = StepStore(connect, Attempt(run.event.id, run.handler, run.token), keyring)
     key = idempotency_key(run.event.source, run.event.event_id, run.handler)
     return Steps(store, handler, run.event.id, key)
-
-
-def step_key(idempotency_key: str, name: str) -> str:
-    """Derive the key of a step from that of its handler on its event (64 hex digits)."""
-    return hashlib.sha256(f"{idempotency_key}\n{name}".encode()).hexdigest()
 
 
 def _raise_stopped(step: _Step, why: str) -> NoReturn:

@@ -92,6 +92,7 @@ MAY_IMPORT = {
     "receiver.dashboard": (
         "providers",
         "config",
+        "encryption",
         "intake",
         "ledger",
         "logs",

@@ -11,11 +11,10 @@ import pytest
 from sqlalchemy import text
 
 from hookonce import NEVER_HAPPENED, UNKNOWN, GiveUp, ReceivedEvent, Refusal, RetryLater, StepError
-from hookonce.jobs.event import idempotency_key
 from hookonce.jobs.handlers import HandlerError, Registry, on
-from hookonce.jobs.steps import step_key
 from hookonce.receiver.config.server_urls import libpq_url
 from hookonce.receiver.encryption import Keyring
+from hookonce.receiver.ledger.handler_keys import idempotency_key, step_key
 from tests.support.inbox import effect
 
 KEYRING = Keyring([os.urandom(32)])

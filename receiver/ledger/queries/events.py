@@ -1,7 +1,6 @@
 """What an operator looks up: events, one event in full, rejected deliveries, conflicts. Reads only."""
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +9,7 @@ import psycopg
 from psycopg.rows import class_row, dict_row
 
 from hookonce.receiver.encryption import Keyring
+from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.decryption import (
     Body,
     StoredBody,
@@ -19,7 +19,9 @@ from hookonce.receiver.ledger.decryption import (
 )
 from hookonce.receiver.ledger.queries.event_filter import MATCHES, Filter
 from hookonce.receiver.ledger.queries.id_ranges import extent
+from hookonce.receiver.ledger.results import shallow
 from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, Parked, RunStatus, WaitsFor
+from hookonce.receiver.ledger.steps import StepRow
 
 PAGE_SIZE = 10_000
 """Rows of one page; of events, ids."""
@@ -73,8 +75,7 @@ class RunRow:
     def __post_init__(self) -> None:
         if self.waits_for is not None:
             object.__setattr__(self, "waits_for", WaitsFor(self.waits_for))
-        if _is_deep(self.result):
-            object.__setattr__(self, "result", json.dumps(self.result))
+        object.__setattr__(self, "result", shallow(self.result))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +88,7 @@ class Detail:
     failures: list[dict[str, Any]]
     conflicts: list[dict[str, Any]]
     repeats: list[int]
-
-
-_DEEP = 100
-
-
-def _is_deep(value: object) -> bool:
-    level = [value]
-    for _ in range(_DEEP):
-        inner = [each.values() if isinstance(each, dict) else each for each in level]
-        level = [
-            each
-            for found in inner
-            if not isinstance(found, str) and isinstance(found, Iterable)
-            for each in found
-        ]
-    return bool(level)
+    steps: list[StepRow]
 
 
 COLUMNS = """id, source, provider, event_id, type, account, status, due_at, received_at, occurred_at, deliveries,
@@ -210,7 +196,8 @@ def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Deta
         with connection.cursor(row_factory=dict_row) as cursor:
             failures = cursor.execute(_FAILURES, [event]).fetchall()
             others = cursor.execute(_CONFLICTS_OF, [event]).fetchall()
+        done = steps.of_event(connection, event, keyring)
         repeats = [found[0] for found in connection.execute(_REPEATS, [event])]
     conflicts = [decrypt_conflict(keyring, row.source, row.event_id, other) for other in others]
     failures = [decrypt_failure(keyring, row.id, failure) for failure in failures]
-    return Detail(row, decrypt_body(keyring, body), runs, failures, conflicts, repeats)
+    return Detail(row, decrypt_body(keyring, body), runs, failures, conflicts, repeats, done)
