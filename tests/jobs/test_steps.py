@@ -54,7 +54,8 @@ def results(inbox):
 def die(inbox):
     """A worker has died in the midst of its attempt: the run and its step stay as they are, and time passes."""
     inbox.connection.execute(
-        "UPDATE hookonce.runs SET lease_until = now(), due_at = now(); UPDATE hookonce.events SET due_at = now()"
+        "UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE due_at IS NOT NULL;"
+        "UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL"
     )
 
 
