@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hookonce.receiver.idempotency.postgresql import PostgresStore
     from hookonce.receiver.idempotency.records import InProgress, KeyReused, LeaseLost, StoreUnavailable
     from hookonce.receiver.idempotency.redis_hash import RedisStore
+    from hookonce.receiver.idempotency.sealed import SealedStore
 
 __all__ = [
     "NEVER_HAPPENED",
@@ -41,6 +42,7 @@ __all__ = [
     "RedisStore",
     "Refusal",
     "RetryLater",
+    "SealedStore",
     "StepError",
     "StepStopped",
     "StoreUnavailable",
@@ -58,6 +60,7 @@ _OF_OPERATIONS = {
     "Operation": "endpoint",
     "PostgresStore": "postgresql",
     "RedisStore": "redis_hash",
+    "SealedStore": "sealed",
     "StoreUnavailable": "records",
     "current_operation": "endpoint",
     "idempotent": "endpoint",

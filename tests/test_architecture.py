@@ -58,6 +58,7 @@ MAY_IMPORT = {
     "receiver.commands": (
         "providers",
         "config",
+        "encryption",
         "failpoints",
         "idempotency",
         "intake",

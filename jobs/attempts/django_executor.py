@@ -152,7 +152,7 @@ class DjangoExecutor(Executor):
             raise RolledBack(MUST_ROLL_BACK)
         require_at_rest(database.connection)
         with self._cursor(database) as cursor:
-            transitions.end_within(cursor, run, ending, str(self._xact_id))
+            transitions.end_within(cursor, run, self._sealed(run, ending), str(self._xact_id))
 
     def _cursor(self, database: BaseDatabaseWrapper) -> psycopg.Cursor[Any]:
         """Return a cursor for statements of ours, past Django's own kind."""

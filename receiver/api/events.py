@@ -90,6 +90,7 @@ class Run(ResponseModel):
     waits_for: WaitsFor | None = Field(
         description="why one that waits is not run at once; `backoff` after a failure, `delay` if it asked for that"
     )
+    unreadable: str | None = Field(description="why the result can't be decrypted here; it is then null")
 
 
 class Failure(ResponseModel):

@@ -44,7 +44,7 @@ class CommandEndpoint:
         self._intake = intake
         self._budget = MemoryBudget(_MEMORY_BUDGET)
         self._conduct = Conduct()
-        self.outcomes = Outcomes(settings.database_url)
+        self.outcomes = Outcomes(settings.database_url, settings.keyring)
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request (PEP 3333)."""

@@ -70,6 +70,8 @@ def _runs(runs: Sequence[RunRow], now: datetime) -> Iterator[str]:
         yield f"  {clean(run.handler)}  {paint(run.status)}{_waits(run)}, {', '.join(said)}"
         if run.result is not None:
             yield f"    result {clean(json.dumps(run.result, ensure_ascii=False))}"
+        if run.unreadable:
+            yield f"    {clean(run.unreadable)}"
         if run.error and run.status != RunStatus.DONE:
             yield "    " + click.style(clean(run.error, lines=True).replace("\n", "\n    "), fg="red")
 

@@ -107,6 +107,8 @@ runs = Table(
     Column("finished_at", _moment),
     Column("parked", Text),
     Column("slot_at", _moment),
+    Column("sealed_result", LargeBinary),
+    Column("key_id", Text),
     PrimaryKeyConstraint("event", "handler", name="runs_pkey"),
     Index("runs_finished", "finished_at", postgresql_using="brin"),
     Index("runs_parked", "parked", "handler", "event", postgresql_where=text("parked IS NOT NULL")),
@@ -247,8 +249,10 @@ handed_secrets = Table(
     "handed_secrets",
     metadata,
     Column("source", _bytewise, nullable=False),
-    Column("secret", Text, nullable=False),
+    Column("secret", Text),
     Column("handed_at", _moment, nullable=False, server_default=text("now()")),
+    Column("sealed", LargeBinary),
+    Column("key_id", Text),
     PrimaryKeyConstraint("source", name="handed_secrets_pkey"),
 )
 

@@ -19,7 +19,7 @@ from hookonce.receiver.ledger.decryption import (
 )
 from hookonce.receiver.ledger.queries.event_filter import MATCHES, Filter
 from hookonce.receiver.ledger.queries.id_ranges import extent
-from hookonce.receiver.ledger.results import shallow
+from hookonce.receiver.ledger.results import opened, shallow
 from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, Parked, RunStatus, WaitsFor
 from hookonce.receiver.ledger.steps import StepRow
 
@@ -56,7 +56,7 @@ class RunRow:
     `waits_for` says why one that waits is not run at once: its handler's limit is full, or its rate used up; the
     handler failed too often and is tried with another event (breaker), or is paused; it failed and is tried again
     later (backoff), or asked for that itself (delay). A `result` nested deeper than most writers of JSON go is its
-    text.
+    text; `unreadable` says why it can't be opened here.
     """
 
     handler: str
@@ -71,6 +71,7 @@ class RunRow:
     error: str | None
     parked: str | None = None
     waits_for: WaitsFor | None = None
+    unreadable: str | None = None
 
     def __post_init__(self) -> None:
         if self.waits_for is not None:
@@ -114,6 +115,7 @@ FROM hookonce.bodies b JOIN hookonce.events e ON e.id = b.event WHERE b.event = 
 
 _RUNS = f"""
 SELECT r.handler, r.status, r.attempts, r.cycle, r.due_at, r.lease_until, r.started_at, r.finished_at, r.result,
+       r.sealed_result, r.key_id,
        CASE WHEN r.status <> '{RunStatus.DONE}' THEN
            (SELECT f.error FROM hookonce.failures f WHERE f.event = r.event AND f.handler = r.handler
             ORDER BY f.id DESC LIMIT 1)
@@ -191,9 +193,8 @@ def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Deta
             return None
         with connection.cursor(row_factory=class_row(StoredBody)) as cursor:
             body = cursor.execute(_BODY, [event, row.received_at]).fetchone()
-        with connection.cursor(row_factory=class_row(RunRow)) as cursor:
-            runs = cursor.execute(_RUNS, [event]).fetchall()
         with connection.cursor(row_factory=dict_row) as cursor:
+            runs = [_run(keyring, event, found) for found in cursor.execute(_RUNS, [event])]
             failures = cursor.execute(_FAILURES, [event]).fetchall()
             others = cursor.execute(_CONFLICTS_OF, [event]).fetchall()
         done = steps.of_event(connection, event, keyring)
@@ -201,3 +202,9 @@ def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Deta
     conflicts = [decrypt_conflict(keyring, row.source, row.event_id, other) for other in others]
     failures = [decrypt_failure(keyring, row.id, failure) for failure in failures]
     return Detail(row, decrypt_body(keyring, body), runs, failures, conflicts, repeats, done)
+
+
+def _run(keyring: Keyring, event: int, row: dict[str, Any]) -> RunRow:
+    sealed, key = row.pop("sealed_result"), row.pop("key_id")
+    result, unreadable = opened(keyring, (event, row["handler"]), row.pop("result"), sealed, key)
+    return RunRow(**row, result=result, unreadable=unreadable)

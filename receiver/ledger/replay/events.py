@@ -79,7 +79,8 @@ _RUNS = (
 # Gives runs a new cycle. A lease on one that was not started ends here; its worker finds its token gone.
 _RESET = f"""
 UPDATE hookonce.runs SET status = '{RunStatus.WAITING}', attempts = 0, cycle = cycle + 1, due_at = now(), token = NULL,
-                lease_until = NULL, result = NULL, started_at = NULL, finished_at = NULL, parked = NULL
+                lease_until = NULL, result = NULL, sealed_result = NULL, key_id = NULL,
+                started_at = NULL, finished_at = NULL, parked = NULL
 FROM unnest(%s::bigint[], %s::text[]) AS t (event, handler)
 WHERE runs.event = t.event AND runs.handler = t.handler
 """  # noqa: S608  constants
