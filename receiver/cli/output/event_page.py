@@ -84,7 +84,9 @@ def _steps(steps: Sequence[StepRow], now: datetime) -> Iterator[str]:
         ended = f", {ago(step.finished_at, now)}" if step.finished_at else ""
         yield f"  {clean(step.handler)}: {clean(step.name)}  {step.status}{ended}"
         yield f"    key {step.key}"
-        if gave := step.unreadable or (json.dumps(step.result) if step.status == StepStatus.DONE else step.note):
+        if gave := step.unreadable or (
+            json.dumps(step.result) if step.status == StepStatus.DONE else step.note
+        ):
             yield f"    {clean(gave)}"
 
 

@@ -5,8 +5,8 @@ Where a traceback is sealed, it holds what the error said: the clear text beside
 
 from alembic import op
 
-revision = "0010"
-down_revision = "0009"
+revision = "0011"
+down_revision = "0010"
 branch_labels = None
 depends_on = None
 
