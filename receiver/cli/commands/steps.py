@@ -34,7 +34,10 @@ def steps() -> None:
 @click.argument("reference", metavar="EVENT", required=False, shell_complete=completion_types.EVENTS)
 @AS_JSON
 def list_(reference: str | None, *, as_json: bool) -> None:
-    """List the steps of an event; without EVENT, all that are stopped, those of the newest events first."""
+    """List the steps of an event.
+
+    Without EVENT, all that are stopped, those of the newest events first.
+    """
     settings = configured()
     with ledger(settings) as connection:
         found = (
@@ -55,7 +58,10 @@ def list_(reference: str | None, *, as_json: bool) -> None:
 @_HANDLER
 @click.option("--result", required=True, metavar="JSON", help="What it gave, for the handler to go on with.")
 def done_(reference: str, name: str, handler: str | None, result: str) -> None:
-    """Say that STEP of EVENT happened, and what it gave; a replay goes on behind it."""
+    """Say that STEP happened, and what it gave.
+
+    A replay of EVENT goes on behind it.
+    """
     try:
         given = json.loads(result, parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -82,7 +88,10 @@ def done_(reference: str, name: str, handler: str | None, result: str) -> None:
 @_NAME
 @_HANDLER
 def forget_(reference: str, name: str, handler: str | None) -> None:
-    """Have STEP of EVENT forgotten: a replay does it anew, under the same key."""
+    """Have STEP forgotten, to be done anew.
+
+    A replay of EVENT does it, under the same key.
+    """
     settings = configured()
     with ledger(settings) as connection:
         step = _step(_of(connection, reference), reference, name, handler)

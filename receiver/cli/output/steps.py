@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 
 from hookonce.receiver.cli.output.tables import show
-from hookonce.receiver.ledger.steps import StepRow
+from hookonce.receiver.ledger.steps import StepRow, StepStatus
 
 
 def print_steps(steps: Iterable[StepRow], *, with_event: bool = False) -> None:
@@ -18,4 +18,4 @@ def print_steps(steps: Iterable[StepRow], *, with_event: bool = False) -> None:
 
 
 def _gave(step: StepRow) -> str | None:
-    return step.unreadable or (json.dumps(step.result) if step.status == "done" else step.note)
+    return step.unreadable or (json.dumps(step.result) if step.status == StepStatus.DONE else step.note)
