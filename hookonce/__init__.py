@@ -14,17 +14,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hookonce.jobs.event import ReceivedEvent, Refusal
+    from hookonce.jobs.event import ReceivedEvent, Refusal, StepError
     from hookonce.jobs.failure_callbacks import FailedAttempt, on_failure
     from hookonce.jobs.handlers import GiveUp, RetryLater, on
+    from hookonce.jobs.steps import NEVER_HAPPENED, UNKNOWN, StepStopped
     from hookonce.receiver.idempotency.dynamodb import DynamoStore
     from hookonce.receiver.idempotency.endpoint import Operation, current_operation, idempotent
     from hookonce.receiver.idempotency.frameworks.fastapi_routes import IdempotentRoute
     from hookonce.receiver.idempotency.postgresql import PostgresStore
     from hookonce.receiver.idempotency.records import InProgress, KeyReused, LeaseLost, StoreUnavailable
     from hookonce.receiver.idempotency.redis_hash import RedisStore
+    from hookonce.receiver.idempotency.sealed import SealedStore
 
 __all__ = [
+    "NEVER_HAPPENED",
+    "UNKNOWN",
     "DynamoStore",
     "FailedAttempt",
     "GiveUp",
@@ -38,6 +42,9 @@ __all__ = [
     "RedisStore",
     "Refusal",
     "RetryLater",
+    "SealedStore",
+    "StepError",
+    "StepStopped",
     "StoreUnavailable",
     "current_operation",
     "idempotent",
@@ -53,6 +60,7 @@ _OF_OPERATIONS = {
     "Operation": "endpoint",
     "PostgresStore": "postgresql",
     "RedisStore": "redis_hash",
+    "SealedStore": "sealed",
     "StoreUnavailable": "records",
     "current_operation": "endpoint",
     "idempotent": "endpoint",
@@ -62,7 +70,7 @@ _OF_OPERATIONS = {
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
     """Import a name when it is asked for: every command imports this package, few of them need any."""
-    if name in {"ReceivedEvent", "Refusal"}:
+    if name in {"ReceivedEvent", "Refusal", "StepError"}:
         from hookonce.jobs import event
 
         return getattr(event, name)
@@ -70,6 +78,10 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
         from hookonce.jobs import failure_callbacks
 
         return getattr(failure_callbacks, name)
+    if name in {"NEVER_HAPPENED", "UNKNOWN", "StepStopped"}:
+        from hookonce.jobs import steps
+
+        return getattr(steps, name)
     if name in _OF_OPERATIONS:
         return getattr(import_module(f"hookonce.receiver.idempotency.{_OF_OPERATIONS[name]}"), name)
     if name in __all__:

@@ -24,6 +24,7 @@ from hookonce.providers.kit.registry import names
 from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.failpoints import reach
+from hookonce.receiver.idempotency.postgresql import Pool
 from hookonce.receiver.ledger import handlers
 from hookonce.receiver.ledger.database import connections, engines
 from hookonce.receiver.ledger.runs import breakers, claims, limit_gate, transitions
@@ -44,6 +45,8 @@ DRAIN_BUDGET = timedelta(seconds=2)
 MAX_EVENTS = 1000
 ROLLING_DEPLOY = timedelta(minutes=15)
 WORKER_ENDED = "the worker's process ended in the middle of it"
+STEP_CONNECTIONS = 4
+"""At most, in one process, for what steps write: a millisecond each."""
 WAKE_INTERVAL = timedelta(seconds=30)
 """How often a worker looks for what others, without its handlers, have ignored."""
 
@@ -68,8 +71,9 @@ class Drain:
         )
         providers = {name: source.provider for name, source in settings.sources.items()}
         mask = mask_secrets(settings.secrets())
+        self._steps = Pool(settings.database_url, STEP_CONNECTIONS)
         self._executor = executor_class(settings, attempts_by)(
-            self._engine, providers.get, settings.keyring, mask
+            self._engine, providers.get, settings.keyring, mask, self._steps
         )
         self._client = connect(settings.redis_url)
         self._work_queue = WorkQueue(self._client)
@@ -216,6 +220,7 @@ class Drain:
     def close(self) -> None:
         """Close every connection; for tests, a worker keeps them until it ends."""
         self._executor.close()
+        self._steps.close()
         self._engine.dispose()
         self._client.close()
 

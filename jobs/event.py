@@ -1,20 +1,31 @@
 """The event as a handler sees it."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from hookonce.providers import Delivery, Rejected
 from hookonce.providers.kit.provider import Provider
+from hookonce.receiver.ledger.handler_keys import idempotency_key
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+
+StepFunction = Callable[[str], Any]
+"""Takes the step's key."""
+OnUnknown = Literal["retry", "stop"]
+NO_STEPS = (
+    "this event can have no steps; they are for a handler (@on) that takes one event, whose run keeps them"
+)
 
 
 class BodyDropped(Exception):  # noqa: N818  a state of the event that no attempt can change
     """Retention has dropped the body of this event, so it can't be handled any more."""
+
+
+class StepError(Exception):
+    """A step that can't be done as the handler asks for it; nothing was called."""
 
 
 class Refusal(Exception):  # noqa: N818  what the handler answers
@@ -31,6 +42,24 @@ class Refusal(Exception):  # noqa: N818  what the handler answers
         self.status = status
         self.code = code
         self.detail = detail
+
+
+class Steps(Protocol):
+    """The steps of one attempt, as `jobs.steps` does them."""
+
+    def do(
+        self, name: str, function: StepFunction, recover: StepFunction | None, on_unknown: OnUnknown
+    ) -> Any:  # noqa: ANN401
+        """Do one, or give what it gave."""
+        ...
+
+    def key(self, name: str) -> str:
+        """Return the key of one."""
+        ...
+
+    def require_ended(self) -> None:
+        """Raise `RuntimeError` while one is under way."""
+        ...
 
 
 @dataclass
@@ -58,11 +87,44 @@ class ReceivedEvent:
     is_test: bool
     _handler: str = field(repr=False)
     _parse: Callable[[], Any] = field(repr=False)
+    _steps: Steps | None = field(default=None, repr=False)
 
     @cached_property
     def data(self) -> Any:  # noqa: ANN401  whatever the sender sent
         """The payload, parsed by the provider; None where it can't be read."""
         return self._parse()
+
+    def step(
+        self,
+        name: str,
+        function: StepFunction,
+        *,
+        recover: StepFunction | None = None,
+        on_unknown: OnUnknown = "retry",
+    ) -> Any:  # noqa: ANN401  what the function gives, as JSON keeps it
+        """Do a part of the handler once for this event: later attempts get what it gave (JSON).
+
+        `function` is called with the step's key, the same on each attempt, for the other side. Where an attempt was
+        cut off in it, `recover` is called with the key first: it returns the result, `NEVER_HAPPENED` or `UNKNOWN`.
+        Where nobody knows, the function is called again ("retry"), or the step waits for a person ("stop"). In an
+        `async def` handler the call is awaited, and the functions may be `async def`. The handler needs `name=`.
+        Raises: `StepError`, `StepStopped`, and what the functions raise.
+        """
+        return self._with_steps().do(name, function, recover, on_unknown)
+
+    def step_key(self, name: str) -> str:
+        """Return the key that a step's functions are called with (64 hex digits). Raises: `StepError`."""
+        return self._with_steps().key(name)
+
+    def require_steps_ended(self) -> None:
+        """Raise `RuntimeError` where the handler has returned in the midst of a step."""
+        if self._steps is not None:
+            self._steps.require_ended()
+
+    def _with_steps(self) -> Steps:
+        if self._steps is None:
+            raise StepError(NO_STEPS)
+        return self._steps
 
     def expect(self, version: object) -> None:
         """Refuse a command that was meant for another version of what it changes than the one there is now.
@@ -84,7 +146,9 @@ class ReceivedEvent:
         return idempotency_key(self.source, self.event_id, self._handler)
 
 
-def received(run: ClaimedRun, body: bytes | None, provider: Provider | None) -> ReceivedEvent:
+def received(
+    run: ClaimedRun, body: bytes | None, provider: Provider | None, steps: Steps | None = None
+) -> ReceivedEvent:
     """Make what a handler gets from a claimed run and its body. Raises `BodyDropped` if there is none."""
     event = run.event
     if body is None or event.url is None:
@@ -112,12 +176,8 @@ def received(run: ClaimedRun, body: bytes | None, provider: Provider | None) -> 
         is_test=event.is_test,
         _handler=run.handler,
         _parse=parse,
+        _steps=steps,
     )
-
-
-def idempotency_key(source: str, event_id: str, handler: str) -> str:
-    """Derive the key that every attempt, replay and worker gives to the same work (64 hex digits)."""
-    return hashlib.sha256(f"{source}\n{event_id}\n{handler}".encode()).hexdigest()
 
 
 def _payload(provider: Provider | None, delivery: Delivery) -> Any:  # noqa: ANN401

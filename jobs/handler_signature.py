@@ -3,6 +3,7 @@
 Annotations are told apart by the names of their classes, so that nobody who does without the ORM imports it.
 """
 
+import dis
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -57,6 +58,21 @@ def signature_of(function: Callable[..., Any]) -> Signature:
 def _require_plain(function: Callable[..., Any]) -> None:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise ValueError("is a generator; make it a function of (event, tx) that returns")
+
+
+def uses_steps(function: Callable[..., Any]) -> bool:
+    """Whether a handler's own code says `event.step`, whatever it calls its event; what it calls is not looked at."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None or not code.co_varnames:
+        return False
+    before: Any = None
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in {"LOAD_ATTR", "LOAD_METHOD"} and instruction.argval == "step":
+            loaded = before.argval[-1] if isinstance(before.argval, tuple) else before.argval
+            if before.opname.startswith("LOAD_") and loaded == code.co_varnames[0]:
+                return True
+        before = instruction
+    return False
 
 
 def _require_understood(name: str, annotation: object, kind: str | None) -> None:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from hookonce.jobs.error_summary import summarize
 from hookonce.jobs.event import ReceivedEvent
-from hookonce.jobs.handler_signature import Signature, signature_of
+from hookonce.jobs.handler_signature import Signature, signature_of, uses_steps
 from hookonce.receiver.ledger.runs.run_limits import PER, Rate, RunLimit
 
 Function = TypeVar("Function", bound=Callable[[ReceivedEvent, Any], object])
@@ -32,6 +32,11 @@ MAX_TIMEOUT = timedelta(hours=1)
 """For one attempt; RQ's own limit (`receiver.redis.work_queue.JOB_TIMEOUT`) is beyond it and must never be reached."""
 
 ISOLATION_LEVELS = ("read committed", "repeatable read", "serializable")
+
+STEPS_NEED_A_NAME = (
+    "handler '{handler}' uses event.step and has no name=; name it, as in @on(..., name=\"credit\"): the keys of its "
+    "steps are made of that, and a function that is moved or renamed would do everything again"
+)
 
 _MAX_DELAY_SECONDS = 366 * 86400.0
 
@@ -81,6 +86,7 @@ class Handler:
     limit: RunLimit | None = None
     breaker: int | None = None
     models: str | None = None
+    is_named: bool = True
 
     @cached_property
     def signature(self) -> Signature:
@@ -230,13 +236,18 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
         pauses, limit = _times(called, attempts, backoff, timeout)
         _require_isolation(called, isolation)
         _require_callable(called, function)
+        if name is None and uses_steps(function):
+            raise HandlerError(STEPS_NEED_A_NAME.format(handler=called))
         if breaker is not None and (isinstance(breaker, bool) or not isinstance(breaker, int) or breaker < 1):
             raise HandlerError(
                 f"handler '{called}': {breaker=} is wrong; expected a number of failures from 1"
             )
         allowed = _run_limit(called, rate, concurrency, per)
         registry.add(
-            Handler(called, place, pattern, function, attempts, pauses, limit, isolation, allowed, breaker)
+            Handler(
+                *(called, place, pattern, function, attempts, pauses, limit, isolation, allowed, breaker),
+                is_named=name is not None,
+            )
         )
         return function
 

@@ -104,6 +104,26 @@ def traceback_context(event: int, handler: str, cycle: int, attempt: int) -> Ass
     return "traceback", handler, f"{event} {cycle} {attempt}"
 
 
+def result_context(event: int, handler: str) -> AssociatedData:
+    """Bind what a handler returned, by the ledger's id of its event."""
+    return "result", f"{event}", handler
+
+
+def secret_context(source: str) -> AssociatedData:
+    """Bind a secret that a sender handed out."""
+    return "secret", source
+
+
+def answer_context(scope: str, key: str) -> AssociatedData:
+    """Bind what a client was answered under its key."""
+    return "answer", scope, key
+
+
+def step_context(event: int, handler: str, step: str) -> AssociatedData:
+    """Bind the result of a handler's step, by the ledger's id of its event."""
+    return "step", f"{event}", handler, step
+
+
 def rejected_context(source: str, reason: str, at: datetime) -> AssociatedData:
     """Bind what is kept of a refused delivery."""
     return "rejected", source, reason, _microseconds(at)

@@ -38,6 +38,8 @@ TERMS: Final[Mapping[str, str]] = {
     "limit": "how often, or how many at once, a handler may run (`@on(rate=, concurrency=)`); what is beyond it waits",
     "circuit breaker": "pauses a handler that fails by one error again and again, and tries one event now and then",
     "idempotency key": "the same for every attempt of a run and for its replays; hand it on with effects elsewhere",
+    "step": "a part of a handler that is done once for its event (`event.step`); later attempts get what it gave",
+    "stopped": "of a step: nobody knows whether it happened, and its handler asks for a person to decide",
     "alert": "something that should not be, raised once and resolved once by the sweep",
     "audit": "what operators changed: who, when, what",
 }

@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "receiver.config": ("providers", "encryption", "processes", "source"),
     "receiver.ledger": ("providers", "config", "encryption", "failpoints", "source"),
     "receiver.redis": ("config", "source"),
-    "receiver.idempotency": ("config", "failpoints", "ledger", "logs", "redis", "web"),
+    "receiver.idempotency": ("config", "encryption", "failpoints", "ledger", "logs", "redis", "web"),
     "receiver.outbound": ("providers", "source"),
     "receiver.samples": ("providers",),
     "receiver.vocabulary": ("providers", "ledger"),
@@ -58,6 +58,7 @@ MAY_IMPORT = {
     "receiver.commands": (
         "providers",
         "config",
+        "encryption",
         "failpoints",
         "idempotency",
         "intake",
@@ -92,6 +93,7 @@ MAY_IMPORT = {
     "receiver.dashboard": (
         "providers",
         "config",
+        "encryption",
         "intake",
         "ledger",
         "logs",
@@ -135,6 +137,7 @@ MAY_IMPORT = {
         "config",
         "encryption",
         "failpoints",
+        "idempotency",
         "ledger",
         "logs",
         "monitoring",

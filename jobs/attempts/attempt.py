@@ -37,9 +37,10 @@ from hookonce.jobs.attempts.transaction_guard import (
     watch_sql,
 )
 from hookonce.jobs.error_summary import message_of, summarize, whereabouts
-from hookonce.jobs.event import BodyDropped, ReceivedEvent, Refusal, received
+from hookonce.jobs.event import BodyDropped, ReceivedEvent, Refusal, StepError, received
 from hookonce.jobs.failure_callbacks import FailedAttempt, failure_of
 from hookonce.jobs.handlers import ISOLATION_LEVELS, GiveUp, Handler, RetryLater, pause
+from hookonce.jobs.steps import StepStopped, steps_of
 from hookonce.jobs.traceback_text import traceback_text
 from hookonce.providers.kit.provider import Provider
 from hookonce.receiver.config.commands import COMMAND, REFUSAL
@@ -49,9 +50,12 @@ from hookonce.receiver.encryption import (
     KeyMissing,
     Keyring,
     body_context,
+    result_context,
     traceback_context,
 )
 from hookonce.receiver.failpoints import reach
+from hookonce.receiver.idempotency.postgresql import Connections
+from hookonce.receiver.idempotency.records import StoreUnavailable
 from hookonce.receiver.ledger.database import engines
 from hookonce.receiver.ledger.runs import claims, transitions
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
@@ -74,6 +78,10 @@ RETURNED_COROUTINE = (
     "the handler returned a coroutine that nobody awaits; decorate the `async def` itself with @on, or make what "
     "wraps it an `async def`"
 )
+VERDICTS = (GiveUp, RetryLater, Refusal, BodyDropped, CannotDecrypt)
+"""Errors that say themselves what is to become of the run."""
+OURS = (TimeUp, RolledBack, BodyDropped, CannotDecrypt, StepError, StepStopped, StoreUnavailable)
+"""Errors whose text is ours, and quotes nothing of the event's."""
 _ISOLATION = {level: f"SET TRANSACTION ISOLATION LEVEL {level}".encode() for level in ISOLATION_LEVELS}
 Following = Callable[[], ClaimedRun | None]
 """Returns the run to start next, if it may still be started."""
@@ -91,8 +99,13 @@ class Executor:
         provider_of: Callable[[str], Provider | None],
         keyring: Keyring = OFF,
         mask: Callable[[str], str] = str,
+        steps: Connections | None = None,
     ) -> None:
-        """Run on connections of `engine`; `mask` takes secrets out of the tracebacks that are kept."""
+        """Run on connections of `engine`; `mask` takes secrets out of the tracebacks that are kept.
+
+        `steps` lends the connections that steps are written on; without it there are none.
+        """
+        self._steps = steps
         self._engine = engine
         self._keyring = keyring
         self._mask = mask
@@ -123,22 +136,22 @@ class Executor:
             # The alarm may have cut a call into libpq: the connection is of no further use.
             self.discard()
             error, ending = late, _failure(run, handler, str(late))
-        except (GiveUp, RetryLater, Refusal, BodyDropped, CannotDecrypt) as verdict:
+        except VERDICTS as verdict:
             self._reset()
-            error, ending = verdict, _verdict(run, handler, verdict)
+            error, ending = verdict, _verdict(run, handler, verdict, self._said)
         except KeyboardInterrupt:
             raise
         except BaseException as raised:  # noqa: BLE001  whatever it raises is a failed attempt
             self._reset()
-            error, ending = raised, _failure(run, handler, summarize(raised))
-        if not isinstance(error, GiveUp | RetryLater | Refusal | BodyDropped | CannotDecrypt):
+            error, ending = raised, _failure(run, handler, self._said(raised))
+        if not isinstance(error, VERDICTS):
             ending = replace(ending, also=self.failure_rows.after_failure(handler, error))
         return self._end_apart(run, ending, following, error)
 
     def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
         self._xact_id = None
         self._begin(handler)
-        connection, event = self.connection, self._event(run)
+        connection, event = self.connection, self._event(run, handler)
         call, guard = self._call_of(handler), TransactionGuard(connection)
         try:
             # What is entered last is left first: a forked child ends before anything else does.
@@ -148,6 +161,7 @@ class Executor:
         finally:
             self._xact_id = guard.xact_id
         reach("handler.returned")
+        event.require_steps_ended()
         guard.require_open()
         require_at_rest(self.ledger)
         ending = AttemptResult(
@@ -185,14 +199,16 @@ class Executor:
             self.ledger.execute(set_isolation(handler.isolation))
             self.connection.info[TRANSACTION_CHANGED] = True
 
-    def _event(self, run: ClaimedRun) -> ReceivedEvent:
+    def _event(self, run: ClaimedRun, handler: Handler) -> ReceivedEvent:
         event = run.event
+        self._keyring.encrypt(b"", ("test",))  # what a handler returns could else not be stored
         found = None if event.body is None else (event.body, event.key_id)
         if found is None and event.url is not None:
             found = transitions.load_body(self.ledger, event)
         bond = body_context(event.source, event.event_id, event.fingerprint)
         body = None if found is None else self._keyring.open(*found, bond)
-        return received(run, body, self._provider_of(event.source))
+        steps = self._steps and steps_of(run, handler, self._steps, self._keyring)
+        return received(run, body, self._provider_of(event.source), steps)
 
     def _end_apart(
         self, run: ClaimedRun, ending: AttemptResult, following: Following, error: BaseException
@@ -226,8 +242,10 @@ class Executor:
             self._reset()
 
     def _with_traceback(self, run: ClaimedRun, ending: AttemptResult, error: BaseException) -> AttemptResult:
-        """Add the traceback to a failure; sealed it may tell more."""
-        text = None if ending.error is None else traceback_text(error, with_details=self._keyring.is_on)
+        """Add the traceback to a failure; sealed it may tell more, and what the error says besides."""
+        if ending.error is None:
+            return ending
+        text = traceback_text(error, with_details=self._keyring.is_on) or self._left_out(error)
         if text is None:
             return ending
         plain = _storable_text(self._mask(text)).encode()
@@ -238,6 +256,24 @@ class Executor:
         except KeyMissing:  # what should be sealed must not be stored open
             return ending
         return replace(ending, traceback=sealed, key_id=key)
+
+    def _said(self, error: BaseException) -> str:
+        """Return what is kept of an error in the clear: where things are sealed, its class and place."""
+        if not self._keyring.is_on:
+            return message_of(error) if isinstance(error, VERDICTS) else summarize(error)
+        return message_of(error) if isinstance(error, OURS) else whereabouts(error)
+
+    def _left_out(self, error: BaseException) -> str | None:
+        """Return what an error says, where that is not said in the clear."""
+        return summarize(error) if self._keyring.is_on and not isinstance(error, OURS) else None
+
+    def _sealed(self, run: ClaimedRun, ending: AttemptResult) -> AttemptResult:
+        """Seal what a handler returned, where bodies are sealed. Raises `KeyMissing`."""
+        if ending.result is None or not self._keyring.is_on:
+            return ending
+        plain = json.dumps(ending.result).encode()
+        text, key = self._keyring.encrypt(plain, result_context(run.event.id, run.handler))
+        return replace(ending, result=None, sealed_result=text, key_id=key)
 
     def _call_back(self, failure: FailedAttempt) -> None:
         """Tell whoever wants to hear of failures; nothing that they do harms the run, which has ended."""
@@ -268,6 +304,7 @@ class Executor:
 
     def _end(self, run: ClaimedRun, ending: AttemptResult, following: ClaimedRun | None) -> bool:
         """End and commit; the next attempt's transaction is begun with it, if this one was plain."""
+        ending = self._sealed(run, ending)
         connection, transaction = self.connection, self._transaction()
         is_plain = not (connection.info.pop(TRANSACTION_CHANGED, False) or connection.in_nested_transaction())
         chain = following is not None and is_plain
@@ -345,7 +382,10 @@ class Executor:
 
 
 def _verdict(
-    run: ClaimedRun, handler: Handler, error: GiveUp | RetryLater | Refusal | BodyDropped | CannotDecrypt
+    run: ClaimedRun,
+    handler: Handler,
+    error: GiveUp | RetryLater | Refusal | BodyDropped | CannotDecrypt,
+    said: Callable[[BaseException], str],
 ) -> AttemptResult:
     if isinstance(error, Refusal) and run.event.provider == COMMAND:
         answer = {"status": error.status, "code": error.code, "detail": error.detail}
@@ -354,11 +394,11 @@ def _verdict(
         try:
             return AttemptResult(RunStatus.WAITING, delay=pause(error.delay), counted=False)
         except Exception as odd:  # noqa: BLE001  a class of the handler's own, which may say anything
-            return _failure(run, handler, summarize(odd))
+            return _failure(run, handler, said(odd))
     if isinstance(error, KeyMissing):
         log.error("the body can't be read, the run waits: %s", error, extra={"event": run.event.id})
         return AttemptResult(RunStatus.WAITING, delay=claims.UNKNOWN_HANDLER_PAUSE, counted=False)
-    return AttemptResult(RunStatus.DEAD, error=_text(message_of(error)))
+    return AttemptResult(RunStatus.DEAD, error=_text(said(error)))
 
 
 def _failure(run: ClaimedRun, handler: Handler, error: str) -> AttemptResult:

@@ -69,7 +69,7 @@ class DjangoExecutor(Executor):
     def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
         self._xact_id = None
         self._transaction()
-        event = self._event(run)
+        event = self._event(run, handler)
         self._reset()  # nothing of ours stays open while the handler runs
         database = self._database()
         watch = _Watch()
@@ -85,6 +85,7 @@ class DjangoExecutor(Executor):
                 ):
                     reach("handler.entered")
                     result = handler.function(event, database)
+                    event.require_steps_ended()
                 reach("handler.returned")
                 ending = AttemptResult(RunStatus.DONE, storable(result))
                 self._end_in(database, run, ending)
@@ -151,7 +152,7 @@ class DjangoExecutor(Executor):
             raise RolledBack(MUST_ROLL_BACK)
         require_at_rest(database.connection)
         with self._cursor(database) as cursor:
-            transitions.end_within(cursor, run, ending, str(self._xact_id))
+            transitions.end_within(cursor, run, self._sealed(run, ending), str(self._xact_id))
 
     def _cursor(self, database: BaseDatabaseWrapper) -> psycopg.Cursor[Any]:
         """Return a cursor for statements of ours, past Django's own kind."""

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -90,6 +90,7 @@ class Run(ResponseModel):
     waits_for: WaitsFor | None = Field(
         description="why one that waits is not run at once; `backoff` after a failure, `delay` if it asked for that"
     )
+    unreadable: str | None = Field(description="why the result can't be decrypted here; it is then null")
 
 
 class Failure(ResponseModel):
@@ -104,6 +105,24 @@ class Failure(ResponseModel):
         description="the exception with its causes, the newest last; null where there was none, as when a worker died"
     )
     unreadable: str | None = Field(description="why the traceback can't be decrypted here; it is then null")
+
+
+class Step(ResponseModel):
+    """A part of a handler that is done once for the event."""
+
+    event: Identifier
+    handler: str
+    name: str
+    status: Literal["running", "done", "unknown", "stopped"] = Field(
+        description="`unknown`: it was cut off or failed, and may have happened; `stopped`: it waits for a person"
+    )
+    attempts: int
+    key: str = Field(description="what the other side knows it by")
+    started_at: datetime
+    finished_at: datetime | None
+    result: Any
+    note: str | None = Field(description="why it is stopped, or who said what it gave")
+    unreadable: str | None = Field(description="why the result can't be decrypted here; it is then null")
 
 
 class OtherBody(ResponseModel):
@@ -128,6 +147,7 @@ class FullEvent(Event):
     bytes: int | None = Field(description="how long the body is; `/events/{event}/body` has it")
     unreadable: str | None = Field(description="why the body can't be decrypted here; `bytes` is then null")
     runs: list[Run]
+    steps: list[Step]
     failures: list[Failure]
     conflicts: list[OtherBody]
     repeats: list[Identifier]
@@ -166,6 +186,7 @@ def get_event(call: Call, path: EventPath) -> FullEvent:
         bytes=None if body is None or body.unreadable else len(body.body),
         unreadable=body.unreadable if body else None,
         runs=[Run.model_validate(asdict(run)) for run in found.runs],
+        steps=[Step.model_validate(asdict(step)) for step in found.steps],
         failures=[Failure.model_validate(failure) for failure in found.failures],
         conflicts=[_other(conflict) for conflict in found.conflicts],
         repeats=found.repeats,

@@ -29,7 +29,7 @@ _WHY = {
     401: "No token, or one that is unknown, was revoked or has expired.",
     403: "The token lacks the scope.",
     404: "There is no such thing.",
-    409: "The Idempotency-Key belongs to another request, a source has no secret, or nobody is told of alerts.",
+    409: "The Idempotency-Key belongs to another request, or the state of things forbids it: `code` says which.",
     413: "The body is longer than 64 KiB.",
     415: "The body is not application/json, or is compressed.",
     422: "Something is not as described here; `errors` says what.",

@@ -1,6 +1,6 @@
 """Running events again: named ones at once, those of a filter as a bulk replay that the sweep drives."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
@@ -16,6 +16,7 @@ from hookonce.receiver.api.models import (
     Paged,
     RequestModel,
     ResponseModel,
+    Text,
 )
 from hookonce.receiver.api.operations import Call, operation
 from hookonce.receiver.api.problem import Problem
@@ -41,13 +42,22 @@ class EventIds(RequestModel):
 
 
 class ReplayRequest(EventIds):
-    """Which events to replay, or only to say what would become of them."""
+    """Which events to replay, or only to say what would become of them.
+
+    What steps of their handlers gave is used again, but for those in `forget_steps`.
+    """
 
     dry_run: bool = False
+    forget_steps: Annotated[list[Text], Field(max_length=100)] = Field(
+        default_factory=list, description="names of steps that are done anew"
+    )
 
 
 class ReplayResultModel(ResponseModel):
-    """What became of one event; `left` are handlers whose runs are under way and were left alone."""
+    """What became of one event; `left` are handlers whose runs are under way and were left alone.
+
+    `forgotten` are the steps that are done anew, as "handler/step".
+    """
 
     id: Identifier
     fate: Literal[
@@ -62,6 +72,7 @@ class ReplayResultModel(ResponseModel):
     ]
     handlers: list[str]
     left: list[str]
+    forgotten: list[str]
 
 
 class Replayed(ResponseModel):
@@ -134,8 +145,9 @@ def replay(call: Call, body: ReplayRequest) -> Replayed:
     """
     if body.dry_run:
         with call.connection.transaction(force_rollback=True):
-            return _shown(body.events, event_replays.replay(call.connection, body.events, who=None))
-    return _replayed(call, body.events, None)
+            outcomes = event_replays.replay(call.connection, body.events, None, forget=body.forget_steps)
+            return _shown(body.events, outcomes)
+    return _replayed(call, body.events, None, body.forget_steps)
 
 
 @operation("POST", "/releases", scope=Scope.REPLAY)
@@ -183,8 +195,8 @@ def continue_bulk_replay(call: Call, path: BulkPath) -> BulkReplay:
     return BulkReplay.of(call, _bulk(call, path.bulk))
 
 
-def _replayed(call: Call, ids: list[int], status: str | None) -> Replayed:
-    outcomes = list(event_replays.replay(call.connection, ids, call.who, status=status))
+def _replayed(call: Call, ids: list[int], status: str | None, forget: Sequence[str] = ()) -> Replayed:
+    outcomes = list(event_replays.replay(call.connection, ids, call.who, status=status, forget=forget))
     call.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
     return _shown(ids, outcomes)
 

@@ -10,12 +10,14 @@ from hookonce.receiver.api import (
     rejected,
     replays,
     sources,
+    steps,
 )
 
 OPERATIONS = (
     *events.OPERATIONS,
     *dead_letters.OPERATIONS,
     *replays.OPERATIONS,
+    *steps.OPERATIONS,
     *rejected.OPERATIONS,
     *quarantine.OPERATIONS,
     *sources.OPERATIONS,

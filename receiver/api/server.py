@@ -28,6 +28,7 @@ from hookonce.receiver.idempotency.records import (
     StoreUnavailable,
     Terms,
 )
+from hookonce.receiver.idempotency.sealed import SealedStore
 from hookonce.receiver.intake.load import OverLimit
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.access import api_tokens
@@ -149,7 +150,7 @@ def _answer_once(
 ) -> Result:
     """Do the work of a key unless it was done before; the result is stored with what the work did."""
     connection = call.connection
-    store = PostgresStore(lambda: nullcontext(connection))
+    store = SealedStore(PostgresStore(lambda: nullcontext(connection)), call.settings.keyring)
     counted = Counted("api", call.intake.background_writer.count)
     try:
         begun = counted.begin(store, Key(str(call.token.id), key), fingerprint, KEY_TERMS)

@@ -54,6 +54,7 @@ COMMANDS = {
     "sign": (f"{_HERE}.sign:sign", "Sign a body as a sender would: headers, or a curl command."),
     "sources": (f"{_HERE}.sources:sources", "List the configured sources and their URLs."),
     "stats": (f"{_HERE}.stats:stats", "Count events, rejected deliveries, and what waits."),
+    "steps": (f"{_HERE}.steps:steps", "See steps of handlers that are stopped, and decide about them."),
     "sweep": (
         "hookonce.jobs.cli:sweep",
         "Find due events that nobody was told about, and notify the workers.",
@@ -71,7 +72,7 @@ GROUPS = {
     "Begin": ("init", "dev", "demo", "new"),
     "See what came": ("events", "tail", "handlers", "stats", "rejected", "conflicts", "alerts", "mcp"),
     "Try, and find out": ("trigger", "capture", "explain", "verify", "sign", "doctor"),
-    "Put right": ("replay", "pause", "resume", "reverify", "quarantine", "window"),
+    "Put right": ("replay", "steps", "pause", "resume", "reverify", "quarantine", "window"),
     "Senders and secrets": ("sources", "providers", "secrets", "keys", "tokens"),
     "Run in production": ("serve", "worker", "sweep", "db", "prune"),
     "About the command line": ("completion", "exits", "man"),

@@ -53,7 +53,7 @@ class CommandEndpoint:
         self._intake = intake
         self._budget = MemoryBudget(_MEMORY_BUDGET)
         self._conduct = Conduct()
-        self.outcomes = Outcomes(settings.database_url)
+        self.outcomes = Outcomes(settings.database_url, settings.keyring)
         self._url = settings.database_url
         self._known_models: openapi.Models = {}
         self._models_until = 0.0

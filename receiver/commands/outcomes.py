@@ -13,6 +13,7 @@ from datetime import timedelta
 
 import psycopg
 
+from hookonce.receiver.encryption import OFF, Keyring
 from hookonce.receiver.ledger import commands
 from hookonce.receiver.ledger.commands import Name, Outcome
 from hookonce.receiver.ledger.database import connections
@@ -43,8 +44,9 @@ class _Waiting:
 class Outcomes:
     """Tells what became of commands; its thread lives while somebody asks."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, keyring: Keyring = OFF) -> None:
         self._url = url
+        self._keyring = keyring
         self._lock = threading.Lock()
         self._asked = threading.Event()
         self._waiting: list[_Waiting] = []
@@ -71,6 +73,8 @@ class Outcomes:
             raise LedgerUnavailable("the ledger did not answer in time")
         if waiting.error is not None:
             raise LedgerUnavailable(str(waiting.error)) from waiting.error
+        if waiting.outcome is not None and waiting.outcome.unreadable:
+            raise LedgerUnavailable(f"a command's result can't be opened: {waiting.outcome.unreadable}")
         return waiting.outcome
 
     def close(self) -> None:
@@ -132,11 +136,11 @@ class Outcomes:
         if self._connection is None:
             self._connection = connections.connect(self._url)
         try:
-            return commands.find(self._connection, names)
+            return commands.find(self._connection, names, self._keyring)
         except psycopg.OperationalError:  # it may have been cut while it was idle: once more
             self._disconnect()
             self._connection = connections.connect(self._url)
-            return commands.find(self._connection, names)
+            return commands.find(self._connection, names, self._keyring)
 
     def _disconnect(self) -> None:
         if self._connection is not None:

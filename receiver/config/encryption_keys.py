@@ -4,11 +4,13 @@ A receiver needs all of them, or it would store in the clear what was to be seal
 those that are there: what they can't open they leave alone.
 """
 
+import os
 import re
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 
 from hookonce.receiver.config.secret_references import Reference, Unreadable
+from hookonce.receiver.config.servers import ConfigError, path_of, read_toml
 from hookonce.receiver.encryption import KEY_BYTES, Keyring
 
 _HEX = re.compile(r"[0-9a-fA-F]{64}")
@@ -35,6 +37,23 @@ def read_keyring(
         if need_all and not found and not is_optional:
             mistakes.append(f"encryption_keys: entry {number} is missing; set {reference.place}")
     return Keyring(keys)
+
+
+def configured_keyring(environ: Mapping[str, str] | None = None) -> Keyring:
+    """Return the keys that `load_settings` would, all of which must be there. Raises `ConfigError`.
+
+    What else is wrong with the configuration is not looked for.
+    """
+    environ = os.environ if environ is None else environ
+    table = read_toml(environ).get("receiver")
+    named = table.get("encryption_keys", []) if isinstance(table, dict) else []
+    if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
+        raise ConfigError([f"{path_of(environ)}: [receiver] encryption_keys: expected a list of texts"])
+    mistakes: list[str] = []
+    keyring = read_keyring(named, environ, mistakes, need_all=True)
+    if mistakes:
+        raise ConfigError(mistakes)
+    return keyring
 
 
 def _reference(text: str) -> Reference:

@@ -1,5 +1,6 @@
 """*Event*: one event in full: what was delivered, what became of it, and what can be done about it."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -8,11 +9,14 @@ from flask import Response, abort, make_response, redirect, render_template, req
 
 from hookonce.receiver.dashboard import body_view
 from hookonce.receiver.dashboard.blueprint import actor, admin, context, is_fragment
+from hookonce.receiver.encryption import KeyMissing
+from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.events import Detail
 from hookonce.receiver.ledger.replay import events as event_replays
 from hookonce.receiver.ledger.replay.events import GOOD, ReplayOutcome
 from hookonce.receiver.ledger.states import OPEN
+from hookonce.receiver.ledger.steps import RunUnderWay
 from hookonce.receiver.redis.workers import notify
 
 _ATTEMPTS = 50
@@ -28,6 +32,7 @@ NOTICES: Mapping[str, tuple[str, str]] = {
         "bad",
         "It can't be replayed: the provider could not read it. The raw body shows why.",
     ),
+    "decided": ("good", "Noted. Replay the event, and its handler goes on behind the step."),
     ReplayOutcome.CHANGED: ("warn", "Its status has changed meanwhile, so it was left alone."),
 }
 
@@ -40,6 +45,7 @@ def event(number: int) -> str:
         "found": found,
         "event": found.event,
         "runs": [(run, _attempts(found, run.handler)) for run in found.runs],
+        "steps": found.steps,
         "now": datetime.now(UTC),
         "is_open": found.event.status in OPEN,
     }
@@ -54,12 +60,37 @@ def event(number: int) -> str:
 def replay(number: int) -> Response:
     """Run an event again, or release it."""
     with context().ledger() as connection:
-        outcomes = list(event_replays.replay(connection, [number], actor()))
+        outcomes = list(
+            event_replays.replay(connection, [number], actor(), forget=request.form.getlist("forget"))
+        )
     if not outcomes:
         abort(404, "There is no such event; retention may have dropped it.")
     if outcomes[0].fate in GOOD:
         notify(context().settings.redis_url)
     return make_response(redirect(url_for("admin.event", number=number, said=outcomes[0].fate), 303))
+
+
+@admin.post("/events/<int:number>/steps")
+def decide(number: int) -> Response:
+    """Decide about a step that nobody knows of: say what it gave, or have it done anew."""
+    step = (number, request.form.get("handler", ""), request.form.get("step", ""))
+    keyring = context().settings.keyring
+    try:
+        with context().ledger() as connection:
+            if request.form.get("decision") == "done":
+                given = json.loads(request.form.get("result") or "null")
+                found = steps.mark_done(connection, keyring, step, given, actor())
+            else:
+                found = steps.forget(connection, step, actor())
+    except (ValueError, RecursionError):
+        abort(400, "The result is not JSON.")
+    except RunUnderWay:
+        abort(409, "Its handler is at work; decide when the attempt has ended.")
+    except KeyMissing:
+        abort(503, "The result can't be sealed: the first of encryption_keys is missing here.")
+    if not found:
+        abort(404, "There is no such step that waits for a decision.")
+    return make_response(redirect(url_for("admin.event", number=number, said="decided"), 303))
 
 
 @admin.get("/events/<int:number>/body")

@@ -9,4 +9,6 @@ A record is in progress, completed, failed for good, failed for now, or expired;
 - `policy`: what clients are told, and how their keys are read
 - `endpoint`, `frameworks`: endpoints of people's own, in Flask, Django and FastAPI
 - `postgresql`, `redis_hash`, `dynamodb`: the stores
+- `sealed`: any of them, with its results encrypted
+- `steps`: the store of what handlers do once for their event
 """

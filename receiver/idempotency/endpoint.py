@@ -16,7 +16,7 @@ from datetime import timedelta
 from itertools import count
 from typing import Any, ParamSpec, TypeVar, cast
 
-from hookonce.receiver.config import servers
+from hookonce.receiver.config import encryption_keys, servers
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency import operation as machine
 from hookonce.receiver.idempotency import policy
@@ -40,6 +40,7 @@ from hookonce.receiver.idempotency.records import (
     Terms,
     scope_of,
 )
+from hookonce.receiver.idempotency.sealed import SealedStore
 from hookonce.receiver.logs import limited
 
 log = limited(__name__)
@@ -111,8 +112,9 @@ class Idempotent:
 
     `scope` says whose key it is, from the framework's request: the tenant, the user, or both as a tuple. Without one,
     given as None, all clients share their keys. `store` is PostgreSQL beside hookonce's ledger unless another is
-    given; one that may lose what it confirmed must be told `moves_money=False`. `headers` count as part of the request.
-    `transaction` opens the one that the endpoint works in, and the answer is stored in it.
+    given, with answers sealed as `encryption_keys` says; a store that may lose what it confirmed must be told
+    `moves_money=False`. `headers` count as part of the request. `transaction` opens the one that the endpoint works in,
+    and the answer is stored in it.
     Raises: ValueError, TypeError.
     """
 
@@ -383,8 +385,9 @@ def _parts(scope: Scope) -> tuple[str, ...]:
     return parts
 
 
-def _postgres(store: Store) -> PostgresStore:
-    if not isinstance(store, PostgresStore):
+def _postgres(store: Store) -> PostgresStore | SealedStore:
+    innermost = store.store if isinstance(store, SealedStore) else store
+    if not isinstance(store, PostgresStore | SealedStore) or not isinstance(innermost, PostgresStore):
         raise TypeError(
             "a result can be stored in the transaction of the work only where PostgreSQL keeps the keys"
         )
@@ -392,5 +395,5 @@ def _postgres(store: Store) -> PostgresStore:
 
 
 @functools.cache
-def _ledger() -> PostgresStore:
-    return PostgresStore.at(servers.ledger_url())
+def _ledger() -> SealedStore:
+    return SealedStore(PostgresStore.at(servers.ledger_url()), encryption_keys.configured_keyring())

@@ -15,6 +15,7 @@ from datetime import timedelta
 import psycopg
 
 from hookonce.providers import Reason, Rejected
+from hookonce.receiver.encryption import OFF, CannotDecrypt, Keyring
 from hookonce.receiver.intake.group_commit import DeadlineExceeded, GroupCommit
 from hookonce.receiver.ledger import handshake_secrets
 from hookonce.receiver.ledger.database import connections
@@ -44,11 +45,13 @@ class _Question:
 class HandshakeSecrets:
     """The handed-out secrets as one process knows them: at most one per configured source."""
 
-    def __init__(self, database_url: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, database_url: str, clock: Callable[[], float] = time.monotonic, keyring: Keyring = OFF
+    ) -> None:
         self._clock = clock
         self._known: dict[str, tuple[float, str | None]] = {}
         self._group_commit: GroupCommit[_Question, str | None] = GroupCommit(
-            lambda: _BatchLookup(database_url)
+            lambda: _BatchLookup(database_url, keyring)
         )
 
     def with_secret(self, source: Source) -> Source:
@@ -106,8 +109,9 @@ def accepts_handshake_secret(source: Source) -> bool:
 class _BatchLookup:
     """Answers questions on a connection of its own; a broken one is replaced once per batch."""
 
-    def __init__(self, database_url: str) -> None:
+    def __init__(self, database_url: str, keyring: Keyring) -> None:
         self._url = database_url
+        self._keyring = keyring
         self._connection: psycopg.Connection | None = None
 
     def __call__(self, questions: Sequence[_Question]) -> list[str | None]:
@@ -125,13 +129,16 @@ class _BatchLookup:
     def _answer(self, question: _Question) -> str | None:
         connection = self._connection = self._connection or connections.connect(self._url)
         if question.secret is not None and handshake_secrets.keep(
-            connection, question.source, question.secret
+            connection, question.source, question.secret, self._keyring
         ):
             log.warning(
                 "a secret was handed out and is kept; `hookonce secrets list` shows it",
                 extra={"source": question.source},
             )
-        return handshake_secrets.kept(connection, question.source)
+        try:
+            return handshake_secrets.kept(connection, question.source, self._keyring)
+        except CannotDecrypt as error:
+            raise LedgerUnavailable(f"the secret that was handed out can't be opened: {error}") from None
 
     def close(self) -> None:
         """Close the connection; the next batch opens another."""

@@ -98,7 +98,7 @@ class Intake:
         )
         window = DedupWindow(self._client, self.breaker, self._redis_failed)
         work_queue = WorkQueue(self._client)
-        self._handshake_secrets = HandshakeSecrets(settings.database_url)
+        self._handshake_secrets = HandshakeSecrets(settings.database_url, keyring=settings.keyring)
         self._verifier = Verifier(self._handshake_secrets, self.background_writer)
         self._group_commit: GroupCommit[DeliveryEvents, list[Stored]] = GroupCommit(
             lambda: self.lane(settings.database_url, window, work_queue, self._redis_failed),

@@ -12,9 +12,10 @@ What takes deliveries in and what runs handlers read and write rows here and now
 - `handlers`, `pauses`: which handlers workers have announced, and what a person has paused
 - `replay`: running stored events again, by name or all that match
 - `commands`: what became of commands
+- `steps`, `handler_keys`: steps of handlers, what a person decides about them, and the keys that others know them by
 - `transfer`: from one ledger into another
 - `queries`: what an operator looks up; reads only
-- `decryption`, `id_at_time`: rows as they are shown, and where in the ledger a time is
+- `decryption`, `results`, `id_at_time`: rows and results as they are shown, and where in the ledger a time is
 - `stats`: sums that are kept, and what they say
 - `alerts`: what is wrong, and was
 - `access`: tokens, sessions, and what people did

@@ -7,11 +7,13 @@ from typing import Any
 
 import psycopg
 
+from hookonce.receiver.encryption import Keyring
+from hookonce.receiver.ledger.results import opened
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 
 # One look for all that wait: by the unique key of events, and the primary key of runs.
 _FIND = """
-SELECT e.source, e.event_id, e.account, e.status, r.status, r.attempts, r.result
+SELECT e.source, e.event_id, e.account, e.status, r.status, r.attempts, e.id, r.result, r.sealed_result, r.key_id
 FROM unnest(%b::text[], %b::text[]) AS k (source, event_id)
 JOIN hookonce.events e USING (source, event_id)
 LEFT JOIN hookonce.runs r ON r.event = e.id AND r.handler = e.source
@@ -32,11 +34,15 @@ class CommandState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a command so far; `result` is what its handler returned, `account` whose command it is."""
+    """What became of a command so far; `result` is what its handler returned, `account` whose command it is.
+
+    `unreadable` says why the result can't be opened here.
+    """
 
     state: CommandState
     account: str
     result: Any = None
+    unreadable: str | None = None
 
     @property
     def is_final(self) -> bool:
@@ -44,15 +50,15 @@ class Outcome:
         return self.state in {CommandState.COMPLETED, CommandState.FAILED_FINAL}
 
 
-def find(connection: psycopg.Connection, names: Collection[Name]) -> dict[Name, Outcome]:
+def find(connection: psycopg.Connection, names: Collection[Name], keyring: Keyring) -> dict[Name, Outcome]:
     """Return what became of those commands that the ledger holds."""
     columns = [[source for source, _ in names], [event_id for _, event_id in names]]
     found = {}
-    for source, event_id, account, event, run, attempts, result in connection.execute(
+    for source, event_id, account, event, run, attempts, number, *kept in connection.execute(
         _FIND, columns, prepare=True
     ):
         state = _state(event, run, attempts)
-        found[source, event_id] = Outcome(state, account or "", result)
+        found[source, event_id] = Outcome(state, account or "", *opened(keyring, (number, source), *kept))
     return found
 
 

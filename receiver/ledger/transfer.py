@@ -7,6 +7,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from hookonce.receiver.encryption import Keyring
+from hookonce.receiver.ledger import results
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.decryption import Body, StoredBody, decrypt_body
 from hookonce.receiver.ledger.queries.event_filter import MATCHES, Filter
@@ -27,7 +28,7 @@ LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at 
 """  # noqa: S608  a constant
 
 _RUNS = """
-SELECT event, handler, status, attempts, started_at, finished_at, result FROM hookonce.runs
+SELECT event, handler, status, attempts, started_at, finished_at, result, sealed_result, key_id FROM hookonce.runs
 WHERE event = ANY(%s) ORDER BY event, handler
 """
 
@@ -70,7 +71,7 @@ def kept(
             to = min(after + TRANSFER_WINDOW, top - 1)
             page = wanted.parameters | {"after": after, "to": to, "limit": TRANSFER_PAGE_SIZE}
             rows = cursor.execute(_EVENTS.encode(), page, prepare=False).fetchall()
-            found = _runs(connection, [row["id"] for row in rows]) if runs else {}
+            found = _runs(connection, keyring, [row["id"] for row in rows]) if runs else {}
             yield from (_kept(keyring, row, found.get(row["id"], [])) for row in rows)
             after = rows[-1]["id"] if len(rows) == TRANSFER_PAGE_SIZE else to
 
@@ -97,11 +98,15 @@ def take(
     taken.conflicts += verdicts.count(Verdict.CONFLICT)
 
 
-def _runs(connection: psycopg.Connection, ids: Sequence[int]) -> dict[int, list[dict[str, object]]]:
+def _runs(
+    connection: psycopg.Connection, keyring: Keyring, ids: Sequence[int]
+) -> dict[int, list[dict[str, object]]]:
     found: dict[int, list[dict[str, object]]] = {}
     with connection.cursor(row_factory=dict_row) as cursor:
         for row in cursor.execute(_RUNS, [list(ids)]):
-            found.setdefault(row.pop("event"), []).append(row)
+            event, sealed, key = row.pop("event"), row.pop("sealed_result"), row.pop("key_id")
+            row["result"], _ = results.opened(keyring, (event, row["handler"]), row["result"], sealed, key)
+            found.setdefault(event, []).append(row)
     return found
 
 

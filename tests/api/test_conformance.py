@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from hookonce.receiver.api.openapi import document
+from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger import handshake_secrets, rejected
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
@@ -37,7 +38,7 @@ def full(calm):
     store(calm.connection, [new_event("evt_1", b"[]")])
     refused = rejected.Rejection(datetime.now(UTC), "stripe", "stale", "why", '{"a": "b"}', b"\xff")
     rejected.add_rejections(calm.connection, [refused], {("stripe", "stale"): 1})
-    handshake_secrets.keep(calm.connection, "asana", "secret")
+    handshake_secrets.keep(calm.connection, "asana", "secret", OFF)
     served.app = calm.app
     yield calm
     served.app = None

@@ -6,6 +6,7 @@ import redis
 
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.alerts import Alerts
+from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger import handshake_secrets, store
 from hookonce.receiver.ledger import rejected as ledger_rejected
 from hookonce.receiver.redis.work_queue import WorkQueue
@@ -204,7 +205,7 @@ def test_source_shows_slots_in_use_and_no_secret(inbox):
 
 
 def test_handed_out_secret_is_listed_unseen_and_forgotten(inbox):
-    handshake_secrets.keep(inbox.connection, "stripe", "handed-out-secret")
+    handshake_secrets.keep(inbox.connection, "stripe", "handed-out-secret", OFF)
 
     listed = inbox.ask("GET", "/secrets")
     forgotten = inbox.ask("DELETE", "/secrets/stripe")

@@ -1,5 +1,6 @@
 import pytest
 
+from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger import handshake_secrets
 
 TABLES = """
@@ -14,8 +15,8 @@ secrets = ["env:NOTION_SECRET"]
 def kept(inbox, ledger, monkeypatch):
     (inbox / "hookonce.toml").write_text(TABLES)
     monkeypatch.setenv("NOTION_SECRET", "a-configured-secret")
-    handshake_secrets.keep(ledger, "asana", "handed-to-asana-0001")
-    handshake_secrets.keep(ledger, "notion", "handed-to-notion-0001")
+    handshake_secrets.keep(ledger, "asana", "handed-to-asana-0001", OFF)
+    handshake_secrets.keep(ledger, "notion", "handed-to-notion-0001", OFF)
     return ledger
 
 

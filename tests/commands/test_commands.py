@@ -43,6 +43,24 @@ def test_command_is_an_event_with_one_run(shop):
     ]
 
 
+def test_command_has_steps_that_are_done_once(shop):
+    body = {"then": "step", "amount": 5}
+    shop.ask(body)
+    shop.work()
+    shop.ledger.execute(
+        "UPDATE hookonce.runs SET due_at = now() WHERE due_at IS NOT NULL;"
+        "UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL"
+    )
+    shop.work()
+
+    answer = shop.ask(body)
+
+    assert (answer.status, answer.json["attempt"], len(answer.json["key"])) == (200, 1, 64)
+    assert shop.rows("SELECT handler, name, state, attempt FROM hookonce.steps") == [
+        ("commands.payments", "charge", "completed", 1)
+    ]
+
+
 def test_state_can_be_asked_for(shop):
     location = shop.ask(BODY).headers["Location"]
 

@@ -70,11 +70,11 @@ def test_command_in_progress_is_told_when_the_wait_is_over(told, ledger):
 def test_all_who_wait_are_looked_up_together(told, ledger, monkeypatch):
     looks, everybody = [], threading.Event()
 
-    def find(connection, names):
+    def find(connection, names, keyring):
         looks.append(len(names))
         if len(names) == 20:
             everybody.set()
-        return right(connection, names)
+        return right(connection, names, keyring)
 
     right = commands.find
     monkeypatch.setattr(commands, "find", find)

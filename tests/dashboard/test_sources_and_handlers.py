@@ -4,6 +4,7 @@ import pytest
 
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry
+from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger.handlers import known_handlers, register_handlers
 from hookonce.receiver.ledger.handshake_secrets import keep
 from hookonce.receiver.ledger.rejected import add_secret_uses
@@ -26,7 +27,7 @@ def test_source_shows_its_url_its_setup_and_no_secret(browser):
 def test_source_shows_its_last_event_and_its_secrets_in_use(inbox, browser):
     inbox.store("evt_1")
     add_secret_uses(inbox.connection, {("stripe", 2): 7})
-    keep(inbox.connection, "github", "a secret that was handed out")
+    keep(inbox.connection, "github", "a secret that was handed out", OFF)
 
     page = browser.get("/admin/sources").text
 

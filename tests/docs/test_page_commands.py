@@ -40,6 +40,7 @@ NOT_RUN = {
     ("docs/how-to/rejected.md", "waits for a sender"),
     ("docs/how-to/reverse-proxy.md", "changes the machine"),
     ("docs/how-to/reverse-proxy.md", "needs your own name"),
+    ("docs/how-to/steps.md", "needs an event whose step is stopped"),
     ("docs/how-to/tunnels.md", "needs an account"),
     ("docs/how-to/tunnels.md", "opens your machine to the world"),
     ("docs/tutorial.md", "needs a fresh clone, and installs into it"),

@@ -417,3 +417,34 @@ def test_ledger_of_the_orm_is_not_left_in_a_transaction(inbox):
         "AND backend_type = 'client backend'"
     )
     assert states == [("idle",)]
+
+
+def test_step_stays_done_where_the_orm_s_writes_are_rolled_back(inbox):
+    def pay(event, connection):
+        charge = event.step("charge", lambda key: charges.append(key) or {"id": len(charges)})
+        Effect.objects.create(event=f"{event.event_id} {charge['id']}")
+        if event.attempt == 1:
+            raise ValueError("no such customer")
+
+    charges = []
+    inbox.on(pay)
+    inbox.deliver("a")
+
+    work(inbox)
+
+    assert (inbox.effects(), len(charges)) == (["a 1"], 1)
+    assert inbox.rows("SELECT state, attempt FROM hookonce.steps") == [("completed", 1)]
+
+
+def test_handler_of_django_does_not_return_in_the_midst_of_a_step(inbox):
+    def pay(event, connection):
+        begun.append(event._steps)  # noqa: SLF001  as a thread would that goes on
+        begun[0]._under_way.add("charge")  # noqa: SLF001
+
+    begun = []
+    inbox.on(pay, attempts=1)
+    inbox.deliver("a")
+
+    work(inbox)
+
+    assert "the handler returned before these steps had ended: 'charge'" in last_error(inbox)

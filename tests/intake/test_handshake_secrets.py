@@ -11,7 +11,7 @@ import pytest
 
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.encryption import Keyring
+from hookonce.receiver.encryption import OFF, Keyring
 from hookonce.receiver.intake import handshake_secrets
 from hookonce.receiver.intake.handshake_secrets import HandshakeSecrets
 from hookonce.receiver.ledger import handshake_secrets as ledger_secrets
@@ -128,7 +128,7 @@ def test_secret_is_looked_for_again_after_a_moment_only(asana, ledger, monkeypat
     now = 0.0
     out = HandshakeSecrets(asana.database_url, lambda: now)
     found = [out.with_secret(asana.sources["asana"]).secrets]
-    ledger_secrets.keep(ledger, "asana", FIRST)
+    ledger_secrets.keep(ledger, "asana", FIRST, OFF)
 
     found.append(out.with_secret(asana.sources["asana"]).secrets)
     now = 1.5

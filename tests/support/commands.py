@@ -66,6 +66,11 @@ def pay(event, tx):
         raise ArithmeticError("no change")
     if then == "fail once" and event.attempt == 1:
         raise ArithmeticError("no change, yet")
+    if then == "step":
+        charge = event.step("charge", lambda key: {"key": key, "attempt": event.attempt})
+        if event.attempt == 1:
+            raise ArithmeticError("no change, yet")
+        return charge
     if then == "refuse":
         raise Refusal(402, "declined", "the bank says no")
     if "version" in event.data:

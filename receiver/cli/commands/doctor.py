@@ -103,6 +103,10 @@ def _handed(settings: Settings) -> dict[str, str]:
     """Secrets that senders handed out, by source; none while the database is away, which another check tells."""
     try:
         with ledger(settings) as connection:
-            return {one.source: one.secret for one in handshake_secrets.all_kept(connection)}
+            return {
+                one.source: one.secret
+                for one in handshake_secrets.all_kept(connection, settings.keyring)
+                if one.secret is not None
+            }
     except (psycopg.Error, LedgerUnavailable, SchemaBehind, ConfigError):
         return {}

@@ -197,6 +197,7 @@ def _document(found: Detail, provider: Provider | None) -> dict[str, Any]:
         "data": _data(found, provider),
         "unreadable": body.unreadable if body else None,
         "runs": [asdict(run) for run in found.runs],
+        "steps": [asdict(step) for step in found.steps],
         "failures": found.failures,
         "conflicts": [
             {**conflict, "body": None, **document_body("body", conflict["body"])}

@@ -40,6 +40,13 @@ _KINDS = 8
 @choosing
 @click.option("--limit", default=0, type=click.IntRange(0), help="The oldest so many; 0 = all.")
 @click.option("--rate", type=Rate(), help="No faster than this: 20/s, 600/m.")
+@click.option(
+    "--forget-step",
+    "forget",
+    metavar="NAME",
+    multiple=True,
+    help="Do this step of its handlers anew; may be repeated.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be replayed.")
 @click.option(
     "--continue", "number", type=int, metavar="NUMBER", help="Go on with a bulk replay that was stopped."
@@ -60,6 +67,7 @@ def replay(  # options
 ) -> None:
     """Run events again: new attempts under the same idempotency key; held events are released.
 
+    What steps of their handlers gave (event.step) is used again, unless --forget-step names them.
     Name events by ID (ledger id, source:event_id, or how a sender's id begins), or choose all that match the
     options. Ctrl-C stops a bulk replay where it is; killed, it is finished by the sweep. Exit 3 if some were left
     alone or died again, 4 if there is no such event.
@@ -71,8 +79,10 @@ def replay(  # options
         if listing:
             _list(connection, as_json=as_json)
         elif references:
-            run = named.preview if options["dry_run"] else named.replay
-            run(settings, connection, references, as_json=as_json)
+            if options["dry_run"]:
+                named.preview(settings, connection, references, as_json=as_json)
+            else:
+                named.replay(settings, connection, references, options["forget"], as_json=as_json)
         else:
             bulk = (
                 _start_bulk_replay(connection, wanted, options, as_json=as_json)
@@ -100,6 +110,10 @@ def _require_sense(
     if references and (options["rate"] or options["wait"]):
         raise click.UsageError(
             "--rate and --wait are for events chosen by options, not by ID; leave them out"
+        )
+    if options["forget"] and not references:
+        raise click.UsageError(
+            "--forget-step is for events that are named by ID: it does again what was done"
         )
     if number is not None and options["dry_run"]:
         raise click.UsageError(

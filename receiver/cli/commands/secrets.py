@@ -27,7 +27,7 @@ def list_secrets(*, is_shown: bool, as_json: bool) -> None:
     settings = configured()
     known = local_sources.sources(settings)
     with ledger(settings) as connection:
-        kept = handshake_secrets.all_kept(connection)
+        kept = handshake_secrets.all_kept(connection, settings.keyring)
     documents = [
         {
             "source": one.source,
@@ -42,9 +42,10 @@ def list_secrets(*, is_shown: bool, as_json: bool) -> None:
             print_json(document)
         return
     hidden = None if is_shown else "(--show)"
+    sealed = "(sealed with a key that is not here)"
     show(
         ("source", "handed at", "in use", "secret"),
-        [[d["source"], d["handed_at"], d["in_use"], hidden or d["secret"]] for d in documents],
+        [[d["source"], d["handed_at"], d["in_use"], hidden or d["secret"] or sealed] for d in documents],
         empty="no sender has handed out a secret that is kept",
     )
 

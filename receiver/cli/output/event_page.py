@@ -13,6 +13,7 @@ from hookonce.receiver.cli.output.tables import cell, clean
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.ledger.queries.events import Detail, RunRow
 from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, RunStatus, WaitsFor
+from hookonce.receiver.ledger.steps import StepRow, StepStatus
 
 _MAX_SHOWN = 4000
 """Characters of a body that a person is shown; `--raw` gives all of it."""
@@ -22,6 +23,7 @@ def lines(found: Detail, now: datetime) -> Iterator[str]:
     """Yield the page; safe for a terminal."""
     yield from _facts(found, now)
     yield from _runs(found.runs, now)
+    yield from _steps(found.steps, now)
     yield from _failures(found.failures, now)
     yield from _conflicts(found.conflicts, now)
     yield from _delivery(found)
@@ -68,8 +70,24 @@ def _runs(runs: Sequence[RunRow], now: datetime) -> Iterator[str]:
         yield f"  {clean(run.handler)}  {paint(run.status)}{_waits(run)}, {', '.join(said)}"
         if run.result is not None:
             yield f"    result {clean(json.dumps(run.result, ensure_ascii=False))}"
+        if run.unreadable:
+            yield f"    {clean(run.unreadable)}"
         if run.error and run.status != RunStatus.DONE:
             yield "    " + click.style(clean(run.error, lines=True).replace("\n", "\n    "), fg="red")
+
+
+def _steps(steps: Sequence[StepRow], now: datetime) -> Iterator[str]:
+    if not steps:
+        return
+    yield "\n" + _heading("steps")
+    for step in steps:
+        ended = f", {ago(step.finished_at, now)}" if step.finished_at else ""
+        yield f"  {clean(step.handler)}: {clean(step.name)}  {step.status}{ended}"
+        yield f"    key {step.key}"
+        if gave := step.unreadable or (
+            json.dumps(step.result) if step.status == StepStatus.DONE else step.note
+        ):
+            yield f"    {clean(gave)}"
 
 
 def _failures(failures: Sequence[Mapping[str, Any]], now: datetime) -> Iterator[str]:

@@ -39,12 +39,17 @@ def preview(
 
 
 def replay(
-    settings: Settings, connection: psycopg.Connection, references: Iterable[str], *, as_json: bool
+    settings: Settings,
+    connection: psycopg.Connection,
+    references: Iterable[str],
+    forget: Sequence[str],
+    *,
+    as_json: bool,
 ) -> None:
     """Replay the named events and report what became of each; exits with 3 or 4 as `hookonce exits` says."""
     ids, unknown = _found(connection, references)
     report = ReplayReport(as_json=as_json)
-    outcomes = list(event_replays.replay(connection, ids, operator()))
+    outcomes = list(event_replays.replay(connection, ids, operator(), forget=forget))
     report.take(outcomes)
     unknown += [str(each) for each in sorted(set(ids) - {outcome.id for outcome in outcomes})]
     if report.is_any(GOOD):

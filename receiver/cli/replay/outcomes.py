@@ -68,6 +68,8 @@ def _line(outcome: ReplayResult) -> str:
     line = f"event {outcome.id} {_DESCRIPTIONS[outcome.fate]}"
     if outcome.handlers:
         line += f": {clean(', '.join(outcome.handlers))}"
+    if outcome.forgotten:
+        line += f"; done anew: {clean(', '.join(outcome.forgotten))}"
     if outcome.left and outcome.fate is not ReplayOutcome.RUNNING:
         line += f"; running and left alone: {clean(', '.join(outcome.left))}"
     return line

@@ -27,7 +27,7 @@ from sqlalchemy import (
     Uuid,
     text,
 )
-from sqlalchemy.schema import ForeignKey
+from sqlalchemy.schema import ForeignKey, ForeignKeyConstraint
 
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA
 from hookonce.receiver.ledger.states import ATTENTION, one_of
@@ -108,9 +108,36 @@ runs = Table(
     Column("finished_at", _moment),
     Column("parked", Text),
     Column("slot_at", _moment),
+    Column("sealed_result", LargeBinary),
+    Column("key_id", Text),
     PrimaryKeyConstraint("event", "handler", name="runs_pkey"),
     Index("runs_finished", "finished_at", postgresql_using="brin"),
     Index("runs_parked", "parked", "handler", "event", postgresql_where=text("parked IS NOT NULL")),
+)
+
+steps = Table(
+    "steps",
+    metadata,
+    Column("event", BigInteger, nullable=False),
+    Column("handler", _bytewise, nullable=False),
+    Column("name", _bytewise, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("owner", Uuid, nullable=False),
+    Column("attempt", Integer, nullable=False, server_default=text("1")),
+    Column("is_uncertain", Boolean, nullable=False, server_default=text("false")),
+    Column("started_at", _moment, nullable=False, server_default=text("now()")),
+    Column("finished_at", _moment),
+    Column("note", Text),
+    Column("result", LargeBinary),
+    Column("key_id", Text),
+    PrimaryKeyConstraint("event", "handler", "name", name="steps_pkey"),
+    ForeignKeyConstraint(
+        ["event", "handler"],
+        ["hookonce.runs.event", "hookonce.runs.handler"],
+        name="steps_run_fkey",
+        ondelete="CASCADE",
+    ),
+    Index("steps_stopped", "event", postgresql_where=text("state = 'failed_final'")),
 )
 
 failures = Table(
@@ -223,8 +250,10 @@ handed_secrets = Table(
     "handed_secrets",
     metadata,
     Column("source", _bytewise, nullable=False),
-    Column("secret", Text, nullable=False),
+    Column("secret", Text),
     Column("handed_at", _moment, nullable=False, server_default=text("now()")),
+    Column("sealed", LargeBinary),
+    Column("key_id", Text),
     PrimaryKeyConstraint("source", name="handed_secrets_pkey"),
 )
 

@@ -15,9 +15,13 @@ from hookonce.receiver.encryption import (
     AssociatedData,
     CannotDecrypt,
     Keyring,
+    answer_context,
     body_context,
     quarantine_context,
     rejected_context,
+    result_context,
+    secret_context,
+    step_context,
     traceback_context,
 )
 from hookonce.receiver.ledger.access import audit_log
@@ -28,25 +32,91 @@ ROTATION_BATCH_BYTES = 4 * 1024 * 1024
 """Bytes of one step, beyond which it has a single row."""
 
 
+# The class of an error and where it came from, "ValueError (shop/pay.py:12)"; of a sentence of ours, its beginning.
+_BARE_ERROR: LiteralString = """
+CASE WHEN t.error ~ '^[A-Za-z_][A-Za-z0-9_.]*(:| [(]|$)'
+     THEN substring(t.error FROM '^[A-Za-z_][A-Za-z0-9_.]*')
+          || coalesce(substring(t.error FROM ' [(][^()]+:[0-9]+[)]$'), '')
+     ELSE split_part(t.error, '; then it failed with', 1) END
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of sealed rows: which column, and what it is bound to."""
+    """One kind of sealed rows: what is sealed of a row `t`, with which key, what it is bound to, and how it is written.
+
+    `text` is bytes, sealed or in the clear, and null where a row has nothing of the kind. `id` is what pages are made
+    of; `part` tells rows apart that share it. `write` assigns `n.text`, and the key's id.
+    """
 
     name: str
-    id: LiteralString
-    column: LiteralString
+    text: LiteralString
     bound_to: LiteralString
-    join: LiteralString
     bond: Callable[..., AssociatedData]
+    write: LiteralString = ""
+    id: LiteralString = "t.id"
+    id_type: LiteralString = "bigint"
+    part: LiteralString = "''"
+    key: LiteralString = "t.key_id"
+    join: LiteralString = ""
 
 
 _EVENT: LiteralString = "LEFT JOIN hookonce.events e ON e.id = t.event"
+_BODY: LiteralString = "e.source, e.event_id, e.fingerprint"
+# As `receiver.idempotency.sealed` seals them: headers and body, the key's id in the place of the headers.
+_ANSWER: LiteralString = """
+CASE WHEN t.headers ->> 'Hookonce-Key' IS NOT NULL THEN t.body
+     ELSE convert_to(coalesce(t.headers::text, '{}') || E'\n', 'UTF8') || t.body END
+"""
 KINDS = (
-    Kind("bodies", "event", "body", "e.source, e.event_id, e.fingerprint", _EVENT, body_context),
-    Kind("conflicts", "id", "body", "e.source, e.event_id, t.fingerprint", _EVENT, body_context),
-    Kind("failures", "id", "traceback", "e.id, t.handler, t.cycle, t.attempt", _EVENT, traceback_context),
-    Kind("rejected", "id", "body_prefix", "t.source, t.reason, t.rejected_at", "", rejected_context),
-    Kind("quarantine", "id", "delivery", "t.source, t.reason, t.arrived_at", "", quarantine_context),
+    Kind("bodies", "t.body", _BODY, body_context, id="t.event", join=_EVENT),
+    Kind("conflicts", "t.body", "e.source, e.event_id, t.fingerprint", body_context, join=_EVENT),
+    Kind(
+        "failures",
+        "t.traceback",
+        "t.event, t.handler, t.cycle, t.attempt",
+        traceback_context,
+        "traceback = n.text, key_id = %(first)s, error = " + _BARE_ERROR,
+    ),
+    Kind(
+        "runs",
+        "coalesce(t.sealed_result, convert_to(t.result::text, 'UTF8'))",
+        "t.event, t.handler",
+        result_context,
+        "sealed_result = n.text, key_id = %(first)s, result = NULL",
+        id="t.event",
+        part="t.handler",
+    ),
+    Kind(
+        "steps",
+        "t.result",
+        "t.event, t.handler, t.name",
+        step_context,
+        id="t.event",
+        part="t.handler || E'\n' || t.name",
+    ),
+    Kind("rejected", "t.body_prefix", "t.source, t.reason, t.rejected_at", rejected_context),
+    Kind("quarantine", "t.delivery", "t.source, t.reason, t.arrived_at", quarantine_context),
+    Kind(
+        "handed_secrets",
+        "coalesce(t.sealed, convert_to(t.secret, 'UTF8'))",
+        "t.source",
+        secret_context,
+        "sealed = n.text, key_id = %(first)s, secret = NULL",
+        id="0",
+        part="t.source",
+    ),
+    Kind(
+        "idempotency",
+        _ANSWER,
+        "t.scope, t.key",
+        answer_context,
+        "body = n.text, headers = json_build_object('Hookonce-Key', %(first)s::text)",
+        id="t.expires_at",
+        id_type="timestamptz",
+        part="t.scope || E'\n' || t.key",
+        key="t.headers ->> 'Hookonce-Key'",
+    ),
 )
 
 _PARTITIONS = """
@@ -54,24 +124,29 @@ SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 WHERE i.inhparent = 'hookonce.bodies'::regclass ORDER BY c.relname
 """
 
-_USED = "SELECT key_id, count(*) FROM {table} WHERE {column} IS NOT NULL GROUP BY key_id"
-_IS_USED = "SELECT DISTINCT key_id FROM {table} WHERE {column} IS NOT NULL"
-_COUNT = "SELECT count(*) FROM {table} WHERE {column} IS NOT NULL AND key_id IS DISTINCT FROM %s"
+_USED = "SELECT {key}, count(*) FROM {table} t WHERE {text} IS NOT NULL GROUP BY 1"
+_IS_USED = "SELECT DISTINCT {key} FROM {table} t WHERE {text} IS NOT NULL"
+_COUNT = "SELECT count(*) FROM {table} t WHERE {text} IS NOT NULL AND {key} IS DISTINCT FROM %s"
 
+# A page may end between rows of one id; they are all read, and the next page begins behind it.
 _PAGE = """
-SELECT id FROM (
-    SELECT {id} AS id, sum(octet_length({column})) OVER (ORDER BY {id}) - octet_length({column}) AS before
-    FROM (SELECT * FROM {table} WHERE {id} > %(last)s AND key_id IS DISTINCT FROM %(first)s AND {column} IS NOT NULL
-          ORDER BY {id} LIMIT %(step)s) AS page
+SELECT DISTINCT id FROM (
+    SELECT id, sum(size) OVER (ORDER BY id) - size AS before
+    FROM (SELECT {id} AS id, octet_length({text}) AS size FROM {table} t
+          WHERE (%(last)s::{id_type} IS NULL OR {id} > %(last)s) AND {key} IS DISTINCT FROM %(first)s
+                AND {text} IS NOT NULL ORDER BY 1 LIMIT %(step)s) AS page
 ) AS sized WHERE before < %(bytes)s ORDER BY id
 """
 
-_READ = "SELECT t.{id}, t.{column}, t.key_id, {bound_to} FROM {table} t {join} WHERE t.{id} = ANY(%s)"
+_READ = """
+SELECT {id}, {part}, {text}, {key}, {bound_to} FROM {table} t {join}
+WHERE {id} = ANY(%s) AND {text} IS NOT NULL AND {key} IS DISTINCT FROM %s
+"""
 
 _WRITE = """
-UPDATE {table} t SET {column} = n.text, key_id = %s
-FROM unnest(%s::bigint[], %s::bytea[], %s::text[]) AS n (id, text, old)
-WHERE t.{id} = n.id AND t.key_id IS NOT DISTINCT FROM n.old
+UPDATE {table} t SET {write}
+FROM unnest(%(ids)s::{id_type}[], %(parts)s::text[], %(texts)s::bytea[], %(keys)s::text[]) AS n (id, part, text, old)
+WHERE {id} = n.id AND {part} = n.part AND {key} IS NOT DISTINCT FROM n.old
 """
 
 
@@ -119,7 +194,7 @@ def rotate(connection: psycopg.Connection, keyring: Keyring, who: str) -> Iterat
 def _reseal_table(
     connection: psycopg.Connection, keyring: Keyring, kind: Kind, table: str, done: Rotated
 ) -> Iterator[Rotated]:
-    last = -1
+    last = None
     while True:
         page = {"last": last, "first": keyring.first, "step": ROTATION_BATCH, "bytes": ROTATION_BATCH_BYTES}
         ids = [row[0] for row in _rows(connection, _PAGE, kind, table, page)]
@@ -127,16 +202,17 @@ def _reseal_table(
             return
         last = ids[-1]
         anew = []
-        for row, text, key, *bound_to in _rows(connection, _READ, kind, table, [ids]):
+        for row, part, text, key, *bound_to in _rows(connection, _READ, kind, table, [ids, keyring.first]):
             sealed = _sealed_anew(keyring, text, key, None if None in bound_to else kind.bond(*bound_to))
             if sealed is None:
                 done.left[key or "none"] = done.left.get(key or "none", 0) + 1
             else:
-                anew.append((row, sealed, key))
+                anew.append((row, part, sealed, key))
         if anew:
             columns = [list(column) for column in zip(*anew, strict=True)]
+            values = dict(zip(("ids", "parts", "texts", "keys"), columns, strict=True))
             with connection.cursor() as cursor:
-                _execute(cursor, _WRITE, kind, table, [keyring.first, *columns])
+                _execute(cursor, _WRITE, kind, table, values | {"first": keyring.first})
                 done.sealed += cursor.rowcount
         yield done
 
@@ -181,11 +257,20 @@ def _execute(
     text = sql.SQL(query).format(
         table=sql.SQL("hookonce.{}").format(sql.Identifier(table)),
         id=sql.SQL(kind.id),
-        column=sql.SQL(kind.column),
+        id_type=sql.SQL(kind.id_type),
+        part=sql.SQL(kind.part),
+        text=sql.SQL(kind.text),
+        key=sql.SQL(kind.key),
         bound_to=sql.SQL(kind.bound_to),
         join=sql.SQL(kind.join),
+        write=sql.SQL(kind.write or _column(kind) + " = n.text, key_id = %(first)s"),
     )
     cursor.execute(text, parameters)
+
+
+def _column(kind: Kind) -> LiteralString:
+    """Return the name of the column that a kind's text is."""
+    return kind.text.removeprefix("t.")
 
 
 def _audit(connection: psycopg.Connection, keyring: Keyring, who: str, detail: dict[str, Any]) -> None:

@@ -1,7 +1,6 @@
 """What an operator looks up: events, one event in full, rejected deliveries, conflicts. Reads only."""
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +9,7 @@ import psycopg
 from psycopg.rows import class_row, dict_row
 
 from hookonce.receiver.encryption import Keyring
+from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.decryption import (
     Body,
     StoredBody,
@@ -19,7 +19,9 @@ from hookonce.receiver.ledger.decryption import (
 )
 from hookonce.receiver.ledger.queries.event_filter import MATCHES, Filter
 from hookonce.receiver.ledger.queries.id_ranges import extent
+from hookonce.receiver.ledger.results import opened, shallow
 from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, Parked, RunStatus, WaitsFor
+from hookonce.receiver.ledger.steps import StepRow
 
 PAGE_SIZE = 10_000
 """Rows of one page; of events, ids."""
@@ -54,7 +56,7 @@ class RunRow:
     `waits_for` says why one that waits is not run at once: its handler's limit is full, or its rate used up; the
     handler failed too often and is tried with another event (breaker), or is paused; it failed and is tried again
     later (backoff), or asked for that itself (delay). A `result` nested deeper than most writers of JSON go is its
-    text.
+    text; `unreadable` says why it can't be opened here.
     """
 
     handler: str
@@ -69,12 +71,12 @@ class RunRow:
     error: str | None
     parked: str | None = None
     waits_for: WaitsFor | None = None
+    unreadable: str | None = None
 
     def __post_init__(self) -> None:
         if self.waits_for is not None:
             object.__setattr__(self, "waits_for", WaitsFor(self.waits_for))
-        if _is_deep(self.result):
-            object.__setattr__(self, "result", json.dumps(self.result))
+        object.__setattr__(self, "result", shallow(self.result))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class Detail:
     failures: list[dict[str, Any]]
     conflicts: list[dict[str, Any]]
     repeats: list[int]
+    steps: list[StepRow]
     keeps_body: bool = True
 
     @property
@@ -95,22 +98,6 @@ class Detail:
         return (
             "was dropped by retention" if self.keeps_body else "is not kept by its source (keep_body = false)"
         )
-
-
-_DEEP = 100
-
-
-def _is_deep(value: object) -> bool:
-    level = [value]
-    for _ in range(_DEEP):
-        inner = [each.values() if isinstance(each, dict) else each for each in level]
-        level = [
-            each
-            for found in inner
-            if not isinstance(found, str) and isinstance(found, Iterable)
-            for each in found
-        ]
-    return bool(level)
 
 
 COLUMNS = """id, source, provider, event_id, type, account, status, due_at, received_at, occurred_at, deliveries,
@@ -138,6 +125,7 @@ FROM hookonce.bodies b JOIN hookonce.events e ON e.id = b.event WHERE b.event = 
 
 _RUNS = f"""
 SELECT r.handler, r.status, r.attempts, r.cycle, r.due_at, r.lease_until, r.started_at, r.finished_at, r.result,
+       r.sealed_result, r.key_id,
        CASE WHEN r.status <> '{RunStatus.DONE}' THEN
            (SELECT f.error FROM hookonce.failures f WHERE f.event = r.event AND f.handler = r.handler
             ORDER BY f.id DESC LIMIT 1)
@@ -215,13 +203,19 @@ def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Deta
             return None
         with connection.cursor(row_factory=class_row(StoredBody)) as cursor:
             body = cursor.execute(_BODY, [event, row.received_at]).fetchone()
-        with connection.cursor(row_factory=class_row(RunRow)) as cursor:
-            runs = cursor.execute(_RUNS, [event]).fetchall()
         with connection.cursor(row_factory=dict_row) as cursor:
+            runs = [_run(keyring, event, found) for found in cursor.execute(_RUNS, [event])]
             failures = cursor.execute(_FAILURES, [event]).fetchall()
             others = cursor.execute(_CONFLICTS_OF, [event]).fetchall()
+        done = steps.of_event(connection, event, keyring)
         repeats = [found[0] for found in connection.execute(_REPEATS, [event])]
         (keeps_body,) = connection.execute(_KEEPS_BODY, [event]).fetchone() or (True,)
     conflicts = [decrypt_conflict(keyring, row.source, row.event_id, other) for other in others]
     failures = [decrypt_failure(keyring, row.id, failure) for failure in failures]
-    return Detail(row, decrypt_body(keyring, body), runs, failures, conflicts, repeats, keeps_body)
+    return Detail(row, decrypt_body(keyring, body), runs, failures, conflicts, repeats, done, keeps_body)
+
+
+def _run(keyring: Keyring, event: int, row: dict[str, Any]) -> RunRow:
+    sealed, key = row.pop("sealed_result"), row.pop("key_id")
+    result, unreadable = opened(keyring, (event, row["handler"]), row.pop("result"), sealed, key)
+    return RunRow(**row, result=result, unreadable=unreadable)

@@ -1,5 +1,7 @@
 """Runs stored events again. The idempotency key never changes, since it is made of event and handler only.
 
+What steps of handlers gave stays, but for those that are named to be forgotten: these are done anew.
+
 A replay gives a run its attempts back and a new cycle. A run that is under way is left alone, and one that
 already waits for its first attempt has nothing to be given: so a replay asked for twice is one new cycle.
 
@@ -12,6 +14,7 @@ from enum import StrEnum
 
 import psycopg
 
+from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.access.audit_log import Note, note_all
 from hookonce.receiver.ledger.runs.transitions import DERIVE_EVENT_STATUS
 from hookonce.receiver.ledger.states import ENDED_RUNS, EventStatus, RunStatus
@@ -39,12 +42,16 @@ GOOD = frozenset({ReplayOutcome.REPLAYED, ReplayOutcome.RELEASED, ReplayOutcome.
 
 @dataclass(slots=True)
 class ReplayResult:
-    """What a replay made of one event, and of which runs: given a new cycle, or left alone while they run."""
+    """What a replay made of one event, and of which runs: given a new cycle, or left alone while they run.
+
+    `forgotten` are the steps that are done anew, as "handler/step".
+    """
 
     id: int
     fate: ReplayOutcome
     handlers: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    forgotten: list[str] = field(default_factory=list)
 
     @property
     def is_whole(self) -> bool:
@@ -74,7 +81,8 @@ _RUNS = (
 # Gives runs a new cycle. A lease on one that was not started ends here; its worker finds its token gone.
 _RESET = f"""
 UPDATE hookonce.runs SET status = '{RunStatus.WAITING}', attempts = 0, cycle = cycle + 1, due_at = now(), token = NULL,
-                lease_until = NULL, result = NULL, started_at = NULL, finished_at = NULL, parked = NULL
+                lease_until = NULL, result = NULL, sealed_result = NULL, key_id = NULL,
+                started_at = NULL, finished_at = NULL, parked = NULL
 FROM unnest(%s::bigint[], %s::text[]) AS t (event, handler)
 WHERE runs.event = t.event AND runs.handler = t.handler
 """  # noqa: S608  constants
@@ -94,23 +102,31 @@ UPDATE hookonce.events SET status = '{EventStatus.RECEIVED}', due_at = now(), pa
 
 
 def replay(
-    connection: psycopg.Connection, ids: Sequence[int], who: str | None, *, status: str | None = None
+    connection: psycopg.Connection,
+    ids: Sequence[int],
+    who: str | None,
+    *,
+    status: str | None = None,
+    forget: Sequence[str] = (),
 ) -> Iterator[ReplayResult]:
     """Make events due again, in batches that are committed one by one; audited, each event by a line.
 
-    With `status`, an event that has left it meanwhile is left alone. Ids that are not in the ledger give no
+    With `status`, an event that has left it meanwhile is left alone. Steps whose names are in `forget` are done anew,
+    unless their run is under way. Ids that are not in the ledger give no
     outcome. Without `who`, nothing is audited: that is for a bulk replay, which has its own lines.
     """
     wanted = sorted(set(ids))
     for start in range(0, len(wanted), REPLAY_BATCH):
         with connection.transaction():
-            outcomes = _replay(connection, wanted[start : start + REPLAY_BATCH], status)
+            outcomes = _replay(connection, wanted[start : start + REPLAY_BATCH], status, forget)
             if who is not None:
                 note_all(connection, who, map(_note, outcomes))
         yield from outcomes
 
 
-def _replay(connection: psycopg.Connection, ids: Sequence[int], only: str | None) -> list[ReplayResult]:
+def _replay(
+    connection: psycopg.Connection, ids: Sequence[int], only: str | None, forget: Sequence[str]
+) -> list[ReplayResult]:
     events = connection.execute(_LOCK, [list(ids)]).fetchall()
     runs: dict[int, list[_Run]] = {row[0]: [] for row in events}
     for row in connection.execute(_RUNS, [list(runs)]):
@@ -129,11 +145,26 @@ def _replay(connection: psycopg.Connection, ids: Sequence[int], only: str | None
     connection.execute(DERIVE_EVENT_STATUS, {"events": due})
     fresh = [event for event in due if not runs[event]]
     connection.execute(_RECEIVE, {"ids": fresh})
+    _forget(connection, {o.id: o for o in outcomes if o.fate in GOOD}, runs, forget)
     return outcomes
 
 
 _LOST = {True: ReplayOutcome.BODY_DROPPED, False: ReplayOutcome.BODY_NOT_KEPT}
 """What is said of an event without a body, by whether its source keeps bodies."""
+
+
+def _forget(
+    connection: psycopg.Connection,
+    outcomes: Mapping[int, ReplayResult],
+    runs: Mapping[int, Sequence[_Run]],
+    names: Sequence[str],
+) -> None:
+    """Forget steps of what was replayed and is not running; its rows are locked."""
+    at_rest = [
+        (event, run.handler) for event in outcomes for run in runs[event] if run.status != RunStatus.RUNNING
+    ]
+    for event, handler, name in steps.forget_of_runs(connection, at_rest, names):
+        outcomes[event].forgotten.append(f"{handler}/{name}")
 
 
 def _fate(event: int, status: str, runs: Sequence[_Run], *, lost: ReplayOutcome | None) -> ReplayResult:
@@ -162,4 +193,5 @@ _FATE_WITHOUT_RUNS: Mapping[str, ReplayOutcome] = {
 
 def _note(o: ReplayResult) -> Note:
     action = "release" if o.fate is ReplayOutcome.RELEASED else "replay"
-    return Note(action, f"event {o.id}", {"outcome": o.fate, "handlers": o.handlers, "left_running": o.left})
+    detail = {"outcome": o.fate, "handlers": o.handlers, "left_running": o.left}
+    return Note(action, f"event {o.id}", detail | ({"forgotten": o.forgotten} if o.forgotten else {}))

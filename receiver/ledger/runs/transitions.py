@@ -40,7 +40,8 @@ Also = Callable[[psycopg.Connection], None]
 class AttemptResult:
     """How an attempt ended: `done` with a result, `waiting` for `delay`, or `dead`; `error` says why.
 
-    `traceback` is sealed with the key `key_id`, unless that is None (`encryption.traceback_context`). `counted` is
+    `traceback` is sealed with the key `key_id`, unless that is None (`encryption.traceback_context`); so is
+    `sealed_result`, which then stands for `result`. `counted` is
     False for an attempt that does not use one up (RetryLater). `also` is done in the transaction that ends it.
     """
 
@@ -52,6 +53,7 @@ class AttemptResult:
     traceback: bytes | None = field(default=None, repr=False)
     key_id: str | None = None
     also: Also | None = None
+    sealed_result: bytes | None = field(default=None, repr=False)
 
 
 class Attempt(NamedTuple):
@@ -120,6 +122,7 @@ WITH followed AS (
     RETURNING 1
 ), ended AS (
     UPDATE hookonce.runs SET status = %(status)s, token = NULL, lease_until = NULL, result = %(result)s::text::json,
+                    sealed_result = %(sealed_result)s::bytea, key_id = %(result_key)s::text,
                     attempts = attempts - %(refund)s, due_at = statement_timestamp() + %(delay)s::interval,
                     finished_at = CASE WHEN %(status)s <> '{RunStatus.WAITING}' THEN clock_timestamp() END
     WHERE event = %(event)s AND handler = %(handler)s AND token = %(token)s AND status = '{RunStatus.RUNNING}'
@@ -293,6 +296,8 @@ def _values(run: ClaimedRun, ending: AttemptResult, following: ClaimedRun | None
         "token": run.token,
         "status": ending.status,
         "result": None if ending.result is None else json.dumps(ending.result),
+        "sealed_result": ending.sealed_result,
+        "result_key": None if ending.sealed_result is None else ending.key_id,
         "error": ending.error,
         "traceback": ending.traceback,
         "key_id": ending.key_id,

@@ -1,0 +1,87 @@
+import re
+
+import pytest
+
+from tests.cli.test_steps import CHARGED, UNKNOWN, event_with_steps, left
+
+
+@pytest.fixture
+def event(inbox):
+    return event_with_steps(inbox.connection, CHARGED, UNKNOWN)
+
+
+def test_event_shows_its_steps(browser, event):
+    page = browser.get(f"/admin/events/{event}").text
+
+    assert "shop.pay: charge" in page
+    assert "&#34;id&#34;: &#34;ch_1&#34;" in page
+    assert "nobody knows whether it happened" in page
+    assert len(re.findall('<code class="id">[0-9a-f]{64}</code>', page)) == 2
+
+
+def test_person_decides_about_a_stopped_step(inbox, browser, event):
+    browser.get(f"/admin/events/{event}")
+
+    answer = browser.post(
+        f"/admin/events/{event}/steps",
+        handler="shop.pay",
+        step="mail",
+        decision="done",
+        result='{"id": "m_1"}',
+    )
+
+    assert answer.location == f"/admin/events/{event}?said=decided"
+    page = browser.get(answer.location).text
+    assert "&#34;m_1&#34;" in page
+    assert "by admin (dashboard)" in page
+    assert inbox.audit()[-1] == ("admin (dashboard)", "settle step", f"event {event}")
+
+
+def test_person_has_a_step_done_anew(inbox, browser, event):
+    browser.get(f"/admin/events/{event}")
+
+    browser.post(
+        f"/admin/events/{event}/steps", handler="shop.pay", step="mail", decision="forget", result=""
+    )
+
+    assert left(inbox.connection) == [("shop.pay", "charge", "completed")]
+
+
+@pytest.mark.parametrize(
+    ("form", "status"),
+    [
+        ({"step": "mail", "decision": "done", "result": "{not json"}, 400),
+        ({"step": "charge", "decision": "done", "result": "1"}, 404),
+        ({"step": "none", "decision": "forget"}, 404),
+        ({}, 404),
+    ],
+)
+def test_decision_that_makes_no_sense_is_refused(inbox, browser, event, form, status):
+    browser.get(f"/admin/events/{event}")
+
+    assert browser.post(f"/admin/events/{event}/steps", handler="shop.pay", **form).status_code == status
+    assert len(left(inbox.connection)) == 2
+
+
+def test_step_is_not_decided_while_its_run_is_under_way(inbox, browser, event):
+    browser.get(f"/admin/events/{event}")
+    inbox.connection.execute("UPDATE hookonce.runs SET status = 'running'")
+
+    answer = browser.post(f"/admin/events/{event}/steps", handler="shop.pay", step="mail", decision="forget")
+
+    assert (answer.status_code, len(left(inbox.connection))) == (409, 2)
+
+
+def test_step_is_not_decided_without_the_form_s_token(inbox, browser, event):
+    answer = browser.client.post(f"/admin/events/{event}/steps", data={"step": "mail", "decision": "forget"})
+
+    assert (answer.status_code // 100, len(left(inbox.connection))) == (4, 2)
+
+
+def test_replay_does_a_step_anew_if_it_is_ticked(inbox, browser, event):
+    page = browser.get(f"/admin/events/{event}").text
+    browser.post(f"/admin/events/{event}/replay", forget="charge")
+
+    assert 'name="forget" value="charge"' in page
+    assert 'name="forget" value="mail"' not in page
+    assert left(inbox.connection) == [("shop.pay", "mail", "failed_final")]
