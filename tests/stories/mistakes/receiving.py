@@ -126,4 +126,4 @@ def checks_no_signature():
 def ask(self, place, entries):
     """What the window holds for each entry, claimed if it was nothing."""
     keys = [dedup_window._key(place, entry) for entry in entries]
-    return self._ask(lambda: self._claim(keys, [60_000]))
+    return self._ask("claim", lambda: self._claim(keys, [60_000]))
