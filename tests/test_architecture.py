@@ -113,7 +113,7 @@ MAY_IMPORT = {
         "monitoring",
         "web",
     ),
-    "receiver.api.mcp": ("config", "vocabulary"),
+    "receiver.api.mcp": ("api", "config", "ledger", "vocabulary"),
     "receiver.dev": ("providers", "config", "ledger", "processes", "samples", "source"),
     "receiver.cli": (
         "providers",

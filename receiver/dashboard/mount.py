@@ -26,6 +26,7 @@ from hookonce.receiver.dashboard.sign_in_throttle import SignInThrottle, shared_
 from hookonce.receiver.dashboard.template_filters import FILTERS
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, EventStatus, Parked, RunStatus
+from hookonce.receiver.ledger.steps import StepStatus
 
 PAGES = (
     sign_in,
@@ -53,6 +54,7 @@ def attach(app: Flask, settings: Settings, intake: Intake) -> None:
     app.jinja_env.globals.update(
         edition=_edition(),
         EventStatus=EventStatus,
+        StepStatus=StepStatus,
         Parked=Parked,
         RunStatus=RunStatus,
         PARKED_BY_LIMIT=PARKED_BY_LIMIT,

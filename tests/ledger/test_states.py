@@ -211,11 +211,13 @@ def test_one_of_keeps_the_order():
 # Where the same word means something else: a verdict on a delivery, a replay's outcome, a column, a field, a heading.
 OTHERS = {
     "receiver/api/replays.py": {"running"},
-    "receiver/cli/commands/events.py": {"received"},
+    "receiver/cli/commands/events.py": {"dead", "received"},
+    "receiver/cli/commands/handlers.py": {"dead", "done"},
     "receiver/api/events.py": {"done", "running"},
     "receiver/api/steps.py": {"done"},
     "receiver/cli/commands/stats.py": {"dead", "held"},
     "receiver/cli/commands/steps.py": {"done"},
+    "receiver/cli/output/event_page.py": {"received"},
     "receiver/dashboard/event.py": {"done"},
     "receiver/dashboard/overview.py": {"waiting"},
     "receiver/dev/embedded/__init__.py": {"running"},

@@ -8,6 +8,7 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
+from hookonce.receiver.api.filters import Status
 from hookonce.receiver.api.mcp.api_client import ApiClient
 from hookonce.receiver.api.mcp.fence import Answer
 from hookonce.receiver.vocabulary import EVENT_STATUSES, REFUSALS, RUN_STATUSES, TERMS, UNAVAILABLE
@@ -23,7 +24,6 @@ Text = Annotated[str | None, Field(max_length=255)]
 Since = Annotated[
     str | None, Field(max_length=40, description="a span (90s, 15m, 2h, 7d) or a time (2026-01-31T14:00:00Z)")
 ]
-Status = Literal["received", "running", "waiting", "done", "dead", "ignored", "held"] | None
 Reason = Annotated[str | None, Field(pattern="^[a-z_]{1,40}$", description="as bad_signature or stale")]
 Rows = Annotated[int, Field(ge=1, le=200, description="how many rows at most")]
 Cursor = Annotated[str | None, Field(pattern="^[0-9a-f]{16}$", description="`next` of the page before")]
@@ -79,7 +79,7 @@ class Lookups:
         ctx: Context,
         *,
         source: Name = None,
-        status: Status = None,
+        status: Status | None = None,
         type: Text = None,  # noqa: A002  the API's name
         account: Text = None,
         event_id: Annotated[Text, Field(description="how the sender's id begins")] = None,
@@ -112,7 +112,7 @@ class Lookups:
         ctx: Context,
         *,
         source: Name = None,
-        status: Status = None,
+        status: Status | None = None,
         type: Text = None,  # noqa: A002  the API's name
         account: Text = None,
         handler: Text = None,

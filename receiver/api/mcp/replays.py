@@ -22,6 +22,7 @@ from pydantic import Field
 from hookonce.receiver.api.mcp.fence import Answer
 from hookonce.receiver.api.mcp.lookups import ClientOf, EventId, Name, Since, Text
 from hookonce.receiver.config.durations import parse_duration
+from hookonce.receiver.ledger.states import EventStatus
 
 CONFIRMATION_LASTS: Final = timedelta(minutes=10)
 _MAX_EVENTS: Final = 200
@@ -31,7 +32,9 @@ _NEXT: Final = (
     "handlers then run again, under the same idempotency keys"
 )
 
-Replayable = Literal["dead", "ignored", "held", "done", "waiting"]
+Replayable = Literal[
+    EventStatus.DEAD, EventStatus.IGNORED, EventStatus.HELD, EventStatus.DONE, EventStatus.WAITING
+]
 
 
 class Replays:

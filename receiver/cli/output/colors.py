@@ -2,25 +2,27 @@
 
 import click
 
+from hookonce.receiver.ledger.states import EventStatus
+
 _OF: dict[str, dict[str, object]] = {
     "accepted": {"fg": "green"},
-    "done": {"fg": "green"},
+    EventStatus.DONE: {"fg": "green"},
     "ok": {"fg": "green"},
     "replayed": {"fg": "green"},
     "released": {"fg": "green"},
     "duplicate": {"fg": "cyan"},
-    "received": {"fg": "cyan"},
-    "running": {"fg": "cyan"},
+    EventStatus.RECEIVED: {"fg": "cyan"},
+    EventStatus.RUNNING: {"fg": "cyan"},
     "handshake": {"fg": "cyan"},
     "alert": {"fg": "yellow"},
     "conflict": {"fg": "yellow"},
-    "held": {"fg": "yellow"},
-    "waiting": {"fg": "yellow"},
+    EventStatus.HELD: {"fg": "yellow"},
+    EventStatus.WAITING: {"fg": "yellow"},
     "warn": {"fg": "yellow"},
-    "dead": {"fg": "red", "bold": True},
+    EventStatus.DEAD: {"fg": "red", "bold": True},
     "fail": {"fg": "red"},
     "rejected": {"fg": "red"},
-    "ignored": {"dim": True},
+    EventStatus.IGNORED: {"dim": True},
 }
 
 
