@@ -16,7 +16,7 @@ from hookonce.receiver.ledger.queries.events import Detail
 from hookonce.receiver.ledger.replay import events as event_replays
 from hookonce.receiver.ledger.replay.events import GOOD, ReplayOutcome
 from hookonce.receiver.ledger.states import OPEN
-from hookonce.receiver.ledger.steps import RunUnderWay
+from hookonce.receiver.ledger.steps import RunUnderWay, StepStatus
 from hookonce.receiver.redis.workers import notify
 
 _ATTEMPTS = 50
@@ -46,6 +46,7 @@ def event(number: int) -> str:
         "event": found.event,
         "runs": [(run, _attempts(found, run.handler)) for run in found.runs],
         "steps": found.steps,
+        "StepStatus": StepStatus,
         "now": datetime.now(UTC),
         "is_open": found.event.status in OPEN,
     }
