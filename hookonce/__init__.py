@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hookonce.receiver.idempotency.records import InProgress, KeyReused, StoreUnavailable
     from hookonce.receiver.idempotency.redis_hash import RedisStore
     from hookonce.receiver.idempotency.sealed import SealedStore
-    from hookonce.receiver.ledger.leases import LeaseLost
+    from hookonce.receiver.ledger.runs.leases import LeaseLost
 
 __all__ = [
     "NEVER_HAPPENED",
@@ -79,7 +79,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
 
         return getattr(failure_callbacks, name)
     if name == "LeaseLost":
-        from hookonce.receiver.ledger import leases
+        from hookonce.receiver.ledger.runs import leases
 
         return leases.LeaseLost
     if name in {"NEVER_HAPPENED", "UNKNOWN", "StepStopped"}:

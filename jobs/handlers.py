@@ -16,16 +16,15 @@ from datetime import timedelta
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 from hookonce.jobs.error_summary import summarize
 from hookonce.jobs.event import ReceivedEvent
 from hookonce.jobs.handler_signature import Signature, signature_of, signature_of_long, uses_steps
 from hookonce.receiver.ledger.runs.run_limits import PER, Rate, RunLimit
 
-Function = TypeVar(
-    "Function", bound=Callable[[ReceivedEvent, Any], object] | Callable[[ReceivedEvent], object]
-)
+Function = TypeVar("Function", bound=Callable[[ReceivedEvent, Any], object])
+LongFunction = TypeVar("LongFunction", bound=Callable[[ReceivedEvent], object])
 
 SLOW_AFTER = timedelta(milliseconds=100)
 """A handler that takes longer is kept from holding up others: its events are claimed one at a time."""
@@ -214,6 +213,41 @@ registry = Registry()
 """The process's own, filled by `@on` as handler modules are imported."""
 
 
+@overload
+def on(
+    place: str,
+    pattern: str = "*",
+    *,
+    name: str | None = None,
+    attempts: int = 10,
+    backoff: tuple[float | timedelta, float | timedelta] = DEFAULT_BACKOFF,
+    timeout: float | timedelta = timedelta(seconds=30),
+    rate: str | None = None,
+    concurrency: int | None = None,
+    per: str | None = None,
+    breaker: int | None = None,
+    tx: Literal["none"],
+) -> Callable[[LongFunction], LongFunction]: ...
+
+
+@overload
+def on(
+    place: str,
+    pattern: str = "*",
+    *,
+    name: str | None = None,
+    attempts: int = 10,
+    backoff: tuple[float | timedelta, float | timedelta] = DEFAULT_BACKOFF,
+    timeout: float | timedelta = timedelta(seconds=30),
+    isolation: str | None = None,
+    rate: str | None = None,
+    concurrency: int | None = None,
+    per: str | None = None,
+    breaker: int | None = None,
+    tx: None = None,
+) -> Callable[[Function], Function]: ...
+
+
 def on(  # noqa: PLR0913  the public signature, all but two by keyword
     place: str,
     pattern: str = "*",
@@ -228,7 +262,7 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     per: str | None = None,
     breaker: int | None = None,
     tx: str | None = None,
-) -> Callable[[Function], Function]:
+) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Have a function take events of a source (or a provider) whose type fits the pattern.
 
     It takes `(event, tx)`, tx a SQLAlchemy `Connection` in the run's transaction, or `(event, session)`, an ORM
@@ -250,7 +284,7 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
         called = getattr(place, "__qualname__", repr(place))
         raise HandlerError(f'@on at {called}: expected a source and a type, as in @on("stripe", "invoice.*")')
 
-    def register(function: Function) -> Function:
+    def register(function: Callable[..., object]) -> Callable[..., object]:
         called = name or f"{function.__module__}.{function.__qualname__}"
         pauses, limit = _times(called, attempts, backoff, timeout)
         _require_isolation(called, isolation)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import psycopg
 
 from hookonce.jobs.slots.slot import Slot
-from hookonce.receiver.ledger import worker_slots
-from hookonce.receiver.ledger.worker_slots import LongAttempt, SlotReport
+from hookonce.receiver.ledger.stats import worker_slots
+from hookonce.receiver.ledger.stats.worker_slots import LongAttempt, SlotReport
 
 
 class Report:

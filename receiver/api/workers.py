@@ -6,8 +6,8 @@ from pydantic import Field
 
 from hookonce.receiver.api.models import Identifier, ResponseModel
 from hookonce.receiver.api.operations import Call, operation
-from hookonce.receiver.ledger import worker_slots
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.stats import worker_slots
 
 
 class Worker(ResponseModel):

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
 from hookonce.receiver.dashboard.blueprint import actor, admin, context
-from hookonce.receiver.ledger import pauses, worker_slots
+from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.handlers import KnownHandler, known_handlers
 from hookonce.receiver.ledger.queries import handler_stats
 from hookonce.receiver.ledger.runs import breakers, limit_gate
+from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.redis.workers import notify
 
 KINDS = ("source", "handler")

@@ -11,10 +11,10 @@ from flask import render_template, request
 from hookonce.receiver.dashboard.blueprint import admin, context, is_fragment
 from hookonce.receiver.dashboard.charts import SPANS, Chart, Span, Table, chart
 from hookonce.receiver.dashboard.redis_status import servers
-from hookonce.receiver.ledger import alerts, pauses, worker_slots
+from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.states import ENDED, OPEN, EventStatus
-from hookonce.receiver.ledger.stats import activity, backlog, totals
+from hookonce.receiver.ledger.stats import activity, backlog, totals, worker_slots
 
 KINDS = ("accepted", EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED, "rejected")
 STATUSES = (*ENDED, *OPEN, EventStatus.HELD)

@@ -14,7 +14,7 @@ from enum import Enum, StrEnum, auto
 from typing import Protocol
 from uuid import UUID
 
-from hookonce.receiver.ledger import leases
+from hookonce.receiver.ledger.runs import leases
 
 MAX_KEY = 255
 """Characters of a key."""

@@ -10,8 +10,6 @@ What takes deliveries in and what runs handlers read and write rows here and now
 - `due`: when an event may be claimed, said once
 - `runs`: the life of a run, from its claim to its end
 - `handlers`, `pauses`: which handlers workers have announced, and what a person has paused
-- `worker_slots`: what workers are at that run many at once
-- `leases`: what is said to whoever has lost one
 - `replay`: running stored events again, by name or all that match
 - `commands`: what became of commands
 - `steps`, `handler_keys`: steps of handlers, what a person decides about them, and the keys that others know them by

@@ -14,7 +14,7 @@ from prometheus_client.core import (
 )
 
 from hookonce.providers import Reason
-from hookonce.receiver.ledger import alerts, worker_slots
+from hookonce.receiver.ledger import alerts
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats import (
@@ -26,6 +26,7 @@ from hookonce.receiver.ledger.stats import (
     run_durations,
     source_activity,
     totals,
+    worker_slots,
 )
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 

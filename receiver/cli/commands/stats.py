@@ -7,9 +7,9 @@ import psycopg
 
 from hookonce.receiver.cli.connections import configured, ledger
 from hookonce.receiver.cli.output.tables import print_json, show
-from hookonce.receiver.ledger import alerts, pauses, worker_slots
+from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats import backlog, event_counts, totals
+from hookonce.receiver.ledger.stats import backlog, event_counts, totals, worker_slots
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.work_queue import WorkQueue
 

@@ -9,10 +9,10 @@ from hookonce.receiver.cli.connections import ledger
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.config.servers import ConfigError
 from hookonce.receiver.config.settings import Settings
-from hookonce.receiver.ledger import worker_slots
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
-from hookonce.receiver.ledger.worker_slots import WorkerSlots
+from hookonce.receiver.ledger.stats import worker_slots
+from hookonce.receiver.ledger.stats.worker_slots import WorkerSlots
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.workers import alive
 

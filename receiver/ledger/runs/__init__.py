@@ -9,6 +9,7 @@
 - `run_limits`, `limit_gate`: how often and how many at once a handler may run, and what is held back for that
 - `breakers`: handlers that fail by one error again and again, stopped and tried
 - `parking`: what is paused is passed over, and taken up again
+- `leases`: what is said to whoever has lost one
 - `renewal`: leases of long runs, and transactions under them
 - `transitions`: how an attempt ends, what is let go of, what is taken up again
 """

@@ -23,7 +23,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import scalar_row
 
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger import leases
+from hookonce.receiver.ledger.runs import leases
 from hookonce.receiver.ledger.runs.claim_plan import Planner
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
