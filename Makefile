@@ -22,7 +22,7 @@ help:
 	@echo "make lint   ruff and mypy        make format   what ruff can mend itself"
 	@echo "make bench  how fast it is (QUICK=1 for a look); make bench-growth, with five million events"
 	@echo "make fuzz   look for surprises, for longer than the tests do"
-	@echo "make soak   kill everything in turn for SOAK_SECONDS (60), then take servers away"
+	@echo "make soak   kill everything in turn for SOAK_SECONDS (60), SOAK_CONCURRENCY slots, then take servers away"
 	@echo "make docs   write the pages that are made from the code; make docs-site builds the site in site/"
 	@echo "make lock   renew the lock files"
 	@echo "make release-check   whether this can be published: version, changelog, tag, both packages"

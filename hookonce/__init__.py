@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from hookonce.receiver.idempotency.endpoint import Operation, current_operation, idempotent
     from hookonce.receiver.idempotency.frameworks.fastapi_routes import IdempotentRoute
     from hookonce.receiver.idempotency.postgresql import PostgresStore
-    from hookonce.receiver.idempotency.records import InProgress, KeyReused, LeaseLost, StoreUnavailable
+    from hookonce.receiver.idempotency.records import InProgress, KeyReused, StoreUnavailable
     from hookonce.receiver.idempotency.redis_hash import RedisStore
     from hookonce.receiver.idempotency.sealed import SealedStore
+    from hookonce.receiver.ledger.runs.leases import LeaseLost
 
 __all__ = [
     "NEVER_HAPPENED",
@@ -56,7 +57,6 @@ _OF_OPERATIONS = {
     "IdempotentRoute": "frameworks.fastapi_routes",
     "InProgress": "records",
     "KeyReused": "records",
-    "LeaseLost": "records",
     "Operation": "endpoint",
     "PostgresStore": "postgresql",
     "RedisStore": "redis_hash",
@@ -78,6 +78,10 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
         from hookonce.jobs import failure_callbacks
 
         return getattr(failure_callbacks, name)
+    if name == "LeaseLost":
+        from hookonce.receiver.ledger.runs import leases
+
+        return leases.LeaseLost
     if name in {"NEVER_HAPPENED", "UNKNOWN", "StepStopped"}:
         from hookonce.jobs import steps
 

@@ -7,6 +7,7 @@
 - `worker`, `rq_job`: the RQ worker, and the one job it takes
 - `drain`: claims due events and runs them, within a budget
 - `attempts`: one attempt of one run: transaction, time limit, outcome
+- `slots`: many runs at once in one process
 - `error_summary`, `traceback_text`: what is kept of an error
 - `failure_callbacks`: who else hears of it
 - `last_attempt`: what a worker was at that died

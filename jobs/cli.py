@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -12,14 +13,18 @@ import click
 import psycopg
 
 from hookonce.jobs import handlers
-from hookonce.jobs.drain import handlers_of, process_drain
+from hookonce.jobs.drain import handlers_of, make_drain_by, process_drain
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.reloading import supervise as supervise_reloading
+from hookonce.jobs.slots.pool import pool_of
+from hookonce.jobs.slots.suspects import Suspects
+from hookonce.jobs.stopping import stopping
 from hookonce.jobs.worker import work
 from hookonce.receiver import logs
 from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
+from hookonce.receiver.config.concurrency import MAX_CONCURRENCY
 from hookonce.receiver.config.server_urls import schema_of
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.ledger.database import connections
@@ -30,25 +35,45 @@ from hookonce.receiver.processes.supervisor import Child, Supervisor
 log = logging.getLogger(__name__)
 
 _HOOKONCE = (sys.executable, "-m", "hookonce.receiver.cli")
+_WORKER = (*_HOOKONCE, "worker")
 
 
 @click.command()
 @click.option(
     "--processes", "-p", default=1, show_default=True, type=click.IntRange(1), help="RQ workers to run."
 )
+@click.option(
+    "--concurrency",
+    "-c",
+    type=click.IntRange(1, MAX_CONCURRENCY),
+    help="Runs at once in each; [receiver] concurrency, or 1.",
+)
 @click.option("--alone", is_flag=True, hidden=True, help="Be one RQ worker, unsupervised.")
+@click.option("--suspects", is_flag=True, hidden=True, help="Run what was lost beside others, and end.")
 @click.option(
     "--place", type=click.Path(path_type=Path), hidden=True, help="Where it writes down what it is at."
 )
 @click.option("--reloading", is_flag=True, hidden=True, help="Load handlers anew at SIGHUP.")
-def worker(processes: int, *, alone: bool, place: Path | None, reloading: bool) -> None:
+def worker(  # noqa: PLR0913  an option each
+    processes: int,
+    concurrency: int | None,
+    *,
+    alone: bool,
+    suspects: bool,
+    place: Path | None,
+    reloading: bool,
+) -> None:
     """Run handlers until stopped: RQ workers and a sweep, each started again if it dies.
 
     Exit 78 if configuration, handlers or schema are not right.
     """
     settings = ready()
+    at_once = concurrency or settings.concurrency
+    if suspects:
+        work_on_suspects(place)
+        return
     if alone:
-        work_alone(settings, place)
+        work_alone(settings, place, at_once)
         return
     if reloading:
         with _directory() as directory:
@@ -57,24 +82,43 @@ def worker(processes: int, *, alone: bool, place: Path | None, reloading: bool) 
     log.info("handlers", extra={"modules": list(settings.handlers), "handlers": len(list(registry))})
     if settings.handlers:
         warn_of_none(registry, ", ".join(settings.handlers))
-    sys.exit(supervise(settings, [*_HOOKONCE, "worker", "--alone"], processes))
+    command = [*_WORKER, "--alone", "--concurrency", str(at_once)]
+    sys.exit(supervise(settings, command, processes, has_place=at_once == 1))
 
 
-def work_alone(settings: Settings, place: Path | None) -> None:
+def work_alone(settings: Settings, place: Path | None, concurrency: int = 1) -> None:
     """Be one worker until stopped, the next after whoever wrote at `place`."""
+    if concurrency > 1:
+        make_drain_by(pool_of(concurrency, Suspects([*_WORKER, "--suspects"])))
     drain = process_drain()
     if place:
         drain.come_after(LastAttempt(place))
     work(settings.redis_url)
+    if concurrency > 1:
+        status = drain.finish()
+        drain.flush()
+        os._exit(status)  # whatever thread nothing has ended
 
 
-def supervise(settings: Settings, alone: Sequence[str], processes: int) -> int:
+def work_on_suspects(place: Path | None) -> None:
+    """Run what was under way beside others when a process died, one by one, until nothing of that is due."""
+    drain = process_drain()
+    if place:
+        drain.come_after(LastAttempt(place))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    drain.run_suspects()
+    drain.flush()
+
+
+def supervise(settings: Settings, alone: Sequence[str], processes: int, *, has_place: bool = True) -> int:
     """Run so many workers by the command `alone`, and a sweep, until stopped; return the exit code.
 
-    Each worker is given `--place`, a path of its own where it writes which attempt it is at.
+    With `has_place` each worker is given `--place`, a path of its own where it writes which attempt it is at: one that
+    runs many at once is at many.
     """
     _warn_of_rights(settings.database_url)
-    with _directory() as directory:
+    with _directory() if has_place else nullcontext() as directory:
         workers = [_worker(number + 1, alone, directory) for number in range(processes)]
         return Supervisor([*workers, Child("sweep", [*_HOOKONCE, "sweep"])]).run()
 

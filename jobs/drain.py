@@ -6,7 +6,7 @@ more than one batch, notifies again. What was claimed and cannot be started in t
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from functools import cache, partial
@@ -45,6 +45,8 @@ DRAIN_BUDGET = timedelta(seconds=2)
 MAX_EVENTS = 1000
 ROLLING_DEPLOY = timedelta(minutes=15)
 WORKER_ENDED = "the worker's process ended in the middle of it"
+SUSPECTS_INTERVAL = timedelta(seconds=2)
+"""How often a worker that runs one at a time looks for what others have lost."""
 STEP_CONNECTIONS = 4
 """At most, in one process, for what steps write: a millisecond each."""
 WAKE_INTERVAL = timedelta(seconds=30)
@@ -52,13 +54,19 @@ WAKE_INTERVAL = timedelta(seconds=30)
 
 
 _attempts_by: type[Executor] = Executor
+_made_by: "Callable[[Settings, Registry], Drain] | None" = None
 
 
 class Drain:
     """Claims and runs due events in one process, with connections of its own."""
 
     def __init__(
-        self, settings: Settings, registry: Registry, attempts_by: type[Executor] = Executor
+        self,
+        settings: Settings,
+        registry: Registry,
+        attempts_by: type[Executor] = Executor,
+        *,
+        connections: int = 1,
     ) -> None:
         hash_ids(hashed=settings.log_ids == "hash")
         self._registry = registry
@@ -66,15 +74,19 @@ class Drain:
         self._engine = engines.engine(
             settings.database_url,
             name="hookonce worker",
-            pool_size=1,
+            pool_size=connections,
+            max_overflow=-1,
+            pool_use_lifo=True,  # what more were open for a while are those that end
             hide_parameters=True,  # of a failed statement: they come from bodies, and errors are kept in the clear
         )
         providers = {name: source.provider for name, source in settings.sources.items()}
         mask = mask_secrets(settings.secrets())
         self._steps = Pool(settings.database_url, STEP_CONNECTIONS)
-        self._executor = executor_class(settings, attempts_by)(
-            self._engine, providers.get, settings.keyring, mask, self._steps
+        self._new_executor = partial(
+            executor_class(settings, attempts_by),
+            *(self._engine, providers.get, settings.keyring, mask, self._steps),
         )
+        self._executor = self._new_executor()
         self._client = connect(settings.redis_url)
         self._work_queue = WorkQueue(self._client)
         self._quick_first = False
@@ -83,6 +95,7 @@ class Drain:
         self._is_away = False
         self._breaker = CircuitBreaker(limit=1)
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
+        self._suspects_at = time.monotonic()
         self._last_attempt: LastAttempt | None = None
 
     def come_after(self, last: LastAttempt) -> None:
@@ -108,6 +121,8 @@ class Drain:
         attempts = events = 0
         try:
             named: Sequence[int] | None = ids or None
+            if time.monotonic() > self._suspects_at:
+                attempts += self.run_suspects(until)
             while not stopping.is_set():
                 self._take_up()
                 claim = self._claim(named)
@@ -135,6 +150,26 @@ class Drain:
             self._executor.discard()
             raise
         return attempts
+
+    def run_suspects(self, until: float | None = None) -> int:
+        """Run what was under way when a process died that ran many at once, one by one; count the attempts.
+
+        Ends by a time of our monotonic clock, or when none is left. Raises what is raised where the ledger is away.
+        """
+        self._suspects_at = time.monotonic() + SUSPECTS_INTERVAL.total_seconds()
+        attempts, names = 0, sorted({handler.name for handler in self._registry})
+        while not stopping.is_set() and (until is None or time.monotonic() < until):
+            claim = claims.claim(
+                self._executor.ledger, self._registry, budget=DRAIN_BUDGET, suspects_of=names
+            )
+            if not claim.events:
+                break
+            attempts += self._run(claim.runs, until or float("inf"))
+        return attempts
+
+    def finish(self) -> int:
+        """End the work that is still under way; return the exit status."""
+        return 0
 
     def _take_up(self) -> None:
         """Make due what waited for a place that is free now, or is to be tried."""
@@ -253,7 +288,14 @@ def process_drain() -> Drain:
     """
     settings = load_settings(need_secrets=False)
     require_servers(settings)
-    return Drain(settings, handlers_of(settings), _attempts_by)
+    registry = handlers_of(settings)
+    return _made_by(settings, registry) if _made_by else Drain(settings, registry, _attempts_by)
+
+
+def make_drain_by(make: Callable[[Settings, Registry], Drain]) -> None:
+    """Have the process's drain, which is yet to be made, be made by something else: many slots, for one."""
+    global _made_by  # noqa: PLW0603  the process has one drain
+    _made_by = make
 
 
 def make_attempts_by(kind: type[Executor]) -> None:

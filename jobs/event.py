@@ -2,16 +2,21 @@
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from hookonce.providers import Delivery, Rejected
 from hookonce.providers.kit.provider import Provider
 from hookonce.receiver.ledger.handler_keys import idempotency_key
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+HAS_TRANSACTION = "this handler has a transaction, its second argument; event.tx() is for @on(..., tx='none')"
 StepFunction = Callable[[str], Any]
 """Takes the step's key."""
 OnUnknown = Literal["retry", "stop"]
@@ -88,6 +93,16 @@ class ReceivedEvent:
     _handler: str = field(repr=False)
     _parse: Callable[[], Any] = field(repr=False)
     _steps: Steps | None = field(default=None, repr=False)
+    _transactions: "Callable[[], AbstractContextManager[Connection]] | None" = field(default=None, repr=False)
+
+    def tx(self) -> "AbstractContextManager[Connection]":
+        """Open a short transaction, in a handler with `tx="none"`: committed at the end of the block, unless it raises.
+
+        It has locked the run for us. Raises: `LeaseLost` where the run is no longer ours; nothing was written then.
+        """
+        if self._transactions is None:
+            raise RuntimeError(HAS_TRANSACTION)
+        return self._transactions()
 
     @cached_property
     def data(self) -> Any:  # noqa: ANN401  whatever the sender sent
@@ -147,9 +162,16 @@ class ReceivedEvent:
 
 
 def received(
-    run: ClaimedRun, body: bytes | None, provider: Provider | None, steps: Steps | None = None
+    run: ClaimedRun,
+    body: bytes | None,
+    provider: Provider | None,
+    steps: Steps | None = None,
+    transactions: "Callable[[], AbstractContextManager[Connection]] | None" = None,
 ) -> ReceivedEvent:
-    """Make what a handler gets from a claimed run and its body. Raises `BodyDropped` if there is none."""
+    """Make what a handler gets from a claimed run and its body. Raises `BodyDropped` if there is none.
+
+    `transactions` opens those of a run that has none.
+    """
     event = run.event
     if body is None or event.url is None:
         raise BodyDropped(f"the body of event {event.id} was dropped by retention; it can't be handled again")
@@ -177,6 +199,7 @@ def received(
         _handler=run.handler,
         _parse=parse,
         _steps=steps,
+        _transactions=transactions,
     )
 
 

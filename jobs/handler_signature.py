@@ -55,6 +55,22 @@ def signature_of(function: Callable[..., Any]) -> Signature:
     return Signature(is_async, takes_session, given)
 
 
+def signature_of_long(function: Callable[..., Any]) -> Signature:
+    """Read how a handler is called that opens its transactions itself, and takes the event alone.
+
+    Raises `ValueError` saying what is wrong, `TypeError` where it does not take one argument.
+    """
+    _require_plain(function)
+    if _is_coroutine_function(function):
+        raise ValueError("is an async def; with tx='none' it is a plain function of (event)")
+    try:
+        found = inspect.signature(function)
+    except ValueError:  # written in C: it does not tell
+        return Signature()
+    found.bind(None)
+    return Signature()
+
+
 def _require_plain(function: Callable[..., Any]) -> None:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise ValueError("is a generator; make it a function of (event, tx) that returns")

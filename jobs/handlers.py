@@ -16,14 +16,15 @@ from datetime import timedelta
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 from hookonce.jobs.error_summary import summarize
 from hookonce.jobs.event import ReceivedEvent
-from hookonce.jobs.handler_signature import Signature, signature_of, uses_steps
+from hookonce.jobs.handler_signature import Signature, signature_of, signature_of_long, uses_steps
 from hookonce.receiver.ledger.runs.run_limits import PER, Rate, RunLimit
 
 Function = TypeVar("Function", bound=Callable[[ReceivedEvent, Any], object])
+LongFunction = TypeVar("LongFunction", bound=Callable[[ReceivedEvent], object])
 
 SLOW_AFTER = timedelta(milliseconds=100)
 """A handler that takes longer is kept from holding up others: its events are claimed one at a time."""
@@ -31,6 +32,8 @@ DEFAULT_BACKOFF = (timedelta(seconds=5), timedelta(hours=1))
 MAX_TIMEOUT = timedelta(hours=1)
 """For one attempt; RQ's own limit (`receiver.redis.work_queue.JOB_TIMEOUT`) is beyond it and must never be reached."""
 
+NO_TRANSACTION = "none"
+"""`tx=` of a handler that opens short transactions of its own (`event.tx()`)."""
 ISOLATION_LEVELS = ("read committed", "repeatable read", "serializable")
 
 STEPS_NEED_A_NAME = (
@@ -87,16 +90,22 @@ class Handler:
     breaker: int | None = None
     models: str | None = None
     is_named: bool = True
+    tx: str | None = None
 
     @cached_property
     def signature(self) -> Signature:
         """How the function is called."""
-        return signature_of(self.function)
+        return signature_of_long(self.function) if self.is_long else signature_of(self.function)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it works without an open transaction, under leases that are renewed."""
+        return self.tx == NO_TRANSACTION
 
     @property
     def limits(self) -> tuple[object, ...]:
         """What a run is held to."""
-        return (self.attempts, self.backoff, self.timeout, self.isolation, self.limit, self.breaker)
+        return (self.attempts, self.backoff, self.timeout, self.isolation, self.limit, self.breaker, self.tx)
 
     def takes(self, source: str, provider: str, type: str) -> bool:  # noqa: A002  the field's word
         """Return whether such an event is for this handler."""
@@ -127,8 +136,8 @@ class Registry:
                 raise HandlerError(f"two handlers are called '{handler.name}'; give one of them name=")
             if other.name == handler.name and other.limits != handler.limits:
                 raise HandlerError(
-                    f"handler '{handler.name}' has different attempts, backoff, timeout, isolation or limits in two "
-                    "places; make them equal, or give one of them name="
+                    f"handler '{handler.name}' has different attempts, backoff, timeout, isolation, tx or limits in "
+                    "two places; make them equal, or give one of them name="
                 )
         self._handlers.append(handler)
 
@@ -173,6 +182,11 @@ class Registry:
         seconds = took.total_seconds()
         self._took[name] = (self._took.get(name, seconds) + seconds) / 2
 
+    def took(self, name: str) -> timedelta | None:
+        """Return how long the last attempts of a handler took; None if it was not tried here yet."""
+        seconds = self._took.get(name)
+        return None if seconds is None else timedelta(seconds=seconds)
+
     def is_slow(self, source: str, provider: str, type: str) -> bool:  # noqa: A002
         """Return whether a handler that takes such an event took more than `SLOW_AFTER` lately."""
         slow = SLOW_AFTER.total_seconds()
@@ -199,6 +213,41 @@ registry = Registry()
 """The process's own, filled by `@on` as handler modules are imported."""
 
 
+@overload
+def on(
+    place: str,
+    pattern: str = "*",
+    *,
+    name: str | None = None,
+    attempts: int = 10,
+    backoff: tuple[float | timedelta, float | timedelta] = DEFAULT_BACKOFF,
+    timeout: float | timedelta = timedelta(seconds=30),
+    rate: str | None = None,
+    concurrency: int | None = None,
+    per: str | None = None,
+    breaker: int | None = None,
+    tx: Literal["none"],
+) -> Callable[[LongFunction], LongFunction]: ...
+
+
+@overload
+def on(
+    place: str,
+    pattern: str = "*",
+    *,
+    name: str | None = None,
+    attempts: int = 10,
+    backoff: tuple[float | timedelta, float | timedelta] = DEFAULT_BACKOFF,
+    timeout: float | timedelta = timedelta(seconds=30),
+    isolation: str | None = None,
+    rate: str | None = None,
+    concurrency: int | None = None,
+    per: str | None = None,
+    breaker: int | None = None,
+    tx: None = None,
+) -> Callable[[Function], Function]: ...
+
+
 def on(  # noqa: PLR0913  the public signature, all but two by keyword
     place: str,
     pattern: str = "*",
@@ -212,7 +261,8 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     concurrency: int | None = None,
     per: str | None = None,
     breaker: int | None = None,
-) -> Callable[[Function], Function]:
+    tx: str | None = None,
+) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Have a function take events of a source (or a provider) whose type fits the pattern.
 
     It takes `(event, tx)`, tx a SQLAlchemy `Connection` in the run's transaction, or `(event, session)`, an ORM
@@ -224,18 +274,22 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     ("read committed", "repeatable read", "serializable"), the session's own if None; a conflict that PostgreSQL then
     finds is a failed attempt like any. `rate` is how often it may start ("100/m"; s, m, h or d), `concurrency` how many
     may run at once, in all workers; both for each `per` by itself ("account", "source"), if that is given. After
-    `breaker` failures in a row by one error the handler is paused, and one event is tried from time to time. Raises
-    `HandlerError` for values that make no sense.
+    `breaker` failures in a row by one error the handler is paused, and one event is tried from time to time.
+
+    `tx="none"` is for long work: the handler takes `(event)` alone, no transaction is open, and it opens short ones
+    by `with event.tx() as tx:`. What it commits so stays, whatever happens next: it is done at least once.
+    Raises `HandlerError` for values that make no sense.
     """
     if not isinstance(place, str) or not isinstance(pattern, str):
         called = getattr(place, "__qualname__", repr(place))
         raise HandlerError(f'@on at {called}: expected a source and a type, as in @on("stripe", "invoice.*")')
 
-    def register(function: Function) -> Function:
+    def register(function: Callable[..., object]) -> Callable[..., object]:
         called = name or f"{function.__module__}.{function.__qualname__}"
         pauses, limit = _times(called, attempts, backoff, timeout)
         _require_isolation(called, isolation)
-        _require_callable(called, function)
+        _require_transaction(called, tx, isolation)
+        _require_callable(called, function, is_long=tx is not None)
         if name is None and uses_steps(function):
             raise HandlerError(STEPS_NEED_A_NAME.format(handler=called))
         if breaker is not None and (isinstance(breaker, bool) or not isinstance(breaker, int) or breaker < 1):
@@ -247,6 +301,7 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
             Handler(
                 *(called, place, pattern, function, attempts, pauses, limit, isolation, allowed, breaker),
                 is_named=name is not None,
+                tx=tx,
             )
         )
         return function
@@ -338,14 +393,25 @@ def _run_limit(called: str, rate: str | None, concurrency: int | None, per: str 
         raise HandlerError(f"handler '{called}': {error}") from None
 
 
-def _require_callable(called: str, function: Callable[..., Any]) -> None:
+def _require_transaction(called: str, tx: str | None, isolation: str | None) -> None:
+    """Raise `HandlerError` for a `tx=` there is not, or one with an isolation level for a transaction there is not."""
+    if tx not in {None, NO_TRANSACTION}:
+        raise HandlerError(
+            f"handler '{called}': {tx=} is wrong; expected 'none', or nothing for a transaction"
+        )
+    if tx is not None and isolation is not None:
+        raise HandlerError(
+            f"handler '{called}': isolation={isolation!r} is of a transaction, and tx='none' gives none"
+        )
+
+
+def _require_callable(called: str, function: Callable[..., Any], *, is_long: bool) -> None:
     """Raise `HandlerError` for a function that can't be called as a handler."""
     try:
-        signature_of(function)
+        signature_of_long(function) if is_long else signature_of(function)
     except TypeError:
-        raise HandlerError(
-            f"handler '{called}' must take two arguments, (event, tx) or (event, session)"
-        ) from None
+        expected = "one argument, (event)" if is_long else "two arguments, (event, tx) or (event, session)"
+        raise HandlerError(f"handler '{called}' must take {expected}") from None
     except ValueError as error:
         raise HandlerError(f"handler '{called}' {error}") from None
 

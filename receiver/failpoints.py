@@ -49,6 +49,8 @@ OF_OPERATIONS = (
     "operation.answered",
 )
 """Every place of an operation under an idempotency key; what is `claimed` or `completed` is in its store."""
+OF_LONG_RUNS = ("long.written", "long.committed")
+"""Every place of a transaction that a long run opens: in it, and when it is durable."""
 
 
 class _Counter:
@@ -61,7 +63,7 @@ class _Counter:
         self._reached = 0
 
     def __call__(self, name: str) -> None:
-        if name not in POINTS and name not in OF_OPERATIONS:
+        if name not in (*POINTS, *OF_OPERATIONS, *OF_LONG_RUNS):
             raise LookupError(f"no failpoint is called '{name}'; add it to POINTS or OF_OPERATIONS")
         self._reached += self._only in {None, name}
         with open(self._log, "a", encoding="ascii") as log:  # noqa: PTH123  one append, as cheap as can be

@@ -34,7 +34,8 @@ TERMS: Final[Mapping[str, str]] = {
     "replay": "a new round of attempts on a stored event, under the same idempotency keys",
     "release": "to let a held event run",
     "pause": "a source or a handler whose runs wait; deliveries are still taken",
-    "parked": "of an event or a run that is open: passed over while its source or handler is paused, or its limit full",
+    "parked": "of an event or a run that is open: passed over while its source or handler is paused, its limit full, "
+    "or it is to be run by itself",
     "limit": "how often, or how many at once, a handler may run (`@on(rate=, concurrency=)`); what is beyond it waits",
     "circuit breaker": "pauses a handler that fails by one error again and again, and tries one event now and then",
     "idempotency key": "the same for every attempt of a run and for its replays; hand it on with effects elsewhere",
@@ -164,6 +165,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "HOOKONCE_CONFIG": "the configuration file; `hookonce.toml` in the current directory by default",
     "HOOKONCE_SECRET__<SOURCE>": "secrets, comma separated: makes the source, or replaces those it has",
     "HOOKONCE_HANDLERS": "handler modules, comma separated; wins over `[receiver] handlers`",
+    "HOOKONCE_CONCURRENCY": "runs at once per worker process; wins over `[receiver] concurrency`",
     "HOOKONCE_PUBLIC_URL": "where senders reach you, up to `/hooks/`; wins over `[receiver] public_url`",
     "HOOKONCE_ADMIN_TOKEN": "signs in to the dashboard; wins over `[admin] token`",
     "HOOKONCE_API_TOKEN": "the token of `hookonce mcp` on stdio, as `hookonce tokens create` printed it",

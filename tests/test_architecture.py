@@ -228,7 +228,18 @@ BORDERS = {
 # Within these, an earlier room never imports a later one.
 ORDERS = {
     "providers.kit": ("reading", "crypto", "signing", "events", "schemes", "registry", "conformance"),
-    "jobs": ("event", "handlers", "attempts", "alerts", "drain", "worker", "maintenance", "reloading", "cli"),
+    "jobs": (
+        "event",
+        "handlers",
+        "attempts",
+        "alerts",
+        "drain",
+        "slots",
+        "worker",
+        "maintenance",
+        "reloading",
+        "cli",
+    ),
     "receiver.intake": ("group_commit", "verification", "pipeline", "reverification"),
 }
 

@@ -1,4 +1,4 @@
-"""Scenarios: `receiving`, `handling`, `batches`, `limits`, `wrk` and `memory`; apart, `growth` on an `aged_ledger`.
+"""Scenarios: `receiving`, `handling`, `slots`, `batches`, `limits`, `wrk`, `memory`; apart, `growth` on `aged_ledger`.
 
 `SCENARIOS` is in the order they run: cheap and important first, so that a run cut short says most.
 """
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from bench.run import Run
-from bench.scenarios import batches, handling, limits, memory, receiving, wrk
+from bench.scenarios import batches, handling, limits, memory, receiving, slots, wrk
 
 
 class Scenario(NamedTuple):
@@ -28,6 +28,8 @@ SCENARIOS = (
     Scenario("latency", "accept to done at 50 events/s", handling.latency, 45, 6),
     Scenario("full", "accept to done at full load, ours and the obvious way", handling.full_load, 80, 8),
     Scenario("drain", "a backlog, one worker process", handling.backlog, 90, 6),
+    Scenario("slots", "a backlog, one worker process, one at a time and eight", slots.writing, 100, 10),
+    Scenario("waiting", "handlers that wait 200 ms, 64 at once in one process", slots.waiting, 48, 6),
     Scenario("fair", "an instant handler beside a slow one", handling.fairness, 18, 0),
     Scenario("redis", "new events with Redis killed", receiving.redis_down, 40, 5),
     Scenario("sealed", "new events, bodies encrypted and not", receiving.sealed, 30, 0),

@@ -22,7 +22,7 @@ FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event WHERE r.handler = 
 _BACKLOG = """
 WITH stored AS (
     INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at)
-    SELECT 'github', 'github', gen_random_uuid()::text, 'push', sha256(n::text::bytea), false, 'received', now()
+    SELECT 'github', 'github', gen_random_uuid()::text, %(type)s, sha256(n::text::bytea), false, 'received', now()
     FROM generate_series(1, %(count)s) AS n
     RETURNING id, received_at
 )
@@ -51,41 +51,57 @@ def full_load(run: Run) -> None:
 def backlog(run: Run) -> None:
     """Have one worker process take up a backlog, one database write for each event."""
     for _ in run.rounds(5, 1, run.pick(20, 4)):
-        run.note(drain_rate=drain(run, int(run.pick(20_000, 2000)), 1))
+        rate, _ = drain(run, int(run.pick(20_000, 2000)), 1)
+        run.note(drain_rate=rate)
 
 
 def scale_workers(run: Run) -> None:
     """Have 1, 2 and 4 worker processes take up a backlog."""
     for _ in run.rounds(2, 1, 15):
         for workers in (1, 2, 4):
-            rate = drain(run, int(run.pick(6000, 2000)), workers)
+            rate, _ = drain(run, int(run.pick(6000, 2000)), workers)
             run.note(**{f"drain_rate_{workers}_workers": rate})
 
 
-def drain(run: Run, count: int, workers: int) -> float:
-    """Make a backlog, start workers, and give events/s from the first write to the last; note their CPU."""
+def drain(
+    run: Run,
+    count: int,
+    workers: int,
+    *,
+    command: tuple[str, ...] = WORKER,
+    names: tuple[str, str] = ("cpu_worker_us", "cpu_worker_postgres_us"),
+) -> tuple[float, float]:
+    """Make a backlog, start workers, and give events/s from the first write to the last, and the CPU of an event (µs).
+
+    Notes that by these names: of the workers, and of PostgreSQL.
+    """
     site = run.stack.ours
     site.empty()
     add_backlog(site, count)
-    with site.workers(workers) as pids:
-        costs = {"cpu_worker_us": pids, "cpu_worker_postgres_us": [run.stack.postgres.pid]}
+    with site.workers(workers, command) as pids:
+        costs = dict(zip(names, (pids, [run.stack.postgres.pid]), strict=True))
         site.await_effects(count // 4)  # whoever starts costs more than work does
         before = {name: sum(map(cpu_seconds, each)) for name, each in costs.items()}
         begun = site.value("SELECT count(*) FROM effects")
         site.await_effects(count)
-        for name, each in costs.items():
-            run.note(**{name: (sum(map(cpu_seconds, each)) - before[name]) / max(count - begun, 1) * 1e6})
+        taken = {
+            name: (sum(map(cpu_seconds, each)) - before[name]) / max(count - begun, 1) * 1e6
+            for name, each in costs.items()
+        }
+        run.note(**taken)
     rate = site.value(_BETWEEN)
     site.empty()
-    return rate
+    return rate, sum(taken.values())
 
 
-def add_backlog(site: Site, count: int) -> None:
+def add_backlog(site: Site, count: int, type: str = "push") -> None:  # noqa: A002
     """Store events that are due, as if they had been received a moment ago."""
     if len(body()) != SIZE:
         raise ValueError("the body is not of the size it should have")
     with site.connect() as connection:
-        connection.execute(_BACKLOG, {"count": count, "headers": _HEADERS, "body": body().encode()})
+        connection.execute(
+            _BACKLOG, {"count": count, "type": type, "headers": _HEADERS, "body": body().encode()}
+        )
         connection.execute("ANALYZE hookonce.events")
 
 

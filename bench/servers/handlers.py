@@ -21,3 +21,10 @@ def slow(event: Any, tx: Connection) -> None:  # noqa: ANN401
     """Take a second, then make one write."""
     time.sleep(1)
     tx.execute(_WRITE, {"event": event.id})
+
+
+@on("github", "waits", name="waits")
+def waits(event: Any, tx: Connection) -> None:  # noqa: ANN401
+    """Wait for 200 ms, as for somebody else's API, then make one write."""
+    time.sleep(0.2)
+    tx.execute(_WRITE, {"event": event.id})

@@ -1,6 +1,10 @@
 """One attempt of one run.
 
 - `attempt`: the handler inside its transaction, and how it ended
+- `attempt_connection`: the connection that attempts are made on
+- `endings`: an end as it is written down
+- `handler_transaction`: what a handler's transaction begins with, and must come back without
+- `long_run`, `heartbeat`: handlers without an open transaction, and what keeps their leases
 - `transaction_guard`: what a handler may not do with its connection
 - `orm_session`, `coroutines`: the ORM session, and the event loop, of handlers that ask for them
 - `failure_rows`: failures in a row by one error, for circuit breakers

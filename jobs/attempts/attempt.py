@@ -9,41 +9,40 @@ import json
 import logging
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psycopg
-from psycopg.pq import TransactionStatus
-from sqlalchemy import Connection, Engine, RootTransaction
-from sqlalchemy.event import listen
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.jobs import failure_callbacks
+from hookonce.jobs.attempts import endings
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.failure_rows import FailureRows
+from hookonce.jobs.attempts.handler_transaction import require_at_rest, set_isolation
+from hookonce.jobs.attempts.heartbeat import Heartbeat
+from hookonce.jobs.attempts.long_run import LongRun
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import (
-    COMMITTED,
     RESET_SETTINGS,
     ROLLED_BACK,
-    SESSION_CHANGED,
     SETTINGS_CHANGED,
     TRANSACTION_CHANGED,
-    WAS_ROLLED_BACK,
     RolledBack,
     TransactionGuard,
     exit_forked_children,
-    watch_sql,
 )
 from hookonce.jobs.error_summary import message_of, summarize, whereabouts
 from hookonce.jobs.event import BodyDropped, ReceivedEvent, Refusal, StepError, received
 from hookonce.jobs.failure_callbacks import FailedAttempt, failure_of
-from hookonce.jobs.handlers import ISOLATION_LEVELS, GiveUp, Handler, RetryLater, pause
+from hookonce.jobs.handlers import GiveUp, Handler, RetryLater
 from hookonce.jobs.steps import StepStopped, steps_of
 from hookonce.jobs.traceback_text import traceback_text
 from hookonce.providers.kit.provider import Provider
-from hookonce.receiver.config.commands import COMMAND, REFUSAL
 from hookonce.receiver.encryption import (
     OFF,
     CannotDecrypt,
@@ -56,38 +55,30 @@ from hookonce.receiver.encryption import (
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.postgresql import Connections
 from hookonce.receiver.idempotency.records import StoreUnavailable
-from hookonce.receiver.ledger.database import engines
-from hookonce.receiver.ledger.runs import claims, transitions
+from hookonce.receiver.ledger.runs import transitions
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.transitions import AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
-from hookonce.receiver.logs import FINGERPRINT_DIGITS, digest, shown
 
 if TYPE_CHECKING:
     from hookonce.jobs.attempts.coroutines import EventLoop
 
 log = logging.getLogger(__name__)
 
-MAX_ERROR_LENGTH = 2000
 VERDICT_TIMEOUT = timedelta(seconds=5)
 """After which a transaction that is still under way counts as committed: at once dead rather than done twice."""
 VERDICT_POLL = timedelta(milliseconds=50)
-RETURNED_COROUTINE = (
-    "the handler returned a coroutine that nobody awaits; decorate the `async def` itself with @on, or make what "
-    "wraps it an `async def`"
-)
 VERDICTS = (GiveUp, RetryLater, Refusal, BodyDropped, CannotDecrypt)
 """Errors that say themselves what is to become of the run."""
 OURS = (TimeUp, RolledBack, BodyDropped, CannotDecrypt, StepError, StepStopped, StoreUnavailable)
 """Errors whose text is ours, and quotes nothing of the event's."""
-_ISOLATION = {level: f"SET TRANSACTION ISOLATION LEVEL {level}".encode() for level in ISOLATION_LEVELS}
 Following = Callable[[], ClaimedRun | None]
 """Returns the run to start next, if it may still be started."""
 
 
-class Executor:
+class Executor(AttemptConnection):
     """Runs claimed runs on one connection to the ledger's database; not for two threads at once."""
 
     rolled_back = ROLLED_BACK
@@ -105,16 +96,16 @@ class Executor:
 
         `steps` lends the connections that steps are written on; without it there are none.
         """
+        super().__init__(engine)
         self._steps = steps
-        self._engine = engine
         self._keyring = keyring
         self._mask = mask
-        listen(engine, "before_cursor_execute", watch_sql)
         self._provider_of = provider_of
-        self._connection: Connection | None = None
         self._xact_id: str | None = None  # of the attempt's own transaction, if it was asked for
         self.alarm = TimeLimit()
         self.failure_rows = FailureRows()
+        self.heartbeat = Heartbeat(self._ledger_for_once)
+        self.guard: TransactionGuard | None = None  # of the handler under way, or the one before
         self._loop: EventLoop | None = None  # for `async def` handlers, once there is one
 
     def attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
@@ -131,28 +122,33 @@ class Executor:
                 self._refused(run, lost)
                 return False
             error: BaseException = RolledBack(self.rolled_back)
-            ending = _failure(run, handler, self.rolled_back)
+            ending = endings.failure(run, handler, self.rolled_back)
         except TimeUp as late:
+            self.alarm.unset()
+            late.args = self.alarm.time_up().args  # raised from outside it has none
             # The alarm may have cut a call into libpq: the connection is of no further use.
             self.discard()
-            error, ending = late, _failure(run, handler, str(late))
+            error, ending = late, endings.failure(run, handler, str(late))
         except VERDICTS as verdict:
             self._reset()
-            error, ending = verdict, _verdict(run, handler, verdict, self._said)
+            error, ending = verdict, endings.verdict(run, handler, verdict, self._said)
         except KeyboardInterrupt:
             raise
         except BaseException as raised:  # noqa: BLE001  whatever it raises is a failed attempt
             self._reset()
-            error, ending = raised, _failure(run, handler, self._said(raised))
+            error, ending = raised, endings.failure(run, handler, self._said(raised))
         if not isinstance(error, VERDICTS):
             ending = replace(ending, also=self.failure_rows.after_failure(handler, error))
         return self._end_apart(run, ending, following, error)
 
     def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
-        self._xact_id = None
+        self._xact_id, self.guard = None, None
+        if handler.is_long:
+            return self._attempt_long(run, handler, following)
         self._begin(handler)
         connection, event = self.connection, self._event(run, handler)
         call, guard = self._call_of(handler), TransactionGuard(connection)
+        self.guard = guard
         try:
             # What is entered last is left first: a forked child ends before anything else does.
             with guard, self.alarm.limit(handler.timeout), exit_forked_children():
@@ -164,8 +160,29 @@ class Executor:
         event.require_steps_ended()
         guard.require_open()
         require_at_rest(self.ledger)
+        return self._succeed(run, result, following)
+
+    def _attempt_long(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
+        """Make an attempt whose handler opens its transactions itself; while it waits it holds no connection."""
+        work = LongRun(self, run)
+        self._reset()
+        event = self._event(run, handler, work.transaction)
+        self.put_back()
+        with self.heartbeat.renewing(work):
+            try:
+                with self.alarm.limit(handler.timeout), exit_forked_children():
+                    reach("handler.entered")
+                    result = handler.function(event)
+            finally:
+                work.end()
+            reach("handler.returned")
+            event.require_steps_ended()
+            return self._succeed(run, result, following)
+
+    def _succeed(self, run: ClaimedRun, result: object, following: Following) -> bool:
+        """End an attempt whose handler has returned; return whether the following run was started."""
         ending = AttemptResult(
-            RunStatus.DONE, storable(result), also=self.failure_rows.after_success(run.handler)
+            RunStatus.DONE, endings.storable(result), also=self.failure_rows.after_success(run.handler)
         )
         started = self._end(run, ending, following())
         reach("run.committed")
@@ -199,7 +216,12 @@ class Executor:
             self.ledger.execute(set_isolation(handler.isolation))
             self.connection.info[TRANSACTION_CHANGED] = True
 
-    def _event(self, run: ClaimedRun, handler: Handler) -> ReceivedEvent:
+    def _event(
+        self,
+        run: ClaimedRun,
+        handler: Handler,
+        transactions: Callable[[], AbstractContextManager[Connection]] | None = None,
+    ) -> ReceivedEvent:
         event = run.event
         self._keyring.encrypt(b"", ("test",))  # what a handler returns could else not be stored
         found = None if event.body is None else (event.body, event.key_id)
@@ -208,7 +230,7 @@ class Executor:
         bond = body_context(event.source, event.event_id, event.fingerprint)
         body = None if found is None else self._keyring.open(*found, bond)
         steps = self._steps and steps_of(run, handler, self._steps, self._keyring)
-        return received(run, body, self._provider_of(event.source), steps)
+        return received(run, body, self._provider_of(event.source), steps, transactions)
 
     def _end_apart(
         self, run: ClaimedRun, ending: AttemptResult, following: Following, error: BaseException
@@ -218,7 +240,7 @@ class Executor:
         xact_id, self._xact_id = self._xact_id, None
         if xact_id and self._is_committed(xact_id):
             self.discard()  # whatever else it did there
-            ending = AttemptResult(RunStatus.DEAD, error=_committed(ending.error))
+            ending = AttemptResult(RunStatus.DEAD, error=endings.committed(ending.error))
         try:
             started = self._end(run, self._with_traceback(run, ending, error), following())
         except LeaseLost as lost:
@@ -232,7 +254,7 @@ class Executor:
 
     def _refused(self, run: ClaimedRun, lost: LeaseLost) -> None:
         """Say, and count, that an attempt could not be ended, since its lease is somebody else's."""
-        log.warning("lease lost: %s", lost, extra=names_of(run))
+        log.warning("lease lost: %s", lost, extra=endings.names_of(run))
         self._reset()
         try:
             counters.add(self._begun(), {Tally(Kind.REFUSED, run.event.source): 1})
@@ -248,7 +270,7 @@ class Executor:
         text = traceback_text(error, with_details=self._keyring.is_on) or self._left_out(error)
         if text is None:
             return ending
-        plain = _storable_text(self._mask(text)).encode()
+        plain = endings.storable_text(self._mask(text)).encode()
         try:
             sealed, key = self._keyring.encrypt(
                 plain, traceback_context(run.event.id, run.handler, run.cycle, run.attempt)
@@ -318,50 +340,29 @@ class Executor:
     def _report(self, run: ClaimedRun, ending: AttemptResult) -> None:
         """Tell of an attempt that has ended for good."""
         if log.isEnabledFor(logging.INFO):
-            log.info("run", extra={**names_of(run), "status": ending.status})
+            log.info("run", extra={**endings.names_of(run), "status": ending.status})
 
-    def _transaction(self) -> RootTransaction:
-        """Return the transaction that the last commit began, or begin one."""
-        return self.connection.get_transaction() or self.connection.begin()
+    def end_for_lost(self, lost: "Executor", run: ClaimedRun, handler: Handler, error: BaseException) -> None:
+        """End, on our connection, an attempt in another thread that its time limit did not end.
 
-    def _begun(self) -> psycopg.Connection:
-        """Return the driver's connection, in a transaction that SQLAlchemy knows of."""
-        self._transaction()
-        return self.ledger
+        Under its token: whatever that thread does later finds the run no longer its own.
+        """
+        self._xact_id = lost.guard.xact_id if lost.guard else None
+        self._end_apart(run, endings.failure(run, handler, str(error)), lambda: None, error)
 
-    @property
-    def ledger(self) -> psycopg.Connection:
-        """The same connection without SQLAlchemy, for claiming and releasing between attempts."""
-        return engines.raw(self.connection)
+    def hand_back(self, run: ClaimedRun) -> bool:
+        """Give up, on our connection, a run that is under way in another thread: due at once, and not counted.
 
-    @property
-    def connection(self) -> Connection:
-        """The connection in use, opened when needed."""
-        if self._connection is None:
-            self._connection = self._engine.connect()
-        return self._connection
-
-    def _reset(self) -> None:
-        """Make sure that nothing of the failed attempt is left on the connection."""
-        if self._connection is None:
-            return
+        Return whether it was under way. Raises what `attempt` raises.
+        """
+        ending = AttemptResult(RunStatus.WAITING, delay=timedelta(0), counted=False)
         try:
-            driver = engines.raw(self._connection)
-            is_broken = driver.closed or driver.info.transaction_status is TransactionStatus.ACTIVE
-            if not is_broken:
-                if transaction := self._connection.get_transaction():
-                    transaction.close()
-                driver.rollback()  # what SQLAlchemy does not know of
-        except (psycopg.Error, SQLAlchemyError):
-            is_broken = True
-        if is_broken:
-            self.discard()
-        self._clean()
-
-    def _clean(self) -> None:
-        """Let go of a connection whose session a handler has changed: the next one must not find that."""
-        if self._connection is not None and self._connection.info.pop(SESSION_CHANGED, False):
-            self.discard()
+            self._xact_id = None
+            self._end(run, ending, None)
+        except LeaseLost:
+            self._reset()
+            return False
+        return True
 
     def close(self) -> None:
         """Close the connection and the event loop."""
@@ -369,105 +370,3 @@ class Executor:
         if self._loop is not None:
             self._loop.close()
             self._loop = None
-
-    def discard(self) -> None:
-        """Close the connection, in whatever state it is; the next attempt opens another."""
-        if self._connection is not None:
-            try:
-                self._connection.invalidate()
-                self._connection.close()
-            except SQLAlchemyError as error:
-                log.debug("closing a broken connection: %s", type(error).__name__)
-        self._connection = None
-
-
-def _verdict(
-    run: ClaimedRun,
-    handler: Handler,
-    error: GiveUp | RetryLater | Refusal | BodyDropped | CannotDecrypt,
-    said: Callable[[BaseException], str],
-) -> AttemptResult:
-    if isinstance(error, Refusal) and run.event.provider == COMMAND:
-        answer = {"status": error.status, "code": error.code, "detail": error.detail}
-        return AttemptResult(RunStatus.DONE, storable({REFUSAL: answer}))
-    if isinstance(error, RetryLater):
-        try:
-            return AttemptResult(RunStatus.WAITING, delay=pause(error.delay), counted=False)
-        except Exception as odd:  # noqa: BLE001  a class of the handler's own, which may say anything
-            return _failure(run, handler, said(odd))
-    if isinstance(error, KeyMissing):
-        log.error("the body can't be read, the run waits: %s", error, extra={"event": run.event.id})
-        return AttemptResult(RunStatus.WAITING, delay=claims.UNKNOWN_HANDLER_PAUSE, counted=False)
-    return AttemptResult(RunStatus.DEAD, error=_text(said(error)))
-
-
-def _failure(run: ClaimedRun, handler: Handler, error: str) -> AttemptResult:
-    if run.attempt >= handler.attempts:
-        return AttemptResult(RunStatus.DEAD, error=_text(error))
-    return AttemptResult(RunStatus.WAITING, error=_text(error), delay=handler.delay(run.attempt))
-
-
-def _committed(error: str | None) -> str:
-    """Return what is said of a handler that has committed, and then failed with `error`."""
-    is_its_own = error and WAS_ROLLED_BACK not in error
-    return _text(f"{COMMITTED}; then it failed with {error}" if is_its_own else COMMITTED)
-
-
-def _text(error: str) -> str:
-    """Make an error fit its column."""
-    return _storable_text(error)[:MAX_ERROR_LENGTH]
-
-
-def _storable_text(text: str) -> str:
-    """Make a text fit a text column."""
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
-
-
-def names_of(run: ClaimedRun) -> dict[str, object]:
-    """Return what tells which attempt a line is about."""
-    event = run.event
-    names = {
-        "event": event.id,
-        "source": event.source,
-        "type": event.type,
-        "handler": run.handler,
-        "cycle": run.cycle,
-        "attempt": run.attempt,
-        "fingerprint": event.fingerprint.hex()[:FINGERPRINT_DIGITS],
-        "token": digest(run.token.bytes),
-    }
-    if event.account:
-        names["account"] = shown(event.account)
-    if event.traceparent:
-        names["trace"] = event.traceparent[3:35]  # version-TRACE-span-flags
-    return names
-
-
-def set_isolation(level: str) -> bytes:
-    """Return the statement that gives a transaction its level, one of `ISOLATION_LEVELS`."""
-    return _ISOLATION[level]
-
-
-def require_at_rest(connection: psycopg.Connection[Any]) -> None:
-    """Raise `RuntimeError` where a handler that has returned left its transaction aborted, or a statement under way."""
-    status = connection.info.transaction_status
-    if status is TransactionStatus.INERROR:
-        raise RuntimeError("the handler returned with its transaction aborted; let errors out")
-    if status is TransactionStatus.ACTIVE:
-        raise RuntimeError(
-            "the handler returned with a statement under way; close its cursor, copy or pipeline"
-        )
-
-
-def storable(result: object) -> object:
-    """Check that a handler's result can be stored: JSON, without what PostgreSQL's json refuses."""
-    if isinstance(result, Coroutine):
-        result.close()
-        raise TypeError(RETURNED_COROUTINE)
-    if result is None:
-        return None
-    try:
-        encoded = json.dumps(result, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise TypeError(f"a handler returns None or JSON; this result is neither: {error}") from None
-    return json.loads(encoded)

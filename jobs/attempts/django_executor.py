@@ -18,14 +18,9 @@ from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 
-from hookonce.jobs.attempts.attempt import (
-    Executor,
-    Following,
-    names_of,
-    require_at_rest,
-    set_isolation,
-    storable,
-)
+from hookonce.jobs.attempts.attempt import Executor, Following
+from hookonce.jobs.attempts.endings import names_of, storable
+from hookonce.jobs.attempts.handler_transaction import require_at_rest, set_isolation
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import (
     REFUSED,

@@ -5,6 +5,7 @@ success, and stops a batch that was claimed before the breaker opened.
 """
 
 import logging
+import threading
 from collections.abc import Set as AbstractSet
 from functools import partial
 
@@ -17,16 +18,18 @@ log = logging.getLogger(__name__)
 
 
 class FailureRows:
-    """The rows of one worker's handlers; a claim says which the ledger counts."""
+    """The rows of one worker's handlers, for all its threads; a claim says which the ledger counts."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._counted: AbstractSet[str] = frozenset()
         self._rows: dict[str, tuple[str, int]] = {}  # by which error a handler failed here, and how often
 
     def take_from_claim(self, counted: AbstractSet[str]) -> None:
         """Note which handlers the ledger counts failures of; a row that it does not know is over."""
-        self._counted = counted
-        self._rows = {name: row for name, row in self._rows.items() if name in counted}
+        with self._lock:
+            self._counted = counted
+            self._rows = {name: row for name, row in self._rows.items() if name in counted}
 
     def has_tripped(self, handler: Handler) -> bool:
         """Whether a handler has just failed so often that its breaker is open; what is leased of it can wait."""
@@ -34,7 +37,8 @@ class FailureRows:
 
     def after_success(self, handler: str) -> Also | None:
         """Return what ends a handler's row, if it has one."""
-        has_row = self._rows.pop(handler, None) is not None or handler in self._counted
+        with self._lock:
+            has_row = self._rows.pop(handler, None) is not None or handler in self._counted
         return partial(breakers.close, handler=handler) if has_row else None
 
     def after_failure(self, handler: Handler, error: BaseException) -> Also | None:
@@ -42,9 +46,10 @@ class FailureRows:
         if handler.breaker is None:
             return None
         failure = breakers.Failure(whereabouts(error), handler.breaker)
-        before, count = self._rows.get(handler.name, (failure.error, 0))
-        count = count + 1 if before == failure.error else 1
-        self._rows[handler.name] = (failure.error, count)
+        with self._lock:
+            before, count = self._rows.get(handler.name, (failure.error, 0))
+            count = count + 1 if before == failure.error else 1
+            self._rows[handler.name] = (failure.error, count)
         if count == handler.breaker:
             log.warning(
                 "stopped by its circuit breaker after %s failures in a row: %s (%s); one event is tried in %s s",

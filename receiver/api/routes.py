@@ -11,6 +11,7 @@ from hookonce.receiver.api import (
     replays,
     sources,
     steps,
+    workers,
 )
 
 OPERATIONS = (
@@ -22,6 +23,7 @@ OPERATIONS = (
     *quarantine.OPERATIONS,
     *sources.OPERATIONS,
     *pauses.OPERATIONS,
+    *workers.OPERATIONS,
     *history.OPERATIONS,
     *maintenance.OPERATIONS,
 )

@@ -21,6 +21,7 @@ from hookonce.receiver.config import server_urls
 from hookonce.receiver.config.admin import AdminTable, Network, admin_token, trusted_proxies
 from hookonce.receiver.config.alerts import Alerts, AlertsTable, read_alerts
 from hookonce.receiver.config.commands import Command, CommandTable, read_commands
+from hookonce.receiver.config.concurrency import MAX_CONCURRENCY, concurrency
 from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.config.encryption_keys import read_keyring
 from hookonce.receiver.config.quarantine import QuarantineTable, quarantine_mistakes
@@ -64,6 +65,7 @@ class Settings:
     trusted_proxies: tuple[Network, ...] = ()
     alerts: Alerts = field(default_factory=Alerts)
     tracing: bool = False
+    concurrency: int = 1
     log_ids: Literal["plain", "hash"] = "plain"
     commands: Mapping[str, Command] = field(default_factory=dict)
     processes: int = 1
@@ -124,6 +126,12 @@ class _ReceiverTable(BaseModel):
     auto_prune: bool = Field(
         default=True, description="the sweep prunes in small steps; else run `hookonce prune` daily"
     )
+    concurrency: int = Field(
+        default=1,
+        ge=1,
+        le=MAX_CONCURRENCY,
+        description="runs at once per worker process; HOOKONCE_CONCURRENCY wins",
+    )
     encryption_keys: list[str] = Field(
         default_factory=list, description="references to keys; the first seals what is stored, all open"
     )
@@ -159,6 +167,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     proxies = trusted_proxies(file.admin, mistakes)
     alerts = read_alerts(file.alerts, environ, mistakes)
     tracing = is_traced(file.tracing, environ, mistakes)
+    at_once = concurrency(table.concurrency, environ, mistakes)
     commands = read_commands(file.commands, environ, mistakes, need_secrets=need_secrets)
     servers = find_servers(environ, table.database_url, table.redis_url)
     mistakes.extend(server_urls.url_mistakes(servers.database_url, servers.redis_url))
@@ -183,6 +192,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         trusted_proxies=proxies,
         alerts=alerts,
         tracing=tracing,
+        concurrency=at_once,
         log_ids=table.log_ids,
         commands=commands,
         processes=_processes(environ),

@@ -14,7 +14,7 @@ from hookonce.receiver.dashboard.redis_status import servers
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.states import ENDED, OPEN, EventStatus
-from hookonce.receiver.ledger.stats import activity, backlog, totals
+from hookonce.receiver.ledger.stats import activity, backlog, totals, worker_slots
 
 KINDS = ("accepted", EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED, "rejected")
 STATUSES = (*ENDED, *OPEN, EventStatus.HELD)
@@ -50,6 +50,7 @@ def _figures(span: Span, source: str | None) -> dict[str, Any]:
         changes = audit_log.latest(connection, _MAX_CHANGES)
         paused = pauses.paused(connection)
         raised = alerts.open_alerts(connection)
+        slots = worker_slots.workers(connection)
         kept = _kept(totals.events_by_status(connection), source)
     return {
         "now": now,
@@ -67,6 +68,7 @@ def _figures(span: Span, source: str | None) -> dict[str, Any]:
         "is_late": waiting.oldest_due > _LATE_AFTER.total_seconds(),
         "servers": servers(context()),
         "paused": paused,
+        "slots": slots,
         "alerts": raised,
         "changes": changes,
     }

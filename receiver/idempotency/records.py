@@ -14,6 +14,8 @@ from enum import Enum, StrEnum, auto
 from typing import Protocol
 from uuid import UUID
 
+from hookonce.receiver.ledger.runs import leases
+
 MAX_KEY = 255
 """Characters of a key."""
 _MAX_SCOPE = 500
@@ -43,7 +45,7 @@ class InProgress(Exception):  # noqa: N818  a state of the operation
         self.lease_left = lease_left
 
 
-class LeaseLost(Exception):  # noqa: N818  a state of the claim
+class LeaseLost(leases.LeaseLost):
     """Somebody else has this operation now, or nobody: what can be undone of the work must be."""
 
 

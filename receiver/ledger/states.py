@@ -49,11 +49,13 @@ class Parked(StrEnum):
     """Why something open is passed over, the column `parked` of `events` and `runs`; NULL in whatever is not.
 
     A run is parked while its handler is paused, an event while its source is, or while all its open runs are parked.
+    A suspect was under way in a process that died, and is run with nothing beside it (docs/decisions/0020).
     Only a hint that saves claims a look: whoever changes a row may take it away, and the next claim parks again.
     """
 
     SOURCE = "source"
     HANDLER = "handler"
+    SUSPECT = "suspect"
 
 
 class WaitsFor(StrEnum):

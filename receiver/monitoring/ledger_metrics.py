@@ -26,6 +26,7 @@ from hookonce.receiver.ledger.stats import (
     run_durations,
     source_activity,
     totals,
+    worker_slots,
 )
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 
@@ -218,6 +219,7 @@ def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
     )
     waiting = [([handler], float(count)) for handler, count in limit_gate.waiting(connection).items()]
     yield _gauge("hookonce_waiting_for_limit", "Runs that wait for a place of a limit", ["handler"], waiting)
+    yield from _slots(connection)
     replays, left = backlog.bulk_replays(connection)
     yield _gauge("hookonce_bulk_replays", "Bulk replays under way", [], [([], replays)])
     yield _gauge("hookonce_bulk_replay_events_left", "Events they have still to replay", [], [([], left)])
@@ -226,6 +228,27 @@ def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
         "Up to when a sweep has counted; old if no sweep runs",
         [],
         [([], source_activity.counted_until(connection))],
+    )
+
+
+def _slots(connection: psycopg.Connection) -> Iterator[Metric]:
+    workers = worker_slots.workers(connection)
+    busy, lost = sum(each.busy for each in workers), sum(each.lost for each in workers)
+    free = sum(each.slots for each in workers) - busy - lost
+    states = [(["busy"], float(busy)), (["free"], float(free)), (["lost"], float(lost))]
+    yield _gauge("hookonce_slots", "Slots of workers that run many at once", ["state"], states)
+    suspects = [([handler], float(count)) for handler, count in worker_slots.suspects(connection).items()]
+    yield _gauge(
+        "hookonce_suspects", "Runs that a dead process had under way, to be run alone", ["handler"], suspects
+    )
+    longest: dict[str, float] = {}
+    for each in worker_slots.long_transactions(connection):
+        longest[each.handler] = max(longest.get(each.handler, 0.0), each.open_for.total_seconds())
+    yield _gauge(
+        "hookonce_long_transaction_seconds",
+        "Age of transactions that wrote and wait, the oldest",
+        ["handler"],
+        [([handler], seconds) for handler, seconds in longest.items()],
     )
 
 

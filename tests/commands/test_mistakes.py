@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookonce.jobs.attempts import attempt
+from hookonce.jobs.attempts import attempt, endings
 from hookonce.receiver.commands import answers, endpoint, requests
 from hookonce.receiver.config.commands import REFUSAL
 from hookonce.receiver.idempotency.fingerprint import Request
@@ -97,7 +97,7 @@ def gives_refusals_as_results(patch):
 
 
 def gives_up_without_a_word(patch):
-    patch.setattr(attempt, "_verdict", lambda *_: AttemptResult(RunStatus.DONE))
+    patch.setattr(endings, "verdict", lambda *_: AttemptResult(RunStatus.DONE))
 
 
 MISTAKES = [

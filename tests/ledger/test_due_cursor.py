@@ -2,7 +2,7 @@ import psycopg
 import pytest
 
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import claims, due_cursor
+from hookonce.receiver.ledger.runs import claims, due_cursor, due_events
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.store import store
 from tests.ledger.test_runs import BUDGET, Plan, Planner
@@ -110,8 +110,8 @@ def test_entries_that_a_snapshot_keeps_from_vacuum_are_not_walked(connection, da
 
 
 def pages_read(connection, since):
-    values = {"since": since, "limit": 50, "heavy": claims.HEAVY}
-    explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {claims._DUE_ANY}"  # noqa: SLF001
+    values = {"since": since, "limit": 50, "heavy": due_events.HEAVY}
+    explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {due_events._DUE_ANY}"  # noqa: SLF001
     (plan,) = connection.execute(explain, values).fetchone()
     whole = plan[0]["Plan"]
     due = next(part for part in whole["Plans"] if part.get("Subplan Name") == "CTE due")

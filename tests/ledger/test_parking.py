@@ -28,6 +28,7 @@ class Plan:
     attempts: int = 3
     timeout: timedelta = timedelta(seconds=30)
     limit: object = None
+    is_long: bool = False
 
 
 class Planner:

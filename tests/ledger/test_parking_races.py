@@ -71,6 +71,7 @@ class Plan:
     attempts: int = 1000
     timeout: timedelta = timedelta(seconds=30)
     limit: object = None
+    is_long: bool = False
 
 
 class Planner:

@@ -61,7 +61,7 @@ class Recorded(psycopg.Cursor):
 class Handlers:
     """A worker with one handler for everything, slow or not."""
 
-    name, attempts, timeout, limit = "credit", 3, timedelta(seconds=5), None
+    name, attempts, timeout, limit, is_long = "credit", 3, timedelta(seconds=5), None, False
 
     def matching(self, *_):
         return [self]

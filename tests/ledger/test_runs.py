@@ -7,7 +7,7 @@ from psycopg.pq import TransactionStatus
 
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.queries.events import RunRow
-from hookonce.receiver.ledger.runs import claimed, claims, transitions
+from hookonce.receiver.ledger.runs import claimed, claims, due_events, transitions
 from hookonce.receiver.ledger.runs.transitions import AttemptResult, LeaseLost
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
@@ -25,6 +25,7 @@ class Plan:
     attempts: int = 3
     timeout: timedelta = timedelta(seconds=30)
     limit: object = None
+    is_long: bool = False
 
 
 class Planner:
@@ -303,7 +304,7 @@ def test_wake_ignored_takes_up_what_this_worker_takes(connection, stored):
 
 
 def test_load_body_fetches_what_was_too_heavy_to_claim(connection):
-    body = b"x" * (claims.HEAVY + 1)
+    body = b"x" * (due_events.HEAVY + 1)
     store(connection, [new_event("big", body=body)])
 
     (run,) = claim(connection, "h").runs

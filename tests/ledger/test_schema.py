@@ -59,10 +59,13 @@ def old_ledger(empty_database):
         connection.execute("DROP TABLE hookonce.steps")
         connection.execute("ALTER TABLE hookonce.failures DROP COLUMN traceback, DROP COLUMN key_id")
         connection.execute(
-            "ALTER TABLE hookonce.runs DROP COLUMN slot_at, DROP COLUMN sealed_result, DROP COLUMN key_id"
+            "ALTER TABLE hookonce.runs DROP COLUMN slot_at, DROP COLUMN sealed_result, DROP COLUMN key_id, "
+            "DROP COLUMN beside"
         )
         connection.execute("ALTER TABLE hookonce.handed_secrets DROP COLUMN sealed, DROP COLUMN key_id")
-        connection.execute("DROP TABLE hookonce.limits, hookonce.limit_places, hookonce.breakers")
+        connection.execute(
+            "DROP TABLE hookonce.limits, hookonce.limit_places, hookonce.breakers, hookonce.worker_slots"
+        )
         connection.execute("ALTER TABLE hookonce.events DROP COLUMN is_test, DROP COLUMN keep_body")
         connection.execute("ALTER TABLE hookonce.handlers DROP COLUMN models")
         connection.execute(KEYS_OF_BEFORE)

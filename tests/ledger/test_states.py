@@ -44,6 +44,7 @@ class Plan:
     attempts: int = 3
     timeout: timedelta = timedelta(seconds=30)
     limit: object = None
+    is_long: bool = False
 
 
 class Planner:
@@ -224,7 +225,7 @@ OTHERS = {
     "receiver/dev/log_lines.py": {"ignored"},
     "receiver/ledger/database/tables.py": {"dead", "done"},
     "receiver/ledger/replay/events.py": {"running"},
-    "receiver/ledger/runs/claims.py": {"ignored"},
+    "receiver/ledger/runs/claim_writes.py": {"ignored"},
     "receiver/ledger/steps.py": {"done", "running"},
     "receiver/ledger/store.py": {"held"},
 }

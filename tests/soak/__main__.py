@@ -1,4 +1,6 @@
-"""`python -m tests.soak`: SOAK_SECONDS (60) and SOAK_SEED (random) may be set; exit status 1 if it failed.
+"""`python -m tests.soak`: SOAK_SECONDS (60), SOAK_CONCURRENCY (1) and SOAK_SEED (random) may be set.
+
+Exit status 1 if it failed. With a concurrency there are three worker processes of so many slots.
 
 After the storm servers go away, one story after the other, each for a twentieth of the time and 35 s at most.
 """
@@ -21,8 +23,13 @@ MEMORY_DISK = Path("/dev/shm")  # noqa: S108  the names in it are random
 
 def main():
     seed = int(os.environ.get("SOAK_SEED") or secrets.randbelow(10**9))
-    size = Size(seconds=float(os.environ.get("SOAK_SECONDS") or 60))
-    say(f"soaking for {size.seconds:g} s, SOAK_SEED={seed}")
+    concurrency = int(os.environ.get("SOAK_CONCURRENCY") or 1)
+    size = Size(
+        seconds=float(os.environ.get("SOAK_SECONDS") or 60),
+        workers=3 if concurrency > 1 else Size.workers,
+        concurrency=concurrency,
+    )
+    say(f"soaking for {size.seconds:g} s, {concurrency} at once in a worker, SOAK_SEED={seed}")
     disk = MEMORY_DISK if os.access(MEMORY_DISK, os.W_OK) else Path(tempfile.gettempdir())
     outcome = soak(size, seed, disk)
     for line in outcome.lines():

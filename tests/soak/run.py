@@ -40,6 +40,7 @@ class Size:
     copies: int = 50
     web: int = 2
     workers: int = 4
+    concurrency: int = 1
 
 
 @dataclass
@@ -56,6 +57,7 @@ class Outcome:
     longest_pause: float = 0
     lost: int = 0
     doubled: int = 0
+    dead: int = 0
     rotated: int = 0
     pruned: int = 0
     commands_killed: int = 0
@@ -66,8 +68,8 @@ class Outcome:
     def mistakes(self):
         """Why it failed; nothing if it did not."""
         found = [f"{each.check}: {each.what}" for each in self.violations] + self.housekeeping
-        if self.lost or self.doubled:
-            found.append(f"{self.lost} lost, {self.doubled} doubled")
+        if self.lost or self.doubled or self.dead:
+            found.append(f"{self.lost} lost, {self.doubled} doubled, {self.dead} innocent runs dead")
         if self.holding < self.seconds / ONE_IN - 1:
             found.append(f"only {self.holding} kills hit a process that held work, in {self.seconds:.0f} s")
         return found
@@ -88,6 +90,7 @@ class Outcome:
         yield f"housekeeping   {done}"
         yield f"lost           {self.lost}"
         yield f"doubled        {self.doubled}"
+        yield f"dead           {self.dead}"
 
 
 class Impatient(Stack):
@@ -115,6 +118,8 @@ def soak(size, seed, disk):
         migrate.upgrade(postgres.url)
         place = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="soak-")))
         stack = Impatient(place, postgres.url, valkey.url, web=size.web, workers=size.workers).make_effects()
+        stack.environ["HOOKONCE_CONCURRENCY"] = str(size.concurrency)
+        stack.history.many_at_once = size.concurrency > 1
         housekeeping.grow_old(stack)
         cleaning.enter_context(running(stack))
         stack.run("second sweep", "sweep")
@@ -177,4 +182,5 @@ def _count(stack, outcome):
     effects = stack.query("SELECT event_id, handler, count(*) FROM effects GROUP BY 1, 2")
     outcome.events = len(sent)
     outcome.lost = len(sent - done) + len(sent - {row[0] for row in effects})
+    outcome.dead = stack.query("SELECT count(*) FROM hookonce.runs WHERE status = 'dead'")[0][0]
     outcome.doubled = sum(count - 1 for _, _, count in effects)

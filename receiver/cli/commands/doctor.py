@@ -7,7 +7,7 @@ import click
 import psycopg
 
 from hookonce.receiver.cli.connections import ledger
-from hookonce.receiver.cli.doctor import encryption, servers
+from hookonce.receiver.cli.doctor import encryption, servers, slots
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.cli.local_sources import dev, sources
 from hookonce.receiver.cli.output.colors import paint
@@ -45,6 +45,7 @@ def _findings() -> Iterator[Finding]:
     yield from _configuration(settings)
     yield from _secrets(settings)
     yield from servers.postgresql(settings.database_url)
+    yield from slots.slots(settings)
     yield from encryption.encryption(settings)
     yield from servers.redis_server(settings.redis_url)
 

@@ -9,7 +9,7 @@ from hookonce.receiver.cli.connections import configured, ledger
 from hookonce.receiver.cli.output.tables import print_json, show
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats import backlog, event_counts, totals
+from hookonce.receiver.ledger.stats import backlog, event_counts, totals, worker_slots
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.work_queue import WorkQueue
 
@@ -50,8 +50,19 @@ def stats(*, as_json: bool, recount: bool) -> None:
         )
     for row in numbers["alerts"]:
         click.echo(f"{'alert':<20} {row['kind']} {row['subject']}: {row['detail']}")
+    _show_slots(numbers)
     for row in numbers["paused"]:
         click.echo(f"{'paused':<20} {row['kind']} {row['name']}")
+
+
+def _show_slots(numbers: dict[str, Any]) -> None:
+    for row in numbers["workers"]:
+        lost = f", {row['lost']} lost" if row["lost"] else ""
+        click.echo(f"{'slots':<20} {row['busy']} of {row['slots']} in use{lost} ({row['name']})")
+    for handler, count in numbers["suspects"].items():
+        click.echo(f"{'suspects':<20} {count} of {handler}, run one by one")
+    for row in numbers["long_transactions"]:
+        click.echo(f"{'long transaction':<20} {row['handler']}, event {row['event']}, {row['seconds']} s")
 
 
 def _ledger(connection: psycopg.Connection) -> dict[str, Any]:
@@ -72,6 +83,15 @@ def _ledger(connection: psycopg.Connection) -> dict[str, Any]:
             for slot, (n, last) in slots.items()
         ],
         "alerts": [alert._asdict() for alert in alerts.open_alerts(connection)],
+        "workers": [
+            {"name": each.name, "slots": each.slots, "busy": each.busy, "lost": each.lost}
+            for each in worker_slots.workers(connection)
+        ],
+        "suspects": worker_slots.suspects(connection),
+        "long_transactions": [
+            {"handler": each.handler, "event": each.event, "seconds": round(each.open_for.total_seconds(), 1)}
+            for each in worker_slots.long_transactions(connection)
+        ],
         "paused": [{"kind": kind, "name": name} for kind, name in pauses.paused(connection)],
     }
 

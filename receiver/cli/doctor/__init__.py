@@ -1,4 +1,5 @@
 """What the doctor command checks.
 
-`servers` looks at PostgreSQL, Redis and the workers, `encryption` at whether everything that is sealed can be opened.
+`servers` looks at PostgreSQL, Redis and the workers, `slots` at workers that run many at once, and
+`encryption` at whether everything that is sealed can be opened.
 """

@@ -12,7 +12,7 @@ from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.tables import cell, clean
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.ledger.queries.events import Detail, RunRow
-from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, RunStatus, WaitsFor
+from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, Parked, RunStatus, WaitsFor
 from hookonce.receiver.ledger.steps import StepRow, StepStatus
 
 _MAX_SHOWN = 4000
@@ -160,6 +160,8 @@ def _why(parked: str | None) -> str:
     """Return why an event is passed over."""
     if not parked:
         return ""
+    if parked == Parked.SUSPECT:
+        return " (its process died: is run by itself)"
     return f" (parked: {'its limit is full' if parked.startswith(PARKED_BY_LIMIT) else 'paused'})"
 
 

@@ -108,6 +108,7 @@ runs = Table(
     Column("finished_at", _moment),
     Column("parked", Text),
     Column("slot_at", _moment),
+    Column("beside", Boolean, nullable=False, server_default=text("false")),
     Column("sealed_result", LargeBinary),
     Column("key_id", Text),
     PrimaryKeyConstraint("event", "handler", name="runs_pkey"),
@@ -396,6 +397,19 @@ handlers = Table(
     Column("announced_at", _moment, nullable=False, server_default=text("now()")),
     Column("models", JSON),
     PrimaryKeyConstraint("handler", "place", "pattern", name="handlers_pkey"),
+)
+
+worker_slots = Table(
+    "worker_slots",
+    metadata,
+    Column("worker", Uuid, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("slots", Integer, nullable=False),
+    Column("busy", Integer, nullable=False),
+    Column("lost", Integer, nullable=False),
+    Column("attempts", JSON, nullable=False),
+    Column("seen_at", _moment, nullable=False, server_default=text("now()")),
+    PrimaryKeyConstraint("worker", name="worker_slots_pkey"),
 )
 
 ledger = Table(

@@ -1,12 +1,15 @@
 """The life of a run: claimed under a lease, ended under its token, tried again.
 
 - `claim_plan`: which runs of the due events to lease; no SQL
-- `claims`: reads and locks what is due, writes the leases
+- `claims`: leases what is due, and starts it
+- `due_events`, `claim_writes`: what a claim reads and locks, and what it writes
 - `unreadable`: rows that can't be read, kept from failing a claim
 - `claimed`: what a worker holds between claim and end
 - `due_cursor`: where in the queue a worker looks next; no SQL
 - `run_limits`, `limit_gate`: how often and how many at once a handler may run, and what is held back for that
 - `breakers`: handlers that fail by one error again and again, stopped and tried
 - `parking`: what is paused is passed over, and taken up again
+- `leases`: what is said to whoever has lost one
+- `renewal`: leases of long runs, and transactions under them
 - `transitions`: how an attempt ends, what is let go of, what is taken up again
 """

@@ -12,11 +12,11 @@ from typing import NamedTuple, Protocol
 from hookonce.receiver.ledger.runs import claimed
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
 from hookonce.receiver.ledger.runs.run_limits import RunLimit
-from hookonce.receiver.ledger.states import OPEN_RUNS, PARKED_BY_LIMIT, RunStatus
+from hookonce.receiver.ledger.states import OPEN_RUNS, PARKED_BY_LIMIT, Parked, RunStatus
 
 
 class Plan(Protocol):
-    """What claiming wants to know of a handler: its name, its attempts and how long one may take."""
+    """What claiming wants to know of a handler; `is_long`: its leases are renewed while it works."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -24,6 +24,8 @@ class Plan(Protocol):
     def attempts(self) -> int: ...  # noqa: D102
     @property
     def timeout(self) -> timedelta: ...  # noqa: D102
+    @property
+    def is_long(self) -> bool: ...  # noqa: D102
     @property
     def limit(self) -> RunLimit | None: ...  # noqa: D102
 
@@ -65,12 +67,17 @@ class LimitedRun(NamedTuple):
 
 
 class HeldRun(NamedTuple):
-    """A run that a limit holds back: for how long, or parked until somebody takes it up."""
+    """A run that a limit holds back: for how long, or parked until somebody takes it up; `has_slot`: it has a time."""
 
     event: int
     handler: str
     delay: timedelta = timedelta(0)
     parked: str | None = None
+    has_slot: bool = True
+
+
+SUSPECT_PAUSE = timedelta(seconds=5)
+"""How long a suspect waits whose limit is full; others are parked for that, but it must stay what it is."""
 
 
 class ClaimPlan:
@@ -79,16 +86,22 @@ class ClaimPlan:
     `leased`: to be run, in order. `parked`: (event, handler) whose handler is paused, whether or not this worker
     knows it. `put_off`: (event, handler) this worker does not know. `lost`: (event, handler, dead) started and never
     ended; dead if no attempt is left. `ignored`: events nobody takes. `limited`: those leased whose handlers have
-    limits; `held`: what these hold back.
+    limits; `held`: what these hold back. `suspects`: (event, handler) lost by a process that died, to be run alone;
+    `refunds`: those that get their attempt back, since others ran beside them.
+
+    `beside`: what is leased runs beside others, so no run that was lost is. `only_suspects`: nothing but a suspect is.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the last two by keyword
         self,
         events: Sequence[ClaimedEvent],
         planner: Planner,
         existing: Mapping[int, Sequence[ExistingRun]],
         paused: PausedHandlers,
         token: uuid.UUID,
+        *,
+        beside: bool = False,
+        only_suspects: bool = False,
     ) -> None:
         self.events = events
         self.leased: list[ClaimedRun] = []
@@ -98,6 +111,10 @@ class ClaimPlan:
         self.ignored: list[int] = []
         self.limited: list[LimitedRun] = []
         self.held: list[HeldRun] = []
+        self.suspects: list[tuple[int, str]] = []
+        self.refunds: set[tuple[int, str]] = set()
+        self.beside = beside
+        self._only_suspects = only_suspects
         self._planner = planner
         self._paused = paused
         self._token = token
@@ -113,7 +130,7 @@ class ClaimPlan:
         """The parked runs of events that a claim can do nothing else with."""
         others = {run.event.id for run in self.leased}
         others |= {event for event, _ in self.put_off} | {event for event, _, _ in self.lost}
-        others |= {run.event for run in self.held}
+        others |= {run.event for run in self.held} | {event for event, _ in self.suspects}
         return [run for run in self.parked if run[0] not in others]
 
     def _sort_new(self, event: ClaimedEvent) -> None:
@@ -125,17 +142,24 @@ class ClaimPlan:
 
     def _sort_existing(self, event: ClaimedEvent, run: ExistingRun, *, is_sole: bool) -> None:
         is_paused = self._is_paused(event, run.handler)
+        is_suspect = run.parked == Parked.SUSPECT
         waits = run.parked and (is_paused or run.parked.startswith(PARKED_BY_LIMIT))
-        if run.status not in OPEN_RUNS or not run.is_due or waits:
+        if run.status not in OPEN_RUNS or not run.is_due or waits or is_suspect != self._only_suspects:
             return
+        is_lost = run.status == RunStatus.RUNNING
+        if is_lost and run.beside:
+            self.refunds.add((event.id, run.handler))
+            run = run._replace(attempts=run.attempts - 1)
         plan = self._planner.named(run.handler)
         if plan is None:
             (self.parked if is_paused else self.put_off).append((event.id, run.handler))
             return
         is_spent = run.attempts >= plan.attempts
-        if run.status == RunStatus.RUNNING or is_spent:
+        if is_spent or (is_lost and not run.beside):
             self.lost.append((event.id, run.handler, is_spent))
-        if not is_spent:
+        if is_lost and self.beside and not is_spent:
+            self.suspects.append((event.id, run.handler))
+        elif not is_spent:
             self._lease(event, plan, run, is_sole=is_sole)
 
     def _is_paused(self, event: ClaimedEvent, handler: str) -> bool:
@@ -145,8 +169,10 @@ class ClaimPlan:
         if self._is_paused(event, plan.name):
             self.parked.append((event.id, plan.name))
             return
-        lease = plan.timeout + claimed.LEASE_MARGIN
-        leased = ClaimedRun(event, plan.name, run.attempts + 1, run.cycle, self._token, lease, is_sole)
+        lease = claimed.LONG_LEASE if plan.is_long else plan.timeout + claimed.LEASE_MARGIN
+        leased = ClaimedRun(
+            event, plan.name, run.attempts + 1, run.cycle, self._token, lease, is_sole, self.beside
+        )
         self.leased.append(leased)
         if plan.limit is not None:
             self.limited.append(LimitedRun(leased, plan.limit, run.slot_at))
@@ -154,4 +180,7 @@ class ClaimPlan:
     def hold(self, run: ClaimedRun, delay: timedelta = timedelta(0), parked: str | None = None) -> None:
         """Take a run out of those to be leased."""
         self.leased.remove(run)
-        self.held.append(HeldRun(run.event.id, run.handler, delay, parked))
+        has_slot = parked is None
+        if self._only_suspects:
+            delay, parked = delay if has_slot else SUSPECT_PAUSE, Parked.SUSPECT
+        self.held.append(HeldRun(run.event.id, run.handler, delay, parked, has_slot))

@@ -13,6 +13,8 @@ from hookonce.receiver.ledger.states import RunStatus
 
 LEASE_MARGIN = timedelta(seconds=15)
 """How much longer than its time limit a started run stays ours."""
+LONG_LEASE = timedelta(seconds=30)
+"""How long a start of a handler with tx="none" is good for, and each renewal (`receiver.ledger.runs.renewal`)."""
 UNSTARTED_MARGIN = timedelta(seconds=5)
 """How much longer than the worker's budget an unstarted one does."""
 
@@ -59,6 +61,7 @@ class ExistingRun(NamedTuple):
     is_due: bool = True
     parked: str | None = None
     slot_at: datetime | None = None
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class ClaimedRun:
 
     `attempt` is the number its next start gets, `lease` how long a start is good for, `is_sole` whether the
     event has no other run. A start by `end` leaves the event's `due_at` at the claim's: whoever comes for it
-    then finds the run running, and sets it right.
+    then finds the run running, and sets it right. `beside`: others may run in the same process at the same time.
     """
 
     event: ClaimedEvent
@@ -77,3 +80,4 @@ class ClaimedRun:
     token: uuid.UUID
     lease: timedelta
     is_sole: bool
+    beside: bool = False

@@ -63,7 +63,7 @@ WHERE event = ANY(%(events)s) AND status = '{RunStatus.WAITING}' AND token IS NU
 _HASTEN_HANDLER = f"""
 UPDATE hookonce.runs SET parked = NULL,
                 due_at = CASE WHEN status = '{RunStatus.WAITING}' THEN least(due_at, now()) ELSE due_at END
-WHERE event = ANY(%(events)s) AND handler = %(handler)s
+WHERE event = ANY(%(events)s) AND handler = %(handler)s AND parked IS DISTINCT FROM '{Parked.SUSPECT}'
       AND (parked IS NOT NULL OR status = '{RunStatus.WAITING}' AND token IS NULL AND due_at > now())
 """  # noqa: S608  constants
 _UNPARK_EVENTS = f"""

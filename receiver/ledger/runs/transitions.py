@@ -23,13 +23,14 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import scalar_row
 
 from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.runs import leases
 from hookonce.receiver.ledger.runs.claim_plan import Planner
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.ledger.stats import event_counts
 
 
-class LeaseLost(Exception):  # noqa: N818  a verdict about who may write
+class LeaseLost(leases.LeaseLost):
     """The run is no longer ours: its lease ran out and somebody has taken it, or it was ended for us."""
 
 
@@ -135,10 +136,10 @@ WITH followed AS (
     WHERE %(error)s::text IS NOT NULL
 ), started AS (
     UPDATE hookonce.runs SET status = '{RunStatus.RUNNING}', attempts = attempts + 1, started_at = clock_timestamp(),
-                    slot_at = NULL,
+                    slot_at = NULL, beside = %(next_beside)s,
                     lease_until = clock_timestamp() + %(lease)s::interval,
                     due_at = clock_timestamp() + %(lease)s::interval
-    WHERE event = %(next_event)s AND handler = %(next_handler)s AND token = %(token)s
+    WHERE event = %(next_event)s AND handler = %(next_handler)s AND token = %(next_token)s
           AND status = '{RunStatus.WAITING}'
     RETURNING 1
 )
@@ -173,7 +174,7 @@ _BODY = "SELECT body, key_id FROM hookonce.bodies WHERE event = %s AND received_
 
 _START = f"""
 UPDATE hookonce.runs SET status = '{RunStatus.RUNNING}', attempts = attempts + 1, started_at = clock_timestamp(),
-                slot_at = NULL, lease_until = clock_timestamp() + %(lease)s::interval,
+                slot_at = NULL, beside = %(beside)s, lease_until = clock_timestamp() + %(lease)s::interval,
                 due_at = clock_timestamp() + %(lease)s::interval
 WHERE event = %(event)s AND handler = %(handler)s AND token = %(token)s AND status = '{RunStatus.WAITING}'
 """  # noqa: S608  constants
@@ -242,7 +243,13 @@ def end_within(cursor: psycopg.Cursor[Any], run: ClaimedRun, ending: AttemptResu
 
 def start(connection: psycopg.Connection, run: ClaimedRun) -> bool:
     """Start a claimed run by itself; return whether it was still ours."""
-    values = {"event": run.event.id, "handler": run.handler, "token": run.token, "lease": run.lease}
+    values = {
+        "event": run.event.id,
+        "handler": run.handler,
+        "token": run.token,
+        "lease": run.lease,
+        "beside": run.beside,
+    }
     with connection.transaction():
         return connection.execute(_START, values, prepare=True).rowcount == 1
 
@@ -305,6 +312,8 @@ def _values(run: ClaimedRun, ending: AttemptResult, following: ClaimedRun | None
         "delay": ending.delay,
         "next_event": following.event.id if following else None,
         "next_handler": following.handler if following else None,
+        "next_token": following.token if following else None,
+        "next_beside": following.beside if following else False,
         "lease": following.lease if following else None,
         "is_sole": run.is_sole,
     }

@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 
 from hookonce.jobs import drain
 from hookonce.jobs.attempts import attempt as attempts
+from hookonce.jobs.attempts import endings
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import engines
-from hookonce.receiver.ledger.runs import claim_plan, claimed, claims, transitions
+from hookonce.receiver.ledger.runs import claim_plan, claim_writes, claimed, claims, due_events, transitions
 from hookonce.receiver.ledger.runs.transitions import AttemptResult
 from tests.stories.mistakes import changed, replace, reword
 
@@ -41,7 +43,7 @@ def commits_what_a_failed_attempt_wrote():
             engines.raw(self._connection).commit()
         right(self)
 
-    right = replace(attempts.Executor, "_reset", keep)
+    right = replace(AttemptConnection, "_reset", keep)
 
 
 def believes_that_what_failed_is_rolled_back():
@@ -81,25 +83,26 @@ def leases_what_follows_as_if_it_waited():
 
 
 def leases_by_its_own_clock():
-    statements = {name: getattr(claims, name) for name in ("_DUE_ANY", "_DUE_NAMED", "_RUNS", "_LEASE")}
+    places = (due_events, "_DUE_ANY"), (due_events, "_DUE_NAMED"), (claims, "_RUNS"), (claim_writes, "_LEASE")
+    statements = {place: getattr(*place) for place in places}
 
     def claim(*args, **options):
         now = f"'{datetime.fromtimestamp(time.time(), UTC).isoformat()}'::timestamptz"
-        for name, statement in statements.items():
-            replace(claims, name, changed(statement, "now()", now, count=-1))
+        for place, statement in statements.items():
+            replace(*place, changed(statement, "now()", now, count=-1))
         return right(*args, **options)
 
     right = replace(claims, "claim", claim)
 
 
 def counts_an_attempt_at_its_end():
-    reword(claims, "_LEASE", "starts::int", "0")
+    reword(claim_writes, "_LEASE", "starts::int", "0")
     reword(transitions, "_END", "attempts = attempts - %(refund)s", "attempts = attempts + 1 - %(refund)s")
     reword(transitions, "_END", "attempts = attempts + 1, started_at", "attempts = attempts, started_at")
 
 
 def charges_the_whole_batch():
-    reword(claims, "_LEASE", "starts::int", "leased::int")
+    reword(claim_writes, "_LEASE", "starts::int", "leased::int")
     reword(transitions, "_END", "attempts = attempts + 1, started_at", "attempts = attempts, started_at")
 
 
@@ -108,7 +111,7 @@ def stops_on_its_budget_without_ringing():
 
 
 def buries_at_the_first_failure():
-    replace(attempts, "_failure", lambda _run, _handler, error: AttemptResult("dead", error=error))
+    replace(endings, "failure", lambda _run, _handler, error: AttemptResult("dead", error=error))
 
 
 def runs_the_first_handler_only():

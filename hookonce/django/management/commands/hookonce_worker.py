@@ -77,6 +77,11 @@ def _executor(alias: str, settings: Settings) -> type[DjangoExecutor]:
 def _require_fitting(registry: Registry) -> None:
     """Raise `HandlerError` for handlers that want a connection or session of SQLAlchemy's, or an event loop."""
     for handler in registry:
+        if handler.is_long:
+            raise HandlerError(
+                f"handler '{handler.name}' has tx='none', but Django's worker gives each handler a transaction of "
+                "Django's; have `hookonce worker` run this one, from [receiver] handlers of a configuration of its own"
+            )
         signature = handler.signature
         if signature.is_async or signature.takes_session:
             what = "is an async def" if signature.is_async else "takes an SQLAlchemy session"

@@ -1,0 +1,38 @@
+"""Many runs at once in one worker process: one write each, interleaved with one at a time, and handlers that wait."""
+
+from bench.run import Run
+from bench.scenarios.handling import add_backlog, drain
+from bench.servers.stack import WORKER
+
+SLOTS = 8
+"""For handlers that only write: more slots wait for each other."""
+WAITING_SLOTS = 64
+_BETWEEN = "SELECT count(*) / extract(epoch FROM max(at) - min(at)) FROM effects"
+
+
+def of(slots: int) -> tuple[str, ...]:
+    """Return the command of a worker with so many slots."""
+    return (*WORKER, "--concurrency", str(slots))
+
+
+def writing(run: Run) -> None:
+    """Have one process take up a backlog one at a time, and with slots, in turn."""
+    count = int(run.pick(10_000, 2000))
+    for _ in run.rounds(4, 1, run.pick(25, 5)):
+        one, at_one = drain(run, count, 1, names=("cpu_one_us", "cpu_one_postgres_us"))
+        many, at_many = drain(
+            run, count, 1, command=of(SLOTS), names=("cpu_slots_us", "cpu_slots_postgres_us")
+        )
+        run.note(slots_rate=many, slots_to_one=many / one, cpu_slots_to_one=at_many / at_one)
+
+
+def waiting(run: Run) -> None:
+    """Have 64 slots take up events whose handlers wait for 200 ms."""
+    site, count = run.stack.ours, int(run.pick(3000, 600))
+    for _ in run.rounds(3, 1, run.pick(16, 6)):
+        site.empty()
+        add_backlog(site, count, type="waits")
+        with site.workers(1, of(WAITING_SLOTS)):
+            site.await_effects(count)
+        run.note(waiting_rate=site.value(_BETWEEN))
+    site.empty()

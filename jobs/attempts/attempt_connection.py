@@ -1,0 +1,126 @@
+"""The connection that attempts are made on, kept from one to the next as long as it is as good as new."""
+
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from sqlalchemy import Connection, Engine, RootTransaction
+from sqlalchemy.event import contains, listen
+from sqlalchemy.exc import SQLAlchemyError
+
+from hookonce.jobs.attempts.transaction_guard import SESSION_CHANGED, watch_sql
+from hookonce.receiver.ledger.database import engines
+
+log = logging.getLogger(__name__)
+
+
+class AttemptConnection:
+    """One connection of an engine; `cut`, `cancel_statement` and `backend` are for other threads."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._connection: Connection | None = None
+        if not contains(engine, "before_cursor_execute", watch_sql):
+            listen(engine, "before_cursor_execute", watch_sql)
+
+    @property
+    def ledger(self) -> psycopg.Connection:
+        """The same connection without SQLAlchemy, for claiming and releasing between attempts."""
+        return engines.raw(self.connection)
+
+    @property
+    def connection(self) -> Connection:
+        """The connection in use, opened when needed."""
+        if self._connection is None:
+            self._connection = self._engine.connect()
+        return self._connection
+
+    def _reset(self) -> None:
+        """Make sure that nothing of the failed attempt is left on the connection."""
+        if self._connection is None:
+            return
+        try:
+            driver = engines.raw(self._connection)
+            is_broken = driver.closed or driver.info.transaction_status is TransactionStatus.ACTIVE
+            if not is_broken:
+                if transaction := self._connection.get_transaction():
+                    transaction.close()
+                driver.rollback()  # what SQLAlchemy does not know of
+        except (psycopg.Error, SQLAlchemyError):
+            is_broken = True
+        if is_broken:
+            self.discard()
+        self._clean()
+
+    def _clean(self) -> None:
+        """Let go of a connection whose session a handler has changed: the next one must not find that."""
+        if self._connection is not None and self._connection.info.pop(SESSION_CHANGED, False):
+            self.discard()
+
+    def put_back(self) -> None:
+        """Let go of the connection, rolled back: whoever waits needs none."""
+        self._reset()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _transaction(self) -> RootTransaction:
+        """Return the transaction that the last commit began, or begin one."""
+        return self.connection.get_transaction() or self.connection.begin()
+
+    def begin(self) -> RootTransaction:
+        """Return the transaction that is open, begun if there is none."""
+        return self._transaction()
+
+    def _begun(self) -> psycopg.Connection:
+        """Return the driver's connection, in a transaction that SQLAlchemy knows of."""
+        self._transaction()
+        return self.ledger
+
+    def discard(self) -> None:
+        """Close the connection, in whatever state it is; the next attempt opens another."""
+        if self._connection is not None:
+            try:
+                self._connection.invalidate()
+                self._connection.close()
+            except SQLAlchemyError as error:
+                log.debug("closing a broken connection: %s", type(error).__name__)
+        self._connection = None
+
+    def cut(self) -> None:
+        """Shut down the connection's socket, from another thread: whoever waits for it does no longer."""
+        connection = self._connection
+        with suppress(Exception):  # it may be closed at this moment, and that is as good
+            if connection is not None:
+                shut_down(engines.raw(connection).fileno())
+
+    def cancel_statement(self, timeout: timedelta) -> None:
+        """Cancel what the connection is at, from another thread."""
+        connection = self._connection
+        with suppress(Exception):  # same
+            if connection is not None:
+                engines.raw(connection).cancel_safe(timeout=timeout.total_seconds())
+
+    @property
+    def backend(self) -> int | None:
+        """The process id of PostgreSQL's backend that the connection is with, if there is one."""
+        connection = self._connection
+        with suppress(Exception):  # same
+            return engines.raw(connection).info.backend_pid if connection is not None else None
+        return None
+
+    @contextmanager
+    def _ledger_for_once(self) -> Iterator[psycopg.Connection]:
+        with self._engine.connect() as connection:
+            yield engines.raw(connection)
+
+
+def shut_down(descriptor: int) -> None:
+    """End what goes through a socket that another thread may wait at; its descriptor stays that thread's to close."""
+    with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as copy:
+        copy.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,11 @@
+"""Many runs at once in one worker process, `--concurrency N`: a thread each (docs/decisions/0020).
+
+- `pool`: claims, hands runs to free slots, stops
+- `slot`: one thread, one run at a time
+- `shelf`: runs that are leased and not started yet
+- `room`: what a claim may start, slow handlers among it
+- `slot_limit`: the time limit of a thread
+- `watchdog`: holds all slots to their limits
+- `suspects`: what was lost beside others, run in a child by itself
+- `report`: what the desk knows of the slots
+"""

@@ -1,0 +1,336 @@
+"""Many runs at once in one process: one thread claims for all slots, each slot works on a connection of its own.
+
+The main thread is RQ's alone: it hands notifications over and goes on, so that its heartbeats are in time. A slot that
+ends a run starts the next that is leased in the same round trip; for slots that are free runs are started by the claim.
+One slot is kept for handlers that are known to be quick, so that slow ones never have all of them.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+
+import psycopg
+from sqlalchemy.exc import DataError
+
+from hookonce.jobs import drain
+from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.drain import Drain
+from hookonce.jobs.handlers import SLOW_AFTER, Registry
+from hookonce.jobs.slots.report import Report
+from hookonce.jobs.slots.room import SlotRoom, is_slow
+from hookonce.jobs.slots.shelf import Leased, Shelf
+from hookonce.jobs.slots.slot import AWAY, Slot, UnderWay
+from hookonce.jobs.slots.slot_limit import SlotLimit
+from hookonce.jobs.slots.suspects import Suspects
+from hookonce.jobs.slots.watchdog import Watchdog
+from hookonce.jobs.stopping import stopping
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.runs import claims, transitions
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.claims import Claim
+
+log = logging.getLogger(__name__)
+
+STOP_GRACE = timedelta(seconds=20)
+"""How long runs under way may go on when the process is told to stop; then they are given back, not counted."""
+BREAK_GRACE = timedelta(seconds=5)
+"""The same where too many slots are lost."""
+LOST_SHARE = 4
+"""One slot in so many lost, and the process starts anew."""
+RESTART = 75
+"""The exit status for that: EX_TEMPFAIL of sysexits.h."""
+TICK = 1.0
+_AWAY_PAUSE = 0.25
+_AHEAD = 25
+"""Leased runs below which more are claimed, where more are due."""
+
+
+class Pool(Drain):
+    """The drain of a process with many slots. `run_due` returns at once: others do the work."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        registry: Registry,
+        attempts_by: type[Executor] = Executor,
+        *,
+        slots: int,
+        suspects: Suspects | None = None,
+    ) -> None:
+        super().__init__(settings, registry, attempts_by, connections=slots + 2)
+        self._lock = threading.Lock()
+        self._slots = [Slot(n + 1, self._new_executor(), registry, self) for n in range(slots)]
+        limits = [SlotLimit() for _ in self._slots]
+        for slot, limit in zip(self._slots, limits, strict=True):
+            slot.executor.alarm = limit
+            slot.executor.failure_rows = self._executor.failure_rows
+            slot.executor.heartbeat = self._executor.heartbeat
+        self._watchdog = Watchdog(list(zip(self._slots, limits, strict=True)), self._lose)
+        self._free = list(reversed(self._slots))
+        self._shelf = Shelf()
+        self._report = Report(self._slots)
+        self._suspects = suspects
+        self._named: list[int] = []
+        self._is_asked = False
+        self._is_more = False
+        self._lost: list[Slot] = []
+        self._wake = threading.Event()
+        self._is_ending = False
+        self._is_broken = False
+        self._claimer: threading.Thread | None = None
+
+    def run_due(self, ids: Sequence[int] = ()) -> int:
+        """Have what is due looked for, the events of `ids` first; return at once."""
+        if self._claimer is None:
+            self._claimer = threading.Thread(target=self._claim_on, name="claims", daemon=True)
+            for slot in self._slots:
+                slot.begin()
+            self._watchdog.begin()
+            self._claimer.start()
+        with self._lock:
+            self._named += ids
+            self._is_asked = True
+        self._wake.set()
+        return 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way, leased or asked for."""
+        with self._lock:
+            is_asked = self._is_asked or bool(self._named) or self._is_more
+            return not is_asked and len(self._free) == len(self._slots) and not len(self._shelf)
+
+    def next_for(self, slot: Slot) -> Leased | None:
+        """Return the run that a slot starts next, while it ends another."""
+        if stopping.is_set() or self._is_ending or slot.is_lost:
+            return None
+        leased = self._shelf.take(self._may_start)
+        if self._is_more and len(self._shelf) < _AHEAD:
+            self._ask()
+        return leased
+
+    def put_back(self, leased: Leased) -> None:
+        """Take back a run that was not started after all."""
+        self._shelf.put_back(leased)
+
+    def became_free(self, slot: Slot) -> None:
+        """Hear that a slot has ended its last run."""
+        with self._lock:
+            if slot.is_lost:
+                slot.is_lost = False
+                log.warning("slot %d has come back", slot.number)
+            self._free.append(slot)
+        if self._is_more or len(self._shelf):
+            self._ask()
+
+    def finish(self) -> int:
+        """Claim no more, wait for what is under way, and give back what does not end in time; return the exit status.
+
+        After that slots may go on that nothing has ended: the process is to exit without waiting for them.
+        """
+        self._is_ending = True
+        self._wake.set()
+        if self._claimer is not None:
+            until = time.monotonic() + (BREAK_GRACE if self._is_broken else STOP_GRACE).total_seconds()
+            self._claimer.join(until - time.monotonic())
+            self._wait_for_slots(until)
+            self._watchdog.end()
+            last = self._new_executor()  # the claiming thread may still be at the other
+            try:
+                self._give_back(last)
+                self._report.end(last.ledger)
+            except AWAY as error:
+                log.warning("what was under way was not given back: %s", type(error).__name__)
+            last.close()
+        return RESTART if self._is_broken else 0
+
+    def close(self) -> None:
+        """End, and close every connection; for tests."""
+        self.finish()
+        for slot in self._slots if self._claimer else ():
+            slot.end(TICK)
+        super().close()
+
+    def _ask(self) -> None:
+        with self._lock:
+            self._is_asked = True
+        self._wake.set()
+
+    def _claim_on(self) -> None:
+        while not self._is_ending:
+            self._wake.wait(TICK)
+            self._wake.clear()
+            try:
+                self._tend()
+                self._log_availability(is_away=None)
+            except (psycopg.DataError, DataError):  # no outage: it is there, and would say the same for ever
+                log.exception("what the ledger holds, or what it was given, does not fit")
+                self._rest()
+            except AWAY as error:
+                self._log_availability(is_away=type(error).__name__)
+                self._rest()
+            except Exception:
+                log.exception("a claim failed")
+                self._rest()
+        if self._suspects is not None:
+            self._suspects.stop()
+
+    def _rest(self) -> None:
+        self._executor.discard()
+        time.sleep(_AWAY_PAUSE)
+
+    def _tend(self) -> None:
+        """Do what is due besides, then claim as long as there is room and something may be due."""
+        self._end_lost()
+        self._let_go()
+        if time.monotonic() > self._wake_at:
+            self.requeue_ignored()
+        self._report.tend(self._executor.ledger)
+        if self._suspects is not None and time.monotonic() > self._suspects_at:
+            self._suspects_at = time.monotonic() + drain.SUSPECTS_INTERVAL.total_seconds()
+            self._suspects.tend(self._executor.ledger, sorted({each.name for each in self._registry}))
+        while self._has_room() and not stopping.is_set() and not self._is_ending:
+            self._fill()
+
+    def _has_room(self) -> bool:
+        with self._lock:
+            is_asked, free = self._is_asked or bool(self._named), len(self._free)
+        return is_asked and (free > 0 or (len(self._shelf) < _AHEAD and not self._count_slow()))
+
+    def _fill(self) -> None:
+        """Claim for the slots that are free, and some runs ahead."""
+        with self._lock:
+            ids, self._named = self._named, []
+            self._is_asked = bool(ids)
+            free = len(self._free)
+        self._take_up()
+        began = time.monotonic()
+        claim = claims.claim(
+            self._executor.ledger,
+            self._registry,
+            budget=drain.DRAIN_BUDGET,
+            ids=ids or None,
+            limit=drain.CLAIM_BATCH,
+            cursor=self._cursor,
+            at_once=max(free, 1),
+            room=self._room(free),
+        )
+        self._executor.failure_rows.take_from_claim(claim.failing)
+        self._failing = claim.failing
+        self._is_more = claim.is_more if claim.runs or not ids else self._is_more
+        if claim.runs or claim.parked:
+            reach("run.claimed")
+            self._hand_out(claim, began + drain.DRAIN_BUDGET.total_seconds())
+            if claim.is_more or claim.parked:
+                with self._lock:
+                    self._is_asked = True
+                self._notify()
+
+    def _room(self, free: int) -> SlotRoom:
+        slow = min(free, len(self._slots) - 1 - self._count_slow())
+        return SlotRoom(self._registry, free, slow, {each.run.handler for each in self._under_way()})
+
+    def _under_way(self) -> list[UnderWay]:
+        return [at for slot in self._slots if (at := slot.under_way) is not None]
+
+    def _hand_out(self, claim: Claim, until: float) -> None:
+        self._shelf.put(claim.runs[claim.started :], until)
+        for run in claim.runs[: claim.started]:
+            self._take_free().give(run, is_started=True)
+        while self._free and (leased := self._shelf.take(self._may_start)):
+            self._take_free().give(leased.run, is_started=False)
+
+    def _take_free(self) -> Slot:
+        with self._lock:
+            return self._free.pop()
+
+    def _may_start(self, run: ClaimedRun) -> bool:
+        handler = self._registry.named(run.handler)
+        if handler is not None and self._executor.failure_rows.has_tripped(handler):
+            return False
+        return not self._is_slow(run.handler) or self._count_slow() < len(self._slots) - 1
+
+    def _is_slow(self, handler: str) -> bool:
+        took = self._registry.took(handler)
+        return is_slow(
+            took, is_tried=took is None and any(at.run.handler == handler for at in self._under_way())
+        )
+
+    def _count_slow(self) -> int:
+        """Count the slots that are at something slow, as far as is known."""
+        least = time.monotonic() - SLOW_AFTER.total_seconds()
+        return sum(
+            at.began < least or is_slow(self._registry.took(at.run.handler), is_tried=True)
+            for at in self._under_way()
+        )
+
+    def _let_go(self) -> None:
+        """Release what is leased and can't be started any more."""
+        now = time.monotonic()
+
+        def is_over(leased: Leased) -> bool:
+            handler = self._registry.named(leased.run.handler)
+            has_tripped = handler is not None and self._executor.failure_rows.has_tripped(handler)
+            return self._is_ending or stopping.is_set() or now >= leased.until or has_tripped
+
+        self._release(self._executor, self._shelf.take_all(is_over))
+
+    def _release(self, executor: Executor, runs: Sequence[ClaimedRun]) -> None:
+        by_claim: dict[object, list[ClaimedRun]] = {}
+        for run in runs:
+            by_claim.setdefault(run.token, []).append(run)
+        for each in by_claim.values():
+            if transitions.release(executor.ledger, each):
+                reach("run.released")
+                self._notify()
+
+    def _lose(self, slot: Slot) -> None:
+        """Count a slot as lost; the watchdog's thread calls this."""
+        with self._lock:
+            if slot.is_lost:
+                return
+            slot.is_lost = True
+            self._lost.append(slot)
+            lost = sum(each.is_lost for each in self._slots)
+        log.error("slot %d is lost: its handler stays in spite of its time limit", slot.number)
+        self._wake.set()
+        if lost * LOST_SHARE >= len(self._slots) and not self._is_broken:
+            log.error("%d of %d slots are lost; the process starts anew", lost, len(self._slots))
+            self._is_broken = True
+            stopping.set()
+
+    def _end_lost(self) -> None:
+        """End what lost slots are at, as failed; a slot that has ended it just now finds it ended, or we do."""
+        with self._lock:
+            lost, self._lost = self._lost, []
+        for slot in lost:
+            if (at := slot.under_way) is not None:
+                error = slot.executor.alarm.time_up()
+                self._executor.end_for_lost(slot.executor, at.run, at.handler, error)
+
+    def _wait_for_slots(self, until: float) -> None:
+        while time.monotonic() < until and any(each.under_way and not each.is_lost for each in self._slots):
+            time.sleep(_AWAY_PAUSE / 10)
+
+    def _give_back(self, executor: Executor) -> None:
+        """Let go of all that is leased; what is under way is due at once, as if it had not been started."""
+        self._release(executor, self._shelf.take_all(lambda _: True))
+        with self._lock:
+            lost, self._lost = self._lost, []
+        for slot in lost:
+            if (at := slot.under_way) is not None:
+                executor.end_for_lost(slot.executor, at.run, at.handler, slot.executor.alarm.time_up())
+        for slot in self._slots:
+            if (at := slot.under_way) is not None and not slot.is_lost and executor.hand_back(at.run):
+                log.warning("given back, not counted: event %d (handler %s)", at.run.event.id, at.run.handler)
+
+
+def pool_of(
+    slots: int, suspects: Suspects | None = None, attempts_by: type[Executor] = Executor
+) -> "partial[Pool]":
+    """Return what makes the drain of a process that has so many slots."""
+    return partial(Pool, attempts_by=attempts_by, slots=slots, suspects=suspects)

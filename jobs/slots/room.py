@@ -1,0 +1,37 @@
+"""What a claim may start: as much as slots are free, slow handlers in all but one of them.
+
+A handler that was never tried may be either: one of its runs is started wherever there is a slot, the others count as
+slow until that one has ended.
+"""
+
+from collections.abc import Collection
+from datetime import timedelta
+
+from hookonce.jobs.handlers import SLOW_AFTER, Registry
+
+
+class SlotRoom:
+    """The room of one claim; `slow` of its runs may be slow, the handlers `under_way` have some already."""
+
+    def __init__(self, registry: Registry, free: int, slow: int, under_way: Collection[str]) -> None:
+        self.free = free
+        self._registry = registry
+        self._slow = slow
+        self._tried = set(under_way)
+
+    def fits(self, source: str, provider: str, type: str) -> bool:  # noqa: A002
+        """Return whether there is room for such an event; if so, it is taken."""
+        names = {handler.name for handler in self._registry.matching(source, provider, type)}
+        if any(is_slow(self._registry.took(name), is_tried=name in self._tried) for name in names):
+            if self._slow <= 0:
+                return False
+            self._slow -= 1
+        elif any(self._registry.took(name) is None for name in names):
+            self._tried |= names
+            self._slow -= 1
+        return True
+
+
+def is_slow(took: timedelta | None, *, is_tried: bool) -> bool:
+    """Return whether a handler counts as slow that took so long, or is being tried for the first time."""
+    return is_tried if took is None else took > SLOW_AFTER

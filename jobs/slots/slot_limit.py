@@ -1,0 +1,89 @@
+"""A time limit for one thread: a thread can't be killed, so it is told in steps, each stronger than the one before.
+
+At the limit `TimeUp` is raised in it and its statement is cancelled; every second again, for handlers that swallow it.
+After `GRACE_PERIOD` its socket is shut down. Whoever stays even then, in a call into C that waits for something else,
+has lost its slot: its run is ended for it. The watchdog does all that (`hookonce.jobs.slots.watchdog`).
+"""
+
+import ctypes
+import threading
+import time
+from enum import Enum, auto
+from types import TracebackType
+from typing import Self
+
+from hookonce.jobs.attempts.time_limit import GRACE_PERIOD, TimeLimit, TimeUp
+
+AGAIN = 1.0
+"""Seconds after which a thread that goes on is told again."""
+
+_raise_in = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.py_object)(
+    ("PyThreadState_SetAsyncExc", ctypes.pythonapi)
+)
+_clear_in = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p)(
+    ("PyThreadState_SetAsyncExc", ctypes.pythonapi)
+)
+
+
+class Step(Enum):
+    """What has just become necessary."""
+
+    NONE = auto()
+    CANCEL = auto()
+    CUT = auto()
+    LOST = auto()
+
+
+class SlotLimit(TimeLimit):
+    """The limit of one slot's attempts; `ring` is called by another thread, everything else by the slot's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._thread = 0
+        self._deadline: float | None = None
+        self._ring_at = 0.0
+        self._has_rung = False
+        self._is_cut = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.unset()
+
+    def set(self) -> None:
+        """Start the time."""
+        with self._lock:
+            self._thread = threading.get_ident()
+            self._deadline = self._ring_at = time.monotonic() + self._limit
+            self._has_rung = self._is_cut = False
+
+    def unset(self) -> None:
+        """Stop the time; what was raised in this thread and has not come yet never comes."""
+        with self._lock:
+            self._deadline = None
+            if self._has_rung:
+                self._has_rung = False
+                _clear_in(self._thread, None)
+
+    def ring(self, now: float) -> Step:
+        """Do what is due by the monotonic clock; return what is left to be done besides."""
+        with self._lock:
+            if self._deadline is None or now < self._ring_at:
+                return Step.NONE
+            self._ring_at = now + AGAIN
+            late = now - self._deadline
+            if late >= GRACE_PERIOD.total_seconds():
+                if self._is_cut:
+                    return Step.LOST
+                self._is_cut = True
+            warn, self._warn = self._warn, None
+            if warn is None:
+                self._has_rung = True
+                _raise_in(self._thread, TimeUp)
+            else:
+                warn()
+            return Step.CUT if self._is_cut else Step.CANCEL

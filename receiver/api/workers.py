@@ -1,0 +1,63 @@
+"""Workers that run many at once: their slots, what is to be run by itself, and transactions that wait."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from hookonce.receiver.api.models import Identifier, ResponseModel
+from hookonce.receiver.api.operations import Call, operation
+from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.stats import worker_slots
+
+
+class Worker(ResponseModel):
+    """A worker process with several slots, as it last reported."""
+
+    name: str = Field(description="host and process id")
+    slots: int = Field(description="runs it may have under way at once")
+    busy: int
+    lost: int = Field(description="slots whose handler no time limit could end")
+    seen_at: datetime
+
+
+class Suspects(ResponseModel):
+    """Runs that were under way beside others when their process died, by handler; each is run by itself."""
+
+    handler: str
+    runs: int = Field(description=f"{worker_slots.MAX_SUSPECTS} of all handlers at most")
+
+
+class LongTransaction(ResponseModel):
+    """An attempt that wrote and waits for something else in its transaction, which holds vacuum back."""
+
+    handler: str
+    event: Identifier
+    seconds: float
+
+
+class Workers(ResponseModel):
+    """Workers that report slots; one that runs one at a time does not."""
+
+    data: list[Worker]
+    suspects: list[Suspects]
+    long_transactions: list[LongTransaction]
+
+
+@operation("GET", "/workers", scope=Scope.READ)
+def list_workers(call: Call) -> Workers:
+    """List the workers that run many at once, and what holds others up."""
+    connection = call.connection
+    return Workers(
+        data=[Worker.model_validate(each._asdict()) for each in worker_slots.workers(connection)],
+        suspects=[
+            Suspects(handler=handler, runs=count)
+            for handler, count in worker_slots.suspects(connection).items()
+        ],
+        long_transactions=[
+            LongTransaction(handler=each.handler, event=each.event, seconds=each.open_for.total_seconds())
+            for each in worker_slots.long_transactions(connection)
+        ],
+    )
+
+
+OPERATIONS = (list_workers,)

@@ -1,0 +1,85 @@
+"""What `hookonce doctor` finds of workers that run many at once: connections, lost slots, transactions that wait."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import psycopg
+
+from hookonce.receiver.cli.connections import ledger
+from hookonce.receiver.cli.doctor.servers import Finding
+from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.database.schema_version import SchemaBehind
+from hookonce.receiver.ledger.stats import worker_slots
+from hookonce.receiver.ledger.stats.worker_slots import WorkerSlots
+from hookonce.receiver.redis.client import RedisUnavailable, connect
+from hookonce.receiver.redis.workers import alive
+
+BESIDES = 3
+"""Connections of a worker process besides those of its slots: its claims, its heartbeat, what ends other runs."""
+_MOST = """
+SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+       (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'
+                                                    AND application_name <> 'hookonce worker')
+"""
+
+
+def slots(settings: Settings) -> Iterator[Finding]:
+    """Check what slots need and do; nothing while the database is away, which another check tells."""
+    with (
+        suppress(psycopg.Error, LedgerUnavailable, SchemaBehind, ConfigError),
+        ledger(settings) as connection,
+    ):
+        yield from _slots(connection, settings.concurrency, _alive(settings.redis_url))
+
+
+def _alive(redis_url: str) -> int:
+    """Count the workers that are registered; none while Redis is away, which another check tells."""
+    if not redis_url:
+        return 0
+    try:
+        with connect(redis_url) as client:
+            return alive(client)
+    except RedisUnavailable:
+        return 0
+
+
+def _slots(connection: psycopg.Connection, configured: int, workers: int) -> Iterator[Finding]:
+    reported = worker_slots.workers(connection)
+    most, others = connection.execute(_MOST).fetchone() or (0, 0)
+    yield judge_connections(most, others, reported, configured, workers)
+    lost = sum(each.lost for each in reported)
+    if lost:
+        yield Finding(
+            "warn",
+            "slots",
+            f"{lost} lost to handlers that their time limit could not end; give what they wait for a timeout",
+        )
+    if count := sum(worker_slots.suspects(connection).values()):
+        yield Finding(
+            "warn", "suspects", f"{count} runs were under way when a process died, and are run one by one"
+        )
+    for each in worker_slots.long_transactions(connection):
+        yield Finding(
+            "warn",
+            "transaction",
+            f"handler {each.handler} (event {each.event}) wrote and waits for something else in its transaction, open "
+            f"for {each.open_for.total_seconds():.0f} s; that holds vacuum back for everybody: use tx='none'",
+        )
+
+
+def judge_connections(
+    most: int, others: int, reported: list[WorkerSlots], configured: int, workers: int
+) -> Finding:
+    """Judge whether all slots and whoever else is connected fit into `max_connections`."""
+    alone = max(workers - len(reported), 0)
+    needed = sum(each.slots + BESIDES for each in reported) + alone * (
+        configured + BESIDES if configured > 1 else 1
+    )
+    text = f"workers may need {needed} connections, {others} others are open, of {most}"
+    if needed + others > most:
+        return Finding(
+            "warn", "connections", f"{text}; raise max_connections, or run fewer workers or --concurrency"
+        )
+    return Finding("ok", "connections", text)

@@ -1,0 +1,119 @@
+"""What workers are at that run many at once: their slots in use and lost, and the attempts that take long."""
+
+import json
+import uuid
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import psycopg
+
+from hookonce.receiver.ledger.states import Parked
+
+REPORT_INTERVAL = timedelta(seconds=5)
+GONE_AFTER = timedelta(seconds=30)
+"""A worker that has not reported for so long is no more."""
+LONG_AFTER = timedelta(seconds=2)
+"""For so long a transaction may have written and wait for something else, before it is named: it holds vacuum back."""
+MAX_SUSPECTS = 10_000
+
+_REPORT = """
+WITH gone AS (DELETE FROM hookonce.worker_slots WHERE seen_at < now() - %(gone)s AND worker <> %(worker)s)
+INSERT INTO hookonce.worker_slots (worker, name, slots, busy, lost, attempts)
+VALUES (%(worker)s, %(name)s, %(slots)s, %(busy)s, %(lost)s, %(attempts)s::text::json)
+ON CONFLICT (worker) DO UPDATE SET
+    busy = excluded.busy, lost = excluded.lost, attempts = excluded.attempts, seen_at = now()
+"""
+_WORKERS = """
+SELECT name, slots, busy, lost, seen_at FROM hookonce.worker_slots WHERE seen_at > now() - %s ORDER BY name, worker
+"""
+_LONG = """
+SELECT a.handler, a.event, clock_timestamp() - s.xact_start
+FROM hookonce.worker_slots w, json_to_recordset(w.attempts) AS a (handler text, event bigint, backend int)
+JOIN pg_stat_activity s ON s.pid = a.backend
+WHERE w.seen_at > now() - %s AND s.state LIKE 'idle in transaction%%' AND s.backend_xid IS NOT NULL
+      AND s.state_change < clock_timestamp() - %s
+ORDER BY 3 DESC
+"""
+_SUSPECTS = f"""
+SELECT handler, count(*) FROM (
+    SELECT handler FROM hookonce.runs WHERE parked = '{Parked.SUSPECT}' LIMIT {MAX_SUSPECTS}) AS found
+GROUP BY handler ORDER BY handler
+"""  # noqa: S608  constants
+
+
+class LongAttempt(NamedTuple):
+    """An attempt that takes long, and the backend its connection is with."""
+
+    handler: str
+    event: int
+    backend: int | None
+
+
+class SlotReport(NamedTuple):
+    """How many runs a worker may have under way, how many it has, and how many slots no time limit could free."""
+
+    slots: int
+    busy: int
+    lost: int
+
+
+class WorkerSlots(NamedTuple):
+    """The last report of a worker."""
+
+    name: str
+    slots: int
+    busy: int
+    lost: int
+    seen_at: datetime
+
+
+class LongTransaction(NamedTuple):
+    """A transaction that has written and waits for something outside the database, and how long it has been open."""
+
+    handler: str
+    event: int
+    open_for: timedelta
+
+
+def report(
+    connection: psycopg.Connection,
+    worker: uuid.UUID,
+    name: str,
+    slots: SlotReport,
+    attempts: Sequence[LongAttempt],
+) -> None:
+    """Write down what a worker is at, and forget those that are gone. Committed."""
+    values = {
+        "worker": worker,
+        "name": name,
+        **slots._asdict(),
+        "attempts": json.dumps([each._asdict() for each in attempts]),
+        "gone": GONE_AFTER,
+    }
+    with connection.transaction():
+        connection.execute(_REPORT, values)
+
+
+def forget(connection: psycopg.Connection, worker: uuid.UUID) -> None:
+    """Forget a worker that ends. Committed."""
+    with connection.transaction():
+        connection.execute("DELETE FROM hookonce.worker_slots WHERE worker = %s", [worker])
+
+
+def workers(connection: psycopg.Connection) -> list[WorkerSlots]:
+    """Return the workers that report their slots."""
+    return [WorkerSlots(*row) for row in connection.execute(_WORKERS, [GONE_AFTER])]
+
+
+def long_transactions(connection: psycopg.Connection) -> list[LongTransaction]:
+    """Return attempts that wrote and then wait inside their transaction, the longest first.
+
+    Those of workers that report; where the role may not see other roles' statistics, none of theirs.
+    """
+    return [LongTransaction(*row) for row in connection.execute(_LONG, [GONE_AFTER, LONG_AFTER])]
+
+
+def suspects(connection: psycopg.Connection) -> dict[str, int]:
+    """Return how many runs are to be run by themselves, by handler; `MAX_SUSPECTS` at most."""
+    return dict(connection.execute(_SUSPECTS).fetchall())

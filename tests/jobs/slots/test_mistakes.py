@@ -1,0 +1,316 @@
+"""Mistakes that many runs at once, and long ones, can be made with: each is planted, and a check must notice."""
+
+import threading
+import time
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+
+from hookonce.jobs.attempts import heartbeat
+from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.slots import pool as pools
+from hookonce.jobs.slots import slot_limit
+from hookonce.jobs.slots.pool import Pool
+from hookonce.jobs.slots.room import SlotRoom
+from hookonce.jobs.slots.slot_limit import SlotLimit
+from hookonce.jobs.stopping import stopping
+from hookonce.receiver.ledger.runs import claim_plan, claim_writes, claims, due_events, renewal
+from tests.jobs.slots.conftest import wait_for
+from tests.support.inbox import effect
+
+HOUR = timedelta(hours=1)
+
+
+class Room:
+    free = 4
+
+    def fits(self, *_):
+        return True
+
+
+def die(inbox):
+    """Have whoever is at work die: leases run out, and connections are gone."""
+    inbox.connection.execute(
+        "UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE status = 'running'"
+    )
+    inbox.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL")
+
+
+def claim(inbox, **options):
+    return claims.claim(inbox.connection, inbox.registry, budget=timedelta(seconds=5), **options)
+
+
+def poison(inbox, _pool_of):
+    """One of three kills whatever process it is in; it alone is dead in the end, and the others were never charged."""
+
+    def plain(_event, _tx):
+        pass
+
+    inbox.on(plain, attempts=2)
+    bad, *good = inbox.deliver("bad", "b", "c")
+    claim(inbox, room=Room())
+    die(inbox)
+    for _ in range(12):
+        if claim(inbox, room=Room()).started:  # beside others: the process dies
+            die(inbox)
+            continue
+        found = claim(inbox, suspects_of=["plain"])
+        for run in found.runs[1:]:
+            raise AssertionError(f"{run} is not alone")
+        for run in found.runs:
+            if run.event.id == bad:
+                die(inbox)
+            else:
+                claims.transitions.end(
+                    inbox.connection, run, claims.transitions.AttemptResult(claims.transitions.RunStatus.DONE)
+                )
+    rows = dict(inbox.rows("SELECT event, (status, attempts)::text FROM hookonce.runs"))
+    assert rows == {bad: "(dead,2)"} | dict.fromkeys(good, "(done,1)")
+    assert {row[0] for row in inbox.rows("SELECT event FROM hookonce.failures")} == {bad}
+
+
+def gives_an_attempt_back_to_a_poisonous_run(patch):
+    right = claim_plan.ClaimPlan._sort_existing  # noqa: SLF001
+
+    def sort(self, event, run, *, is_sole):
+        right(self, event, run._replace(beside=True), is_sole=is_sole)
+
+    patch.setattr(claim_plan.ClaimPlan, "_sort_existing", sort)
+
+
+def charges_all_that_were_under_way(patch):
+    right = claim_plan.ClaimPlan._sort_existing  # noqa: SLF001
+
+    def sort(self, event, run, *, is_sole):
+        right(self, event, run._replace(beside=False), is_sole=is_sole)
+
+    patch.setattr(claim_plan.ClaimPlan, "_sort_existing", sort)
+
+
+def runs_suspects_beside_others(patch):
+    reword(patch, due_events, "_SUSPECTS", "AND due_at <= now()", "AND false")
+    right = claim_plan.ClaimPlan._sort_existing  # noqa: SLF001
+
+    def sort(self, event, run, *, is_sole):
+        self.beside, was = False, self.beside
+        right(self, event, run, is_sole=is_sole)
+        self.beside = was
+
+    patch.setattr(claim_plan.ClaimPlan, "_sort_existing", sort)
+
+
+def marks_no_run_as_beside_others(patch):
+    reword(patch, claim_writes, "_LEASE", "starts AND %(beside)s", "false")
+
+
+def reword(patch, module, name, before, after):
+    said = getattr(module, name)
+    assert before in said, f"the product no longer says {before!r}"
+    patch.setattr(module, name, said.replace(before, after))
+
+
+def stale(inbox, _pool_of):
+    """A worker that lost its lease writes nothing, neither by its transactions nor at its end."""
+
+    def works(event):
+        with event.tx() as tx:
+            tx.execute(text("INSERT INTO effects VALUES ('first')"))
+        inbox.connection.execute("UPDATE hookonce.runs SET token = gen_random_uuid()")
+        with event.tx() as tx:
+            tx.execute(text("INSERT INTO effects VALUES ('stale')"))
+
+    inbox.on(works, tx="none")
+    inbox.deliver("a")
+    inbox.work()
+    assert inbox.effects() == ["first"]
+
+
+def locks_no_token(patch):
+    patch.setattr(renewal, "lock", lambda *_: None)
+
+
+def locks_whatever_token(patch):
+    reword(patch, renewal, "_LOCK", "AND token = %s", "AND %s::uuid IS NOT NULL")
+
+
+def renewed(inbox, _pool_of):
+    """A lease is renewed as long as its run is ours, and no longer."""
+    seen = []
+
+    def waits(_event):
+        inbox.connection.execute("UPDATE hookonce.runs SET lease_until = now() + interval '1 s'")
+        left = "SELECT lease_until > now() + interval '20 s' FROM hookonce.runs"
+        deadline = time.monotonic() + 3
+        while not inbox.rows(left)[0][0] and time.monotonic() < deadline:
+            time.sleep(0.02)
+        seen.append(inbox.rows(left)[0][0])
+        inbox.connection.execute(
+            "UPDATE hookonce.runs SET token = gen_random_uuid(), lease_until = now() + interval '1 s'"
+        )
+        time.sleep(0.3)
+        seen.append(inbox.rows(left)[0][0])
+
+    inbox.on(waits, tx="none")
+    inbox.deliver("a")
+    inbox.work()
+    assert seen == [True, False]
+
+
+def renews_nothing(patch):
+    patch.setattr(heartbeat.Heartbeat, "beat", lambda *_: None)
+
+
+def renews_what_is_another_s(patch):
+    reword(patch, renewal, "_RENEW", "USING (event, handler, token)", "USING (event, handler)")
+
+
+def stuck(inbox, pool_of):
+    """A slot that nothing ends has its run ended for it; what it writes later is nobody's. Its neighbours go on."""
+    let_go = threading.Event()
+
+    def stays(_event, tx):
+        tx.execute(text("INSERT INTO effects VALUES ('stays')"))
+        with suppress(BaseException):
+            let_go.wait(10)
+
+    def neighbour(event, tx):
+        time.sleep(1.5)
+        effect(event, tx)
+
+    inbox.on(stays, pattern="stays", timeout=timedelta(seconds=0.3), attempts=2, backoff=(HOUR, HOUR))
+    inbox.on(neighbour, pattern="neighbour")
+    inbox.deliver("n", type="neighbour")
+    inbox.deliver("s", type="stays")
+    with pool_of(8) as pool:
+        pool.run_due()
+        wait_for(lambda: inbox.runs() == [("n", "neighbour", "done", 1), ("s", "stays", "waiting", 1)], 5)
+        let_go.set()
+    assert inbox.effects() == ["n"]
+
+
+def lets_a_slot_outlive_its_lease(patch):
+    patch.setattr(Pool, "_end_lost", lambda _: None)
+
+
+def ends_a_neighbour_at_the_limit(patch):
+    right, limits = SlotLimit.set, []
+
+    def set_all(self):
+        right(self)
+        limits.append((self, self._deadline))
+        for each, _ in limits:
+            each._deadline = each._ring_at = min(deadline for _, deadline in limits)  # noqa: SLF001
+
+    patch.setattr(SlotLimit, "set", set_all)
+
+
+def broken(inbox, pool_of):
+    """A process that starts anew gives its neighbours' runs back, and charges nobody but who was stuck."""
+    let_go = threading.Event()
+
+    def stays(_event, _tx):
+        let_go.wait(10)
+
+    def neighbour(_event, tx):
+        tx.execute(text("INSERT INTO effects VALUES ('neighbour')"))
+        let_go.wait(10)
+
+    inbox.on(stays, pattern="stays", timeout=timedelta(seconds=0.3), attempts=2, backoff=(HOUR, HOUR))
+    inbox.on(neighbour, pattern="neighbour", timeout=timedelta(seconds=60))
+    inbox.deliver("n", type="neighbour")
+    inbox.deliver("s", type="stays")
+    with pool_of(4) as pool:
+        pool.run_due()
+        try:
+            assert stopping.wait(5)
+            assert pool.finish() == pools.RESTART
+            assert inbox.runs() == [("n", "neighbour", "waiting", 0), ("s", "stays", "waiting", 1)]
+        finally:
+            let_go.set()
+
+
+def takes_neighbours_along(patch):
+    patch.setattr(Executor, "hand_back", lambda *_: False)
+
+
+def counts_what_it_hands_back(patch):
+    right = Executor._end  # noqa: SLF001
+
+    def end(self, run, ending, following):
+        return right(
+            self, run, type(ending)(ending.status, error=ending.error, delay=ending.delay), following
+        )
+
+    patch.setattr(Executor, "_end", end)
+
+
+def never_starts_anew(patch):
+    patch.setattr(pools, "LOST_SHARE", 0)
+
+
+def mixed(inbox, pool_of):
+    """Slow handlers never have all slots."""
+    let_go = threading.Event()
+
+    def slow(_event, _tx):
+        let_go.wait(10)
+
+    inbox.on(slow, pattern="slow", timeout=timedelta(seconds=30))
+    inbox.on(effect, pattern="quick")
+    inbox.deliver(*(f"s{n}" for n in range(8)), type="slow")
+    with pool_of(3) as pool:
+        pool.run_due()
+        try:
+            wait_for(lambda: len(inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'")) > 1)
+            pool.run_due(inbox.deliver("q", type="quick"))
+            wait_for(inbox.effects, 3)
+        finally:
+            let_go.set()
+
+
+def keeps_no_slot_for_quick_handlers(patch):
+    patch.setattr(SlotRoom, "fits", lambda *_: True)
+
+
+STORIES = {
+    gives_an_attempt_back_to_a_poisonous_run: poison,
+    charges_all_that_were_under_way: poison,
+    runs_suspects_beside_others: poison,
+    marks_no_run_as_beside_others: poison,
+    locks_no_token: stale,
+    locks_whatever_token: stale,
+    renews_nothing: renewed,
+    renews_what_is_another_s: renewed,
+    lets_a_slot_outlive_its_lease: stuck,
+    ends_a_neighbour_at_the_limit: stuck,
+    takes_neighbours_along: broken,
+    counts_what_it_hands_back: broken,
+    never_starts_anew: broken,
+    keeps_no_slot_for_quick_handlers: mixed,
+}
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch):
+    monkeypatch.setattr(slot_limit, "GRACE_PERIOD", timedelta(seconds=0.3))
+    monkeypatch.setattr(slot_limit, "AGAIN", 0.2)
+    monkeypatch.setattr(pools, "BREAK_GRACE", timedelta(seconds=0.5))
+    monkeypatch.setattr(pools, "STOP_GRACE", timedelta(seconds=1))
+    monkeypatch.setattr(renewal, "RENEW_INTERVAL", timedelta(seconds=0.05))
+
+
+@pytest.mark.parametrize("mistake", STORIES, ids=lambda each: each.__name__)
+def test_planted_mistake_is_caught(inbox, pool_of, monkeypatch, mistake):
+    mistake(monkeypatch)
+
+    with pytest.raises(AssertionError):
+        STORIES[mistake](inbox, pool_of)
+
+
+@pytest.mark.parametrize(
+    "story", sorted(set(STORIES.values()), key=lambda each: each.__name__), ids=lambda each: each.__name__
+)
+def test_story_passes_without_a_mistake(inbox, pool_of, story):
+    story(inbox, pool_of)

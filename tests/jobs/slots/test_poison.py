@@ -1,0 +1,110 @@
+"""A handler that kills its process, among others that do nothing wrong: `hookonce worker`, as users run it."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from hookonce.jobs.drain import WORKER_ENDED
+from tests.jobs.slots.conftest import wait_for
+
+ROOT = Path(__file__).parents[3]
+SECONDS = 60
+HANDLERS = """
+import os, signal, time
+from sqlalchemy import text
+from hookonce import on
+
+@on("stripe", "poison", attempts=2, timeout=5)
+def poison(event, tx):
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+@on("stripe", "innocent", attempts=1, timeout=5)
+def innocent(event, tx):
+    time.sleep(0.5)
+    tx.execute(text("INSERT INTO effects VALUES (:event)"), {"event": event.event_id})
+"""
+TIME_PASSES = """
+WITH passed AS (
+    UPDATE hookonce.runs SET due_at = due_at - interval '1 h', lease_until = lease_until - interval '1 h'
+    WHERE status = 'running' AND handler = ANY(%s) RETURNING event)
+UPDATE hookonce.events SET due_at = due_at - interval '1 h' WHERE id IN (SELECT event FROM passed)
+"""
+NOTED = """
+SELECT FROM hookonce.runs r WHERE handler = 'handlers.poison' AND attempts > 0 AND attempts = (
+    SELECT count(*) FROM hookonce.failures f WHERE f.event = r.event)
+"""
+WHO = """
+SELECT e.type, r.status, r.attempts, count(*) FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event
+GROUP BY 1, 2, 3 ORDER BY 1
+"""
+
+
+@pytest.fixture
+def worker(database_url, redis_url, tmp_path):
+    """A function that starts a worker of four slots; all are stopped in the end."""
+    (tmp_path / "handlers.py").write_text(HANDLERS)
+    started = []
+
+    def start():
+        environ = os.environ | {
+            "DATABASE_URL": database_url,
+            "REDIS_URL": redis_url,
+            "HOOKONCE_HANDLERS": "handlers",
+            "HOOKONCE_CONFIG": "/dev/null",
+            "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}",
+        }
+        command = [sys.executable, "-m", "hookonce.receiver.cli", "worker", "--alone", "--concurrency", "4"]
+        with (tmp_path / "log").open("ab") as log:
+            started.append(subprocess.Popen(command, cwd=tmp_path, env=environ, stdout=log, stderr=log))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait(SECONDS)
+
+
+def let_time_pass(inbox, *handlers):
+    inbox.connection.execute(TIME_PASSES, [[f"handlers.{each}" for each in handlers]])
+
+
+def test_process_that_dies_charges_nobody_but_whoever_kills_it_alone(inbox, worker):
+    inbox.deliver("p", type="poison")
+    inbox.deliver("a", "b", type="innocent")
+    dying = worker()
+    assert dying.wait(SECONDS) == -9
+    assert {row[:3] for row in inbox.rows(WHO)} >= {("poison", "running", 1)}
+
+    let_time_pass(inbox, "poison", "innocent")
+    worker()
+    deadline = time.monotonic() + SECONDS
+    while inbox.rows(WHO) != [("innocent", "done", 1, 2), ("poison", "dead", 2, 1)]:
+        assert time.monotonic() < deadline, inbox.rows(WHO)
+        if inbox.rows(NOTED):  # the others are at work, and so may this one be
+            let_time_pass(inbox, "poison")
+        time.sleep(0.1)
+
+    assert sorted(inbox.effects()) == ["a", "b"]
+    assert inbox.rows("SELECT attempt, error FROM hookonce.failures ORDER BY attempt") == [
+        (1, f"{WORKER_ENDED}: SIGKILL"),
+        (2, f"{WORKER_ENDED}: SIGKILL"),
+    ]
+
+
+def test_worker_of_many_slots_stops_when_it_is_told_to(inbox, worker, database_url):
+    inbox.deliver("a", type="innocent")
+    process = worker()
+    wait_for(lambda: inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'"), SECONDS)
+
+    process.terminate()
+
+    assert process.wait(SECONDS) == 0
+    assert inbox.runs() == [("a", "handlers.innocent", "done", 1)]
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("SELECT count(*) FROM hookonce.worker_slots").fetchone() == (0,)

@@ -1,0 +1,162 @@
+import threading
+import time
+from datetime import timedelta
+
+from sqlalchemy import text
+
+from hookonce.jobs.handlers import GiveUp
+from hookonce.receiver.ledger.runs.run_limits import RunLimit
+from tests.jobs.slots.conftest import wait_for
+from tests.support.inbox import effect
+
+
+def statuses(inbox):
+    return {row[0] for row in inbox.rows("SELECT status FROM hookonce.events")}
+
+
+def all_done(inbox):
+    return lambda: statuses(inbox) == {"done"}
+
+
+def test_every_event_is_done_once_by_many_slots(inbox, pool_of):
+    inbox.on(effect)
+    ids = [f"evt_{n:03}" for n in range(200)]
+    inbox.deliver(*ids)
+
+    with pool_of(8) as pool:
+        pool.run_due()
+        wait_for(all_done(inbox))
+
+    assert inbox.effects() == ids
+    assert {row[2:] for row in inbox.runs()} == {("done", 1)}
+
+
+def test_runs_are_under_way_at_the_same_time(inbox, pool_of):
+    together = threading.Barrier(3)
+
+    def meets(_event, _tx):
+        together.wait(10)
+
+    inbox.on(meets)
+    inbox.deliver("a", "b", "c")
+
+    with pool_of(4) as pool:
+        pool.run_due()
+        wait_for(all_done(inbox))
+
+
+def test_several_handlers_of_one_event_are_all_done(inbox, pool_of):
+    def second(event, tx):
+        tx.execute(text("INSERT INTO effects VALUES (:event || '/2')"), {"event": event.event_id})
+
+    inbox.on(effect)
+    inbox.on(second)
+    ids = [f"evt_{n:02}" for n in range(40)]
+    inbox.deliver(*ids)
+
+    with pool_of(4) as pool:
+        pool.run_due()
+        wait_for(all_done(inbox))
+
+    assert inbox.effects() == sorted([*ids, *(f"{each}/2" for each in ids)])
+
+
+def test_quick_handler_goes_on_while_slow_ones_take_all_they_may(inbox, pool_of):
+    enough = threading.Event()
+
+    def slow(_event, _tx):
+        enough.wait(10)
+
+    inbox.on(slow, pattern="slow", timeout=timedelta(seconds=20))
+    inbox.on(effect, pattern="quick")
+    inbox.deliver(*(f"s{n}" for n in range(10)), type="slow")
+
+    with pool_of(4) as pool:
+        pool.run_due()
+        wait_for(lambda: inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'")[2:])
+        pool.run_due(inbox.deliver("q", type="quick"))
+        try:
+            wait_for(inbox.effects, 5)
+        finally:
+            enough.set()
+        wait_for(all_done(inbox))
+
+    assert inbox.effects() == ["q"]
+
+
+def test_failed_attempt_is_tried_again_and_gives_up_in_the_end(inbox, pool_of):
+    def fails(event, tx):
+        tx.execute(text("INSERT INTO effects VALUES (:event)"), {"event": event.event_id})
+        raise ValueError("no")
+
+    inbox.on(fails, attempts=3)
+    inbox.deliver("a", "b")
+
+    with pool_of(4) as pool:
+        deadline = time.monotonic() + 20
+        while statuses(inbox) != {"dead"}:
+            pool.run_due()
+            time.sleep(0.02)
+            assert time.monotonic() < deadline
+
+    assert (inbox.effects(), inbox.runs()) == ([], [("a", "fails", "dead", 3), ("b", "fails", "dead", 3)])
+
+
+def test_limit_of_a_handler_holds_in_a_pool(inbox, pool_of):
+    at_once, most = 0, 0
+    lock = threading.Lock()
+
+    def counts(_event, _tx):
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        time.sleep(0.03)
+        with lock:
+            at_once -= 1
+
+    inbox.on(counts, limit=RunLimit(concurrency=2))
+    inbox.deliver(*(f"evt_{n}" for n in range(12)))
+
+    with pool_of(8) as pool:
+        deadline = time.monotonic() + 20
+        while statuses(inbox) != {"done"}:
+            pool.run_due()
+            time.sleep(0.02)
+            assert time.monotonic() < deadline
+
+    assert most <= 2
+
+
+def test_runs_of_a_pool_are_marked_as_beside_others(inbox, pool_of):
+    inbox.on(effect)
+    inbox.deliver(*(f"evt_{n}" for n in range(10)))
+
+    with pool_of(2) as pool:
+        pool.run_due()
+        wait_for(all_done(inbox))
+
+    assert inbox.rows("SELECT DISTINCT beside FROM hookonce.runs") == [(True,)]
+
+
+def test_run_of_one_slot_is_marked_as_alone(inbox):
+    inbox.on(effect)
+    inbox.deliver("a", "b")
+
+    inbox.work()
+
+    assert inbox.rows("SELECT DISTINCT beside FROM hookonce.runs") == [(False,)]
+
+
+def test_give_up_is_dead_at_once(inbox, pool_of):
+    def gives_up(_event, _tx):
+        raise GiveUp("never")
+
+    inbox.on(gives_up)
+    inbox.deliver("a")
+
+    with pool_of(2) as pool:
+        pool.run_due()
+        wait_for(lambda: statuses(inbox) == {"dead"})
+
+    assert inbox.runs() == [("a", "gives_up", "dead", 1)]

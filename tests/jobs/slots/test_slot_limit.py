@@ -1,0 +1,241 @@
+"""Time limits of threads: each step is reached, and nobody beside pays for it."""
+
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+
+from hookonce.jobs.attempts.time_limit import TimeUp
+from hookonce.jobs.slots import pool as pools
+from hookonce.jobs.slots import slot_limit
+from hookonce.jobs.slots.slot_limit import SlotLimit, Step
+from hookonce.jobs.stopping import stopping
+from tests.jobs.slots.conftest import wait_for
+from tests.support.inbox import effect
+
+SHORT = timedelta(seconds=0.3)
+
+
+def failures(inbox):
+    return inbox.rows("SELECT handler, attempt, error FROM hookonce.failures ORDER BY id")
+
+
+def test_handler_that_takes_too_long_is_a_failed_attempt(inbox, pool_of):
+    def spins(_event, tx):
+        tx.execute(text("INSERT INTO effects VALUES ('spins')"))
+        while True:
+            time.sleep(0.01)
+
+    inbox.on(spins, timeout=SHORT, attempts=1)
+    inbox.deliver("a")
+
+    with pool_of(2) as pool:
+        pool.run_due()
+        wait_for(lambda: inbox.runs() == [("a", "spins", "dead", 1)])
+
+    assert failures(inbox) == [("spins", 1, "took longer than 0.3 s")]
+    assert inbox.effects() == []
+
+
+def test_statement_is_cancelled_at_the_limit(inbox, pool_of):
+    def asks(_event, tx):
+        tx.execute(text("SELECT pg_sleep(60)"))
+
+    inbox.on(asks, timeout=SHORT, attempts=1)
+    inbox.deliver("a")
+
+    with pool_of(2) as pool:
+        pool.run_due()
+        wait_for(lambda: inbox.runs() == [("a", "asks", "dead", 1)], 4)
+
+    assert failures(inbox) == [("asks", 1, "took longer than 0.3 s")]
+
+
+def test_limit_of_one_run_is_not_that_of_its_neighbours(inbox, pool_of):
+    def spins(_event, _tx):
+        while True:
+            time.sleep(0.01)
+
+    def works(event, tx):
+        for _ in range(100):
+            time.sleep(0.01)
+        effect(event, tx)
+
+    inbox.on(spins, pattern="spins", timeout=SHORT, attempts=1)
+    inbox.on(works, pattern="works")
+    inbox.deliver("s", type="spins")
+    inbox.deliver("w1", "w2", type="works")
+
+    with pool_of(4) as pool:
+        pool.run_due()
+        wait_for(lambda: {row[2] for row in inbox.runs()} == {"done", "dead"})
+
+    assert inbox.runs() == [
+        ("s", "spins", "dead", 1),
+        ("w1", "works", "done", 1),
+        ("w2", "works", "done", 1),
+    ]
+
+
+def test_slot_goes_on_after_a_time_limit(inbox, pool_of):
+    def spins(_event, _tx):
+        while True:
+            time.sleep(0.01)
+
+    inbox.on(spins, pattern="spins", timeout=SHORT, attempts=1)
+    inbox.on(effect, pattern="quick")
+    inbox.deliver("a", "b", "c", type="spins")
+
+    with pool_of(2) as pool:
+        pool.run_due()
+        wait_for(lambda: [row[2] for row in inbox.runs()] == ["dead"] * 3)
+        pool.run_due(inbox.deliver("q", type="quick"))
+        wait_for(inbox.effects)
+
+    assert inbox.effects() == ["q"]
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(slot_limit, "GRACE_PERIOD", timedelta(seconds=0.3))
+    monkeypatch.setattr(slot_limit, "AGAIN", 0.2)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_slot_that_nothing_ends_is_lost_and_its_run_ended_for_it(inbox, pool_of):
+    let_go = threading.Event()
+
+    def stuck(_event, _tx):
+        let_go.wait(10)  # a lock is waited for in C
+
+    inbox.on(stuck, pattern="stuck", timeout=SHORT, attempts=1)
+    inbox.on(effect, pattern="quick")
+    inbox.deliver("a", type="stuck")
+
+    with pool_of(8) as pool:
+        pool.run_due()
+        wait_for(lambda: inbox.runs() == [("a", "stuck", "dead", 1)])
+        slots = inbox.rows("SELECT 1")
+        pool.run_due(inbox.deliver("q", type="quick"))
+        wait_for(inbox.effects)
+        lost = [slot for slot in pool._slots if slot.is_lost]  # noqa: SLF001
+        let_go.set()
+        wait_for(lambda: not any(slot.is_lost for slot in pool._slots))  # noqa: SLF001
+
+    assert slots
+    assert len(lost) == 1
+    assert failures(inbox) == [("stuck", 1, "took longer than 0.3 s")]
+    assert inbox.runs()[0] == ("a", "stuck", "dead", 1)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_quarter_of_the_slots_lost_ends_the_process_and_charges_no_neighbour(inbox, pool_of, monkeypatch):
+    monkeypatch.setattr(pools, "BREAK_GRACE", timedelta(seconds=0.5))
+    let_go = threading.Event()
+
+    def stuck(_event, _tx):
+        let_go.wait(20)
+
+    def waits(_event, tx):
+        tx.execute(text("INSERT INTO effects VALUES ('waits')"))
+        let_go.wait(20)
+
+    inbox.on(
+        stuck, pattern="stuck", timeout=SHORT, attempts=2, backoff=(timedelta(hours=1), timedelta(hours=1))
+    )
+    inbox.on(waits, pattern="waits", timeout=timedelta(seconds=30))
+    inbox.deliver("s", type="stuck")
+    inbox.deliver("w", type="waits")
+
+    with pool_of(4) as pool:
+        pool.run_due()
+        assert stopping.wait(10)
+        status = pool.finish()
+        runs = inbox.runs()
+        let_go.set()
+
+    assert status == pools.RESTART
+    assert runs == [("s", "stuck", "waiting", 1), ("w", "waits", "waiting", 0)]
+    assert inbox.effects() == []
+
+
+def test_graceful_stop_waits_for_what_is_under_way_and_gives_back_the_rest(inbox, pool_of, monkeypatch):
+    monkeypatch.setattr(pools, "STOP_GRACE", timedelta(seconds=1))
+    let_go = threading.Event()
+
+    def short(event, tx):
+        time.sleep(0.3)
+        effect(event, tx)
+
+    def long(_event, _tx):
+        let_go.wait(20)
+
+    inbox.on(short, pattern="short")
+    inbox.on(long, pattern="long", timeout=timedelta(seconds=30))
+    inbox.deliver("l", type="long")
+    inbox.deliver("s", type="short")
+
+    with pool_of(4) as pool:
+        pool.run_due()
+        wait_for(lambda: [row[2] for row in inbox.runs()] == ["running"] * 2)
+        stopping.set()
+        status = pool.finish()
+        runs = inbox.runs()
+        let_go.set()
+
+    assert status == 0
+    assert runs == [("l", "long", "waiting", 0), ("s", "short", "done", 1)]
+
+
+def test_exception_that_comes_too_late_never_comes():
+    limit, ended = SlotLimit(), []
+
+    def work():
+        with limit.limit(timedelta(0)):
+            pass
+        ended.append(sum(1 for _ in range(1000)))
+
+    for _ in range(200):
+        thread = threading.Thread(target=work)
+        thread.start()
+        limit.ring(time.monotonic())
+        thread.join()
+
+    assert ended == [1000] * 200
+
+
+def test_handler_that_swallows_the_first_is_told_again(monkeypatch):
+    monkeypatch.setattr(slot_limit, "AGAIN", 0.05)
+    limit, told = SlotLimit(), []
+
+    def work():
+        with limit.limit(timedelta(seconds=0.01)):
+            while len(told) < 3:
+                try:
+                    time.sleep(0.01)
+                except TimeUp as error:
+                    told.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    deadline = time.monotonic() + 5
+    while thread.is_alive() and time.monotonic() < deadline:
+        limit.ring(time.monotonic())
+        time.sleep(0.01)
+    thread.join(1)
+
+    assert len(told) == 3
+
+
+def test_steps_follow_one_another():
+    limit = SlotLimit()
+    with limit.limit(timedelta(seconds=100)):
+        now = time.monotonic()
+        limit._has_rung = True  # noqa: SLF001  nothing is to be raised in this thread
+        limit._warn = int  # noqa: SLF001  same
+
+        assert limit.ring(now) is Step.NONE
+        assert limit.ring(now + 101) is Step.CANCEL
+        assert limit.ring(now + 101.5) is Step.NONE

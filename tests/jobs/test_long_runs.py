@@ -1,0 +1,349 @@
+"""Handlers without an open transaction: what they write, what they hold, and what a stale worker may not."""
+
+import threading
+import time
+from contextlib import suppress
+from datetime import timedelta
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from hookonce import LeaseLost
+from hookonce.jobs.attempts import heartbeat
+from hookonce.jobs.attempts.long_run import OPEN_ALREADY, OTHER_THREAD
+from hookonce.jobs.drain import Drain
+from hookonce.jobs.event import HAS_TRANSACTION, Refusal
+from hookonce.jobs.handlers import GiveUp, HandlerError, Registry, RetryLater, on
+from hookonce.receiver.ledger.runs import renewal
+from hookonce.receiver.ledger.runs.transitions import Attempt
+from tests.support.inbox import inbox
+
+__all__ = ["inbox"]
+
+OPEN = """
+SELECT count(*) FROM pg_stat_activity
+WHERE application_name = 'hookonce worker' AND datname = current_database() AND xact_start IS NOT NULL
+"""
+
+
+def write(event, what="effect"):
+    with event.tx() as tx:
+        tx.execute(text("INSERT INTO effects VALUES (:what)"), {"what": f"{event.event_id} {what}"})
+
+
+@pytest.fixture
+def long(inbox):
+    """A function that registers a handler without a transaction."""
+    return lambda function, **options: inbox.on(function, tx="none", **options)
+
+
+def errors(inbox):
+    return [row[0] for row in inbox.rows("SELECT error FROM hookonce.failures ORDER BY id")]
+
+
+def test_each_transaction_is_committed_by_itself(inbox, long):
+    seen = []
+
+    def works(event):
+        write(event, "1")
+        seen.append(inbox.effects())
+        write(event, "2")
+        return {"ok": True}
+
+    long(works)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert seen == [["a 1"]]
+    assert inbox.effects() == ["a 1", "a 2"]
+    assert inbox.rows("SELECT status, attempts, result FROM hookonce.runs") == [("done", 1, {"ok": True})]
+
+
+def test_no_transaction_is_open_while_it_waits(inbox, long):
+    seen = []
+
+    def works(event):
+        write(event)
+        seen.append(inbox.rows(OPEN))
+
+    long(works)
+    inbox.deliver("a", "b")
+    inbox.work()
+
+    assert seen == [[(0,)], [(0,)]]
+
+
+def test_what_was_committed_stays_when_it_fails_and_it_is_tried_again(inbox, long):
+    def fails(event):
+        write(event, str(event.attempt))
+        if event.attempt == 1:
+            raise ValueError("later")
+
+    long(fails)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert inbox.effects() == ["a 1", "a 2"]
+    assert inbox.runs() == [("a", "fails", "done", 2)]
+
+
+def test_transaction_that_an_error_leaves_is_rolled_back(inbox, long):
+    def recovers(event):
+        with suppress(ValueError), event.tx() as tx:
+            tx.execute(text("INSERT INTO effects VALUES ('never')"))
+            raise ValueError("no")
+        write(event)
+
+    long(recovers)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert inbox.effects() == ["a effect"]
+
+
+def steal(inbox):
+    """Have another worker take over whatever is under way."""
+    inbox.connection.execute("UPDATE hookonce.runs SET token = gen_random_uuid()")
+
+
+def test_stale_worker_can_not_write(inbox, long):
+    lost = []
+
+    def stale(event):
+        steal(inbox)
+        with pytest.raises(LeaseLost) as caught:
+            write(event)
+        lost.append(str(caught.value))
+        raise caught.value
+
+    long(stale)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert "another worker may have it; this transaction has written nothing" in lost[0]
+    assert (inbox.effects(), errors(inbox)) == ([], [])
+    assert inbox.runs() == [("a", "stale", "running", 1)]
+
+
+def test_stale_worker_that_goes_on_can_not_end_the_run(inbox, long):
+    def stale(event):
+        write(event)
+        steal(inbox)
+
+    long(stale)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert inbox.runs() == [("a", "stale", "running", 1)]
+
+
+def test_nobody_takes_the_run_over_while_a_transaction_is_open(inbox, long):
+    def holds(event):
+        with event.tx(), pytest.raises(psycopg.errors.LockNotAvailable):
+            steal(inbox)
+
+    long(holds)
+    inbox.deliver("a")
+    inbox.connection.execute("SET lock_timeout = '100ms'")
+    inbox.work()
+
+    assert inbox.runs() == [("a", "holds", "done", 1)]
+
+
+def test_lease_is_short_and_renewed(inbox, long, monkeypatch):
+    monkeypatch.setattr(renewal, "RENEW_INTERVAL", timedelta(seconds=0.05))
+    leases = []
+    left = "SELECT extract(epoch FROM lease_until - now())::int FROM hookonce.runs"
+
+    def waits(_event):
+        leases.append(inbox.rows(left)[0][0])
+        inbox.connection.execute("UPDATE hookonce.runs SET lease_until = now() + interval '2 s'")
+        deadline = time.monotonic() + 10
+        while inbox.rows(left)[0][0] < 25 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        leases.append(inbox.rows(left)[0][0])
+
+    long(waits, timeout=timedelta(minutes=30))
+    inbox.deliver("a")
+    inbox.work()
+
+    assert [28 <= each <= 30 for each in leases] == [True, True]
+    assert inbox.runs() == [("a", "waits", "done", 1)]
+
+
+def test_renewal_renews_nothing_that_is_another_s(inbox, long):
+    renewed = []
+
+    def stale(event):
+        ours = [Attempt(event.id, "stale", inbox.rows("SELECT token FROM hookonce.runs")[0][0])]
+        renewed.append(renewal.renew(inbox.connection, ours))
+        steal(inbox)
+        renewed.append(renewal.renew(inbox.connection, ours))
+
+    long(stale)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert renewed == [1, 0]
+
+
+def test_transaction_that_is_open_for_too_long_is_cut(inbox, long, monkeypatch):
+    monkeypatch.setattr(renewal, "TRANSACTION_LIMIT", timedelta(seconds=0.1))
+
+    def dawdles(event):
+        with event.tx() as tx:
+            time.sleep(1.5)
+            tx.execute(text("INSERT INTO effects VALUES ('late')"))
+
+    long(dawdles, attempts=1)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert inbox.effects() == []
+    assert inbox.runs() == [("a", "dawdles", "dead", 1)]
+    assert "OperationalError" in errors(inbox)[0]
+
+
+def test_transactions_do_not_nest_and_are_not_for_other_threads(inbox, long):
+    found = []
+
+    def wrong(event):
+        with event.tx() as tx:
+            with pytest.raises(RuntimeError) as nested, event.tx():
+                pass
+            tx.execute(text("INSERT INTO effects VALUES ('outer')"))
+
+        def elsewhere():
+            with pytest.raises(RuntimeError) as other, event.tx():
+                pass
+            found.append(str(other.value))
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        found.append(str(nested.value))
+
+    long(wrong)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert found == [OTHER_THREAD, OPEN_ALREADY]
+    assert inbox.effects() == ["outer"]
+
+
+def test_commit_inside_the_transaction_is_refused(inbox, long):
+    def commits(event):
+        with event.tx() as tx:
+            tx.execute(text("INSERT INTO effects VALUES ('x')"))
+            tx.commit()
+
+    long(commits, attempts=1)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert (inbox.effects(), inbox.runs()) == ([], [("a", "commits", "dead", 1)])
+
+
+@pytest.mark.parametrize(
+    ("raised", "run"),
+    [
+        (GiveUp("no"), ("dead", 1)),
+        (RetryLater(3600), ("waiting", 0)),
+        (Refusal(409, "no"), ("dead", 1)),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_handler_says_how_it_ends(inbox, long, raised, run):
+    def says(event):
+        write(event)
+        raise raised
+
+    long(says)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert inbox.runs() == [("a", "says", *run)]
+    assert inbox.effects() == ["a effect"]
+
+
+def test_long_and_other_handlers_take_turns(inbox, long):
+    def plain(event, tx):
+        tx.execute(text("INSERT INTO effects VALUES (:what)"), {"what": f"{event.event_id} plain"})
+        with pytest.raises(RuntimeError, match="second argument"):
+            event.tx()
+
+    long(write_one)
+    inbox.on(plain)
+    inbox.deliver("a", "b", "c")
+    inbox.work()
+
+    assert inbox.effects() == sorted(f"{each} {how}" for each in "abc" for how in ("effect", "plain"))
+    assert "second argument" in HAS_TRANSACTION
+
+
+def write_one(event):
+    write(event)
+
+
+def test_time_limit_holds_for_long_runs(inbox, long):
+    def spins(event):
+        write(event)
+        while True:
+            time.sleep(0.01)
+
+    long(spins, timeout=timedelta(seconds=0.3), attempts=1)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert errors(inbox) == ["took longer than 0.3 s"]
+    assert inbox.effects() == ["a effect"]
+
+
+def test_worker_that_died_at_it_is_replaced_when_the_short_lease_is_over(inbox, long):
+    long(write_one)
+    inbox.deliver("a")
+    drain = Drain(inbox.settings, inbox.registry)
+    drain._claim(None)  # noqa: SLF001
+    drain.close()
+    lease = inbox.rows("SELECT extract(epoch FROM lease_until - now())::int FROM hookonce.runs")[0][0]
+    inbox.connection.execute("UPDATE hookonce.runs SET lease_until = now(), due_at = now()")
+    inbox.connection.execute("UPDATE hookonce.events SET due_at = now()")
+    inbox.work()
+
+    assert 28 <= lease <= 30
+    assert inbox.runs() == [("a", "write_one", "done", 2)]
+
+
+def test_heartbeat_that_fails_says_so_and_goes_on(caplog):
+    def away():
+        raise psycopg.OperationalError("gone")
+
+    heartbeat.Heartbeat(away).beat([])
+
+    assert "leases of 0 long runs were not renewed: OperationalError" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"tx": "some"}, "tx='some' is wrong; expected 'none'"),
+        ({"tx": "none", "isolation": "serializable"}, "isolation='serializable' is of a transaction"),
+    ],
+)
+def test_tx_that_makes_no_sense_is_refused(options, expected):
+    with pytest.raises(HandlerError, match=expected):
+        on("stripe", name="h", **options)(write_one)
+
+
+def test_handler_must_take_the_event_alone(monkeypatch):
+    monkeypatch.setattr("hookonce.jobs.handlers.registry", Registry())
+
+    with pytest.raises(HandlerError, match=r"must take one argument, \(event\)"):
+        on("stripe", name="h", tx="none")(lambda event, tx: None)  # noqa: ARG005
+
+    async def waits(_event):
+        pass
+
+    with pytest.raises(HandlerError, match="is an async def; with tx='none' it is a plain function"):
+        on("stripe", name="h", tx="none")(waits)
