@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from hookonce.receiver.config import server_urls
-from hookonce.receiver.config.admin import AdminTable, Network, admin_token, trusted_proxies
+from hookonce.receiver.config.admin import AdminTable, Network, admin_token, send_to, trusted_proxies
 from hookonce.receiver.config.alerts import Alerts, AlertsTable, read_alerts
 from hookonce.receiver.config.commands import Command, CommandTable, read_commands
 from hookonce.receiver.config.concurrency import MAX_CONCURRENCY, concurrency
@@ -63,6 +63,7 @@ class Settings:
     keyring: Keyring = field(default=OFF, compare=False)
     admin_token: str = field(default="", repr=False)
     trusted_proxies: tuple[Network, ...] = ()
+    send_to: tuple[str, ...] = ()
     alerts: Alerts = field(default_factory=Alerts)
     tracing: bool = False
     concurrency: int = 1
@@ -165,6 +166,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     keyring = read_keyring(table.encryption_keys, environ, mistakes, need_all=need_secrets)
     token = admin_token(file.admin, environ, mistakes, need_secrets=need_secrets)
     proxies = trusted_proxies(file.admin, mistakes)
+    targets = send_to(file.admin, mistakes)
     alerts = read_alerts(file.alerts, environ, mistakes)
     tracing = is_traced(file.tracing, environ, mistakes)
     at_once = concurrency(table.concurrency, environ, mistakes)
@@ -190,6 +192,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         keyring=keyring,
         admin_token=token,
         trusted_proxies=proxies,
+        send_to=targets,
         alerts=alerts,
         tracing=tracing,
         concurrency=at_once,

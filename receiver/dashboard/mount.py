@@ -10,19 +10,20 @@ from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.dashboard import (
     bulk_replay,
     dead_letters,
-    event,
+    event_selection,
     events,
+    find,
     handlers,
     overview,
     rejected,
     reverify,
     sign_in,
-    sources,
-    test_event,
 )
 from hookonce.receiver.dashboard.blueprint import EXTENSION, DashboardContext, admin
+from hookonce.receiver.dashboard.event_page import page, send_again
 from hookonce.receiver.dashboard.sessions import Sessions
 from hookonce.receiver.dashboard.sign_in_throttle import SignInThrottle, shared_attempts
+from hookonce.receiver.dashboard.source_pages import source, sources, test_event
 from hookonce.receiver.dashboard.template_filters import FILTERS
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, EventStatus, Parked, RunStatus
@@ -32,12 +33,16 @@ PAGES = (
     sign_in,
     overview,
     events,
-    event,
+    find,
+    event_selection,
+    page,
+    send_again,
     dead_letters,
     bulk_replay,
     rejected,
     reverify,
     sources,
+    source,
     test_event,
     handlers,
 )
