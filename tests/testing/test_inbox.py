@@ -39,7 +39,12 @@ def fail(_event):
     raise LookupError("no such customer")
 
 
-@pytest.mark.parametrize("name", [name for name in names(()) if files.types(name)])
+NEEDS_OPTIONS = {"adobe_sign"}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in names(()) if files.types(name) and name not in NEEDS_OPTIONS]
+)
 def test_every_sample_of_every_sender_is_an_event(name):
     for kind in files.types(name):
         made = event(name, kind)
@@ -78,7 +83,7 @@ def test_delivery_is_a_real_one(bench):
     forged = bench.deliver("stripe", "invoice.paid", forge=True)
 
     assert handled_once(paid).result == {"ok": True}
-    assert paid.detail.event.deliveries in {1, 3}  # counted a moment later
+    assert 1 <= paid.detail.event.deliveries <= 3  # counted a moment later
     assert (forged.status, forged.number) == (401, None)
     with pytest.raises(AssertionError, match=r"the ledger has no event .* answered 401"):
         handled_once(forged)
@@ -156,10 +161,13 @@ def test_crash_loses_nothing_and_doubles_nothing(bench, failpoint):
 def test_crash_that_does_not_happen_fails_the_test(bench):
     handler(lambda _: None)
 
-    with pytest.raises(AssertionError, match=r"not reached 1 times; reached were delivery\.read.*run"):  # noqa: PT012
-        with crash_at(bench, "sweep.found"):
-            paid = bench.deliver("stripe", "invoice.paid")
-            handled_once(paid)  # it was done, in the other process
+    with (
+        pytest.raises(AssertionError, match=r"not reached 1 times; reached were delivery\.read.*run"),
+        crash_at(bench, "sweep.found"),
+    ):
+        bench.deliver("stripe", "invoice.paid", event_id="evt_1")
+
+    assert bench.execute("SELECT event FROM effects") == [("evt_1",)]  # done, in the other process
     with pytest.raises(LookupError, match="no failpoint is called 'nonsense'"), crash_at(bench, "nonsense"):
         pass
 
