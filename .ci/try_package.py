@@ -4,8 +4,9 @@
 
 The first package is installed by the README's own words, and timed; the next takes its place in the same environment.
 Each then goes through what an installed hookonce is for, without a checkout on any path: the README's five commands,
-`serve` and `worker` on servers that are given, a provider of one's own with its test, and tests of handlers. The environment of the
-second is not on the PATH, and the folder holds nothing but a link to the command: that is how pipx and uvx install.
+`serve` and `worker` on servers that are given, a provider of one's own with its test, and tests of handlers. The
+environment of the second is not on the PATH, and the folder holds nothing but a link to the command: that is how pipx
+and uvx install.
 """
 
 import json
