@@ -4,8 +4,9 @@
 
 The first package is installed by the README's own words, and timed; the next takes its place in the same environment.
 Each then goes through what an installed hookonce is for, without a checkout on any path: the README's five commands,
-`serve` and `worker` on servers that are given, and a provider of one's own with its test. The environment of the
-second is not on the PATH, and the folder holds nothing but a link to the command: that is how pipx and uvx install.
+`serve` and `worker` on servers that are given, a provider of one's own with its test, and tests of handlers. The
+environment of the second is not on the PATH, and the folder holds nothing but a link to the command: that is how pipx
+and uvx install.
 """
 
 import json
@@ -26,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 README = Path(__file__).parents[1] / "README.md"
+TESTING = Path(__file__).parents[1] / "docs/how-to/testing.md"
 PATIENCE = 90.0
 """Seconds that anything may take until it works."""
 README_MINUTES = 3
@@ -142,6 +144,7 @@ def try_one(place: Place, package: Path) -> None:
     follow_readme(place, began)
     provider = place.beside("provider")
     write_a_provider(provider)
+    test_handlers(place.beside("tests of handlers"))
 
 
 def readme_blocks() -> list[str]:
@@ -228,6 +231,15 @@ def write_a_provider(place: Place) -> None:
     told = place.run(place.python, "-m", "pytest", "-q", "tests/providers/acme")
     require("15 passed" in told, told)
     require("acme" in place.run("hookonce", "providers", "list"), "the new provider is not listed")
+
+
+def test_handlers(place: Place) -> None:
+    """Run the examples of the page about tests, with the fixtures that pytest finds by itself."""
+    files = re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", TESTING.read_text(), re.DOTALL | re.MULTILINE)
+    for name, text in files:
+        (place.folder / name).write_text(text)
+    told = place.run(place.python, "-m", "pytest", "-q")
+    require(re.search(r"^\d+ passed", told, re.MULTILINE), told)
 
 
 def require_extras(place: Place) -> None:

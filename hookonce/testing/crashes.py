@@ -1,5 +1,6 @@
 """Crashes at will: a receiver or worker that the kernel kills at a chosen place, as a power cut would."""
 
+import faulthandler
 import os
 import pickle
 import signal
@@ -37,6 +38,7 @@ class Crash:
         """
         with tempfile.TemporaryDirectory(prefix="hookonce-") as directory:
             log, result = Path(directory, "reached"), Path(directory, "result")
+            faulthandler.cancel_dump_traceback_later()  # the child would wait for its thread, which it does not have
             with warnings.catch_warnings():
                 warnings.simplefilter(
                     "ignore", DeprecationWarning

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from hookonce.jobs.event import ReceivedEvent
-from hookonce.providers import Delivery
+from hookonce.providers import Delivery, Rejected
 from hookonce.providers import Event as SentEvent
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load
@@ -36,7 +36,7 @@ def event(  # noqa: PLR0913  all but two by keyword
     `source` is one of hookonce.toml's, or the name of a sender; `provider` says the sender of any other. Without a
     type it is what the sender sends most. `set` puts values at paths of the body, `{"data.object.amount": 500}`, and
     `remove` takes some out. Raises: LookupError for a type without a sample, with the nearest one; ValueError for a
-    path that can't be.
+    path that can't be, and for the few senders whose bodies nobody else can make.
     """
     sender = provider_of(source, provider)
     now = at or datetime.now(UTC)
@@ -99,4 +99,9 @@ def _read(provider: Provider, document: Document, now: datetime, url: str) -> tu
     if provider.decode and secret:
         delivery = provider.decode(delivery, (secret,))
     delivery = replace(delivery, headers={name.lower(): value for name, value in delivery.headers.items()})
-    return delivery, provider.events(delivery)[0]
+    try:
+        return delivery, provider.events(delivery)[0]
+    except Rejected as error:
+        raise ValueError(
+            f"a sample of {provider.name} is no event without its sender's own signature ({error.detail})"
+        ) from None
