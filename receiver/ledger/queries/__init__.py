@@ -2,6 +2,10 @@
 
 - `event_filter`, `id_ranges`: which events are meant, and where in the ledger they can be
 - `events`, `event_lookup`: listings, one event in full, events by a part of their id
+- `event_pages`: pages of events that end in time
+- `needles`, `body_search`: what is looked for in bodies, and where it is
+- `choices`: sources, types, accounts and handlers to choose from
+- `run_outcomes`: what the runs of listed events came to
 - `failures`: why an attempt failed, right after it did
 - `tail`: what happens from now on
 - `dead_letters`, `dead_groups`: of what runs died, one by one and by their cause

@@ -26,7 +26,7 @@ class Filter:
     """Which events; None takes all.
 
     `type` may hold `*` for any text, `event_id` is the beginning of the sender's id, `until` itself is left out.
-    `handler` and `error` (which may hold `*`) are those of a dead run.
+    `handler` and `error` (which may hold `*`) are those of a dead run; `run_by` is a handler that has a run, dead or not.
     """
 
     source: str | None = None
@@ -39,6 +39,7 @@ class Filter:
     event_id: str | None = None
     handler: str | None = None
     error: str | None = None
+    run_by: str | None = None
 
     @property
     def parameters(self) -> dict[str, object]:
@@ -58,6 +59,7 @@ class Filter:
             "event_id_end": None if self.event_id is None else self.event_id + _LAST,
             "handler": self.handler,
             "error_like": None if self.error is None else _like(self.error),
+            "run_by": self.run_by,
         }
 
 
@@ -75,6 +77,8 @@ AND (%(until)s::timestamptz IS NULL OR received_at < %(until)s)
 AND (%(account)s::text IS NULL OR account = %(account)s)
 AND (%(event_id)s::text IS NULL OR event_id >= %(event_id)s AND event_id < %(event_id_end)s
      AND source = ANY(ARRAY({SOURCES})))
+AND (%(run_by)s::text IS NULL
+     OR %(run_by)s = ANY(ARRAY(SELECT r.handler FROM hookonce.runs r WHERE r.event = events.id)))
 AND {DIED}
 """
 """Keeps the events of a `Filter`; what is NULL costs nothing, the planner folds it away. Never `prepare` it."""

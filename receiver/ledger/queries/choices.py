@@ -1,0 +1,48 @@
+"""What there is to choose from: the sources, types, accounts and handlers of the newest events."""
+
+from dataclasses import dataclass
+
+import psycopg
+
+from hookonce.receiver.ledger.queries import event_filter
+
+EVENTS_LOOKED_AT = 5000
+MAX_CHOICES = 100
+"""Of each kind, the most frequent ones."""
+
+_CHOICES = """
+WITH newest AS MATERIALIZED (
+    SELECT id, type, account FROM hookonce.events ORDER BY id DESC LIMIT %(events)s
+), known AS (
+    SELECT 'type' AS kind, type AS name, count(*) AS n FROM newest GROUP BY type
+    UNION ALL
+    SELECT 'account', account, count(*) FROM newest WHERE account IS NOT NULL GROUP BY account
+    UNION ALL
+    SELECT 'handler', handler, count(*)
+    FROM (SELECT handler FROM hookonce.runs ORDER BY event DESC, handler DESC LIMIT %(events)s) AS runs GROUP BY handler
+    UNION ALL
+    SELECT 'handler', handler, 0 FROM hookonce.handlers
+), ranked AS (
+    SELECT kind, name, row_number() OVER (PARTITION BY kind ORDER BY sum(n) DESC, name) AS place
+    FROM known GROUP BY kind, name
+)
+SELECT kind, name FROM ranked WHERE place <= %(most)s ORDER BY kind, name
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Names in order; of types and accounts the most frequent of the newest `EVENTS_LOOKED_AT` events."""
+
+    sources: list[str]
+    types: list[str]
+    accounts: list[str]
+    handlers: list[str]
+
+
+def choices(connection: psycopg.Connection) -> Choices:
+    """Return what events can be chosen by."""
+    found: dict[str, list[str]] = {"type": [], "account": [], "handler": []}
+    for kind, name in connection.execute(_CHOICES, {"events": EVENTS_LOOKED_AT, "most": MAX_CHOICES}):
+        found[kind].append(name)
+    return Choices(event_filter.sources(connection), found["type"], found["account"], found["handler"])

@@ -1,0 +1,97 @@
+"""A page of events that is there in time at any size of the ledger: where it has to stop looking, it says so.
+
+Events are looked through a range of ids at a time, newest first, each range larger than the one before. With what an
+index holds (what is open, dead, held) that is over at once; what no index holds is found as far as `budget` reaches.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import psycopg
+from psycopg.rows import class_row
+
+from hookonce.receiver.ledger.queries.event_filter import MATCHES, Filter
+from hookonce.receiver.ledger.queries.events import COLUMNS, EventRow
+from hookonce.receiver.ledger.queries.id_ranges import extent
+
+FIRST_RANGE = 20_000
+"""Ids of the first range; the next one has four times as many."""
+GROWTH = 4
+
+_DOWN = f"""
+SELECT {COLUMNS} FROM hookonce.events WHERE {MATCHES} AND id >= %(low)s AND id < %(top)s
+ORDER BY id DESC LIMIT %(limit)s
+"""  # noqa: S608  constants
+_UP = _DOWN.replace("ORDER BY id DESC", "ORDER BY id")
+_CAME = "SELECT received_at FROM hookonce.events WHERE id >= %s ORDER BY id LIMIT 1"
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Events, newest first; `rest` is the id below which nothing was looked at, None where all was.
+
+    `back_to` is when the oldest event came that was looked at, if there is a rest.
+    """
+
+    rows: list[EventRow]
+    rest: int | None = None
+    back_to: datetime | None = None
+
+
+def newest(
+    connection: psycopg.Connection, wanted: Filter, limit: int, before: int | None, budget: timedelta
+) -> EventPage:
+    """Return the newest matching events with ids below `before`, `limit` at most, found within about `budget`."""
+    low, top = extent(connection, wanted, before)
+    rows: list[EventRow] = []
+    size, until = FIRST_RANGE, time.monotonic() + budget.total_seconds()
+    while top > low and len(rows) < limit:
+        began = time.monotonic()
+        end, top = top, max(top - size, low)
+        rows += _find(connection, _DOWN, wanted, range(top, end), limit - len(rows))
+        size *= GROWTH
+        if _is_over(began, until):
+            break
+    if top <= low or len(rows) >= limit:
+        return EventPage(rows)
+    return EventPage(rows, top, came_at(connection, top))
+
+
+def oldest_after(
+    connection: psycopg.Connection, wanted: Filter, limit: int, after: int, budget: timedelta
+) -> list[EventRow]:
+    """Return the matching events that follow the id `after`, the nearest `limit`, newest first; see `newest`."""
+    low, top = extent(connection, wanted)
+    low = max(low, after + 1)
+    rows: list[EventRow] = []
+    size, until = FIRST_RANGE, time.monotonic() + budget.total_seconds()
+    while low < top and len(rows) < limit:
+        began = time.monotonic()
+        begin, low = low, min(low + size, top)
+        rows += _find(connection, _UP, wanted, range(begin, low), limit - len(rows))
+        size *= GROWTH
+        if _is_over(began, until):
+            break
+    return rows[::-1]
+
+
+def came_at(connection: psycopg.Connection, event: int) -> datetime | None:
+    """Return when the event of this id came in, or the next one that is there."""
+    row = connection.execute(_CAME, [event]).fetchone()
+    return row[0] if row else None
+
+
+def _is_over(began: float, until: float) -> bool:
+    """Whether the next range, which will take longer than the one since `began`, would end too late."""
+    now = time.monotonic()
+    return now + GROWTH * (now - began) > until
+
+
+def _find(
+    connection: psycopg.Connection, query: str, wanted: Filter, ids: range, limit: int
+) -> Sequence[EventRow]:
+    page = wanted.parameters | {"low": ids.start, "top": ids.stop, "limit": limit}
+    with connection.cursor(row_factory=class_row(EventRow)) as cursor:
+        return cursor.execute(query.encode(), page, prepare=False).fetchall()
