@@ -53,6 +53,7 @@ class Source:
     `keep_events`: how long its ids are known, `FOREVER` perhaps; None for as long as all others.
     `rate` of its deliveries, `quota` of its events: what is beyond is refused with the status `refuses_with`, or
     accepted and put off where that is None.
+    `secret_names`: the reference of each secret (`env:NAME`), in their order; never a secret.
     """
 
     name: str
@@ -74,9 +75,14 @@ class Source:
     rate: Limit | None = None
     quota: Limit | None = None
     refuses_with: int | None = None
+    secret_names: tuple[str, ...] = ()
 
     @property
     def secret_places(self) -> str:
         """What to set for it to have a secret: variables or files, by name."""
         named = [reference.partition(":")[2].removesuffix("?") for reference in self.references]
         return " or ".join(named) or f"HOOKONCE_SECRET__{self.name.upper()}"
+
+    def secret_name(self, slot: int) -> str:
+        """Return the reference of the secret in a slot (from 1), or that it has been taken away."""
+        return self.secret_names[slot - 1] if slot <= len(self.secret_names) else f"secret {slot}, removed since"

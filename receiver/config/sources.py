@@ -111,7 +111,8 @@ class SourceReader:
         if self._name == ALERTS_SOURCE:
             self._mistake("the name is kept for our own events; take another")
         provider = self._provider(places)
-        secrets = tuple(secret for reference in self._table.secrets for secret in self._resolve(reference))
+        found = [(reference, self._resolve(reference)) for reference in self._table.secrets]
+        secrets = tuple(secret for _, of_reference in found for secret in of_reference)
         if provider is None:
             return None
         self._check_proof(provider)
@@ -147,6 +148,11 @@ class SourceReader:
             rate=self._table.rate,
             quota=self._table.quota,
             refuses_with=refuses_with,
+            secret_names=tuple(
+                reference.removesuffix("?") + (f" ({n + 1} of {len(values)})" if len(values) > 1 else "")
+                for reference, values in found
+                for n in range(len(values))
+            ),
         )
 
     def _redact(self) -> tuple[tuple[Step, ...], ...]:

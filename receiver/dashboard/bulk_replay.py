@@ -7,6 +7,7 @@ from flask import Response, abort, make_response, redirect, render_template, req
 
 from hookonce.receiver.dashboard.blueprint import actor, admin, context, is_fragment
 from hookonce.receiver.dashboard.event_form import STATUSES, pinned_times, read_event_form
+from hookonce.receiver.ledger.queries import choices
 from hookonce.receiver.ledger.replay import (
     bulk as bulk_replays,
 )
@@ -25,9 +26,12 @@ _MIN_RATE, _MAX_RATE = 0.01, 10_000
 def bulk_new() -> str:
     """Show what matches by type and status, and the button."""
     form = read_event_form(request.args, datetime.now(UTC))
+    if form.needle:
+        form.mistakes.append("what bodies hold can't be replayed as a whole; choose the events on their page")
     counts = []
-    if form.typed and not form.mistakes:
-        with context().ledger() as connection:
+    with context().ledger() as connection:
+        chosen_from = choices.choices(connection)
+        if form.typed and not form.mistakes:
             counts = bulk_replays.counts(connection, form.wanted)
     return render_template(
         "admin/bulk_new.html",
@@ -36,7 +40,7 @@ def bulk_new() -> str:
         counts=counts,
         total=sum(count for *_, count in counts),
         statuses=STATUSES,
-        sources=sorted(context().settings.sources),
+        choices=chosen_from,
     )
 
 
@@ -44,7 +48,7 @@ def bulk_new() -> str:
 def bulk_start() -> Response:
     """Begin, and take the first step at once if no rate holds it back."""
     form = read_event_form(request.form, datetime.now(UTC))
-    if form.mistakes or not form.typed:
+    if form.mistakes or form.needle or not form.typed:
         abort(
             400,
             "; ".join(form.mistakes) or "Say which events: an empty filter would replay the whole ledger.",

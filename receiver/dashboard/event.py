@@ -2,16 +2,20 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psycopg
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
 from hookonce.receiver.dashboard import body_view
 from hookonce.receiver.dashboard.blueprint import actor, admin, context, is_fragment
+from hookonce.receiver.dashboard.event_form import EventForm, read_event_form
+from hookonce.receiver.dashboard.proof import proof
+from hookonce.receiver.dashboard.timeline import timeline
 from hookonce.receiver.encryption import KeyMissing
 from hookonce.receiver.ledger import steps
-from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries import event_pages, events
 from hookonce.receiver.ledger.queries.events import Detail
 from hookonce.receiver.ledger.replay import events as event_replays
 from hookonce.receiver.ledger.replay.events import GOOD, ReplayOutcome
@@ -19,8 +23,11 @@ from hookonce.receiver.ledger.states import OPEN
 from hookonce.receiver.ledger.steps import RunUnderWay
 from hookonce.receiver.redis.workers import notify
 
+NEIGHBOUR_LOOK = timedelta(milliseconds=15)
+"""How long the event before, and the one after, is looked for in the view that one comes from."""
 _ATTEMPTS = 50
 """Failed attempts shown of a run, the newest."""
+_GONE = "No event has the ledger id {}; retention may have dropped it."
 NOTICES: Mapping[str, tuple[str, str]] = {
     ReplayOutcome.REPLAYED: ("good", "Replayed: its runs have new attempts."),
     ReplayOutcome.RELEASED: ("good", "Released: its handlers take it now."),
@@ -40,8 +47,15 @@ NOTICES: Mapping[str, tuple[str, str]] = {
 @admin.get("/events/<int:number>")
 def event(number: int) -> str:
     """Show an event, or its runs only."""
-    found = _found(number)
+    form = read_event_form(request.args, datetime.now(UTC))
+    with context().ledger() as connection:
+        found = events.detail(connection, number, context().settings.keyring)
+        around = {} if is_fragment() else _neighbours(connection, number, form)
+    if found is None:
+        abort(404, _GONE.format(number))
     page = {
+        "view": form.typed,
+        "timeline": timeline(found),
         "found": found,
         "event": found.event,
         "runs": [(run, _attempts(found, run.handler)) for run in found.runs],
@@ -52,7 +66,7 @@ def event(number: int) -> str:
     if is_fragment():
         return render_template("admin/event_runs.html", **page)
     return render_template(
-        "admin/event.html", **page, **_delivered(found), said=NOTICES.get(request.args.get("said", ""))
+        "admin/event.html", **page, **around, **_delivered(found), said=NOTICES.get(request.args.get("said", ""))
     )
 
 
@@ -67,7 +81,8 @@ def replay(number: int) -> Response:
         abort(404, "There is no such event; retention may have dropped it.")
     if outcomes[0].fate in GOOD:
         notify(context().settings.redis_url)
-    return make_response(redirect(url_for("admin.event", number=number, said=outcomes[0].fate), 303))
+    view = read_event_form(request.form, datetime.now(UTC)).typed
+    return make_response(redirect(url_for("admin.event", number=number, said=outcomes[0].fate, **view), 303))
 
 
 @admin.post("/events/<int:number>/steps")
@@ -119,8 +134,15 @@ def _found(number: int) -> Detail:
     with context().ledger() as connection:
         found = events.detail(connection, number, context().settings.keyring)
     if found is None:
-        abort(404, f"No event has the ledger id {number}; retention may have dropped it.")
+        abort(404, _GONE.format(number))
     return found
+
+
+def _neighbours(connection: psycopg.Connection, number: int, form: EventForm) -> dict[str, int | None]:
+    """Return the events before and after this one in its view, as far as they are near; of a search, in all events."""
+    older = event_pages.newest(connection, form.wanted, 1, number, NEIGHBOUR_LOOK).rows
+    newer = event_pages.oldest_after(connection, form.wanted, 1, number, NEIGHBOUR_LOOK)
+    return {"older": older[0].id if older else None, "newer": newer[0].id if newer else None}
 
 
 def _attempts(found: Detail, handler: str) -> Sequence[Mapping[str, Any]]:
@@ -132,13 +154,14 @@ def _attempts(found: Detail, handler: str) -> Sequence[Mapping[str, Any]]:
 def _delivered(found: Detail) -> dict[str, Any]:
     body = found.body
     if body is None or body.unreadable:
-        return {"body": body, "shown": None, "curl": None, "conflicts": _conflicts(found)}
+        return {"body": body, "shown": None, "curl": None, "conflicts": _conflicts(found), "proof": None}
     url = body.url if "://" in body.url else request.host_url.rstrip("/") + body.url
     return {
         "body": body,
         "shown": body_view.body_view(body.body),
         "curl": body_view.curl(url, body.headers, body.body),
         "conflicts": _conflicts(found),
+        "proof": proof(context().settings.sources.get(found.event.source), found.event, body),
     }
 
 

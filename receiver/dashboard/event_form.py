@@ -5,19 +5,27 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from hookonce.receiver.config.durations import parse_time
+from hookonce.receiver.ledger.queries import needles
 from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.queries.needles import Needle
 from hookonce.receiver.ledger.states import EventStatus
 
 STATUSES = tuple(status.value for status in EventStatus)
-FIELDS = ("source", "provider", "type", "status", "account", "id", "since", "until", "handler", "error")
+FIELDS = ("source", "provider", "type", "status", "account", "id", "since", "until", "handler", "error", "body")
+SPANS = {"1h": "last hour", "24h": "last day", "7d": "last week"}
+"""What `since` may be chosen to be, and how it is called."""
 _MAX_FIELD_LENGTH = 600
 
 
 @dataclass(frozen=True, slots=True)
 class EventForm:
-    """A filter, the fields as they were typed (those with something in them), and what is wrong with them."""
+    """A filter, the fields as they were typed (those with something in them), and what is wrong with them.
+
+    `needle` is what is looked for in bodies.
+    """
 
     wanted: Filter
+    needle: Needle | None = None
     typed: dict[str, str] = field(default_factory=dict)
     mistakes: list[str] = field(default_factory=list)
 
@@ -30,6 +38,7 @@ def read_event_form(form: Mapping[str, str], now: datetime) -> EventForm:
     times = {name: _time(typed[name], now, mistakes) for name in ("since", "until") if name in typed}
     if typed.get("status", EventStatus.DEAD) not in STATUSES:
         mistakes.append(f"no status is called {typed.pop('status')!r}; there are {', '.join(STATUSES)}")
+    is_of_the_dead = "error" in typed or typed.get("status") == EventStatus.DEAD
     wanted = Filter(
         source=typed.get("source"),
         provider=typed.get("provider"),
@@ -39,16 +48,25 @@ def read_event_form(form: Mapping[str, str], now: datetime) -> EventForm:
         event_id=typed.get("id"),
         since=times.get("since"),
         until=times.get("until"),
-        handler=typed.get("handler"),
+        handler=typed.get("handler") if is_of_the_dead else None,
         error=typed.get("error"),
+        run_by=None if is_of_the_dead else typed.get("handler"),
     )
-    return EventForm(wanted, typed, mistakes)
+    return EventForm(wanted, _needle(typed, mistakes), typed, mistakes)
 
 
 def pinned_times(form: EventForm) -> dict[str, str]:
     """Return the fields again with times that do not move on, so that a form means what its page showed."""
     times = {"since": form.wanted.since, "until": form.wanted.until}
     return form.typed | {name: at.isoformat() for name, at in times.items() if at}
+
+
+def _needle(typed: dict[str, str], mistakes: list[str]) -> Needle | None:
+    try:
+        return needles.read(typed["body"]) if "body" in typed else None
+    except ValueError as error:
+        mistakes.append(str(error))
+        return None
 
 
 def _time(text: str, now: datetime, mistakes: list[str]) -> datetime | None:

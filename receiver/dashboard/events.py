@@ -1,69 +1,151 @@
-"""*Events*: the ledger, newest first, filtered, page by page; the first page refreshes itself."""
+"""*Events*: the ledger, newest first, filtered, page by page; the first page refreshes itself.
+
+What is asked for stands in the address, so a view is kept by keeping its address. A page is there in time whatever
+is asked for: it says how far back it looked, and its own next request, or a link, goes on from there.
+"""
 
 import hashlib
 import math
 import time
+from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from flask import Response, make_response, redirect, render_template, request, url_for
+import psycopg
+from flask import Response, make_response, render_template, request
 
-from hookonce.receiver.dashboard.blueprint import admin, context, is_fragment
-from hookonce.receiver.dashboard.event_form import STATUSES, read_event_form
-from hookonce.receiver.ledger.queries import event_lookup
+from hookonce.receiver.dashboard.blueprint import actor, admin, context, is_fragment
+from hookonce.receiver.dashboard.event_form import SPANS, STATUSES, EventForm, read_event_form
+from hookonce.receiver.dashboard.event_selection import said_of
+from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.queries import body_search, choices, event_pages, run_outcomes
+from hookonce.receiver.ledger.queries.body_search import Found
 from hookonce.receiver.ledger.queries.events import EventRow
-from hookonce.receiver.ledger.queries.events import events as find_events
+from hookonce.receiver.ledger.stats import totals
 
 PAGE_SIZE = 50
+FIRST_LOOK = timedelta(milliseconds=40)
+"""How long a page looks before it shows what it has."""
+GOING_ON = timedelta(seconds=1)
+"""How long it looks at each further request."""
+MAX_NAME_LENGTH = 60
 _MIN_REFRESH_INTERVAL = 2
 _REFRESH_FACTOR = 20
 """A list that takes long to find is looked for less often: a twentieth of the time at most."""
 
 
+@dataclass(slots=True)
+class Listing:
+    """The events of one page; `next` is the `before` of the following one, `rest` and `back_to` where looking ended."""
+
+    rows: Sequence[EventRow]
+    next: int | None = None
+    rest: int | None = None
+    back_to: datetime | None = None
+    searched: Found | None = None
+    has_newer: bool = False
+    outcomes: dict[int, run_outcomes.Outcome] = field(default_factory=dict)
+
+
 @admin.get("/events")
 def events() -> Response:
-    """Show a page of events, or its living part if that has changed since."""
+    """Show a page of events, its living part if that has changed since, or what a search found further back."""
     now = datetime.now(UTC)
     form = read_event_form(request.args, now)
-    before = request.args.get("before", 0, int) or None
     began = time.monotonic()
     with context().ledger() as connection:
-        rows = list(find_events(connection, form.wanted, PAGE_SIZE + 1, before))
-    took = time.monotonic() - began
-    seen = _digest(rows)
-    if is_fragment() and seen == request.args.get("seen"):
-        return Response(status=204)
-    page = render_template(
-        "admin/events_live.html" if is_fragment() else "admin/events.html",
-        rows=rows[:PAGE_SIZE],
-        next=rows[PAGE_SIZE - 1].id if len(rows) > PAGE_SIZE else None,
-        before=before,
+        listing = _listing(connection, form)
+        took = time.monotonic() - began
+        seen = _digest(listing.rows)
+        if is_fragment() and seen == request.args.get("seen"):
+            return Response(status=204)
+        page: dict[str, Any] = {} if is_fragment() else _around(connection, form)
+    template = "further" if is_fragment() and "on" in request.args else "live" if is_fragment() else ""
+    html = render_template(
+        f"admin/events_{template}.html" if template else "admin/events.html",
+        listing=listing,
+        before=request.args.get("before", 0, int) or None,
+        after=request.args.get("after", 0, int) or None,
         newest=request.args.get("newest", 0, int) if is_fragment() else None,
+        on=request.args.get("on", 0, int),
         seen=seen,
         every=max(_MIN_REFRESH_INTERVAL, math.ceil(took * _REFRESH_FACTOR)),
         form=form,
+        view=_view(form),
         now=now,
-        statuses=STATUSES,
-        sources=sorted(context().settings.sources),
+        **page,
     )
-    return make_response(page)
+    return make_response(html)
 
 
-@admin.get("/find")
-def find() -> Response:
-    """Go to the event that an id, `source:id` or the beginning of one names; to a list if that is not one."""
-    typed = request.args.get("id", "").strip()
-    try:
-        with context().ledger() as connection:
-            number = event_lookup.find(connection, typed)
-    except event_lookup.Ambiguous:
-        number = None
-    if number is not None:
-        return make_response(redirect(url_for("admin.event", number=number), 303))
-    source, mark, rest = typed.partition(":")
-    if mark and source in context().settings.sources:
-        return make_response(redirect(url_for("admin.events", source=source, id=rest), 303))
-    return make_response(redirect(url_for("admin.events", id=typed or None), 303))
+def _listing(connection: psycopg.Connection, form: EventForm) -> Listing:
+    before, after = (request.args.get(name, 0, int) or None for name in ("before", "after"))
+    budget = GOING_ON if "on" in request.args else FIRST_LOOK
+    if form.needle is not None:
+        listing = _searched(connection, form, before, budget)
+    elif after:
+        rows = event_pages.oldest_after(connection, form.wanted, PAGE_SIZE + 1, after, budget)
+        listing = Listing(rows[-PAGE_SIZE:], has_newer=len(rows) > PAGE_SIZE)
+        listing.next = listing.rows[-1].id if listing.rows else after + 1
+    else:
+        page = event_pages.newest(connection, form.wanted, PAGE_SIZE + 1, before, budget)
+        listing = Listing(page.rows[:PAGE_SIZE], rest=page.rest, back_to=page.back_to, has_newer=before is not None)
+        listing.next = page.rows[PAGE_SIZE - 1].id if len(page.rows) > PAGE_SIZE else None
+    listing.outcomes = run_outcomes.outcomes(connection, [row.id for row in listing.rows])
+    return listing
+
+
+def _searched(
+    connection: psycopg.Connection, form: EventForm, before: int | None, budget: timedelta
+) -> Listing:
+    if not form.needle or form.mistakes:
+        return Listing(())
+    keyring = context().settings.keyring
+    found = body_search.search(
+        connection, keyring, form.wanted, form.needle, limit=PAGE_SIZE, before=before, budget=budget
+    )
+    if found.sealed and "on" not in request.args:
+        place = "a place in bodies" if form.needle.steps is not None else "a text in bodies"
+        audit_log.note(connection, actor(), "search", place)
+    is_full = len(found.rows) == PAGE_SIZE
+    return Listing(
+        found.rows,
+        next=found.rest if is_full else None,
+        rest=None if is_full else found.rest,
+        back_to=found.back_to,
+        searched=found,
+    )
+
+
+def _around(connection: psycopg.Connection, form: EventForm) -> dict[str, Any]:
+    """Return what stands around the list: what there is to choose from, and how many are in which status."""
+    return {
+        "statuses": STATUSES,
+        "spans": SPANS,
+        "counts": _counts(connection, form),
+        "choices": choices.choices(connection),
+        "said": said_of(request.args.get("said", "")),
+    }
+
+
+def _counts(connection: psycopg.Connection, form: EventForm) -> Counter[str] | None:
+    """Count by status; None where more than a source and a status is asked for, which nobody counts."""
+    if form.typed.keys() - {"source", "status"}:
+        return None
+    counted: Counter[str] = Counter()
+    for source, status, number in totals.events_by_status(connection):
+        if form.wanted.source in {None, source}:
+            counted[status] += number
+    counted[""] = counted.total()
+    return counted
+
+
+def _view(form: EventForm) -> dict[str, str]:
+    """Return the fields of the address that make up this view: the filter, and the name somebody gave it."""
+    name = request.args.get("view", "").replace("\0", "").strip()[:MAX_NAME_LENGTH]
+    return form.typed | ({"view": name} if name else {})
 
 
 def _digest(rows: Sequence[EventRow]) -> str:

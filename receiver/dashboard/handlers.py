@@ -47,7 +47,7 @@ def pause() -> Response:
     kind, name = _named()
     with context().ledger() as connection:
         pauses.pause(connection, kind, name, actor())
-    return make_response(redirect(url_for(f"admin.{kind}s"), 303))
+    return _back(kind, name)
 
 
 @admin.post("/resume")
@@ -57,7 +57,13 @@ def resume() -> Response:
     with context().ledger() as connection:
         pauses.resume(connection, kind, name, actor(), pauses.PATIENCE)
     notify(context().settings.redis_url)
-    return make_response(redirect(url_for(f"admin.{kind}s"), 303))
+    return _back(kind, name)
+
+
+def _back(kind: str, name: str) -> Response:
+    is_of_one = kind == "source" and request.form.get("back") == "source"
+    where = url_for("admin.source", name=name) if is_of_one else url_for(f"admin.{kind}s")
+    return make_response(redirect(where, 303))
 
 
 def _named() -> tuple[str, str]:

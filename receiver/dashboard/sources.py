@@ -1,84 +1,97 @@
-"""*Sources*: the URL to paste, where to paste it, whether anything comes, and which secrets are in use."""
+"""*Sources*: each with a mark of its health, what to do about it, its URL and whether anything comes."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 from flask import render_template, request
 
 from hookonce.receiver.dashboard.blueprint import admin, context
-from hookonce.receiver.dashboard.charts import SPANS, Chart, Table, chart
-from hookonce.receiver.intake import test_events
-from hookonce.receiver.ledger import handshake_secrets, pauses
-from hookonce.receiver.ledger.stats import activity, source_activity, totals
+from hookonce.receiver.dashboard.charts import Chart, Span, Table, chart
+from hookonce.receiver.dashboard.source_health import Health, Mark, Signs, health, read_signs
+from hookonce.receiver.ledger.stats import activity, totals
 from hookonce.receiver.source import Source
 
-_DAY = SPANS["24h"]
+DAY = Span("24h", timedelta(hours=1), 24)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One source as it is shown; `slots` are (number, uses, last use) of its secrets."""
+    """One source as it is shown: counts are of 24 hours, but `rejected_ever`."""
 
     source: Source
     url: str
+    health: Health
     last: datetime | None
+    oldest_due: float | None
     accepted: int
     rejected: int
     rejected_ever: int
     chart: Chart
-    slots: list[tuple[int, int, datetime | None]]
-    is_handed: bool
-    is_paused: bool
-    test_types: Sequence[str]
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether a person, or a circuit breaker, has paused it."""
+        return self.health.mark is Mark.PAUSED
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A secret by its reference: how many deliveries it verified, and when last."""
+
+    name: str
+    uses: int
+    last: datetime | None
 
 
 @admin.get("/sources")
 def sources() -> str:
-    """Show every configured source."""
+    """Show every configured source, those in trouble first."""
     now = datetime.now(UTC)
     with context().ledger() as connection:
-        rows = _rows(connection, now)
-    return render_template("admin/sources.html", rows=rows, now=now)
+        found = rows(connection, context().settings.sources, read_signs(connection), now)
+    order = list(Mark)
+    return render_template(
+        "admin/sources.html",
+        rows=sorted(found, key=lambda row: (order.index(row.health.mark), row.source.name)),
+        now=now,
+    )
 
 
-def _rows(connection: psycopg.Connection, now: datetime) -> list[Row]:
-    begins = _DAY.begins(now)
-    table = Table(activity.rates(connection, begins[0], _DAY.bucket), begins)
-    last = source_activity.last_seen(connection)
+def rows(
+    connection: psycopg.Connection, wanted: Mapping[str, Source], signs: Signs, now: datetime
+) -> list[Row]:
+    """Return what is shown of sources."""
+    begins = DAY.begins(now)
+    table = Table(activity.rates(connection, begins[0], DAY.bucket), begins)
     refused: dict[str, int] = defaultdict(int)
     for name, _, count in totals.rejections(connection):
         refused[name] += count
-    used = totals.secrets(connection)
-    paused = pauses.paused(connection)
-    given = {one.source for one in handshake_secrets.all_kept(connection)}
     return [
         Row(
             source=source,
-            url=_url(source),
-            last=last.get(name),
+            url=url_of(source),
+            health=health(source, signs, now),
+            last=signs.last.get(name),
+            oldest_due=signs.oldest_due.get(name),
             accepted=sum(table.counts("accepted", name)),
             rejected=sum(table.counts("rejected", name)),
             rejected_ever=refused[name],
             chart=chart("accepted", table.counts("accepted", name), begins, now),
-            slots=_slots(source, used.get(name, {})),
-            is_handed=name in given,
-            is_paused=("source", name) in paused,
-            test_types=test_events.types(source) if source.tests else (),
         )
-        for name, source in sorted(context().settings.sources.items())
+        for name, source in sorted(wanted.items())
     ]
 
 
-def _slots(source: Source, used: dict[int, tuple[int, datetime]]) -> list[tuple[int, int, datetime | None]]:
-    """Return each secret's place with how often it verified a delivery, and places that once had one."""
+def secrets_of(source: Source, used: dict[int, tuple[int, datetime]]) -> list[Secret]:
+    """Return each secret with how often it verified a delivery, and those that once did and are gone."""
     slots = sorted({*range(1, len(source.secrets) + 1), *used})
-    return [(slot, *used.get(slot, (0, None))) for slot in slots]
+    return [Secret(source.secret_name(slot), *used.get(slot, (0, None))) for slot in slots]
 
 
-def _url(source: Source) -> str:
+def url_of(source: Source) -> str:
     """Return what is to be pasted at the sender's; a secret that belongs into it is not shown."""
     base = source.public_url or request.host_url.rstrip("/")
     needs_secret = source.provider.unauthenticated and not source.unauthenticated

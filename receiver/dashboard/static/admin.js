@@ -1,4 +1,5 @@
-// What the pages can't do without a script: signing in by a link, copying, and not refreshing under a reader's hands.
+// What the pages can't do without a script: signing in by a link, copying, telling a reader's own time, and not
+// refreshing under a reader's hands.
 "use strict";
 (() => {
   document.documentElement.classList.add("scripted");
@@ -11,6 +12,37 @@
     form.elements.link.value = secret.slice(5);
     form.submit();
   }
+
+  // The reader's own time, beside UTC where that stands in full, and where the pointer rests on a span of time.
+  const zone = document.getElementById("zone");
+  if (zone) zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const here = { full: new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" }),
+    time: new Intl.DateTimeFormat(undefined, { timeStyle: "medium" }) };
+  const tellTimes = (part) => {
+    for (const time of part.querySelectorAll("time[datetime]:not([data-told])")) {
+      time.dataset.told = "";
+      const at = new Date(time.dateTime);
+      if (time.matches(".both") && at.getTimezoneOffset() !== 0) {
+        const local = document.createElement("span");
+        local.className = "of";
+        local.textContent = ` · ${(at.getUTCDate() === at.getDate() ? here.time : here.full).format(at)} here`;
+        time.append(local);
+      } else if (time.title) time.title += ` · ${here.full.format(at)} here`;
+    }
+  };
+  tellTimes(document);
+  document.addEventListener("htmx:load", (event) => tellTimes(event.detail.elt.parentNode ?? document));
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy-address]");
+    if (!button) return;
+    try {
+      await navigator.clipboard.writeText(location.href);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "It stands in the address bar";
+    }
+  });
 
   // Copy what a button names; where the browser forbids it, select it.
   document.addEventListener("click", async (event) => {
@@ -26,10 +58,10 @@
     }
   });
 
-  // A living part waits while nobody looks, while it holds the focus, and while something in it is selected.
+  // A living part waits while nobody looks, while it holds the focus, and while something in it is selected or chosen.
   const isBusy = (part) => {
     const selected = getSelection();
-    return document.hidden || part.contains(document.activeElement) ||
+    return document.hidden || part.contains(document.activeElement) || part.querySelector("input:checked") ||
       (!selected.isCollapsed && part.contains(selected.anchorNode));
   };
   document.addEventListener("htmx:beforeRequest", (event) => {

@@ -58,6 +58,19 @@ def oldest_due(connection: psycopg.Connection) -> float:
     return float(row[0]) if row else 0.0
 
 
+_OLDEST_BY_SOURCE = f"""
+SELECT source, extract(epoch FROM now() - min(due_at))::float FROM (
+    SELECT source, due_at FROM hookonce.events WHERE {MAY_BE_CLAIMED} ORDER BY due_at LIMIT %s) AS oldest
+GROUP BY source
+"""  # noqa: S608  constants
+_MAX_OLDEST = 1000
+
+
+def oldest_due_by_source(connection: psycopg.Connection) -> dict[str, float]:
+    """Return the seconds that the oldest due event of each source has been due, among the oldest of all."""
+    return dict(connection.execute(_OLDEST_BY_SOURCE, [_MAX_OLDEST]).fetchall())
+
+
 _DEAD = f"""
 WITH dead AS MATERIALIZED (
     SELECT id, source, received_at FROM hookonce.events WHERE status = '{EventStatus.DEAD}'

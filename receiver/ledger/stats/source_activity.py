@@ -30,6 +30,14 @@ SELECT at, source, sum(count)::bigint FROM hookonce.activity
 WHERE minutes = 60 AND source = ANY(%s) AND what IN ('accepted', 'duplicate') GROUP BY at, source
 """
 
+_RHYTHM = """
+SELECT source, (now() - min(at)) / sum(count) FROM hookonce.activity
+WHERE minutes = 60 AND at > now() - interval '7 days' AND what IN ('accepted', 'duplicate')
+GROUP BY source HAVING sum(count) >= %s
+"""
+MIN_DELIVERIES = 10
+"""Of a week, before they have a rhythm."""
+
 _CURRENT = """
 SELECT EXISTS (SELECT FROM hookonce.activity
                WHERE minutes = 1 AND source = '' AND what = 'filled' AND at > now() - interval '5 minutes'
@@ -72,3 +80,8 @@ def hours(connection: psycopg.Connection, sources: Sequence[str]) -> dict[str, d
     for at, source, number in connection.execute(_HOURS, [list(sources)]):
         found[source][at] = number
     return found
+
+
+def rhythm(connection: psycopg.Connection) -> dict[str, timedelta]:
+    """Return how long it took on average from one delivery of a source to the next, over the last week of hours."""
+    return dict(connection.execute(_RHYTHM, [MIN_DELIVERIES]).fetchall())

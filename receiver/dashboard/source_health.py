@@ -1,0 +1,121 @@
+"""Whether a source is well, in one word, why that is said, and what to do about it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+import psycopg
+
+from hookonce.receiver.dashboard.template_filters import span
+from hookonce.receiver.ledger import alerts, handshake_secrets, pauses
+from hookonce.receiver.ledger.alerts import Alert
+from hookonce.receiver.ledger.stats import backlog, source_activity
+from hookonce.receiver.source import Source
+
+FAILURES = ("rejected.bad_signature", "rejected.stale", "rejected.no_secret")
+_LATE = timedelta(minutes=1)
+_QUIET_AFTER = timedelta(hours=1)
+_BEATS_MISSED = 5
+"""Usual gaps that a silence must be long before it is worth a word."""
+_FEW = 5
+"""Failed verifications within an hour that are noise, unless nothing else came."""
+
+
+class Mark(StrEnum):
+    """A source's state, the worst that fits."""
+
+    TROUBLE = "trouble"
+    PAUSED = "paused"
+    QUIET = "quiet"
+    NEW = "new"
+    OK = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """A mark, why, and what to do; `link` names the page to do it on, '' for none."""
+
+    mark: Mark
+    why: str
+    to_do: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What the ledger tells of all sources, read at once; by source."""
+
+    last: dict[str, datetime]
+    usual_gap: dict[str, timedelta]
+    failed: dict[str, int]
+    taken: dict[str, int]
+    oldest_due: dict[str, float]
+    alerts: list[Alert]
+    paused: set[str]
+    handed: set[str]
+
+
+def read_signs(connection: psycopg.Connection) -> Signs:
+    """Read what `health` looks at."""
+    hour = timedelta(hours=1)
+    return Signs(
+        last=source_activity.last_seen(connection),
+        usual_gap=source_activity.rhythm(connection),
+        failed=source_activity.recent(connection, hour, FAILURES),
+        taken=source_activity.recent(connection, hour, ("accepted", "duplicate")),
+        oldest_due=backlog.oldest_due_by_source(connection),
+        alerts=alerts.open_alerts(connection),
+        paused={name for kind, name in pauses.paused(connection) if kind == "source"},
+        handed={one.source for one in handshake_secrets.all_kept(connection)},
+    )
+
+
+def health(source: Source, signs: Signs, now: datetime) -> Health:
+    """Judge a source: by its secret, its rejections, what is due, and its last event against its rhythm."""
+    name = source.name
+    failed, taken = signs.failed.get(name, 0), signs.taken.get(name, 0)
+    if lacks_secret(source, signs.handed):
+        return Health(Mark.TROUBLE, "no secret: deliveries are answered 503", "Set its secret, and restart")
+    if name in signs.paused:
+        return Health(Mark.PAUSED, "deliveries are taken in, runs wait", "Resume it once that is meant to end")
+    if failed and (failed >= _FEW or not taken):
+        why = f"{failed} {'delivery' if failed == 1 else 'deliveries'} within the hour failed verification"
+        return Health(Mark.TROUBLE, why, "Compare its secret with the sender's", "rejected")
+    if signs.oldest_due.get(name, 0) > _LATE.total_seconds():
+        why = f"an event has been due for {span(signs.oldest_due[name])}"
+        return Health(Mark.TROUBLE, why, "See that workers run, and what is parked", "handlers")
+    silence = _silence(source, signs, now)
+    if silence:
+        return silence
+    if alert := _alert(signs.alerts, name):
+        return Health(Mark.TROUBLE, alert.kind.replace("_", " "), "See the alert", "overview")
+    if name not in signs.last:
+        return Health(Mark.NEW, "nothing has come yet", "Give its URL to the sender")
+    usual = signs.usual_gap.get(name)
+    return Health(Mark.OK, f"usually one every {span(usual)}" if usual else "")
+
+
+def lacks_secret(source: Source, handed: set[str]) -> bool:
+    """Whether its deliveries can't be verified for want of a secret."""
+    needed = source.provider.needs_secret and not source.unauthenticated
+    return needed and not source.secrets and source.name not in handed
+
+
+def _silence(source: Source, signs: Signs, now: datetime) -> Health | None:
+    last = signs.last.get(source.name)
+    if _alert((each for each in signs.alerts if each.kind == "source_silent"), source.name):
+        since = f"nothing for {span(now - last)}" if last else "nothing since it is watched"
+        return Health(Mark.TROUBLE, since, "See whether its sender still has our URL", "source")
+    expected = source.expect_every or signs.usual_gap.get(source.name)
+    if last is None or expected is None:
+        return None
+    limit = source.expect_every or max(expected * _BEATS_MISSED, _QUIET_AFTER)
+    if now - last <= limit:
+        return None
+    why = f"nothing for {span(now - last)}; {'expected' if source.expect_every else 'usually'} one every {span(expected)}"
+    return Health(Mark.QUIET, why, "See whether its sender still has our URL", "source")
+
+
+def _alert(raised: Iterable[Alert], name: str) -> Alert | None:
+    return next((each for each in raised if each.subject == name), None)
