@@ -10,13 +10,16 @@ from flask import render_template, request
 
 from hookonce.receiver.dashboard.blueprint import admin, context, is_fragment
 from hookonce.receiver.dashboard.charts import SPANS, Chart, Span, Table, chart
+from hookonce.receiver.dashboard.alert_links import alert_link
 from hookonce.receiver.dashboard.redis_status import servers
+from hookonce.receiver.dashboard.sources import url_of
+from hookonce.receiver.dashboard.stacked_chart import stacked
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.states import ENDED, OPEN, EventStatus
 from hookonce.receiver.ledger.stats import activity, backlog, totals
 
-KINDS = ("accepted", EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED, "rejected")
+KINDS = ("accepted", EventStatus.DONE, EventStatus.IGNORED, EventStatus.DEAD, "rejected")
 STATUSES = (*ENDED, *OPEN, EventStatus.HELD)
 _MAX_CHANGES = 8
 _LATE_AFTER = timedelta(minutes=1)
@@ -57,17 +60,20 @@ def _figures(span: Span, source: str | None) -> dict[str, Any]:
         "spans": list(SPANS),
         "begins": begins,
         "source": source,
-        "charts": [chart(kind, table.counts(kind, source), begins, now) for kind in KINDS],
+        "chart": stacked(table, begins, span.bucket, source),
+        "repeated": sum(table.counts("duplicate", source)),
         "kinds": KINDS,
         "rows": _by_source(table, begins, now),
         "kept": kept,
+        "all_kept": sum(kept.values(), Counter()),
+        "set_up": [] if kept else [(each, url_of(each)) for _, each in sorted(context().settings.sources.items())],
         "statuses": STATUSES,
         "waiting": waiting,
         "most": backlog.MAX_COUNTED,
         "is_late": waiting.oldest_due > _LATE_AFTER.total_seconds(),
         "servers": servers(context()),
         "paused": paused,
-        "alerts": raised,
+        "alerts": [(each, *alert_link(each)) for each in raised],
         "changes": changes,
     }
 

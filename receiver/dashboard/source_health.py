@@ -89,7 +89,9 @@ def health(source: Source, signs: Signs, now: datetime) -> Health:
     if silence:
         return silence
     if alert := _alert(signs.alerts, name):
-        return Health(Mark.TROUBLE, alert.kind.replace("_", " "), "See the alert", "overview")
+        is_dead = alert.kind == "dead_runs"
+        to_do = "See what died, mend the cause, replay" if is_dead else "See the alert"
+        return Health(Mark.TROUBLE, alert.kind.replace("_", " "), to_do, "dead" if is_dead else "overview")
     if name not in signs.last:
         return Health(Mark.NEW, "nothing has come yet", "Give its URL to the sender")
     usual = signs.usual_gap.get(name)

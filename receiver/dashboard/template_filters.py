@@ -5,6 +5,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from markupsafe import Markup, escape
+
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 _INVISIBLE = "\N{REPLACEMENT CHARACTER}"
 _NONE = "\N{EN DASH}"
@@ -81,6 +83,15 @@ def plain(text: object) -> str:
     return "".join(sign if sign.isprintable() or sign in "\n\t" else _INVISIBLE for sign in str(text))
 
 
+def coded(text: str) -> Markup:
+    """Return a text of ours with what stands in backticks as code; whatever else it holds is escaped."""
+    parts = plain(text).split("`")
+    is_even = len(parts) % 2 == 1
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if n % 2 and is_even else escape(part) for n, part in enumerate(parts)
+    )
+
+
 def as_json(value: object) -> str:
     """Write a value as JSON, for reading."""
     return json.dumps(
@@ -89,6 +100,6 @@ def as_json(value: object) -> str:
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
-    each.__name__: each for each in (at, iso, ago, span, count, short, size, percent, plain, as_json)
+    each.__name__: each for each in (at, iso, ago, span, count, short, size, percent, plain, coded, as_json)
 }
 """Filters of the templates, by name."""

@@ -105,8 +105,8 @@ def test_later_page_does_not_refresh(inbox, browser):
         ("evt_o", "/admin/events/1"),
         ("evt_", "/admin/events?id=evt_"),
         ("stripe:evt_", "/admin/events?source=stripe&id=evt_"),
-        ("none", "/admin/events?id=none"),
-        ("9" * 40, f"/admin/events?id={'9' * 40}"),
+        ("none", "/admin/events?body=none"),
+        ("9" * 40, f"/admin/events?body={'9' * 40}"),
         ("", "/admin/events"),
     ],
 )

@@ -28,8 +28,8 @@ def test_overview_counts_what_came_and_what_waits(inbox, browser):
 
     page = browser.get("/admin/").text
 
-    assert 'aria-label="accepted: 3 in all' in page
-    assert 'aria-label="dead: 1 in all' in page
+    assert "accepted: 3 in all" in page
+    assert "dead: 1 in all" in page
     assert "2 due now" in page
 
 
@@ -53,7 +53,7 @@ def test_overview_can_be_of_one_source(inbox, browser):
     inbox.store("evt_1", "evt_2")
     inbox.store("evt_3", source="github")
 
-    assert 'aria-label="accepted: 1 in all' in browser.get("/admin/?source=github").text
+    assert "accepted: 1 in all" in browser.get("/admin/?source=github").text
 
 
 def test_overview_counts_workers_that_are_alive(browser, redis_url):

@@ -1,3 +1,4 @@
+import re
 from datetime import timedelta
 
 import pytest
@@ -16,12 +17,17 @@ from tests.dashboard.conftest import SECRET
 
 
 def test_source_shows_its_url_its_setup_and_no_secret(browser):
-    page = browser.get("/admin/sources").text
+    page = browser.get("/admin/sources/stripe").text
 
     assert "https://hooks.example.com/hooks/stripe" in page
     assert 'href="https://dashboard.stripe.com/webhooks"' in page
     assert "none yet" in page
+    assert "<code>env:SECRET</code>" in page
     assert SECRET not in page
+
+
+def test_page_of_a_source_that_is_not_configured_says_so(browser):
+    assert browser.get("/admin/sources/nowhere").status_code == 404
 
 
 def test_source_shows_its_last_event_and_its_secrets_in_use(inbox, browser):
@@ -29,11 +35,13 @@ def test_source_shows_its_last_event_and_its_secrets_in_use(inbox, browser):
     add_secret_uses(inbox.connection, {("stripe", 2): 7})
     keep(inbox.connection, "github", "a secret that was handed out", OFF)
 
-    page = browser.get("/admin/sources").text
+    page = browser.get("/admin/sources/stripe").text
+    handed = browser.get("/admin/sources/github").text
 
     assert "1 accepted" in page
-    assert "slot 2: 7 deliveries, last now" in page
-    assert "a secret that was handed out" not in page
+    assert "<code>secret 2, removed since</code>" in page
+    assert "7 deliveries, last" in page
+    assert "a secret that was handed out" not in handed
 
 
 def test_source_is_paused_and_resumed_and_rung_for(inbox, browser, redis_url):
@@ -84,7 +92,7 @@ def test_handler_shows_patterns_and_how_its_runs_went(inbox, browser):
     page = browser.get("/admin/handlers").text
 
     assert "stripe <code>invoice.*</code>" in page
-    assert 'data-label="runs">3<' in page
+    assert re.search('data-label="runs"><a href="[^"]+handler=shop.credit">3<', page)
     assert 'data-label="failed attempts">87.5 %<' in page
     assert 'data-label="p50">2.0 s<' in page
     assert 'data-label="p99">4.0 s<' in page
@@ -140,6 +148,6 @@ def test_handler_that_is_held_up_says_why(inbox, browser):
 
     page = browser.get("/admin/handlers").text
 
-    assert "Stopped by its circuit breaker after 5 failures in a row" in page
+    assert "Stopped by its circuit breaker</span> after 5 failures in a row" in page
     assert "ConnectionError (shop.py:7)" in page
     assert "2 wait for a place" in page

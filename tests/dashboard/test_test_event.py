@@ -14,7 +14,7 @@ def allowed(inbox):
 
 @pytest.mark.usefixtures("allowed")
 def test_button_sends_a_test_event_which_says_so(inbox, browser):
-    page = browser.get("/admin/sources").text
+    page = browser.get("/admin/sources/stripe").text
 
     answer = browser.post("/admin/test-event", source="stripe", type="customer.created")
 

@@ -7,7 +7,7 @@ import pytest
 from hookonce.receiver.dev.stack import session as http
 from tests.e2e.conftest import PICTURES_ARE_WANTED
 
-PAGES = ("/", "/events", "/dead", "/bulk/new?status=dead", "/rejected", "/sources", "/handlers")
+PAGES = ("/", "/events", "/dead", "/bulk/new?status=dead", "/rejected", "/sources", "/sources/stripe", "/handlers")
 EVIL = "\"'><script>xssed('script')</script><img src=x onerror=xssed('img')><svg onload=xssed('svg')>{{7*7}}"
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -83,7 +83,7 @@ def test_page_is_pictured_for_the_documents(page, picture, name):
 
 
 def test_keyboard_reaches_the_content_first_and_sees_where_it_is(page):
-    page.goto("/admin/events")
+    page.goto("/admin/sources")
 
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
@@ -94,10 +94,32 @@ def test_keyboard_reaches_the_content_first_and_sees_where_it_is(page):
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
+def test_first_event_is_three_tabs_away(inbox, page):
+    inbox.invoice("evt_1Stabs")
+    page.goto("/admin/events")
+
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+
+    expect(page.get_by_role("link", name="evt_1Stabs")).to_be_focused()
+
+
+def test_tabs_of_a_phone_stand_in_one_row(window):
+    page = window(width=390)
+
+    page.goto("/admin/")
+
+    tops = page.locator("nav[aria-label=Pages] a").evaluate_all("all => all.map((e) => e.offsetTop)")
+    assert len(tops) == 6
+    assert len(set(tops)) == 1
+
+
 def test_fields_and_buttons_have_names(page):
     for path in PAGES:
         page.goto(f"/admin{path}")
         unnamed = page.locator("input:not([type=hidden]), select, button").evaluate_all(
-            "all => all.filter((e) => !e.labels?.length && !e.textContent.trim()).map((e) => e.outerHTML)"
+            "all => all.filter((e) => !e.labels?.length && !e.ariaLabel && !e.textContent.trim()).map((e) => e.outerHTML)"
         )
         assert unnamed == []
