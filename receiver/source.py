@@ -85,4 +85,6 @@ class Source:
 
     def secret_name(self, slot: int) -> str:
         """Return the reference of the secret in a slot (from 1), or that it has been taken away."""
-        return self.secret_names[slot - 1] if slot <= len(self.secret_names) else f"secret {slot}, removed since"
+        return (
+            self.secret_names[slot - 1] if slot <= len(self.secret_names) else f"secret {slot}, removed since"
+        )

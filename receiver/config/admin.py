@@ -3,6 +3,7 @@
 import ipaddress
 from collections.abc import Mapping
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -33,6 +34,10 @@ class AdminTable(BaseModel):
     token_quota: Annotated[Limit | None, BeforeValidator(limit_or_none)] = Field(
         default=None, description="the same for a longer time, like `100000/d`"
     )
+    send_to: list[str] = Field(
+        default_factory=list,
+        description="addresses that events may be sent to again from their page, each with what is below it",
+    )
 
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -49,6 +54,17 @@ def trusted_proxies(table: AdminTable, mistakes: list[str]) -> tuple[Network, ..
                 f"[admin] trusted_proxies: {text!r} is not an address or network; expected such as '10.0.0.0/8'"
             )
     return tuple(networks)
+
+
+def send_to(table: AdminTable, mistakes: list[str]) -> tuple[str, ...]:
+    """Return the addresses that events may be sent to again."""
+    for text in table.send_to:
+        parts = urlsplit(text)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or "@" in parts.netloc:
+            mistakes.append(
+                f"[admin] send_to: {text!r} is not an address; expected one such as 'http://localhost:8000/hooks/'"
+            )
+    return tuple(table.send_to)
 
 
 def admin_token(

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from hookonce.receiver.config import server_urls
-from hookonce.receiver.config.admin import AdminTable, Network, admin_token, trusted_proxies
+from hookonce.receiver.config.admin import AdminTable, Network, admin_token, send_to, trusted_proxies
 from hookonce.receiver.config.alerts import Alerts, AlertsTable, read_alerts
 from hookonce.receiver.config.commands import Command, CommandTable, read_commands
 from hookonce.receiver.config.durations import parse_duration
@@ -62,6 +62,7 @@ class Settings:
     keyring: Keyring = field(default=OFF, compare=False)
     admin_token: str = field(default="", repr=False)
     trusted_proxies: tuple[Network, ...] = ()
+    send_to: tuple[str, ...] = ()
     alerts: Alerts = field(default_factory=Alerts)
     tracing: bool = False
     log_ids: Literal["plain", "hash"] = "plain"
@@ -157,6 +158,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
     keyring = read_keyring(table.encryption_keys, environ, mistakes, need_all=need_secrets)
     token = admin_token(file.admin, environ, mistakes, need_secrets=need_secrets)
     proxies = trusted_proxies(file.admin, mistakes)
+    targets = send_to(file.admin, mistakes)
     alerts = read_alerts(file.alerts, environ, mistakes)
     tracing = is_traced(file.tracing, environ, mistakes)
     commands = read_commands(file.commands, environ, mistakes, need_secrets=need_secrets)
@@ -181,6 +183,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         keyring=keyring,
         admin_token=token,
         trusted_proxies=proxies,
+        send_to=targets,
         alerts=alerts,
         tracing=tracing,
         log_ids=table.log_ids,

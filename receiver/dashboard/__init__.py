@@ -2,7 +2,15 @@
 
 `mount` puts it into the application and `blueprint` is what all pages share. `sign_in` lets a person in, slowed down
 by `sign_in_throttle` at the address that `client_address` finds, and `sessions` remembers who is in. The pages:
-`overview`, `events`, `event`, `dead_letters`, `bulk_replay`, `rejected`, `reverify`, `sources`, `test_event` and
-`handlers`. What they are made of: `event_form` reads a filter, `body_view` shows a body, `charts` draws bars,
-`redis_status` asks Redis, and `template_filters` writes values.
+
+- `overview`, made of a `stacked_chart` and `alert_links`
+- `find`, the field on top; `events`, the list, of which `event_selection` replays several
+- `event`, with its `timeline`, the `proof` that it is genuine, itself `as_test`, and `send_again`
+- `dead_letters`, `bulk_replay`
+- `rejected`, `reverify`
+- `sources` and `source`, judged by `source_health`; `test_event`
+- `handlers`
+
+What they are made of: `event_form` reads a filter, `body_view` shows a body, `charts` draws bars, `redis_status` asks
+Redis, and `template_filters` writes values.
 """

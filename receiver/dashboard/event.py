@@ -4,11 +4,13 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import psycopg
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
 from hookonce.receiver.dashboard import body_view
+from hookonce.receiver.dashboard.as_test import as_test
 from hookonce.receiver.dashboard.blueprint import actor, admin, context, is_fragment
 from hookonce.receiver.dashboard.event_form import EventForm, read_event_form
 from hookonce.receiver.dashboard.proof import proof
@@ -25,6 +27,7 @@ from hookonce.receiver.redis.workers import notify
 
 NEIGHBOUR_LOOK = timedelta(milliseconds=15)
 """How long the event before, and the one after, is looked for in the view that one comes from."""
+_MAX_SAID_LENGTH = 300
 _ATTEMPTS = 50
 """Failed attempts shown of a run, the newest."""
 _GONE = "No event has the ledger id {}; retention may have dropped it."
@@ -66,7 +69,13 @@ def event(number: int) -> str:
     if is_fragment():
         return render_template("admin/event_runs.html", **page)
     return render_template(
-        "admin/event.html", **page, **around, **_delivered(found), said=NOTICES.get(request.args.get("said", ""))
+        "admin/event.html",
+        **page,
+        **around,
+        **_delivered(found),
+        sent=request.args.get("sent", "")[:_MAX_SAID_LENGTH],
+        send_to=context().settings.send_to,
+        said=NOTICES.get(request.args.get("said", "")),
     )
 
 
@@ -82,7 +91,8 @@ def replay(number: int) -> Response:
     if outcomes[0].fate in GOOD:
         notify(context().settings.redis_url)
     view = read_event_form(request.form, datetime.now(UTC)).typed
-    return make_response(redirect(url_for("admin.event", number=number, said=outcomes[0].fate, **view), 303))
+    back = urlencode(view | {"said": outcomes[0].fate})
+    return make_response(redirect(f"{url_for('admin.event', number=number)}?{back}", 303))
 
 
 @admin.post("/events/<int:number>/steps")
@@ -154,13 +164,21 @@ def _attempts(found: Detail, handler: str) -> Sequence[Mapping[str, Any]]:
 def _delivered(found: Detail) -> dict[str, Any]:
     body = found.body
     if body is None or body.unreadable:
-        return {"body": body, "shown": None, "curl": None, "conflicts": _conflicts(found), "proof": None}
+        return {
+            "body": body,
+            "shown": None,
+            "curl": None,
+            "conflicts": _conflicts(found),
+            "proof": None,
+            "test": None,
+        }
     url = body.url if "://" in body.url else request.host_url.rstrip("/") + body.url
     return {
         "body": body,
         "shown": body_view.body_view(body.body),
         "curl": body_view.curl(url, body.headers, body.body),
         "conflicts": _conflicts(found),
+        "test": as_test(found.event, body.body),
         "proof": proof(context().settings.sources.get(found.event.source), found.event, body),
     }
 

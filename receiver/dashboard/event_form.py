@@ -11,7 +11,19 @@ from hookonce.receiver.ledger.queries.needles import Needle
 from hookonce.receiver.ledger.states import EventStatus
 
 STATUSES = tuple(status.value for status in EventStatus)
-FIELDS = ("source", "provider", "type", "status", "account", "id", "since", "until", "handler", "error", "body")
+FIELDS = (
+    "source",
+    "provider",
+    "type",
+    "status",
+    "account",
+    "id",
+    "since",
+    "until",
+    "handler",
+    "error",
+    "body",
+)
 SPANS = {"1h": "last hour", "24h": "last day", "7d": "last week"}
 """What `since` may be chosen to be, and how it is called."""
 _MAX_FIELD_LENGTH = 600

@@ -21,9 +21,7 @@ def replay_chosen() -> Response:
     if not chosen or len(chosen) > MAX_CHOSEN:
         abort(400, f"Choose up to {MAX_CHOSEN} events; to replay more, replay what matches a filter.")
     with context().ledger() as connection:
-        outcomes = Counter(
-            each.fate for each in event_replays.replay(connection, sorted(chosen), actor())
-        )
+        outcomes = Counter(each.fate for each in event_replays.replay(connection, sorted(chosen), actor()))
     if any(outcomes[fate] for fate in GOOD):
         notify(context().settings.redis_url)
     said = ",".join(f"{number} {fate}" for fate, number in sorted(outcomes.items()))
@@ -42,4 +40,6 @@ def said_of(said: str) -> tuple[str, str] | None:
     if not counted:
         return None
     kind = "good" if counted.keys() <= GOOD else "bad" if counted.keys() & _BAD else "warn"
-    return kind, "Of the chosen events: " + ", ".join(f"{number} {fate}" for fate, number in counted.items()) + "."
+    return kind, "Of the chosen events: " + ", ".join(
+        f"{number} {fate}" for fate, number in counted.items()
+    ) + "."

@@ -91,7 +91,9 @@ def _listing(connection: psycopg.Connection, form: EventForm) -> Listing:
         listing.next = listing.rows[-1].id if listing.rows else after + 1
     else:
         page = event_pages.newest(connection, form.wanted, PAGE_SIZE + 1, before, budget)
-        listing = Listing(page.rows[:PAGE_SIZE], rest=page.rest, back_to=page.back_to, has_newer=before is not None)
+        listing = Listing(
+            page.rows[:PAGE_SIZE], rest=page.rest, back_to=page.back_to, has_newer=before is not None
+        )
         listing.next = page.rows[PAGE_SIZE - 1].id if len(page.rows) > PAGE_SIZE else None
     listing.outcomes = run_outcomes.outcomes(connection, [row.id for row in listing.rows])
     return listing

@@ -1,5 +1,7 @@
 """The field on top of every page: finds by id, type, account, or by what bodies hold, whichever fits first."""
 
+from urllib.parse import urlencode
+
 import psycopg
 from flask import Response, make_response, redirect, request, url_for
 
@@ -22,7 +24,7 @@ def find() -> Response:
             number, fields = _found(connection, typed)
         if number is not None:
             return make_response(redirect(url_for("admin.event", number=number), 303))
-    return make_response(redirect(url_for("admin.events", **fields), 303))
+    return make_response(redirect(url_for("admin.events") + (f"?{urlencode(fields)}" if fields else ""), 303))
 
 
 def _found(connection: psycopg.Connection, typed: str) -> tuple[int | None, dict[str, str]]:

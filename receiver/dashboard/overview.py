@@ -8,9 +8,9 @@ from typing import Any
 
 from flask import render_template, request
 
+from hookonce.receiver.dashboard.alert_links import alert_link
 from hookonce.receiver.dashboard.blueprint import admin, context, is_fragment
 from hookonce.receiver.dashboard.charts import SPANS, Chart, Span, Table, chart
-from hookonce.receiver.dashboard.alert_links import alert_link
 from hookonce.receiver.dashboard.redis_status import servers
 from hookonce.receiver.dashboard.sources import url_of
 from hookonce.receiver.dashboard.stacked_chart import stacked
@@ -66,7 +66,9 @@ def _figures(span: Span, source: str | None) -> dict[str, Any]:
         "rows": _by_source(table, begins, now),
         "kept": kept,
         "all_kept": sum(kept.values(), Counter()),
-        "set_up": [] if kept else [(each, url_of(each)) for _, each in sorted(context().settings.sources.items())],
+        "set_up": []
+        if kept
+        else [(each, url_of(each)) for _, each in sorted(context().settings.sources.items())],
         "statuses": STATUSES,
         "waiting": waiting,
         "most": backlog.MAX_COUNTED,

@@ -25,7 +25,9 @@ def source(name: str) -> str:
         signs = read_signs(connection)
         (row,) = rows(connection, {name: chosen}, signs, now)
         secrets = secrets_of(chosen, totals.secrets(connection).get(name, {}))
-        counts = {status: count for each, status, count in totals.events_by_status(connection) if each == name}
+        counts = {
+            status: count for each, status, count in totals.events_by_status(connection) if each == name
+        }
         keyring = context().settings.keyring
         refused = list(rejected_deliveries(connection, keyring, source=name, limit=_MAX_REJECTED))
     return render_template(

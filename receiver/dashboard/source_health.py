@@ -73,28 +73,13 @@ def read_signs(connection: psycopg.Connection) -> Signs:
 
 def health(source: Source, signs: Signs, now: datetime) -> Health:
     """Judge a source: by its secret, its rejections, what is due, and its last event against its rhythm."""
-    name = source.name
-    failed, taken = signs.failed.get(name, 0), signs.taken.get(name, 0)
-    if lacks_secret(source, signs.handed):
-        return Health(Mark.TROUBLE, "no secret: deliveries are answered 503", "Set its secret, and restart")
-    if name in signs.paused:
-        return Health(Mark.PAUSED, "deliveries are taken in, runs wait", "Resume it once that is meant to end")
-    if failed and (failed >= _FEW or not taken):
-        why = f"{failed} {'delivery' if failed == 1 else 'deliveries'} within the hour failed verification"
-        return Health(Mark.TROUBLE, why, "Compare its secret with the sender's", "rejected")
-    if signs.oldest_due.get(name, 0) > _LATE.total_seconds():
-        why = f"an event has been due for {span(signs.oldest_due[name])}"
-        return Health(Mark.TROUBLE, why, "See that workers run, and what is parked", "handlers")
-    silence = _silence(source, signs, now)
-    if silence:
-        return silence
-    if alert := _alert(signs.alerts, name):
-        is_dead = alert.kind == "dead_runs"
-        to_do = "See what died, mend the cause, replay" if is_dead else "See the alert"
-        return Health(Mark.TROUBLE, alert.kind.replace("_", " "), to_do, "dead" if is_dead else "overview")
-    if name not in signs.last:
-        return Health(Mark.NEW, "nothing has come yet", "Give its URL to the sender")
-    usual = signs.usual_gap.get(name)
+    for judge in (_secret, _pause, _rejections, _due, _silence, _alerts):
+        found = judge(source, signs, now)
+        if found:
+            return found
+    if source.name not in signs.last:
+        return Health(Mark.NEW, "nothing has come yet", "Give its URL to the sender", "source")
+    usual = signs.usual_gap.get(source.name)
     return Health(Mark.OK, f"usually one every {span(usual)}" if usual else "")
 
 
@@ -102,6 +87,45 @@ def lacks_secret(source: Source, handed: set[str]) -> bool:
     """Whether its deliveries can't be verified for want of a secret."""
     needed = source.provider.needs_secret and not source.unauthenticated
     return needed and not source.secrets and source.name not in handed
+
+
+def _secret(source: Source, signs: Signs, _now: datetime) -> Health | None:
+    if not lacks_secret(source, signs.handed):
+        return None
+    return Health(
+        Mark.TROUBLE, "no secret: deliveries are answered 503", "Set its secret, and restart", "source"
+    )
+
+
+def _pause(source: Source, signs: Signs, _now: datetime) -> Health | None:
+    if source.name not in signs.paused:
+        return None
+    return Health(Mark.PAUSED, "deliveries are taken in, runs wait", "Resume it once that is meant to end")
+
+
+def _rejections(source: Source, signs: Signs, _now: datetime) -> Health | None:
+    failed = signs.failed.get(source.name, 0)
+    if not failed or (failed < _FEW and signs.taken.get(source.name)):
+        return None
+    why = f"{failed} {'delivery' if failed == 1 else 'deliveries'} within the hour failed verification"
+    return Health(Mark.TROUBLE, why, "Compare its secret with the sender's", "rejected")
+
+
+def _due(source: Source, signs: Signs, _now: datetime) -> Health | None:
+    late = signs.oldest_due.get(source.name, 0)
+    if late <= _LATE.total_seconds():
+        return None
+    why = f"an event has been due for {span(late)}"
+    return Health(Mark.TROUBLE, why, "See that workers run, and what is parked", "handlers")
+
+
+def _alerts(source: Source, signs: Signs, _now: datetime) -> Health | None:
+    alert = _alert(signs.alerts, source.name)
+    if alert is None:
+        return None
+    is_dead = alert.kind == "dead_runs"
+    to_do = "See what died, mend the cause, replay" if is_dead else "See the alert"
+    return Health(Mark.TROUBLE, alert.kind.replace("_", " "), to_do, "dead" if is_dead else "overview")
 
 
 def _silence(source: Source, signs: Signs, now: datetime) -> Health | None:
@@ -115,7 +139,8 @@ def _silence(source: Source, signs: Signs, now: datetime) -> Health | None:
     limit = source.expect_every or max(expected * _BEATS_MISSED, _QUIET_AFTER)
     if now - last <= limit:
         return None
-    why = f"nothing for {span(now - last)}; {'expected' if source.expect_every else 'usually'} one every {span(expected)}"
+    rhythm = f"{'expected' if source.expect_every else 'usually'} one every {span(expected)}"
+    why = f"nothing for {span(now - last)}; {rhythm}"
     return Health(Mark.QUIET, why, "See whether its sender still has our URL", "source")
 
 

@@ -54,9 +54,14 @@ def stacked(table: Table, begins: Sequence[datetime], bucket: timedelta, source:
     for n, begin in enumerate(begins):
         layers = _layers({kind: counts[kind][n] for kind in LAYERS}, top)
         if layers or counts[LINE][n]:
-            bars.append(Bar(n * BAR_STEP + 1, layers, _title(begin, bucket, {k: v[n] for k, v in counts.items()})))
-    points = [f"{n * BAR_STEP + x},{HEIGHT * (1 - count / top):.1f}" for n, count in enumerate(counts[LINE])
-              for x in (0, BAR_STEP)]
+            bars.append(
+                Bar(n * BAR_STEP + 1, layers, _title(begin, bucket, {k: v[n] for k, v in counts.items()}))
+            )
+    points = [
+        f"{n * BAR_STEP + x},{HEIGHT * (1 - count / top):.1f}"
+        for n, count in enumerate(counts[LINE])
+        for x in (0, BAR_STEP)
+    ]
     totals = {kind: sum(each) for kind, each in counts.items()}
     return StackedChart(bars, " ".join(points), len(begins) * BAR_STEP, [top, top // 2, 0], totals)
 
@@ -65,7 +70,7 @@ def round_above(number: int) -> int:
     """Return 2, or the next even one of 1, 2, 4, 6, 10 times a power of ten: a scale that can be halved."""
     if number <= 2:  # noqa: PLR2004  the least scale
         return 2
-    power = 10 ** math.floor(math.log10(number))
+    power = int(10 ** math.floor(math.log10(number)))
     steps = (step * power for step in (1, 2, 4, 6, 10))
     return next(step for step in steps if step >= number and step % 2 == 0)
 
@@ -83,5 +88,3 @@ def _layers(counts: dict[str, int], top: int) -> list[Layer]:
 def _title(begin: datetime, bucket: timedelta, counts: dict[str, int]) -> str:
     told = ", ".join(f"{template_filters.count(count)} {kind}" for kind, count in counts.items() if count)
     return f"{template_filters.at(begin)[:-3]} UTC, {template_filters.span(bucket)}: {told}"
-
-

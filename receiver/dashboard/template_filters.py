@@ -88,7 +88,8 @@ def coded(text: str) -> Markup:
     parts = plain(text).split("`")
     is_even = len(parts) % 2 == 1
     return Markup("").join(
-        Markup("<code>{}</code>").format(part) if n % 2 and is_even else escape(part) for n, part in enumerate(parts)
+        Markup("<code>{}</code>").format(part) if n % 2 and is_even else escape(part)
+        for n, part in enumerate(parts)
     )
 
 

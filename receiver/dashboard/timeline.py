@@ -13,7 +13,7 @@ MAX_SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Something that happened, or will; `kind` is a status, or what its colour is like. `took` is an attempt's length."""
+    """Something that happened, or will; `kind` is a status, for its colour, and `took` the length of an attempt."""
 
     at: datetime
     what: str
@@ -62,7 +62,9 @@ def _failures(found: Detail) -> Iterator[Moment]:
 def _run(run: RunRow) -> Iterator[Moment]:
     number = _numbered(run.attempts, run.cycle)
     if run.status == RunStatus.DONE and run.finished_at:
-        yield Moment(run.finished_at, f"attempt {number} succeeded", EventStatus.DONE, run.handler, took=_took(run))
+        yield Moment(
+            run.finished_at, f"attempt {number} succeeded", EventStatus.DONE, run.handler, took=_took(run)
+        )
     elif run.status == RunStatus.RUNNING and run.started_at:
         yield Moment(run.started_at, f"attempt {number} began", EventStatus.RUNNING, run.handler)
     elif run.status == RunStatus.WAITING and run.due_at and not run.parked:

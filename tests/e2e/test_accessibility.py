@@ -31,7 +31,9 @@ def paths(inbox, ledger):
     inbox.mends()
     inbox.invoice("evt_1Saxe")
     inbox.until("SELECT status FROM hookonce.events WHERE event_id = 'evt_1Saxe'", "done")
-    ids = [row[0] for row in ledger.execute("SELECT id FROM hookonce.events WHERE event_id LIKE 'evt_1Saxe%'")]
+    ids = [
+        row[0] for row in ledger.execute("SELECT id FROM hookonce.events WHERE event_id LIKE 'evt_1Saxe%'")
+    ]
     return [
         *PAGES,
         "/sources/stripe",

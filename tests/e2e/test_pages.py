@@ -7,7 +7,16 @@ import pytest
 from hookonce.receiver.dev.stack import session as http
 from tests.e2e.conftest import PICTURES_ARE_WANTED
 
-PAGES = ("/", "/events", "/dead", "/bulk/new?status=dead", "/rejected", "/sources", "/sources/stripe", "/handlers")
+PAGES = (
+    "/",
+    "/events",
+    "/dead",
+    "/bulk/new?status=dead",
+    "/rejected",
+    "/sources",
+    "/sources/stripe",
+    "/handlers",
+)
 EVIL = "\"'><script>xssed('script')</script><img src=x onerror=xssed('img')><svg onload=xssed('svg')>{{7*7}}"
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -120,6 +129,7 @@ def test_fields_and_buttons_have_names(page):
     for path in PAGES:
         page.goto(f"/admin{path}")
         unnamed = page.locator("input:not([type=hidden]), select, button").evaluate_all(
-            "all => all.filter((e) => !e.labels?.length && !e.ariaLabel && !e.textContent.trim()).map((e) => e.outerHTML)"
+            "all => all.filter((e) => !e.labels?.length && !e.ariaLabel && !e.textContent.trim())"
+            ".map((e) => e.outerHTML)"
         )
         assert unnamed == []

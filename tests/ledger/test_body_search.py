@@ -13,7 +13,12 @@ from tests.support.new_event import new_event
 
 LONG = timedelta(seconds=20)
 BODY = json.dumps(
-    {"data": {"object": {"customer": "cus_1", "amount": 4200, "é": True}, "lines": [{"id": "a"}, {"id": "b"}]}}
+    {
+        "data": {
+            "object": {"customer": "cus_1", "amount": 4200, "é": True},
+            "lines": [{"id": "a"}, {"id": "b"}],
+        }
+    }
 ).encode()
 
 
@@ -70,7 +75,10 @@ def connection(database_url):
 
 
 def fill(connection, count, seal=None):
-    events = [new_event(f"evt_{n}", body=json.dumps({"customer": f"cus_{n}", "all": 1}).encode()) for n in range(count)]
+    events = [
+        new_event(f"evt_{n}", body=json.dumps({"customer": f"cus_{n}", "all": 1}).encode())
+        for n in range(count)
+    ]
     if seal:
         events = [sealed(each, seal) for each in events]
     store(connection, events)
@@ -141,7 +149,9 @@ def test_search_is_in_the_events_of_a_filter(connection):
     fill(connection, 3)
     store(connection, [new_event("other", body=b'{"all": 1}', source="github")])
 
-    assert [row.event_id for row in search(connection, "$.all=1", wanted=Filter(source="github")).rows] == ["other"]
+    assert [row.event_id for row in search(connection, "$.all=1", wanted=Filter(source="github")).rows] == [
+        "other"
+    ]
 
 
 def test_search_leaves_out_what_is_too_large(connection, monkeypatch):

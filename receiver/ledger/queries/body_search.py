@@ -127,7 +127,7 @@ def _look(  # noqa: PLR0913, PLR0917  one step of `search`
     for some in _batches(connection, candidates, found):
         stored = _stored(connection, needle, some)
         for each in some:
-            if each.id in stored and _has(keyring, needle, each, stored[each.id], found):
+            if each.id in stored and _has(keyring, needle, stored[each.id], found):
                 found.rows.append(each)
                 if len(found.rows) >= limit:
                     return each.id
@@ -142,7 +142,9 @@ def _batches(
         return
     times = [each.received_at for each in candidates]
     ids = [each.id for each in candidates]
-    sizes = dict(connection.execute(_SIZES, [ids, min(times), max(times)], prepare=False).fetchall())
+    sizes: dict[int, int] = dict(
+        connection.execute(_SIZES, [ids, min(times), max(times)], prepare=False).fetchall()
+    )
     batch: list[_Candidate] = []
     room = MAX_BYTES
     for each in candidates:
@@ -178,7 +180,7 @@ def _stored(
     }
 
 
-def _has(keyring: Keyring, needle: Needle, event: _Candidate, stored: StoredBody, found: Found) -> bool:
+def _has(keyring: Keyring, needle: Needle, stored: StoredBody, found: Found) -> bool:
     found.sealed += stored.key_id is not None
     body = decrypt_body(keyring, stored)
     if body is None or body.unreadable:

@@ -26,7 +26,7 @@ class Filter:
     """Which events; None takes all.
 
     `type` may hold `*` for any text, `event_id` is the beginning of the sender's id, `until` itself is left out.
-    `handler` and `error` (which may hold `*`) are those of a dead run; `run_by` is a handler that has a run, dead or not.
+    `handler` and `error` (which may hold `*`) are those of a dead run; `run_by` is a handler that has any run.
     """
 
     source: str | None = None
@@ -80,7 +80,7 @@ AND (%(event_id)s::text IS NULL OR event_id >= %(event_id)s AND event_id < %(eve
 AND (%(run_by)s::text IS NULL
      OR %(run_by)s = ANY(ARRAY(SELECT r.handler FROM hookonce.runs r WHERE r.event = events.id)))
 AND {DIED}
-"""
+"""  # noqa: S608  constants
 """Keeps the events of a `Filter`; what is NULL costs nothing, the planner folds it away. Never `prepare` it."""
 
 

@@ -20,7 +20,7 @@ class Needle:
     def spellings(self) -> list[bytes]:
         """Texts of which a body holds one if this is in it; none where nothing can be said before it is read.
 
-        JSON may spell a text in other ways (`\\u00e9`, `\\/`): then it holds a backslash.
+        JSON may spell a text in other ways, by an escape: then it holds a backslash.
         """
         if self.steps is None:
             return list({(self.text or "").encode(), json.dumps(self.text)[1:-1].encode()})

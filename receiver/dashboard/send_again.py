@@ -1,0 +1,44 @@
+"""*Send again to…*: a stored delivery, signed anew, to an address that `[admin] send_to` allows; the ledger stays."""
+
+from datetime import UTC, datetime
+
+from flask import Response, abort, make_response, redirect, request, url_for
+
+from hookonce.providers import Delivery
+from hookonce.receiver.dashboard.blueprint import actor, admin, context
+from hookonce.receiver.dashboard.template_filters import span
+from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.outbound.forwarding import NotSent, allowed, forward
+
+_MAX_URL_LENGTH = 2000
+
+
+@admin.post("/events/<int:number>/send-again")
+def send_again(number: int) -> Response:
+    """Send it, note who did, and say what came back."""
+    settings = context().settings
+    url = request.form.get("url", "").strip()[:_MAX_URL_LENGTH]
+    if not allowed(url, settings.send_to):
+        abort(
+            400,
+            "Events may be sent to the addresses in [admin] send_to of hookonce.toml, and what is below them.",
+        )
+    with context().ledger() as connection:
+        found = events.detail(connection, number, settings.keyring)
+        if found is None or found.body is None or found.body.unreadable:
+            abort(404, "This event or its body is not there, or can't be opened.")
+        source = settings.sources.get(found.event.source)
+        if source is None:
+            abort(409, "Its source is not configured any more, so nothing can be signed for it.")
+        audit_log.note(connection, actor(), "send again", f"event {number}", {"to": url.partition("?")[0]})
+    delivery = Delivery("POST", url, found.body.headers, found.body.body)
+    try:
+        answer = forward(source, delivery, found.event.event_id, found.event.type, datetime.now(UTC))
+    except NotSent as error:
+        said = f"not sent: {error}"
+    else:
+        said = f"answered {answer.status} after {span(answer.took)}"
+    return make_response(
+        redirect(url_for("admin.event", number=number, sent=said, _anchor="send-again"), 303)
+    )
