@@ -27,7 +27,6 @@ from hookonce.receiver.redis.workers import notify
 
 NEIGHBOUR_LOOK = timedelta(milliseconds=15)
 """How long the event before, and the one after, is looked for in the view that one comes from."""
-_MAX_SAID_LENGTH = 300
 _ATTEMPTS = 50
 """Failed attempts shown of a run, the newest."""
 _GONE = "No event has the ledger id {}; retention may have dropped it."
@@ -73,7 +72,8 @@ def event(number: int) -> str:
         **page,
         **around,
         **_delivered(found),
-        sent=request.args.get("sent", "")[:_MAX_SAID_LENGTH],
+        sent=request.args.get("sent", type=int),
+        took=request.args.get("took", 0, int),
         send_to=context().settings.send_to,
         said=NOTICES.get(request.args.get("said", "")),
     )

@@ -1,12 +1,11 @@
 """*Send again to…*: a stored delivery, signed anew, to an address that `[admin] send_to` allows; the ledger stays."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from flask import Response, abort, make_response, redirect, request, url_for
 
 from hookonce.providers import Delivery
 from hookonce.receiver.dashboard.blueprint import actor, admin, context
-from hookonce.receiver.dashboard.template_filters import span
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.outbound.forwarding import NotSent, allowed, forward
@@ -36,9 +35,7 @@ def send_again(number: int) -> Response:
     try:
         answer = forward(source, delivery, found.event.event_id, found.event.type, datetime.now(UTC))
     except NotSent as error:
-        said = f"not sent: {error}"
-    else:
-        said = f"answered {answer.status} after {span(answer.took)}"
-    return make_response(
-        redirect(url_for("admin.event", number=number, sent=said, _anchor="send-again"), 303)
-    )
+        abort(502, f"Not sent: {error}.")
+    took = answer.took // timedelta(milliseconds=1)
+    where = url_for("admin.event", number=number, sent=answer.status, took=took, _anchor="send-again")
+    return make_response(redirect(where, 303))
