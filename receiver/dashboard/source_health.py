@@ -93,7 +93,10 @@ def _secret(source: Source, signs: Signs, _now: datetime) -> Health | None:
     if not lacks_secret(source, signs.handed):
         return None
     return Health(
-        Mark.TROUBLE, "no secret: deliveries are answered 503", "Set its secret, and restart", "source"
+        Mark.TROUBLE,
+        "no secret: deliveries are answered 503",
+        f"Set {source.secret_places}, and restart",
+        "source",
     )
 
 
