@@ -5,12 +5,12 @@ by `sign_in_throttle` at the address that `client_address` finds, and `sessions`
 
 - `overview`, made of a `stacked_chart` and `alert_links`
 - `find`, the field on top; `events`, the list, of which `event_selection` replays several
-- `event`, with its `timeline`, the `proof` that it is genuine, itself `as_test`, and `send_again`
+- `event_page`
 - `dead_letters`, `bulk_replay`
 - `rejected`, `reverify`
-- `sources` and `source`, judged by `source_health`; `test_event`
+- `source_pages`
 - `handlers`
 
-What they are made of: `event_form` reads a filter, `body_view` shows a body, `charts` draws bars, `redis_status` asks
-Redis, and `template_filters` writes values.
+What they are made of: `event_form` reads a filter, `charts` draws bars, `redis_status` asks Redis, and
+`template_filters` writes values.
 """

@@ -10,7 +10,6 @@ from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.dashboard import (
     bulk_replay,
     dead_letters,
-    event,
     event_selection,
     events,
     find,
@@ -18,15 +17,13 @@ from hookonce.receiver.dashboard import (
     overview,
     rejected,
     reverify,
-    send_again,
     sign_in,
-    source,
-    sources,
-    test_event,
 )
 from hookonce.receiver.dashboard.blueprint import EXTENSION, DashboardContext, admin
+from hookonce.receiver.dashboard.event_page import page, send_again
 from hookonce.receiver.dashboard.sessions import Sessions
 from hookonce.receiver.dashboard.sign_in_throttle import SignInThrottle, shared_attempts
+from hookonce.receiver.dashboard.source_pages import source, sources, test_event
 from hookonce.receiver.dashboard.template_filters import FILTERS
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, EventStatus, Parked, RunStatus
@@ -37,7 +34,7 @@ PAGES = (
     events,
     find,
     event_selection,
-    event,
+    page,
     send_again,
     dead_letters,
     bulk_replay,

@@ -12,7 +12,7 @@ from hookonce.receiver.dashboard.alert_links import alert_link
 from hookonce.receiver.dashboard.blueprint import admin, context, is_fragment
 from hookonce.receiver.dashboard.charts import SPANS, Chart, Span, Table, chart
 from hookonce.receiver.dashboard.redis_status import servers
-from hookonce.receiver.dashboard.sources import url_of
+from hookonce.receiver.dashboard.source_pages.sources import url_of
 from hookonce.receiver.dashboard.stacked_chart import stacked
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.access import audit_log

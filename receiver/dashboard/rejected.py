@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from flask import abort, render_template, request
 
 from hookonce.providers import Reason
-from hookonce.receiver.dashboard import body_view
 from hookonce.receiver.dashboard.blueprint import admin, context
+from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.ledger import quarantine
 from hookonce.receiver.ledger.queries.rejected import rejected_deliveries
 from hookonce.receiver.ledger.stats import totals

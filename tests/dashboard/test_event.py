@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from hookonce.receiver.dashboard import body_view
+from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.encryption import traceback_context
 from hookonce.receiver.ledger.redeliveries import add_redeliveries
 from hookonce.receiver.redis.client import connect

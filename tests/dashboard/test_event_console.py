@@ -12,7 +12,7 @@ import pytest
 
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.dashboard.as_test import as_test
+from hookonce.receiver.dashboard.event_page.as_test import as_test
 from hookonce.receiver.ledger.queries.events import EventRow
 from hookonce.receiver.outbound.forwarding import allowed
 from hookonce.receiver.samples import files

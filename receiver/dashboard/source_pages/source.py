@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from flask import abort, render_template
 
 from hookonce.receiver.dashboard.blueprint import admin, context
-from hookonce.receiver.dashboard.source_health import lacks_secret, read_signs
-from hookonce.receiver.dashboard.sources import rows, secrets_of
+from hookonce.receiver.dashboard.source_pages.source_health import lacks_secret, read_signs
+from hookonce.receiver.dashboard.source_pages.sources import rows, secrets_of
 from hookonce.receiver.intake import test_events
 from hookonce.receiver.ledger.queries.rejected import rejected_deliveries
 from hookonce.receiver.ledger.stats import totals

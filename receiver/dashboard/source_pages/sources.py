@@ -10,7 +10,7 @@ from flask import render_template, request
 
 from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.dashboard.charts import Chart, Span, Table, chart
-from hookonce.receiver.dashboard.source_health import Health, Mark, Signs, health, read_signs
+from hookonce.receiver.dashboard.source_pages.source_health import Health, Mark, Signs, health, read_signs
 from hookonce.receiver.ledger.stats import activity, totals
 from hookonce.receiver.source import Source
 

@@ -9,12 +9,12 @@ from urllib.parse import urlencode
 import psycopg
 from flask import Response, abort, make_response, redirect, render_template, request, url_for
 
-from hookonce.receiver.dashboard import body_view
-from hookonce.receiver.dashboard.as_test import as_test
 from hookonce.receiver.dashboard.blueprint import actor, admin, context, is_fragment
 from hookonce.receiver.dashboard.event_form import EventForm, read_event_form
-from hookonce.receiver.dashboard.proof import proof
-from hookonce.receiver.dashboard.timeline import timeline
+from hookonce.receiver.dashboard.event_page import body_view
+from hookonce.receiver.dashboard.event_page.as_test import as_test
+from hookonce.receiver.dashboard.event_page.proof import proof
+from hookonce.receiver.dashboard.event_page.timeline import timeline
 from hookonce.receiver.encryption import KeyMissing
 from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.queries import event_pages, events
