@@ -86,10 +86,10 @@ def plain(text: object) -> str:
 def coded(text: str) -> Markup:
     """Return a text of ours with what stands in backticks as code; whatever else it holds is escaped."""
     parts = plain(text).split("`")
-    is_even = len(parts) % 2 == 1
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if n % 2 and is_even else escape(part)
-        for n, part in enumerate(parts)
+    if len(parts) % 2 == 0:  # one has no other
+        return escape(plain(text))
+    return Markup().join(
+        Markup("<code>{}</code>").format(part) if n % 2 else escape(part) for n, part in enumerate(parts)
     )
 
 
