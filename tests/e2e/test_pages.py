@@ -83,12 +83,13 @@ def test_pages_are_dark_where_that_is_wished(window, picture):
 
 
 @pytest.mark.skipif(not PICTURES_ARE_WANTED, reason="HOOKONCE_SCREENSHOTS=1 makes the pictures")
-@pytest.mark.parametrize("name", ["overview", "rejected", "handlers"])
+@pytest.mark.parametrize("name", ["overview", "rejected", "handlers", "sources/stripe"])
 def test_page_is_pictured_for_the_documents(page, picture, name):
     page.goto(f"/admin/{'?span=24h' if name == 'overview' else name}")
 
-    expect(page.get_by_role("heading", level=1)).to_have_text(name.capitalize())
-    picture(page, name)
+    heading = name.rpartition("/")[2] if "/" in name else name.capitalize()
+    expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+    picture(page, name.replace("sources/stripe", "source"))
 
 
 def test_keyboard_reaches_the_content_first_and_sees_where_it_is(page):

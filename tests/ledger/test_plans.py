@@ -10,8 +10,13 @@ from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger import id_at_time, pauses, redeliveries, store
 from hookonce.receiver.ledger.maintenance import partitions, retention
 from hookonce.receiver.ledger.queries import (
+    body_search,
+    choices,
     dead_letters,
+    event_pages,
     events,
+    needles,
+    run_outcomes,
 )
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.runs import claims, parking, transitions
@@ -133,6 +138,20 @@ def look(connection):
     source_activity.last_seen(connection)
 
 
+def browse(connection):
+    """What the console's lists ask of a part of the ledger."""
+    middle = ROWS // 2
+    needle = needles.read("$.a=b")
+    short = timedelta(0)
+    with connection.transaction(force_rollback=True):
+        event_pages.newest(connection, Filter(run_by="credit"), 5, middle, short)
+        rows = event_pages.oldest_after(connection, Filter(status="dead"), 5, middle, short)
+        run_outcomes.outcomes(connection, [row.id for row in rows])
+        body_search.search(connection, OFF, Filter(), needle, limit=5, before=middle, budget=short)
+        choices.choices(connection)
+        backlog.oldest_due_by_source(connection)
+
+
 def count(connection):
     connection.execute("TRUNCATE hookonce.activity")
     connection.execute(
@@ -213,6 +232,7 @@ def scans(connection, statements):
         (wait, {"events_due", "events_pkey", "runs_pkey", "events_parked", "runs_parked"}),
         (scrape, {"events_due", "events_pkey", "events_attention"}),
         (look, {"events_attention", "events_due", "events_pkey", "events_repeat_of"}),
+        (browse, {"events_pkey", "bodies_pkey", "runs_pkey", "events_attention"}),
         (count, {"events_due", "events_pkey", "runs_finished"}),
     ],
 )
@@ -236,6 +256,7 @@ def test_statement_uses_an_index_on_a_ledger_of_some_size(ledger, recorder, task
         (look, "events_repeat_of"),
         (count, "runs_finished"),
         (sweep, "events_pkey CASCADE"),
+        (browse, "events_pkey CASCADE"),
     ],
 )
 def test_plans_tell_when_an_index_is_missing(ledger, recorder, task, index):
