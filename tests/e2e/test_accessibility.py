@@ -1,6 +1,7 @@
 """What axe-core finds on every page: nothing, in both schemes, on a wide screen and on a phone."""
 
 import gzip
+import itertools
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.e2e.test_pages import PAGES
 
 AXE = gzip.decompress((Path(__file__).parent / "axe" / "axe.min.js.gz").read_bytes()).decode()
+NUMBERS = itertools.count(1)
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
@@ -25,22 +27,25 @@ def violations(page):
 @pytest.fixture
 def paths(inbox, ledger):
     """The paths of all pages, those of an event that died, of one that is done, of a refused delivery and a search."""
+    begin = f"evt_1Saxe{next(NUMBERS)}_"
     inbox.breaks()
-    inbox.invoice("evt_1Saxe_dead", account="acct_1")
-    inbox.until("SELECT status FROM hookonce.events WHERE event_id = 'evt_1Saxe_dead'", "dead")
+    inbox.invoice(f"{begin}dead", account="acct_1")
+    inbox.until(f"SELECT status FROM hookonce.events WHERE event_id = '{begin}dead'", "dead")  # noqa: S608
     inbox.mends()
-    inbox.invoice("evt_1Saxe")
-    inbox.until("SELECT status FROM hookonce.events WHERE event_id = 'evt_1Saxe'", "done")
-    ids = [
-        row[0] for row in ledger.execute("SELECT id FROM hookonce.events WHERE event_id LIKE 'evt_1Saxe%'")
-    ]
-    return [
+    inbox.invoice(f"{begin}done")
+    inbox.until(f"SELECT status FROM hookonce.events WHERE event_id = '{begin}done'", "done")  # noqa: S608
+    ids = ledger.execute("SELECT id FROM hookonce.events WHERE starts_with(event_id, %s)", [begin]).fetchall()
+    inbox.deliver({"id": "evt_axe"}, headers={"stripe-signature": "t=1,v1=00"})
+    inbox.until("SELECT count(*) > 0 FROM hookonce.rejected", expected=True)
+    (refused,) = ledger.execute("SELECT max(id) FROM hookonce.rejected").fetchone()
+    yield [
         *PAGES,
-        "/sources/stripe",
         "/events?status=done&view=Mine",
-        "/events?body=$.id=evt_1Saxe",
-        *(f"/events/{number}" for number in ids),
+        f"/events?body=$.id={begin}done",
+        *(f"/events/{number}" for (number,) in ids),
+        f"/rejected/{refused}",
     ]
+    inbox.buries(begin)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -20,7 +20,8 @@ def dead(inbox):
     dead = f"SELECT count(*) FROM hookonce.events WHERE status = 'dead' AND event_id LIKE '{begin}%'"  # noqa: S608
     inbox.until(dead, 3)
     inbox.mends()
-    return begin
+    yield begin
+    inbox.buries(begin)
 
 
 def test_several_events_are_chosen_and_replayed(inbox, page, dead):
