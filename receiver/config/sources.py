@@ -111,8 +111,8 @@ class SourceReader:
         if self._name == ALERTS_SOURCE:
             self._mistake("the name is kept for our own events; take another")
         provider = self._provider(places)
-        found = [(reference, self._resolve(reference)) for reference in self._table.secrets]
-        secrets = tuple(secret for _, of_reference in found for secret in of_reference)
+        resolved = [(reference, self._resolve(reference)) for reference in self._table.secrets]
+        secrets = tuple(secret for _, of_reference in resolved for secret in of_reference)
         if provider is None:
             return None
         self._check_proof(provider)
@@ -150,7 +150,7 @@ class SourceReader:
             refuses_with=refuses_with,
             secret_names=tuple(
                 reference.removesuffix("?") + (f" ({n + 1} of {len(values)})" if len(values) > 1 else "")
-                for reference, values in found
+                for reference, values in resolved
                 for n in range(len(values))
             ),
         )

@@ -92,10 +92,12 @@ def settings_of(test):
     (call,) = [
         node
         for node in ast.walk(ast.parse(test))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "event"
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "deliver"
     ]
     assert [each.value for each in call.args] == ["billing", "invoice.paid"]
-    return ast.literal_eval(call.keywords[0].value) if call.keywords else {}
+    said = {each.arg: ast.literal_eval(each.value) for each in call.keywords}
+    assert said.pop("provider") == "stripe"
+    return said.get("set", {})
 
 
 def test_event_as_a_test_sets_what_differs_from_the_sample():

@@ -37,14 +37,16 @@ def as_test(event: EventRow, body: bytes) -> str | None:
             f"                # and {len(changed) - MAX_VALUES} more values that differ from the sample"
         )
     given = ["            set={", *lines, "            },"] if lines else []
+    if event.source != event.provider:
+        given.append(f"            provider={_literal(event.provider)},")
     return "\n".join(
         [
-            "from hookonce.testing import deliver, event",
+            "from hookonce.testing import handled_once",
             "",
             "",
-            f"def test_{_NAME.sub('_', event.type.lower()).strip('_') or 'event'}():",
-            "    deliver(",
-            "        event(",
+            f"def test_{_NAME.sub('_', event.type.lower()).strip('_') or 'event'}(inbox):",
+            "    handled_once(",
+            "        inbox.deliver(",
             f"            {_literal(event.source)},",
             f"            {_literal(event.type)},",
             *given,
