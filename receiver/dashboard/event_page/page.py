@@ -103,7 +103,7 @@ def decide(number: int) -> Response:
     keyring = context().settings.keyring
     try:
         with context().ledger() as connection:
-            if request.form.get("decision") == "done":
+            if request.form.get("decision") == StepStatus.DONE:
                 given = json.loads(request.form.get("result") or "null")
                 found = steps.mark_done(connection, keyring, step, given, actor())
             else:

@@ -128,7 +128,7 @@ def _alerts(source: Source, signs: Signs, _now: datetime) -> Health | None:
         return None
     is_dead = alert.kind == "dead_runs"
     to_do = "See what died, mend the cause, replay" if is_dead else "See the alert"
-    return Health(Mark.TROUBLE, alert.kind.replace("_", " "), to_do, "dead" if is_dead else "overview")
+    return Health(Mark.TROUBLE, alert.kind.replace("_", " "), to_do, "dead_events" if is_dead else "overview")
 
 
 def _silence(source: Source, signs: Signs, now: datetime) -> Health | None:
