@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hookonce.jobs.batches.registration import on_batch
     from hookonce.jobs.event import ReceivedEvent, Refusal, StepError
     from hookonce.jobs.failure_callbacks import FailedAttempt, on_failure
     from hookonce.jobs.handlers import GiveUp, RetryLater, on
@@ -50,6 +51,7 @@ __all__ = [
     "current_operation",
     "idempotent",
     "on",
+    "on_batch",
     "on_failure",
 ]
 _OF_OPERATIONS = {
@@ -86,6 +88,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
         from hookonce.jobs import steps
 
         return getattr(steps, name)
+    if name == "on_batch":
+        return import_module("hookonce.jobs.batches.registration").on_batch
     if name in _OF_OPERATIONS:
         return getattr(import_module(f"hookonce.receiver.idempotency.{_OF_OPERATIONS[name]}"), name)
     if name in __all__:
