@@ -6,12 +6,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from hookonce.jobs import handlers
 from hookonce.jobs.handlers import (
     DEFAULT_BACKOFF,
     HandlerError,
     handler_of,
     name_of,
-    registry,
     require_names,
 )
 from hookonce.receiver.config.commands import COMMAND
@@ -60,7 +60,7 @@ def on_batch(  # noqa: PLR0913  the public signature, all but two by keyword
         called = name_of(function, name)
         _require_fit(called, place, unfit)
         handler = handler_of(called, place, pattern, function, attempts, backoff, timeout, isolation, breaker)
-        registry.add(replace(handler, batch=_size(called, most, wait)))
+        handlers.registry.add(replace(handler, batch=_size(called, most, wait)))
         return function
 
     return register

@@ -17,8 +17,7 @@ def take(events, tx):
 @pytest.fixture
 def registry(monkeypatch):
     made = Registry()
-    monkeypatch.setattr("hookonce.jobs.batches.registration.registry", made)
-    assert handlers.registry is not made
+    monkeypatch.setattr(handlers, "registry", made)
     return made
 
 
