@@ -234,7 +234,8 @@ class Executor(AttemptConnection):
             found = transitions.load_body(self.ledger, event)
         bond = body_context(event.source, event.event_id, event.fingerprint)
         body = None if found is None else self._keyring.open(*found, bond)
-        steps = self._steps and steps_of(run, handler, self._steps, self._keyring)
+        has_steps = self._steps is not None and handler.batch is None
+        steps = steps_of(run, handler, self._steps, self._keyring) if has_steps and self._steps else None
         return received(run, body, self._provider_of(event.source), steps, transactions)
 
     def _end_apart(

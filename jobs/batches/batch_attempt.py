@@ -16,7 +16,7 @@ from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.attempts.batch_results import results_of
 from hookonce.jobs.attempts.time_limit import TimeUp
 from hookonce.jobs.attempts.transaction_guard import RolledBack
-from hookonce.jobs.error_summary import summarize, whereabouts
+from hookonce.jobs.error_summary import whereabouts
 from hookonce.jobs.event import BodyDropped, ReceivedEvent
 from hookonce.jobs.failure_callbacks import failure_of
 from hookonce.jobs.handlers import GiveUp, Handler, RetryLater
@@ -82,24 +82,27 @@ class BatchExecutor(Executor):
     def _attempt_batch(self, batch: ClaimedBatch, handler: Handler) -> None:
         self._xact_id, self.guard = None, None
         self._begin(handler)
-        events = self._events(batch)
+        events = self._events(batch, handler)
         returned = self._called(handler, self._call_of(handler), events)
-        results = results_of(returned, len(events))
+        done = [
+            self._sealed(run, AttemptResult(RunStatus.DONE, result))
+            for run, result in zip(batch.runs, results_of(returned, len(events)), strict=True)
+        ]
         transaction = self._transaction()
         self._lead_back()
         also = self.failure_rows.after_success(batch.handler)
-        batches.end(self.ledger, batch, results, also=also, xact_id=self._xact_id)
+        batches.end(self.ledger, batch, done, also=also, xact_id=self._xact_id)
         transaction.commit()
         reach("run.committed")
         self._clean()
         self._log_end(batch, RunStatus.DONE)
 
-    def _events(self, batch: ClaimedBatch) -> list[ReceivedEvent]:
+    def _events(self, batch: ClaimedBatch, handler: Handler) -> list[ReceivedEvent]:
         """Make what the handler gets. Raises `_Unreadable`, which names all that have no body."""
         events, errors = [], {}
         for run in batch.runs:
             try:
-                events.append(self._event(run))
+                events.append(self._event(run, handler))
             except (BodyDropped, CannotDecrypt) as error:
                 errors[run.event.id] = error
         if errors:
@@ -112,7 +115,7 @@ class BatchExecutor(Executor):
         xact_id, self._xact_id = self._xact_id, None
         if xact_id and self._is_committed(xact_id):
             self.discard()  # whatever else it did there
-            dead = AttemptResult(RunStatus.DEAD, error=endings.committed(endings.text(summarize(error))))
+            dead = AttemptResult(RunStatus.DEAD, error=endings.committed(endings.text(self._said(error))))
             outcome = _Outcome(verdicts={run.event.id: (dead, error) for run in batch.runs})
         else:
             self._reset()
@@ -145,7 +148,10 @@ class BatchExecutor(Executor):
             errors = dict.fromkeys(_named(error, batch), error)
         if errors:
             endings_of = {
-                run.event.id: (endings.verdict(run, handler, errors[run.event.id]), errors[run.event.id])
+                run.event.id: (
+                    endings.verdict(run, handler, errors[run.event.id], self._said),
+                    errors[run.event.id],
+                )
                 for run in batch.runs
                 if run.event.id in errors
             }
@@ -160,10 +166,10 @@ class BatchExecutor(Executor):
             rest = [event for event in batch.events if event not in verdicts]
             return _Outcome(groups=[rest] if rest else [], verdicts=verdicts)
         if isinstance(error, RetryLater) and error.event is None:
-            ending = endings.verdict(batch.runs[0], handler, error)
+            ending = endings.verdict(batch.runs[0], handler, error, self._said)
             if ending.delay is not None and not ending.counted:
                 return _Outcome(delay=ending.delay)
-        return _Outcome(groups=batches.halves(batch.events), error=endings.text(summarize(error)))
+        return _Outcome(groups=batches.halves(batch.events), error=endings.text(self._said(error)))
 
     def _log_end(self, batch: ClaimedBatch, status: RunStatus, error: BaseException | None = None) -> None:
         """Tell of a batch that has ended, and of one that failed always: its events have no failures of it."""

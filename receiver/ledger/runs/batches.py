@@ -107,8 +107,10 @@ WITH gone AS (
     WHERE id = ANY(%(sole)b::bigint[])
 ), ended AS (
     UPDATE hookonce.runs SET status = '{RunStatus.DONE}', token = NULL, lease_until = NULL, due_at = NULL,
-                    attempts = attempts + 1, result = t.result::json, finished_at = clock_timestamp()
-    FROM unnest(%(events)b::bigint[], %(results)b::text[]) AS t (event, result)
+                    attempts = attempts + 1, result = t.result::json, sealed_result = t.sealed, key_id = t.key,
+                    finished_at = clock_timestamp()
+    FROM unnest(%(events)b::bigint[], %(results)b::text[], %(sealed)b::bytea[], %(keys)b::text[])
+         AS t (event, result, sealed, key)
     WHERE runs.event = t.event AND handler = %(handler)s AND token = %(token)s
           AND status = '{RunStatus.RUNNING}' AND (SELECT count(*) FROM gone) = 1
           AND (%(xact_id)s::text IS NULL OR %(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned())
@@ -188,7 +190,7 @@ def lease(connection: psycopg.Connection, batch: ClaimedBatch, span: timedelta) 
 def end(
     connection: psycopg.Connection,
     batch: ClaimedBatch,
-    results: Sequence[Any],
+    endings: Sequence[AttemptResult],
     *,
     also: Also | None = None,
     xact_id: str | None = None,
@@ -198,14 +200,17 @@ def end(
     Raises `LeaseLost` if one of them is no longer ours, or the transaction not the one called `xact_id`; the caller
     must roll back.
     """
-    by_event = dict(zip((run.event.id for run in batch.runs), results, strict=True))
+    by_event = dict(zip((run.event.id for run in batch.runs), endings, strict=True))
     events = batch.events
+    ordered = [by_event[event] for event in events]
     values = {
         "handler": batch.handler,
         "token": batch.token,
         "events": array("bigint", events),
         "sole": array("bigint", sole := _sole(batch)),
-        "results": array("text", [_json(by_event[event]) for event in events]),
+        "results": array("text", [_json(each.result) for each in ordered]),
+        "sealed": array("bytea", [each.sealed_result for each in ordered]),
+        "keys": array("text", [each.key_id for each in ordered]),
         "count": len(events),
         "xact_id": xact_id,
     }
