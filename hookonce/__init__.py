@@ -69,6 +69,13 @@ _OF_OPERATIONS = {
 }
 """Where the names of operations are: some need an extra, or a framework."""
 
+_OF_JOBS = {
+    "NEVER_HAPPENED": "steps",
+    "StepStopped": "steps",
+    "UNKNOWN": "steps",
+    "on_batch": "batches.registration",
+}
+
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
     """Import a name when it is asked for: every command imports this package, few of them need any."""
@@ -84,12 +91,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
         from hookonce.receiver.ledger.runs import leases
 
         return leases.LeaseLost
-    if name in {"NEVER_HAPPENED", "UNKNOWN", "StepStopped"}:
-        from hookonce.jobs import steps
-
-        return getattr(steps, name)
-    if name == "on_batch":
-        return import_module("hookonce.jobs.batches.registration").on_batch
+    if name in _OF_JOBS:
+        return getattr(import_module(f"hookonce.jobs.{_OF_JOBS[name]}"), name)
     if name in _OF_OPERATIONS:
         return getattr(import_module(f"hookonce.receiver.idempotency.{_OF_OPERATIONS[name]}"), name)
     if name in __all__:
