@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hookonce.jobs.batches.registration import on_batch
     from hookonce.jobs.event import ReceivedEvent, Refusal, StepError
     from hookonce.jobs.failure_callbacks import FailedAttempt, on_failure
     from hookonce.jobs.handlers import GiveUp, RetryLater, on
@@ -50,6 +51,7 @@ __all__ = [
     "current_operation",
     "idempotent",
     "on",
+    "on_batch",
     "on_failure",
 ]
 _OF_OPERATIONS = {
@@ -67,6 +69,13 @@ _OF_OPERATIONS = {
 }
 """Where the names of operations are: some need an extra, or a framework."""
 
+_OF_JOBS = {
+    "NEVER_HAPPENED": "steps",
+    "StepStopped": "steps",
+    "UNKNOWN": "steps",
+    "on_batch": "batches.registration",
+}
+
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
     """Import a name when it is asked for: every command imports this package, few of them need any."""
@@ -82,10 +91,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
         from hookonce.receiver.ledger.runs import leases
 
         return leases.LeaseLost
-    if name in {"NEVER_HAPPENED", "UNKNOWN", "StepStopped"}:
-        from hookonce.jobs import steps
-
-        return getattr(steps, name)
+    if name in _OF_JOBS:
+        return getattr(import_module(f"hookonce.jobs.{_OF_JOBS[name]}"), name)
     if name in _OF_OPERATIONS:
         return getattr(import_module(f"hookonce.receiver.idempotency.{_OF_OPERATIONS[name]}"), name)
     if name in __all__:

@@ -8,6 +8,7 @@
 - `drain`: claims due events and runs them, within a budget
 - `attempts`: one attempt of one run: transaction, time limit, outcome
 - `slots`: many runs at once in one process
+- `batches`: handlers that take many events at once
 - `error_summary`, `traceback_text`: what is kept of an error
 - `failure_callbacks`: who else hears of it
 - `last_attempt`: what a worker was at that died

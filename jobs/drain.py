@@ -6,7 +6,7 @@ more than one batch, notifies again. What was claimed and cannot be started in t
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from functools import cache, partial
@@ -17,6 +17,8 @@ from sqlalchemy.exc import DataError, SQLAlchemyError
 from hookonce.jobs import commands
 from hookonce.jobs.alerts import delivery
 from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.batches.batch_attempt import BatchExecutor
+from hookonce.jobs.batches.batch_drain import BatchDrain
 from hookonce.jobs.handlers import Registry, import_handlers
 from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.stopping import stopping
@@ -43,6 +45,8 @@ log = logging.getLogger(__name__)
 CLAIM_BATCH = 50
 DRAIN_BUDGET = timedelta(seconds=2)
 MAX_EVENTS = 1000
+_LOOKS = 2
+"""What else is due is looked for, by two claims in a row (`DueCursor`), before a batch is waited for."""
 ROLLING_DEPLOY = timedelta(minutes=15)
 WORKER_ENDED = "the worker's process ended in the middle of it"
 SUSPECTS_INTERVAL = timedelta(seconds=2)
@@ -53,7 +57,7 @@ WAKE_INTERVAL = timedelta(seconds=30)
 """How often a worker looks for what others, without its handlers, have ignored."""
 
 
-_attempts_by: type[Executor] = Executor
+_attempts_by: type[Executor] = BatchExecutor
 _made_by: "Callable[[Settings, Registry], Drain] | None" = None
 
 
@@ -64,7 +68,7 @@ class Drain:
         self,
         settings: Settings,
         registry: Registry,
-        attempts_by: type[Executor] = Executor,
+        attempts_by: type[Executor] = BatchExecutor,
         *,
         connections: int = 1,
     ) -> None:
@@ -91,6 +95,11 @@ class Drain:
         self._work_queue = WorkQueue(self._client)
         self._quick_first = False
         self._cursor = DueCursor()
+        self._batches = (
+            BatchDrain(self._executor, registry, self._cursor)
+            if isinstance(self._executor, BatchExecutor)
+            else None
+        )
         self._failing: AbstractSet[str] = frozenset()
         self._is_away = False
         self._breaker = CircuitBreaker(limit=1)
@@ -118,7 +127,7 @@ class Drain:
         if time.monotonic() > self._wake_at:
             self.requeue_ignored()
         until = time.monotonic() + DRAIN_BUDGET.total_seconds()
-        attempts = events = 0
+        attempts = events = waits = 0
         try:
             named: Sequence[int] | None = ids or None
             if time.monotonic() > self._suspects_at:
@@ -129,14 +138,15 @@ class Drain:
                 self._executor.failure_rows.take_from_claim(claim.failing)
                 self._failing = claim.failing
                 self._log_availability(is_away=None)
-                if not (claim.events or claim.parked) and named is None:
+                if not (claim.events or claim.parked or claim.batchable) and named is None:
                     return attempts
                 named = None
-                events += claim.events
-                if claim.is_more:
-                    self._notify()
-                reach("run.claimed")
-                attempts += self._run(claim.runs, until)
+                count = self._run_claimed(claim, until)
+                attempts += count
+                events += max(claim.events, count)
+                waits = 0 if count or claim.events or claim.parked else waits + 1
+                if waits == _LOOKS:  # what is left waits to be more
+                    return attempts
                 if time.monotonic() > until or events >= MAX_EVENTS:
                     self._notify()
                     return attempts
@@ -227,6 +237,22 @@ class Drain:
             reach("run.released")
             self._notify()
         return attempts
+
+    def _run_claimed(self, claim: Claim, until: float) -> int:
+        """Run what a claim has leased, and the batches that it left; count the attempts."""
+        if claim.is_more:
+            self._notify()
+        reach("run.claimed")
+        return self._run(claim.runs, until) + self._run_batches(claim.batchable, until)
+
+    def _run_batches(self, due: Mapping[str, Sequence[int]], until: float) -> int:
+        if self._batches is None or not due:
+            return 0
+        return self._batches.run(due, until, partial(self._run, until=until), self._notify)
+
+    def patience(self, longest: float) -> float:
+        """Return how long (seconds) a worker may wait for a notification before it is to look again."""
+        return longest if self._batches is None else self._batches.patience(longest)
 
     def _attempt(self, claimed: Sequence[ClaimedRun], number: int, until: float) -> bool:
         """Attempt one of the claimed runs; return whether the next was started."""

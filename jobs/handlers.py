@@ -11,7 +11,7 @@ import random
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
@@ -21,6 +21,8 @@ from typing import Any, Literal, TypeVar, overload
 from hookonce.jobs.error_summary import summarize
 from hookonce.jobs.event import ReceivedEvent
 from hookonce.jobs.handler_signature import Signature, signature_of, signature_of_long, uses_steps
+from hookonce.receiver.ledger.handlers import Row
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.run_limits import PER, Rate, RunLimit
 
 Function = TypeVar("Function", bound=Callable[[ReceivedEvent, Any], object])
@@ -44,15 +46,30 @@ STEPS_NEED_A_NAME = (
 _MAX_DELAY_SECONDS = 366 * 86400.0
 
 
+Named = ReceivedEvent | Collection[ReceivedEvent] | None
+"""Which events of a batch an error is about."""
+
+
 class GiveUp(Exception):  # noqa: N818  what the handler does
-    """Raised by a handler: no further attempt can help; the run is dead and waits for a person."""
+    """Raised by a handler: no further attempt can help; the run is dead and waits for a person.
+
+    In a batch `event` is the event, or the events, that this is said of; the others are handled again without them.
+    """
+
+    def __init__(self, *args: object, event: Named = None) -> None:
+        super().__init__(*args)
+        self.event = event
 
 
 class RetryLater(Exception):  # noqa: N818  what the handler asks for
-    """Raised by a handler: not now; try again after `delay` (seconds or a timedelta). Not a failed attempt."""
+    """Raised by a handler: not now; try again after `delay` (seconds or a timedelta). Not a failed attempt.
 
-    def __init__(self, delay: float | timedelta) -> None:
+    In a batch this is said of all its events, or of `event`: one, or several.
+    """
+
+    def __init__(self, delay: float | timedelta, *, event: Named = None) -> None:
         self.delay = pause(delay)
+        self.event = event
         super().__init__(f"again in {self.delay.total_seconds():g} s")
 
 
@@ -91,6 +108,7 @@ class Handler:
     models: str | None = None
     is_named: bool = True
     tx: str | None = None
+    batch: BatchSize | None = None
 
     @cached_property
     def signature(self) -> Signature:
@@ -105,7 +123,16 @@ class Handler:
     @property
     def limits(self) -> tuple[object, ...]:
         """What a run is held to."""
-        return (self.attempts, self.backoff, self.timeout, self.isolation, self.limit, self.breaker, self.tx)
+        return (
+            self.attempts,
+            self.backoff,
+            self.timeout,
+            self.isolation,
+            self.limit,
+            self.breaker,
+            self.tx,
+            self.batch,
+        )
 
     def takes(self, source: str, provider: str, type: str) -> bool:  # noqa: A002  the field's word
         """Return whether such an event is for this handler."""
@@ -194,9 +221,23 @@ class Registry:
             self._took.get(handler.name, 0) > slow for handler in self.matching(source, provider, type)
         )
 
-    def rows(self) -> list[tuple[str, str, str, int, timedelta]]:
-        """Return what others may know of the handlers: name, place, pattern, attempts, timeout."""
-        return [(each.name, each.place, each.pattern, each.attempts, each.timeout) for each in self._handlers]
+    def patterns(self, name: str) -> list[tuple[str, str]]:
+        """Return the places and patterns of a handler."""
+        return [(handler.place, handler.pattern) for handler in self._handlers if handler.name == name]
+
+    def rows(self) -> list[Row]:
+        """Return what others may know of the handlers: name, place, pattern, attempts, timeout, size of a batch."""
+        return [
+            (
+                each.name,
+                each.place,
+                each.pattern,
+                each.attempts,
+                each.timeout,
+                each.batch.most if each.batch else None,
+            )
+            for each in self._handlers
+        ]
 
     def models(self) -> dict[str, str]:
         """Return what commands take and give, as JSON, by the handler's name."""
@@ -280,33 +321,57 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     by `with event.tx() as tx:`. What it commits so stays, whatever happens next: it is done at least once.
     Raises `HandlerError` for values that make no sense.
     """
-    if not isinstance(place, str) or not isinstance(pattern, str):
-        called = getattr(place, "__qualname__", repr(place))
-        raise HandlerError(f'@on at {called}: expected a source and a type, as in @on("stripe", "invoice.*")')
+    require_names("on", place, pattern)
 
     def register(function: Callable[..., object]) -> Callable[..., object]:
-        called = name or f"{function.__module__}.{function.__qualname__}"
-        pauses, limit = _times(called, attempts, backoff, timeout)
-        _require_isolation(called, isolation)
+        called = name_of(function, name)
         _require_transaction(called, tx, isolation)
-        _require_callable(called, function, is_long=tx is not None)
         if name is None and uses_steps(function):
             raise HandlerError(STEPS_NEED_A_NAME.format(handler=called))
-        if breaker is not None and (isinstance(breaker, bool) or not isinstance(breaker, int) or breaker < 1):
-            raise HandlerError(
-                f"handler '{called}': {breaker=} is wrong; expected a number of failures from 1"
-            )
-        allowed = _run_limit(called, rate, concurrency, per)
-        registry.add(
-            Handler(
-                *(called, place, pattern, function, attempts, pauses, limit, isolation, allowed, breaker),
-                is_named=name is not None,
-                tx=tx,
-            )
+        handler = handler_of(
+            called, place, pattern, function, attempts, backoff, timeout, isolation, breaker, tx
         )
+        limit = _run_limit(called, rate, concurrency, per)
+        registry.add(replace(handler, limit=limit, is_named=name is not None))
         return function
 
     return register
+
+
+def require_names(decorator: str, place: object, pattern: object) -> None:
+    """Raise `HandlerError` where a decorator was given something else than a source and a type."""
+    if not isinstance(place, str) or not isinstance(pattern, str):
+        called = getattr(place, "__qualname__", repr(place))
+        expected = f'as in @{decorator}("stripe", "invoice.*")'
+        raise HandlerError(f"@{decorator} at {called}: expected a source and a type, {expected}")
+
+
+def name_of(function: Callable[..., Any], name: str | None) -> str:
+    """Return what a handler is called, by itself or as it was told."""
+    return name or f"{function.__module__}.{function.__qualname__}"
+
+
+def handler_of(  # noqa: PLR0913, PLR0917  what all kinds of handlers have
+    called: str,
+    place: str,
+    pattern: str,
+    function: Callable[..., Any],
+    attempts: int,
+    backoff: tuple[float | timedelta, float | timedelta],
+    timeout: float | timedelta,
+    isolation: str | None,
+    breaker: int | None,
+    tx: str | None = None,
+) -> Handler:
+    """Check what handlers of any kind are declared with. Raises `HandlerError`."""
+    pauses, limit = _times(called, attempts, backoff, timeout)
+    _require_isolation(called, isolation)
+    _require_callable(called, function, is_long=tx is not None)
+    if breaker is not None and (isinstance(breaker, bool) or not isinstance(breaker, int) or breaker < 1):
+        raise HandlerError(f"handler '{called}': {breaker=} is wrong; expected a number of failures from 1")
+    return Handler(
+        called, place, pattern, function, attempts, pauses, limit, isolation, breaker=breaker, tx=tx
+    )
 
 
 def import_handlers(modules: Iterable[str]) -> Registry:

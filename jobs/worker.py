@@ -90,7 +90,8 @@ class Worker(SimpleWorker):
         queue, job_id = self.queues[0], None
         try:
             self._is_listening = True
-            taken = Queue.lmove(self.connection, queue.key, None if timeout is None else LISTEN_TIMEOUT)
+            patience: Any = None if timeout is None else self._patience()  # Redis takes parts of seconds
+            taken = Queue.lmove(self.connection, queue.key, patience)
             if taken is None:
                 return None
             job_id = taken[1]
@@ -104,6 +105,10 @@ class Worker(SimpleWorker):
             raise NotOurs(f"what is not a notification: {type(error).__name__}") from None
         finally:
             self._is_listening = False
+
+    def _patience(self) -> float:
+        """Return for how long to wait, in seconds: a batch that waits to be more may be due earlier."""
+        return drain.process_drain().patience(LISTEN_TIMEOUT)
 
     def _drop(self, job_id: bytes | None) -> None:
         if job_id is None:  # no job at all: the queue is not a list, or Redis takes no writes

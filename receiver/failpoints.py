@@ -30,6 +30,9 @@ POINTS = (
     "failure.rolled_back",
     "failure.ended",
     "failure.committed",
+    "batch.leased",
+    "batch.ended",
+    "batch.apart",
     "run.released",
     "drain.rung",
     "job.ended",
@@ -39,7 +42,8 @@ POINTS = (
 """Every place, in the order in which a delivery and its runs reach them.
 
 `ledger.inserted` is inside the transaction of an insert that holds a lock (other inserts are one statement),
-`run.leased`, `run.ended` and `failure.ended` are inside theirs; what is `committed` or `claimed` is durable.
+`run.leased`, `run.ended`, `failure.ended` and those of a `batch` are inside theirs; what is `committed` or `claimed` is
+durable.
 """
 OF_OPERATIONS = (
     "operation.asked",

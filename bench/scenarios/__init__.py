@@ -30,6 +30,7 @@ SCENARIOS = (
     Scenario("drain", "a backlog, one worker process", handling.backlog, 90, 6),
     Scenario("slots", "a backlog, one worker process, one at a time and eight", slots.writing, 100, 10),
     Scenario("waiting", "handlers that wait 200 ms, 64 at once in one process", slots.waiting, 48, 6),
+    Scenario("together", "a backlog by a handler of batches", handling.in_batches, 60, 6),
     Scenario("fair", "an instant handler beside a slow one", handling.fairness, 18, 0),
     Scenario("redis", "new events with Redis killed", receiving.redis_down, 40, 5),
     Scenario("sealed", "new events, bodies encrypted and not", receiving.sealed, 30, 0),

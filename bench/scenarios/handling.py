@@ -63,13 +63,22 @@ def scale_workers(run: Run) -> None:
             run.note(**{f"drain_rate_{workers}_workers": rate})
 
 
-def drain(
+def in_batches(run: Run) -> None:
+    """Have one worker process take up a backlog by a handler of batches, one upsert of 500 each."""
+    names = "batch_cpu_worker_us", "batch_cpu_worker_postgres_us"
+    for _ in run.rounds(5, 1, run.pick(15, 4)):
+        rate, _ = drain(run, int(run.pick(60_000, 20_000)), 1, names=names, type="many")
+        run.note(batch_drain_rate=rate)
+
+
+def drain(  # noqa: PLR0913  the last three by keyword
     run: Run,
     count: int,
     workers: int,
     *,
     command: tuple[str, ...] = WORKER,
     names: tuple[str, str] = ("cpu_worker_us", "cpu_worker_postgres_us"),
+    type: str = "push",  # noqa: A002  the field's word
 ) -> tuple[float, float]:
     """Make a backlog, start workers, and give events/s from the first write to the last, and the CPU of an event (µs).
 
@@ -77,7 +86,7 @@ def drain(
     """
     site = run.stack.ours
     site.empty()
-    add_backlog(site, count)
+    add_backlog(site, count, type)
     with site.workers(workers, command) as pids:
         costs = dict(zip(names, (pids, [run.stack.postgres.pid]), strict=True))
         site.await_effects(count // 4)  # whoever starts costs more than work does

@@ -5,15 +5,25 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from hookonce import on
+from hookonce import on, on_batch
 
 _WRITE = text("INSERT INTO effects (event) VALUES (:event)")
+_UPSERT = text("""
+INSERT INTO effects (event) SELECT unnest(CAST(:events AS bigint[]))
+ON CONFLICT (event) DO UPDATE SET at = clock_timestamp()
+""")
 
 
 @on("github", "push", name="write")
 def write(event: Any, tx: Connection) -> None:  # noqa: ANN401
     """Make one write."""
     tx.execute(_WRITE, {"event": event.id})
+
+
+@on_batch("github", "many", name="many", most=500)
+def many(events: list[Any], tx: Connection) -> None:
+    """Make one upsert of them all."""
+    tx.execute(_UPSERT, {"events": [event.id for event in events]})
 
 
 @on("github", "slow", name="slow")

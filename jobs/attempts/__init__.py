@@ -7,6 +7,7 @@
 - `long_run`, `heartbeat`: handlers without an open transaction, and what keeps their leases
 - `transaction_guard`: what a handler may not do with its connection
 - `orm_session`, `coroutines`: the ORM session, and the event loop, of handlers that ask for them
+- `batch_results`: what a handler of batches is given where it is alone, and returned
 - `failure_rows`: failures in a row by one error, for circuit breakers
 - `time_limit`: what ends a handler that takes too long
 - `django_executor`: the same on Django's connection; needs the extra for Django

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from sqlalchemy import Connection, Engine
@@ -22,6 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from hookonce.jobs import failure_callbacks
 from hookonce.jobs.attempts import endings
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.attempts.batch_results import alone
 from hookonce.jobs.attempts.failure_rows import FailureRows
 from hookonce.jobs.attempts.handler_transaction import require_at_rest, set_isolation
 from hookonce.jobs.attempts.heartbeat import Heartbeat
@@ -146,20 +147,9 @@ class Executor(AttemptConnection):
         if handler.is_long:
             return self._attempt_long(run, handler, following)
         self._begin(handler)
-        connection, event = self.connection, self._event(run, handler)
-        call, guard = self._call_of(handler), TransactionGuard(connection)
-        self.guard = guard
-        try:
-            # What is entered last is left first: a forked child ends before anything else does.
-            with guard, self.alarm.limit(handler.timeout), exit_forked_children():
-                reach("handler.entered")
-                result = call(event, connection)
-        finally:
-            self._xact_id = guard.xact_id
-        reach("handler.returned")
+        event, call = self._event(run, handler), self._call_of(handler)
+        result = self._called(handler, partial(alone, call) if handler.batch else call, event)
         event.require_steps_ended()
-        guard.require_open()
-        require_at_rest(self.ledger)
         return self._succeed(run, result, following)
 
     def _attempt_long(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
@@ -190,7 +180,22 @@ class Executor(AttemptConnection):
         self._report(run, ending)
         return started
 
-    def _call_of(self, handler: Handler) -> Callable[[ReceivedEvent, Connection], object]:
+    def _called(self, handler: Handler, call: Callable[[Any, Connection], object], given: object) -> object:
+        """Call a handler in the transaction that was begun; return what it returned, if that can be committed."""
+        guard = self.guard = TransactionGuard(self.connection)
+        try:
+            # What is entered last is left first: a forked child ends before anything else does.
+            with guard, self.alarm.limit(handler.timeout), exit_forked_children():
+                reach("handler.entered")
+                result = call(given, self.connection)
+        finally:
+            self._xact_id = guard.xact_id
+        reach("handler.returned")
+        guard.require_open()
+        require_at_rest(self.ledger)
+        return result
+
+    def _call_of(self, handler: Handler) -> Callable[[Any, Connection], object]:
         """Return what calls a handler with what its signature asks for; what that needs is imported here."""
         if handler.signature.is_async:
             return partial(self._event_loop().call, handler.function, handler.signature)
@@ -229,7 +234,8 @@ class Executor(AttemptConnection):
             found = transitions.load_body(self.ledger, event)
         bond = body_context(event.source, event.event_id, event.fingerprint)
         body = None if found is None else self._keyring.open(*found, bond)
-        steps = self._steps and steps_of(run, handler, self._steps, self._keyring)
+        has_steps = self._steps is not None and handler.batch is None
+        steps = steps_of(run, handler, self._steps, self._keyring) if has_steps and self._steps else None
         return received(run, body, self._provider_of(event.source), steps, transactions)
 
     def _end_apart(
@@ -327,15 +333,20 @@ class Executor(AttemptConnection):
     def _end(self, run: ClaimedRun, ending: AttemptResult, following: ClaimedRun | None) -> bool:
         """End and commit; the next attempt's transaction is begun with it, if this one was plain."""
         ending = self._sealed(run, ending)
-        connection, transaction = self.connection, self._transaction()
-        is_plain = not (connection.info.pop(TRANSACTION_CHANGED, False) or connection.in_nested_transaction())
-        chain = following is not None and is_plain
-        if connection.info.pop(SETTINGS_CHANGED, False):
-            self.ledger.execute(RESET_SETTINGS)
+        transaction = self._transaction()
+        chain = self._lead_back() and following is not None
         started = transitions.end(self.ledger, run, ending, following, chain=chain, xact_id=self._xact_id)
         if not (chain and started):
             transaction.commit()
         return started
+
+    def _lead_back(self) -> bool:
+        """Have our statements go to the ledger, whatever the handler has set; return whether this was a plain one."""
+        connection = self.connection
+        is_plain = not (connection.info.pop(TRANSACTION_CHANGED, False) or connection.in_nested_transaction())
+        if connection.info.pop(SETTINGS_CHANGED, False):
+            self.ledger.execute(RESET_SETTINGS)
+        return is_plain
 
     def _report(self, run: ClaimedRun, ending: AttemptResult) -> None:
         """Tell of an attempt that has ended for good."""

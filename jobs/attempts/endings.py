@@ -42,23 +42,23 @@ def verdict(
     if isinstance(error, KeyMissing):
         log.error("the body can't be read, the run waits: %s", error, extra={"event": run.event.id})
         return AttemptResult(RunStatus.WAITING, delay=claim_writes.UNKNOWN_HANDLER_PAUSE, counted=False)
-    return AttemptResult(RunStatus.DEAD, error=_text(said(error)))
+    return AttemptResult(RunStatus.DEAD, error=text(said(error)))
 
 
 def failure(run: ClaimedRun, handler: Handler, error: str) -> AttemptResult:
     """Return the end of a failed attempt: tried again, or dead when no attempt is left."""
     if run.attempt >= handler.attempts:
-        return AttemptResult(RunStatus.DEAD, error=_text(error))
-    return AttemptResult(RunStatus.WAITING, error=_text(error), delay=handler.delay(run.attempt))
+        return AttemptResult(RunStatus.DEAD, error=text(error))
+    return AttemptResult(RunStatus.WAITING, error=text(error), delay=handler.delay(run.attempt))
 
 
 def committed(error: str | None) -> str:
     """Return what is said of a handler that has committed, and then failed with `error`."""
     is_its_own = error and WAS_ROLLED_BACK not in error
-    return _text(f"{COMMITTED}; then it failed with {error}" if is_its_own else COMMITTED)
+    return text(f"{COMMITTED}; then it failed with {error}" if is_its_own else COMMITTED)
 
 
-def _text(error: str) -> str:
+def text(error: str) -> str:
     """Make an error fit its column."""
     return storable_text(error)[:MAX_ERROR_LENGTH]
 

@@ -2,6 +2,7 @@
 
 - `pool`: claims, hands runs to free slots, stops
 - `slot`: one thread, one run at a time
+- `batch_slot`: the thread that takes batches
 - `shelf`: runs that are leased and not started yet
 - `room`: what a claim may start, slow handlers among it
 - `slot_limit`: the time limit of a thread

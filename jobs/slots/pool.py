@@ -17,15 +17,17 @@ from sqlalchemy.exc import DataError
 
 from hookonce.jobs import drain
 from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import SLOW_AFTER, Registry
+from hookonce.jobs.slots.batch_slot import BatchSlot
 from hookonce.jobs.slots.report import Report
 from hookonce.jobs.slots.room import SlotRoom, is_slow
 from hookonce.jobs.slots.shelf import Leased, Shelf
 from hookonce.jobs.slots.slot import AWAY, Slot, UnderWay
 from hookonce.jobs.slots.slot_limit import SlotLimit
 from hookonce.jobs.slots.suspects import Suspects
-from hookonce.jobs.slots.watchdog import Watchdog
+from hookonce.jobs.slots.watchdog import Watchdog, Watched
 from hookonce.jobs.stopping import stopping
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
@@ -56,12 +58,12 @@ class Pool(Drain):
         self,
         settings: Settings,
         registry: Registry,
-        attempts_by: type[Executor] = Executor,
+        attempts_by: type[Executor] = BatchExecutor,
         *,
         slots: int,
         suspects: Suspects | None = None,
     ) -> None:
-        super().__init__(settings, registry, attempts_by, connections=slots + 2)
+        super().__init__(settings, registry, attempts_by, connections=slots + 3)
         self._lock = threading.Lock()
         self._slots = [Slot(n + 1, self._new_executor(), registry, self) for n in range(slots)]
         limits = [SlotLimit() for _ in self._slots]
@@ -69,7 +71,12 @@ class Pool(Drain):
             slot.executor.alarm = limit
             slot.executor.failure_rows = self._executor.failure_rows
             slot.executor.heartbeat = self._executor.heartbeat
-        self._watchdog = Watchdog(list(zip(self._slots, limits, strict=True)), self._lose)
+        self._batch_slot = self._new_batch_slot()
+        self._is_told = False
+        watched: list[tuple[Watched, SlotLimit]] = list(zip(self._slots, limits, strict=True))
+        if self._batch_slot is not None:
+            watched.append((self._batch_slot, self._batch_limit))
+        self._watchdog = Watchdog(watched, self._lose)
         self._free = list(reversed(self._slots))
         self._shelf = Shelf()
         self._report = Report(self._slots)
@@ -89,6 +96,8 @@ class Pool(Drain):
             self._claimer = threading.Thread(target=self._claim_on, name="claims", daemon=True)
             for slot in self._slots:
                 slot.begin()
+            if self._batch_slot is not None:
+                self._batch_slot.begin()
             self._watchdog.begin()
             self._claimer.start()
         with self._lock:
@@ -102,7 +111,9 @@ class Pool(Drain):
         """Whether nothing is under way, leased or asked for."""
         with self._lock:
             is_asked = self._is_asked or bool(self._named) or self._is_more
-            return not is_asked and len(self._free) == len(self._slots) and not len(self._shelf)
+            is_batch = self._batch_slot is not None and self._batch_slot.is_busy
+            is_free = len(self._free) == len(self._slots)
+            return not (is_asked or is_batch) and is_free and not len(self._shelf)
 
     def next_for(self, slot: Slot) -> Leased | None:
         """Return the run that a slot starts next, while it ends another."""
@@ -134,10 +145,14 @@ class Pool(Drain):
         """
         self._is_ending = True
         self._wake.set()
+        if self._batch_slot is not None:
+            self._batch_slot.stop()
         if self._claimer is not None:
             until = time.monotonic() + (BREAK_GRACE if self._is_broken else STOP_GRACE).total_seconds()
             self._claimer.join(until - time.monotonic())
             self._wait_for_slots(until)
+            if self._batch_slot is not None:
+                self._batch_slot.join(until - time.monotonic())
             self._watchdog.end()
             last = self._new_executor()  # the claiming thread may still be at the other
             try:
@@ -222,6 +237,7 @@ class Pool(Drain):
         self._executor.failure_rows.take_from_claim(claim.failing)
         self._failing = claim.failing
         self._is_more = claim.is_more if claim.runs or not ids else self._is_more
+        self._tell_of_batches(claim)
         if claim.runs or claim.parked:
             reach("run.claimed")
             self._hand_out(claim, began + drain.DRAIN_BUDGET.total_seconds())
@@ -229,6 +245,31 @@ class Pool(Drain):
                 with self._lock:
                     self._is_asked = True
                 self._notify()
+
+    def _new_batch_slot(self) -> BatchSlot | None:
+        """Make the slot that takes batches, if any handler does."""
+        executor = self._new_executor()
+        slot = (
+            BatchSlot(executor, self._registry, self._notify) if isinstance(executor, BatchExecutor) else None
+        )
+        if slot is None or not slot.is_needed:
+            return None
+        self._batch_limit = SlotLimit()
+        executor.alarm = self._batch_limit
+        executor.failure_rows = self._executor.failure_rows
+        executor.heartbeat = self._executor.heartbeat
+        return slot
+
+    def _tell_of_batches(self, claim: Claim) -> None:
+        """Hand over what is left to a batch, and look once for what is behind it."""
+        if self._batch_slot is None or not claim.batchable:
+            self._is_told = False
+            return
+        self._batch_slot.tell(claim.batchable)
+        if not claim.runs:
+            with self._lock:
+                self._is_asked = self._is_asked or not self._is_told
+            self._is_told = not self._is_told
 
     def _room(self, free: int) -> SlotRoom:
         slow = min(free, len(self._slots) - 1 - self._count_slow())
@@ -288,8 +329,11 @@ class Pool(Drain):
                 reach("run.released")
                 self._notify()
 
-    def _lose(self, slot: Slot) -> None:
+    def _lose(self, slot: Watched) -> None:
         """Count a slot as lost; the watchdog's thread calls this."""
+        if not isinstance(slot, Slot):
+            self._lose_batches()
+            return
         with self._lock:
             if slot.is_lost:
                 return
@@ -300,6 +344,12 @@ class Pool(Drain):
         self._wake.set()
         if lost * LOST_SHARE >= len(self._slots) and not self._is_broken:
             log.error("%d of %d slots are lost; the process starts anew", lost, len(self._slots))
+            self._is_broken = True
+            stopping.set()
+
+    def _lose_batches(self) -> None:
+        if not self._is_broken:
+            log.error("a batch goes on in spite of its time limit; the process starts anew")
             self._is_broken = True
             stopping.set()
 
@@ -319,6 +369,8 @@ class Pool(Drain):
     def _give_back(self, executor: Executor) -> None:
         """Let go of all that is leased; what is under way is due at once, as if it had not been started."""
         self._release(executor, self._shelf.take_all(lambda _: True))
+        if self._batch_slot is not None and isinstance(executor, BatchExecutor):
+            self._batch_slot.give_back(executor)
         with self._lock:
             lost, self._lost = self._lost, []
         for slot in lost:
@@ -330,7 +382,7 @@ class Pool(Drain):
 
 
 def pool_of(
-    slots: int, suspects: Suspects | None = None, attempts_by: type[Executor] = Executor
+    slots: int, suspects: Suspects | None = None, attempts_by: type[Executor] = BatchExecutor
 ) -> "partial[Pool]":
     """Return what makes the drain of a process that has so many slots."""
     return partial(Pool, attempts_by=attempts_by, slots=slots, suspects=suspects)

@@ -21,7 +21,8 @@ class SlotRoom:
 
     def fits(self, source: str, provider: str, type: str) -> bool:  # noqa: A002
         """Return whether there is room for such an event; if so, it is taken."""
-        names = {handler.name for handler in self._registry.matching(source, provider, type)}
+        matching = self._registry.matching(source, provider, type)
+        names = {handler.name for handler in matching if not handler.batch}
         if any(is_slow(self._registry.took(name), is_tried=name in self._tried) for name in names):
             if self._slow <= 0:
                 return False

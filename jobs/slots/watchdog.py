@@ -5,8 +5,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Protocol
 
-from hookonce.jobs.slots.slot import Slot
+from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.slots.slot_limit import SlotLimit, Step
 
 TICK = 0.1
@@ -17,10 +18,19 @@ _REARM = timedelta(seconds=10)
 _STDERR = 2  # the descriptor: what handlers put in the place of `sys.stderr` may have none
 
 
+class Watched(Protocol):
+    """A slot as the watchdog sees it."""
+
+    @property
+    def executor(self) -> Executor: ...  # noqa: D102
+
+
 class Watchdog:
     """Looks at all slots ten times a second; `on_lost` is told of each that nothing has ended, again and again."""
 
-    def __init__(self, slots: Sequence[tuple[Slot, SlotLimit]], on_lost: Callable[[Slot], None]) -> None:
+    def __init__(
+        self, slots: Sequence[tuple[Watched, SlotLimit]], on_lost: Callable[[Watched], None]
+    ) -> None:
         self._slots = slots
         self._on_lost = on_lost
         self._end = threading.Event()
@@ -47,7 +57,7 @@ class Watchdog:
             for slot, limit in self._slots:
                 self._act(slot, limit.ring(now))
 
-    def _act(self, slot: Slot, step: Step) -> None:
+    def _act(self, slot: Watched, step: Step) -> None:
         if step is Step.CANCEL:  # which waits for the server
             threading.Thread(
                 target=slot.executor.cancel_statement, args=[CANCEL_TIMEOUT], daemon=True

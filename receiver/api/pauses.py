@@ -9,7 +9,7 @@ from hookonce.receiver.api.operations import Call, operation
 from hookonce.receiver.api.problem import Problem
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.runs import breakers, limit_gate
+from hookonce.receiver.ledger.runs import batches, breakers, limit_gate
 
 Kind = Literal["source", "handler"]
 
@@ -42,6 +42,19 @@ class HandlerBreaker(ResponseModel):
     is_open: bool
 
 
+class HandlerBatches(ResponseModel):
+    """What became of the batches of a handler that takes many events at once."""
+
+    batches: int = Field(description="that succeeded")
+    events: int = Field(description="in these")
+    halvings: int = Field(description="of batches that failed, or whose worker died")
+    size: int | None = Field(
+        description="of the smallest part that is to be tried by itself; null if there is none"
+    )
+    waiting: int = Field(description="parts that are to be tried by themselves")
+    error: str | None = Field(description="by which they failed")
+
+
 class Handler(ResponseModel):
     """A handler that has run lately, or is paused."""
 
@@ -53,6 +66,8 @@ class Handler(ResponseModel):
     waiting_for_limit: int = Field(
         description=f"runs that wait because so many run as its limit allows; {limit_gate.MAX_WAITING} at most"
     )
+
+    batches: HandlerBatches | None = Field(description="null if it has taken none")
 
 
 class Handlers(ResponseModel):
@@ -67,7 +82,8 @@ def list_handlers(call: Call) -> Handlers:
     paused = {name for kind, name in pauses.paused(call.connection) if kind == "handler"}
     failing = {each.handler: each for each in breakers.breakers(call.connection)}
     waiting = limit_gate.waiting(call.connection)
-    names = {*pauses.handlers(call.connection), *paused, *failing, *waiting}
+    in_batches = batches.figures(call.connection)
+    names = {*pauses.handlers(call.connection), *paused, *failing, *waiting, *in_batches}
     return Handlers(
         data=[
             Handler(
@@ -75,6 +91,7 @@ def list_handlers(call: Call) -> Handlers:
                 is_paused=name in paused,
                 breaker=HandlerBreaker.model_validate(failing[name]) if name in failing else None,
                 waiting_for_limit=waiting.get(name, 0),
+                batches=HandlerBatches.model_validate(in_batches[name]) if name in in_batches else None,
             )
             for name in sorted(names)
         ]

@@ -9,7 +9,7 @@ from hookonce.receiver.dashboard.blueprint import actor, admin, context
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.handlers import KnownHandler, known_handlers
 from hookonce.receiver.ledger.queries import handler_stats
-from hookonce.receiver.ledger.runs import breakers, limit_gate
+from hookonce.receiver.ledger.runs import batches, breakers, limit_gate
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.redis.workers import notify
 
@@ -25,6 +25,7 @@ def handlers() -> str:
         figures = {row.handler: row for row in handler_stats.handlers(connection)}
         failing = {each.handler: each for each in breakers.breakers(connection)}
         waiting = limit_gate.waiting(connection)
+        in_batches = batches.figures(connection)
         suspects = worker_slots.suspects(connection)
         long = {each.handler: each for each in reversed(worker_slots.long_transactions(connection))}
         paused = {name for kind, name in pauses.paused(connection) if kind == "handler"}
@@ -33,12 +34,13 @@ def handlers() -> str:
         patterns[one.handler].append(one)
     return render_template(
         "admin/handlers.html",
-        names=sorted({*patterns, *figures, *paused, *failing, *waiting, *suspects, *long}),
+        names=sorted({*patterns, *figures, *paused, *failing, *waiting, *in_batches, *suspects, *long}),
         patterns=patterns,
         figures=figures,
         paused=paused,
         failing=failing,
         waiting=waiting,
+        in_batches=in_batches,
         suspects=suspects,
         long=long,
         most=handler_stats.RUNS_LOOKED_AT,

@@ -17,23 +17,28 @@ FORGOTTEN_AFTER = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class KnownHandler:
-    """One pattern of one handler: its name, the source or provider, the pattern, and its limits."""
+    """One pattern of one handler: its name, the source or provider, the pattern, and its limits.
+
+    `batch` is how many events it takes at once, None if it takes one.
+    """
 
     handler: str
     place: str
     pattern: str
     attempts: int
     timeout: timedelta
+    batch: int | None
     announced_at: datetime
 
 
 _ANNOUNCE = """
-INSERT INTO hookonce.handlers (handler, place, pattern, attempts, timeout)
-SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::int[], %s::interval[]) AS t ORDER BY 1, 2, 3
+INSERT INTO hookonce.handlers (handler, place, pattern, attempts, timeout, batch)
+SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::int[], %s::interval[], %s::int[]) AS t ORDER BY 1, 2, 3
 ON CONFLICT (handler, place, pattern)
-DO UPDATE SET attempts = excluded.attempts, timeout = excluded.timeout, announced_at = now()
+DO UPDATE SET attempts = excluded.attempts, timeout = excluded.timeout, batch = excluded.batch,
+              announced_at = now()
 WHERE handlers.announced_at < now() - %s::interval OR handlers.attempts <> excluded.attempts
-      OR handlers.timeout <> excluded.timeout
+      OR handlers.timeout <> excluded.timeout OR handlers.batch IS DISTINCT FROM excluded.batch
 """
 _DESCRIBE = """
 UPDATE hookonce.handlers SET models = t.models::json
@@ -43,16 +48,20 @@ WHERE handlers.handler = t.handler AND handlers.models::text IS DISTINCT FROM t.
 _MODELS = "SELECT handler, models FROM hookonce.handlers WHERE handler = ANY(%s) AND models IS NOT NULL"
 _FORGET = "DELETE FROM hookonce.handlers WHERE announced_at < now() - %s::interval"
 _ANNOUNCED = """
-SELECT handler, place, pattern, attempts, timeout, announced_at FROM hookonce.handlers ORDER BY handler, place, pattern
+SELECT handler, place, pattern, attempts, timeout, batch, announced_at FROM hookonce.handlers
+ORDER BY handler, place, pattern
 """
 
-Row = tuple[str, str, str, int, timedelta]
+Row = tuple[str, str, str, int, timedelta, int | None]
 
 
 def register_handlers(
     connection: psycopg.Connection, rows: Iterable[Row], models: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Write down handlers: (name, place, pattern, attempts, timeout), and the models of commands as JSON, by name."""
+    """Write down handlers: (name, place, pattern, attempts, timeout, most events in a batch).
+
+    `models`: what commands take and give, as JSON, by name.
+    """
     known = {row[:3]: row for row in rows}
     columns = [list(column) for column in zip(*known.values(), strict=True)]
     with connection.transaction():

@@ -15,7 +15,7 @@ from prometheus_client.core import (
 
 from hookonce.providers import Reason
 from hookonce.receiver.ledger import alerts
-from hookonce.receiver.ledger.runs import breakers, limit_gate
+from hookonce.receiver.ledger.runs import batches, breakers, limit_gate
 from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats import (
     activity,
@@ -219,6 +219,7 @@ def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
     )
     waiting = [([handler], float(count)) for handler, count in limit_gate.waiting(connection).items()]
     yield _gauge("hookonce_waiting_for_limit", "Runs that wait for a place of a limit", ["handler"], waiting)
+    yield from _batches(connection)
     yield from _slots(connection)
     replays, left = backlog.bulk_replays(connection)
     yield _gauge("hookonce_bulk_replays", "Bulk replays under way", [], [([], replays)])
@@ -228,6 +229,23 @@ def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
         "Up to when a sweep has counted; old if no sweep runs",
         [],
         [([], source_activity.counted_until(connection))],
+    )
+
+
+def _batches(connection: psycopg.Connection) -> Iterator[Metric]:
+    figures = batches.figures(connection)
+    for name, text, field in (
+        ("hookonce_batches", "Batches that succeeded", "batches"),
+        ("hookonce_batch_events", "Events in batches that succeeded", "events"),
+        ("hookonce_batch_halvings", "Batches that failed or were lost, and were halved", "halvings"),
+    ):
+        family = CounterMetricFamily(name, text, labels=["handler"])
+        for handler, each in figures.items():
+            family.add_metric([handler], getattr(each, field))
+        yield family
+    parts = [([handler], float(each.waiting)) for handler, each in figures.items()]
+    yield _gauge(
+        "hookonce_batch_parts_waiting", "Parts of batches to be tried by themselves", ["handler"], parts
     )
 
 

@@ -80,7 +80,9 @@ def test_no_handler_is_shown_before_a_worker_names_one(browser):
 
 
 def test_handler_shows_patterns_and_how_its_runs_went(inbox, browser):
-    register_handlers(inbox.connection, [("shop.credit", "stripe", "invoice.*", 3, timedelta(seconds=30))])
+    register_handlers(
+        inbox.connection, [("shop.credit", "stripe", "invoice.*", 3, timedelta(seconds=30), None)]
+    )
     for number in inbox.store("evt_1", "evt_2"):
         inbox.die(number, handler="shop.credit")
     done = (
@@ -127,7 +129,7 @@ def test_worker_names_its_handlers(inbox):
 
 
 def test_handler_that_no_worker_names_any_more_is_forgotten(inbox):
-    register_handlers(inbox.connection, [("old", "stripe", "*", 3, timedelta(seconds=30))])
+    register_handlers(inbox.connection, [("old", "stripe", "*", 3, timedelta(seconds=30), None)])
     inbox.connection.execute("UPDATE hookonce.handlers SET announced_at = now() - interval '2 days'")
 
     register_handlers(inbox.connection, [])

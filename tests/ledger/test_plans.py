@@ -66,7 +66,8 @@ class Recorded(psycopg.Cursor):
 class Handlers:
     """A worker with one handler for everything, slow or not."""
 
-    name, attempts, timeout, limit, is_long = "credit", 3, timedelta(seconds=5), None, False
+    name, attempts, timeout = "credit", 3, timedelta(seconds=5)
+    limit, is_long, batch = None, False, None
 
     def matching(self, *_):
         return [self]

@@ -67,7 +67,8 @@ def old_ledger(empty_database):
             "DROP TABLE hookonce.limits, hookonce.limit_places, hookonce.breakers, hookonce.worker_slots"
         )
         connection.execute("ALTER TABLE hookonce.events DROP COLUMN is_test, DROP COLUMN keep_body")
-        connection.execute("ALTER TABLE hookonce.handlers DROP COLUMN models")
+        connection.execute("DROP TABLE hookonce.batches, hookonce.batch_counts")
+        connection.execute("ALTER TABLE hookonce.handlers DROP COLUMN models, DROP COLUMN batch")
         connection.execute(KEYS_OF_BEFORE)
         connection.execute("CREATE INDEX events_due ON hookonce.events (due_at) WHERE due_at IS NOT NULL")
         connection.execute("DROP INDEX hookonce.events_repeat_of")

@@ -9,6 +9,7 @@ DAYS = (
     scenarios.day_of_deliveries,
     scenarios.day_of_batches,
     scenarios.day_of_work,
+    scenarios.day_of_batches_of_handlers,
     scenarios.day_in_a_hurry,
 )
 

@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from hookonce.jobs import drain as drains
 from hookonce.jobs import stopping
-from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.receiver.config.settings import load_settings
@@ -24,7 +24,7 @@ class Inbox:
     connection: object
     drains: list = field(default_factory=list)
     registry: Registry = field(default_factory=Registry)
-    attempts_by: type = Executor
+    attempts_by: type = BatchExecutor
 
     def on(self, function, *, pattern="*", **changes):
         options = {"attempts": 3, "backoff": (drains.timedelta(0), drains.timedelta(0))}

@@ -13,6 +13,7 @@ from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.ledger import handlers as known
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.queries import handler_stats
+from hookonce.receiver.ledger.runs import batches
 
 
 @click.group()
@@ -36,7 +37,7 @@ def list_handlers(*, as_json: bool) -> None:
             print_json(document)
         return
     show(
-        ("handler", "takes", "attempts", "done", "open", "dead", "last run", "seen"),
+        ("handler", "takes", "batch", "attempts", "done", "open", "dead", "last run", "seen"),
         [_row(each) for each in documents],
         empty="no worker has told of a handler; `hookonce init` writes one, and `hookonce dev` runs it",
     )
@@ -46,6 +47,7 @@ def _documents(connection: psycopg.Connection) -> list[dict[str, Any]]:
     """Return one object for each pattern of each handler."""
     stats = {each.handler: each for each in handler_stats.handlers(connection)}
     paused = {name for kind, name in pauses.paused(connection) if kind == "handler"}
+    in_batches = batches.figures(connection)
     documents = []
     for each in known.known_handlers(connection):
         recent = stats.get(each.handler)
@@ -54,6 +56,8 @@ def _documents(connection: psycopg.Connection) -> list[dict[str, Any]]:
                 "handler": each.handler,
                 "place": each.place,
                 "pattern": each.pattern,
+                "batch": each.batch,
+                "batch_size": in_batches[each.handler].size if each.handler in in_batches else None,
                 "attempts": each.attempts,
                 "timeout_seconds": each.timeout.total_seconds(),
                 "paused": each.handler in paused,
@@ -72,4 +76,7 @@ def _row(document: dict[str, Any]) -> list[object]:
     name = document["handler"] + (" (paused)" if document["paused"] else "")
     takes = f"{document['place']} {document['pattern']}"
     numbers = [document[key] for key in ("attempts", "done", "open", "dead")]
-    return [name, takes, *numbers, ago(latest), ago(document["announced_at"])]
+    batch = document["batch"] or ""
+    if document["batch"] and document["batch_size"]:
+        batch = f"{document['batch_size']} of {document['batch']}"
+    return [name, takes, batch, *numbers, ago(latest), ago(document["announced_at"])]

@@ -20,15 +20,16 @@ _HEAD = Struct(
 ).pack  # dimensions, whether there are nulls, type of the values, how many, the first one's index
 _LENGTH = Struct("!i").pack
 _NULL = _LENGTH(-1)
-_MOMENT = Struct("!q").pack
+_BIGINT = Struct("!q").pack
 _SPAN = Struct("!qii").pack  # microseconds, days, months
 
 _SPELLINGS: dict[str, tuple[int, Callable[[Any], bytes]]] = {
+    "bigint": (20, _BIGINT),
     "bool": (16, lambda value: b"\1" if value else b"\0"),
     "bytea": (17, bytes),
     "text": (25, str.encode),
     "interval": (1186, lambda value: _SPAN(value // _MICROSECOND, 0, 0)),
-    "timestamptz": (1184, lambda value: _MOMENT((value - _EPOCH) // _MICROSECOND)),
+    "timestamptz": (1184, lambda value: _BIGINT((value - _EPOCH) // _MICROSECOND)),
 }
 """PostgreSQL's number of each type, which it never changes, and the spelling of a value."""
 

@@ -247,6 +247,28 @@ breakers = Table(
     PrimaryKeyConstraint("handler", name="breakers_pkey"),
 )
 
+batches = Table(
+    "batches",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("handler", _bytewise, nullable=False),
+    Column("events", ARRAY(BigInteger), nullable=False),
+    Column("token", Uuid),
+    Column("lease_until", _moment),
+    Column("error", Text),
+    Column("made_at", _moment, nullable=False, server_default=text("now()")),
+)
+
+batch_counts = Table(
+    "batch_counts",
+    metadata,
+    Column("handler", _bytewise, nullable=False),
+    Column("batches", BigInteger, nullable=False),
+    Column("events", BigInteger, nullable=False),
+    Column("halvings", BigInteger, nullable=False),
+    PrimaryKeyConstraint("handler", name="batch_counts_pkey"),
+)
+
 handed_secrets = Table(
     "handed_secrets",
     metadata,
@@ -394,6 +416,7 @@ handlers = Table(
     Column("pattern", Text, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("timeout", Interval, nullable=False),
+    Column("batch", Integer),
     Column("announced_at", _moment, nullable=False, server_default=text("now()")),
     Column("models", JSON),
     PrimaryKeyConstraint("handler", "place", "pattern", name="handlers_pkey"),

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
 from hookonce.receiver.ledger.runs import claimed
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
 from hookonce.receiver.ledger.runs.run_limits import RunLimit
 from hookonce.receiver.ledger.states import OPEN_RUNS, PARKED_BY_LIMIT, Parked, RunStatus
@@ -28,6 +29,8 @@ class Plan(Protocol):
     def is_long(self) -> bool: ...  # noqa: D102
     @property
     def limit(self) -> RunLimit | None: ...  # noqa: D102
+    @property
+    def batch(self) -> BatchSize | None: ...  # noqa: D102
 
 
 class Planner(Protocol):
@@ -66,6 +69,16 @@ class LimitedRun(NamedTuple):
         return (self.run.handler, self.limit.key(self.run.event))
 
 
+class BatchableRun(NamedTuple):
+    """A due run of a handler that takes batches; the first try of any of them may be beside others."""
+
+    event: ClaimedEvent
+    handler: str
+    cycle: int
+    is_new: bool
+    is_sole: bool
+
+
 class HeldRun(NamedTuple):
     """A run that a limit holds back: for how long, or parked until somebody takes it up; `has_slot`: it has a time."""
 
@@ -87,12 +100,14 @@ class ClaimPlan:
     knows it. `put_off`: (event, handler) this worker does not know. `lost`: (event, handler, dead) started and never
     ended; dead if no attempt is left. `ignored`: events nobody takes. `limited`: those leased whose handlers have
     limits; `held`: what these hold back. `suspects`: (event, handler) lost by a process that died, to be run alone;
-    `refunds`: those that get their attempt back, since others ran beside them.
+    `refunds`: those that get their attempt back, since others ran beside them. `batchable`: what is left to
+    `receiver.ledger.runs.batch_claims`; events that have nothing else are not among `events`.
 
     `beside`: what is leased runs beside others, so no run that was lost is. `only_suspects`: nothing but a suspect is.
+    `is_alone`: nothing is left to a batch.
     """
 
-    def __init__(  # noqa: PLR0913  the last two by keyword
+    def __init__(  # noqa: PLR0913  the last three by keyword
         self,
         events: Sequence[ClaimedEvent],
         planner: Planner,
@@ -102,8 +117,8 @@ class ClaimPlan:
         *,
         beside: bool = False,
         only_suspects: bool = False,
+        is_alone: bool = False,
     ) -> None:
-        self.events = events
         self.leased: list[ClaimedRun] = []
         self.parked: list[tuple[int, str]] = []
         self.put_off: list[tuple[int, str]] = []
@@ -115,6 +130,8 @@ class ClaimPlan:
         self.refunds: set[tuple[int, str]] = set()
         self.beside = beside
         self._only_suspects = only_suspects
+        self.batchable: list[BatchableRun] = []
+        self._is_alone = is_alone or only_suspects
         self._planner = planner
         self._paused = paused
         self._token = token
@@ -124,6 +141,7 @@ class ClaimPlan:
                 self._sort_existing(event, run, is_sole=len(runs) == 1)
             if not runs:
                 self._sort_new(event)
+        self.events = self._without_batches(events)
 
     @property
     def parked_whole(self) -> list[tuple[int, str]]:
@@ -131,6 +149,7 @@ class ClaimPlan:
         others = {run.event.id for run in self.leased}
         others |= {event for event, _ in self.put_off} | {event for event, _, _ in self.lost}
         others |= {run.event for run in self.held} | {event for event, _ in self.suspects}
+        others |= {run.event.id for run in self.batchable}
         return [run for run in self.parked if run[0] not in others]
 
     def _sort_new(self, event: ClaimedEvent) -> None:
@@ -138,7 +157,9 @@ class ClaimPlan:
         if not plans:
             self.ignored.append(event.id)
         for plan in plans:
-            self._lease(event, plan, ExistingRun(event.id, plan.name), is_sole=len(plans) == 1)
+            run = ExistingRun(event.id, plan.name)
+            if not self._leave_to_batch(event, plan, run, is_new=True, is_sole=len(plans) == 1):
+                self._lease(event, plan, run, is_sole=len(plans) == 1)
 
     def _sort_existing(self, event: ClaimedEvent, run: ExistingRun, *, is_sole: bool) -> None:
         is_paused = self._is_paused(event, run.handler)
@@ -154,6 +175,9 @@ class ClaimPlan:
         if plan is None:
             (self.parked if is_paused else self.put_off).append((event.id, run.handler))
             return
+        is_beside = is_lost and run.beside
+        if not is_beside and self._leave_to_batch(event, plan, run, is_new=False, is_sole=is_sole):
+            return
         is_spent = run.attempts >= plan.attempts
         if is_spent or (is_lost and not run.beside):
             self.lost.append((event.id, run.handler, is_spent))
@@ -164,6 +188,28 @@ class ClaimPlan:
 
     def _is_paused(self, event: ClaimedEvent, handler: str) -> bool:
         return handler in self._paused.names and (event.id, handler) not in self._paused.trials
+
+    def _leave_to_batch(
+        self, event: ClaimedEvent, plan: Plan, run: ExistingRun, *, is_new: bool, is_sole: bool
+    ) -> bool:
+        """Leave a run to a batch if it may be beside others: not if it has failed alone, or is tried for a breaker."""
+        is_trial = (event.id, plan.name) in self._paused.trials
+        if plan.batch is None or run.attempts or is_trial or self._is_alone:
+            return False
+        if self._is_paused(event, plan.name):
+            return False
+        self.batchable.append(BatchableRun(event, plan.name, run.cycle, is_new, is_sole))
+        return True
+
+    def _without_batches(self, events: Sequence[ClaimedEvent]) -> Sequence[ClaimedEvent]:
+        """Return the events that there is something else to do with."""
+        if not self.batchable:
+            return events
+        others = {run.event.id for run in self.leased} | {event for event, _ in self.parked}
+        others |= {event for event, _ in self.put_off} | {event for event, _, _ in self.lost}
+        others |= {event for event, _ in self.suspects} | {event for event, _ in self.refunds}
+        alone = {run.event.id for run in self.batchable} - others
+        return [event for event in events if event.id not in alone]
 
     def _lease(self, event: ClaimedEvent, plan: Plan, run: ExistingRun, *, is_sole: bool) -> None:
         if self._is_paused(event, plan.name):

@@ -99,6 +99,7 @@ def write(
     ]
     waiting = [RunWrite(*run, UNKNOWN_HANDLER_PAUSE) for run in plan.put_off]
     waiting += [RunWrite(*run, NOW, Parked.HANDLER) for run in plan.parked]
+    waiting += left_to_batches(plan)
     waiting += [
         RunWrite(run.event, run.handler, run.delay, run.parked, run.delay if run.has_slot else None)
         for run in plan.held
@@ -125,6 +126,16 @@ def _recovered(plan: ClaimPlan) -> Counter[Tally]:
         Tally(Kind.RECOVERED, sources[run[0]], RunStatus.DEAD if lost.get(run) else "again")
         for run in lost.keys() | plan.refunds
     )
+
+
+def left_to_batches(plan: ClaimPlan) -> list["RunWrite"]:
+    """Return new runs that a batch will take, of events whose other runs are written now: they are due."""
+    ids = {event.id for event in plan.events}
+    return [
+        RunWrite(run.event.id, run.handler, NOW)
+        for run in plan.batchable
+        if run.is_new and run.event.id in ids
+    ]
 
 
 class RunWrite(NamedTuple):

@@ -25,7 +25,7 @@ from hookonce.receiver.ledger.runs import (
     transitions,
     unreadable,
 )
-from hookonce.receiver.ledger.runs.claim_plan import ClaimPlan, PausedHandlers, Planner
+from hookonce.receiver.ledger.runs.claim_plan import BatchableRun, ClaimPlan, PausedHandlers, Planner
 from hookonce.receiver.ledger.runs.claim_writes import RunWrite
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
@@ -42,6 +42,7 @@ class Claim(NamedTuple):
 
     `parked`: events that were parked besides; there may be more of these, too. `failing`: handlers whose failures in a
     row are counted (`receiver.ledger.runs.breakers`). `started`: how many of the runs leased, the first ones.
+    `batchable`: due events that are left to a batch, by handler.
     """
 
     runs: list[ClaimedRun]
@@ -50,6 +51,7 @@ class Claim(NamedTuple):
     parked: int = 0
     failing: AbstractSet[str] = frozenset()
     started: int = 0
+    batchable: Mapping[str, Sequence[int]] = {}
 
 
 class Room(Protocol):
@@ -71,7 +73,7 @@ FROM unnest(%s::bigint[]) AS t (event), LATERAL (SELECT * FROM hookonce.runs WHE
 """
 
 _TRIAL = "trial"
-_PAUSED = f"""
+PAUSED = f"""
 SELECT kind, name, NULL::bigint FROM hookonce.pauses
 UNION ALL SELECT '{_TRIAL}', handler, trying FROM hookonce.breakers
 """  # noqa: S608  a constant
@@ -106,37 +108,55 @@ def claim(  # noqa: PLR0913  all but two by keyword
     starts = 1 if room is None else room.free
     how = {"beside": room is not None, "only_suspects": suspects_of is not None}
     with connection.pipeline(), connection.transaction():
-        pauses = connection.execute(_PAUSED, prepare=True)
+        pauses = connection.execute(PAUSED, prepare=True)
         if suspects_of is None:
             due, odd = due_events.locked(connection, ids, limit, cursor or DueCursor())
         else:
             due, odd = due_events.suspect(connection, suspects_of)
-        paused = _Paused.of(pauses.fetchall())
+        paused = Paused.of(pauses.fetchall())
         if odd:
             _bury(connection, planner, odd, budget)
         if due:
             events = (
                 _claimable(due, planner, quick_first=quick_first) if room is None else _fitting(due, room)
             )
+            left_out = len(due) - len(events)
             plan = _plan(connection, events, planner, paused, token, **how)
-            limit_gate.hold_back(connection, plan, at_once)
-            claim_writes.write(connection, plan, token, budget, starts=starts)
-            reach("run.leased")
+            if not plan.events and room is None and (rest := [event for event in due if event not in events]):
+                # What is left to a batch must not hide what is behind it.
+                left, events = plan.batchable, _claimable(rest, planner, quick_first=quick_first)
+                left_out = len(rest) - len(events)
+                plan = _plan(connection, events, planner, paused, token, **how)
+                plan.batchable += left
+            if plan.events:
+                limit_gate.hold_back(connection, plan, at_once)
+                claim_writes.write(connection, plan, token, budget, starts=starts)
+                reach("run.leased")
     parked = parking.park_sources(connection) if paused.sources else 0
     if plan is None:
         return Claim([], len(odd), is_more=bool(odd), parked=parked, failing=paused.failing)
     if 2 * len({event for event, _ in plan.parked_whole}) > len(plan.events):
         parked += _park_head(connection, planner, paused)
     claim_writes.report(plan)
-    count = len(due) + len(odd)
-    is_more = count == limit or len(events) < len(due)
-    return Claim(plan.leased, count, is_more, parked, paused.failing, min(starts, len(plan.leased)))
+    count = len(due) + len(odd) if plan.events else len(odd)
+    is_more = count == limit or left_out > 0
+    started = min(starts, len(plan.leased))
+    return Claim(plan.leased, count, is_more, parked, paused.failing, started, _by_handler(plan.batchable))
+
+
+def _by_handler(runs: Sequence[BatchableRun]) -> Mapping[str, Sequence[int]]:
+    found: dict[str, list[int]] = {}
+    for run in runs:
+        found.setdefault(run.handler, []).append(run.event.id)
+    return found
 
 
 def _bury(connection: psycopg.Connection, planner: Planner, ids: Sequence[int], budget: timedelta) -> None:
     """End the runs of events that can't be read as dead, each with one attempt: the others must go on."""
     events, token = unreadable.labels(connection, ids), uuid.uuid4()
-    plan = ClaimPlan(events, planner, _existing(connection, events), PausedHandlers(), token)
+    plan = ClaimPlan(
+        events, planner, existing_runs(connection, events), PausedHandlers(), token, is_alone=True
+    )
     claim_writes.write(connection, plan, token, budget, starts=len(plan.leased))
     for event in events:
         handlers = [run.handler for run in plan.leased if run.event.id == event.id]
@@ -151,7 +171,7 @@ def _bury(connection: psycopg.Connection, planner: Planner, ids: Sequence[int], 
     connection.execute(transitions.DERIVE_EVENT_STATUS, {"events": [event.id for event in events]})
 
 
-class _Paused(NamedTuple):
+class Paused(NamedTuple):
     """What is paused, and the handlers that failed last."""
 
     sources: frozenset[str]
@@ -159,7 +179,7 @@ class _Paused(NamedTuple):
     failing: frozenset[str]
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[str, str, int | None]]) -> "_Paused":
+    def of(cls, rows: Sequence[tuple[str, str, int | None]]) -> "Paused":
         """Sort the rows of `pauses` and `breakers`."""
         return cls(
             frozenset(name for kind, name, _ in rows if kind == Parked.SOURCE),
@@ -177,12 +197,12 @@ def _plan(
     connection: psycopg.Connection,
     events: Sequence[ClaimedEvent],
     planner: Planner,
-    paused: "_Paused",
+    paused: "Paused",
     token: uuid.UUID,
     **how: bool,
 ) -> ClaimPlan:
     """Decide on locked events; runs that are to be parked have their pause locked."""
-    existing = _existing(connection, events)
+    existing = existing_runs(connection, events)
     plan = ClaimPlan(events, planner, existing, paused.handlers, token, **how)
     if not plan.parked:
         return plan
@@ -195,7 +215,7 @@ def _plan(
     return ClaimPlan(events, planner, existing, still, token, **how)
 
 
-def _park_head(connection: psycopg.Connection, planner: Planner, paused: "_Paused") -> int:
+def _park_head(connection: psycopg.Connection, planner: Planner, paused: "Paused") -> int:
     """Park what only paused handlers take at the head of the queue; return the number of events. Committed.
 
     Where most of what a claim has met is of that kind, many more may come: they would keep all others waiting.
@@ -232,7 +252,7 @@ def _fitting(due: Sequence[ClaimedEvent], room: Room) -> Sequence[ClaimedEvent]:
     return [e for e in due if e.status == running or room.fits(e.source, e.provider, e.type)]
 
 
-def _existing(
+def existing_runs(
     connection: psycopg.Connection, events: Sequence[ClaimedEvent]
 ) -> Mapping[int, Sequence[ExistingRun]]:
     """Return the runs there are by event."""

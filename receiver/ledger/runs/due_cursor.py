@@ -38,6 +38,11 @@ class DueCursor:
         self._full_look_at = 0.0
         self._crowd: Sequence[Kind] = ()
 
+    @property
+    def since(self) -> datetime | None:
+        """When what was found last was due; nothing earlier is known of."""
+        return self._since
+
     def looks(self) -> Iterator[Look]:
         """Give what to read, one after the other until something is found; tell `found` of each."""
         if self._crowd:

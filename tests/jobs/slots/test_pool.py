@@ -5,6 +5,7 @@ from datetime import timedelta
 from sqlalchemy import text
 
 from hookonce.jobs.handlers import GiveUp
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.run_limits import RunLimit
 from tests.jobs.slots.conftest import wait_for
 from tests.support.inbox import effect
@@ -160,3 +161,28 @@ def test_give_up_is_dead_at_once(inbox, pool_of):
         wait_for(lambda: statuses(inbox) == {"dead"})
 
     assert inbox.runs() == [("a", "gives_up", "dead", 1)]
+
+
+def test_batches_and_single_runs_go_on_side_by_side(inbox, pool_of):
+    sizes = []
+
+    def together(events, tx):
+        sizes.append(len(events))
+        for event in events:
+            effect(event, tx)
+        if any(event.event_id == "bad" for event in events):
+            raise GiveUp
+
+    inbox.on(together, pattern="track", batch=BatchSize(50))
+    inbox.on(effect, pattern="other")
+    tracked = [f"t_{n:03}" for n in range(120)]
+    inbox.deliver(*tracked, "bad", type="track")
+    inbox.deliver("one", "two", type="other")
+
+    with pool_of(4) as pool:
+        pool.run_due()
+        wait_for(lambda: statuses(inbox) == {"done", "dead"})
+
+    assert inbox.effects() == sorted(["one", "two", *tracked])
+    assert [row[0] for row in inbox.runs() if row[2] == "dead"] == ["bad"]
+    assert max(sizes) == 50

@@ -4,8 +4,8 @@ import asyncio
 
 from sqlalchemy import text
 
-from hookonce import on
-from tests.support.stories.acting import effect, enter, suffer
+from hookonce import on, on_batch
+from tests.support.stories.acting import effect, enter, note, story_of, suffer
 from tests.support.stories.plans import PLANS
 
 EFFECT = text("INSERT INTO effects VALUES (:source, :event_id, :handler, :attempt, :digest)")
@@ -47,7 +47,28 @@ def awaited(plan):
     return handle
 
 
+def together(plan):
+    """Takes batches. Who is beside others is charged with nothing, so he is written down when all went well."""
+
+    def handle(events, tx):
+        is_alone = len(events) == 1
+        for event in events:
+            story = enter(event, plan) if is_alone else story_of(event)
+            tx.execute(EFFECT, effect(event, plan))
+            suffer(event, story, tx)
+        for event in events if not is_alone else ():
+            note(event, plan.handler, counted=True)
+        return [{"key": event.idempotency_key} for event in events]
+
+    return handle
+
+
 def register(plan):
+    if plan.handler == "count":
+        on_batch(plan.source, plan.pattern, name=plan.handler, attempts=plan.attempts, backoff=(0, 0))(
+            together(plan)
+        )
+        return
     handle = {"mail": through_the_orm, "build": awaited}.get(plan.handler, plain)(plan)
     on(plan.source, plan.pattern, name=plan.handler, attempts=plan.attempts, backoff=(0, 0))(handle)
 

@@ -12,6 +12,7 @@ PLANS = (
     Plan("mail", "stripe", "invoice.paid", 4),
     Plan("track", "depot", "parcel.*", 4),
     Plan("build", "github", "push", 4),
+    Plan("count", "depot", "crate.*", 4),
 )
 
 CONFIGURATION = f"""

@@ -82,6 +82,18 @@ def day_of_work(lab, name):
     lab.fuse = fuse
 
 
+def day_of_batches_of_handlers(lab, name):
+    """Events that a handler takes together; one of them fails, so that both halves are tried by themselves."""
+    fuse, lab.fuse = lab.fuse, None
+    lab.insist(depot(*(f"crate_{name}_{n}" for n in range(2)), kind="crate.sent"))
+    lab.insist(depot(f"crate_{name}_bad", kind="crate.sent", fail=1))
+    lab.fuse = fuse
+    lab.work()
+    lab.fuse = None if fuse.is_blown else fuse
+    lab.sweep()
+    lab.fuse = fuse
+
+
 def day_in_a_hurry(lab, name):
     """A worker whose budget is over at once: it lets go of what it has not started, and rings for it."""
     fuse, lab.fuse = lab.fuse, None

@@ -82,6 +82,11 @@ def _require_fitting(registry: Registry) -> None:
                 f"handler '{handler.name}' has tx='none', but Django's worker gives each handler a transaction of "
                 "Django's; have `hookonce worker` run this one, from [receiver] handlers of a configuration of its own"
             )
+        if handler.batch:
+            raise HandlerError(
+                f"handler '{handler.name}' is one of @on_batch, which Django's worker can't run; use @on, or run it by "
+                "`hookonce worker`"
+            )
         signature = handler.signature
         if signature.is_async or signature.takes_session:
             what = "is an async def" if signature.is_async else "takes an SQLAlchemy session"

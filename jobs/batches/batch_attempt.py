@@ -1,0 +1,193 @@
+"""A batch inside one transaction, and how it ended.
+
+What the handler writes and the end of all its runs commit together, or nothing does. What fails is taken apart: nobody
+is charged, and each half is tried by itself (`receiver.ledger.runs.batches`). What is alone is an attempt like any
+(`jobs.attempts.attempt`), so only that can use attempts up.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from hookonce.jobs import failure_callbacks
+from hookonce.jobs.attempts import endings
+from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.attempts.batch_results import results_of
+from hookonce.jobs.attempts.time_limit import TimeUp
+from hookonce.jobs.attempts.transaction_guard import RolledBack
+from hookonce.jobs.error_summary import whereabouts
+from hookonce.jobs.event import BodyDropped, ReceivedEvent
+from hookonce.jobs.failure_callbacks import failure_of
+from hookonce.jobs.handlers import GiveUp, Handler, RetryLater
+from hookonce.receiver.encryption import CannotDecrypt
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.runs import batches
+from hookonce.receiver.ledger.runs.batches import ClaimedBatch
+from hookonce.receiver.ledger.runs.transitions import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.states import RunStatus
+
+log = logging.getLogger(__name__)
+
+_NOW = timedelta(0)
+
+
+class _Unreadable(Exception):  # noqa: N818  what was found
+    """Some events of a batch have no body that can be read; by the event's id, why."""
+
+    def __init__(self, errors: Mapping[int, BodyDropped | CannotDecrypt]) -> None:
+        super().__init__()
+        self.errors = errors
+
+
+class _Outcome(NamedTuple):
+    """What is to become of a batch that did not succeed; see `batches.take_apart`."""
+
+    groups: Sequence[Sequence[int]] = ()
+    verdicts: Mapping[int, tuple[AttemptResult, BaseException]] = {}
+    delay: timedelta = _NOW
+    error: str | None = None
+
+
+class BatchExecutor(Executor):
+    """Runs what was claimed, batches too."""
+
+    def attempt_batch(self, batch: ClaimedBatch, handler: Handler) -> None:
+        """Have a handler take a batch, and end it.
+
+        Raises `psycopg.Error` or `SQLAlchemyError` when the database is gone; then nothing was written, and the end of
+        the lease brings the batch back in two halves.
+        """
+        try:
+            self._attempt_batch(batch, handler)
+        except LeaseLost as lost:
+            self._reset()
+            if not batches.is_ours(self._begun(), batch):
+                self._log_lost(batch, lost)
+                self._reset()
+                return
+            error: BaseException = RolledBack(self.rolled_back)
+        except TimeUp as late:
+            self.discard()  # the alarm may have cut a call into libpq
+            error = late
+        except KeyboardInterrupt:
+            raise
+        except BaseException as raised:  # noqa: BLE001  whatever it raises is a failed attempt
+            self._reset()
+            error = raised
+        else:
+            return
+        self._take_apart(batch, handler, error)
+
+    def _attempt_batch(self, batch: ClaimedBatch, handler: Handler) -> None:
+        self._xact_id, self.guard = None, None
+        self._begin(handler)
+        events = self._events(batch, handler)
+        returned = self._called(handler, self._call_of(handler), events)
+        done = [
+            self._sealed(run, AttemptResult(RunStatus.DONE, result))
+            for run, result in zip(batch.runs, results_of(returned, len(events)), strict=True)
+        ]
+        transaction = self._transaction()
+        self._lead_back()
+        also = self.failure_rows.after_success(batch.handler)
+        batches.end(self.ledger, batch, done, also=also, xact_id=self._xact_id)
+        transaction.commit()
+        reach("run.committed")
+        self._clean()
+        self._log_end(batch, RunStatus.DONE)
+
+    def _events(self, batch: ClaimedBatch, handler: Handler) -> list[ReceivedEvent]:
+        """Make what the handler gets. Raises `_Unreadable`, which names all that have no body."""
+        events, errors = [], {}
+        for run in batch.runs:
+            try:
+                events.append(self._event(run, handler))
+            except (BodyDropped, CannotDecrypt) as error:
+                errors[run.event.id] = error
+        if errors:
+            raise _Unreadable(errors)
+        return events
+
+    def _take_apart(self, batch: ClaimedBatch, handler: Handler, error: BaseException) -> None:
+        """Let go of a batch whose writes are rolled back; all of it is dead, should they be committed after all."""
+        reach("failure.rolled_back")
+        xact_id, self._xact_id = self._xact_id, None
+        if xact_id and self._is_committed(xact_id):
+            self.discard()  # whatever else it did there
+            dead = AttemptResult(RunStatus.DEAD, error=endings.committed(endings.text(self._said(error))))
+            outcome = _Outcome(verdicts={run.event.id: (dead, error) for run in batch.runs})
+        else:
+            self._reset()
+            outcome = self._outcome(batch, handler, error)
+        is_ours = batches.take_apart(
+            self.ledger,
+            batch,
+            outcome.groups,
+            verdicts={event: ending for event, (ending, _) in outcome.verdicts.items()},
+            delay=outcome.delay,
+            error=outcome.error,
+        )
+        if not is_ours:
+            self._log_lost(batch, batches.lost(batch))
+            return
+        reach("failure.committed")
+        self._log_end(batch, RunStatus.WAITING, error if outcome.error else None)
+        if failure_callbacks.callbacks:
+            for run in batch.runs:
+                ending, of_run = outcome.verdicts.get(run.event.id, (None, None))
+                if ending is not None and of_run is not None and ending.error is not None:
+                    self._call_back(failure_of(run, of_run, is_dead=ending.status == RunStatus.DEAD))
+
+    def _outcome(self, batch: ClaimedBatch, handler: Handler, error: BaseException) -> _Outcome:
+        """Say what is to become of a batch by what its handler raised: of some of its events, or of all alike."""
+        errors: dict[int, GiveUp | RetryLater | BodyDropped | CannotDecrypt] = {}
+        if isinstance(error, _Unreadable):
+            errors |= error.errors
+        elif isinstance(error, GiveUp | RetryLater):
+            errors = dict.fromkeys(_named(error, batch), error)
+        if errors:
+            endings_of = {
+                run.event.id: (
+                    endings.verdict(run, handler, errors[run.event.id], self._said),
+                    errors[run.event.id],
+                )
+                for run in batch.runs
+                if run.event.id in errors
+            }
+            verdicts = {
+                run.event.id: (
+                    self._with_traceback(run, *endings_of[run.event.id]),
+                    endings_of[run.event.id][1],
+                )
+                for run in batch.runs
+                if run.event.id in endings_of
+            }
+            rest = [event for event in batch.events if event not in verdicts]
+            return _Outcome(groups=[rest] if rest else [], verdicts=verdicts)
+        if isinstance(error, RetryLater) and error.event is None:
+            ending = endings.verdict(batch.runs[0], handler, error, self._said)
+            if ending.delay is not None and not ending.counted:
+                return _Outcome(delay=ending.delay)
+        return _Outcome(groups=batches.halves(batch.events), error=endings.text(self._said(error)))
+
+    def _log_end(self, batch: ClaimedBatch, status: RunStatus, error: BaseException | None = None) -> None:
+        """Tell of a batch that has ended, and of one that failed always: its events have no failures of it."""
+        said = {"handler": batch.handler, "events": len(batch.runs), "status": status}
+        if error is not None:
+            log.warning("a batch failed, each half is tried by itself: %s", whereabouts(error), extra=said)
+        else:
+            log.info("batch", extra=said)
+
+    def _log_lost(self, batch: ClaimedBatch, lost: LeaseLost) -> None:
+        log.warning("lease lost: %s", lost, extra={"handler": batch.handler, "events": len(batch.runs)})
+
+
+def _named(error: GiveUp | RetryLater, batch: ClaimedBatch) -> list[int]:
+    """Return the events of a batch that an error is about; none where it is about another, too."""
+    about = [error.event] if isinstance(error.event, ReceivedEvent) else list(error.event or ())
+    try:
+        ids = {event.id for event in about}
+    except AttributeError:  # it named something else
+        return []
+    return sorted(ids) if ids <= set(batch.events) else []

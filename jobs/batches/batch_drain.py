@@ -1,0 +1,85 @@
+"""The next batch of each handler that has some due, one after the other, within a worker's budget."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+
+from hookonce.jobs.batches.batch_attempt import BatchExecutor
+from hookonce.jobs.handlers import Registry
+from hookonce.jobs.stopping import stopping
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.runs import batch_claims
+from hookonce.receiver.ledger.runs.batches import ClaimedBatch
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+
+RunAlone = Callable[[Sequence[ClaimedRun]], int]
+"""Runs what was claimed by itself; returns the number of attempts."""
+
+_SHORTEST_WAIT = 0.005  # seconds
+
+
+class BatchDrain:
+    """Claims and runs batches for one worker, on the connection of its executor."""
+
+    def __init__(
+        self, executor: BatchExecutor, registry: Registry, cursor: DueCursor, *, beside: bool = False
+    ) -> None:
+        """Run on the connection of `executor`; `beside`: others run in this process at the same time."""
+        self._executor = executor
+        self._registry = registry
+        self._cursor = cursor
+        self._beside = beside
+        self._ripe_at: float | None = None
+        self.under_way: ClaimedBatch | ClaimedRun | None = None
+
+    def run(
+        self, due: Mapping[str, Sequence[int]], until: float, run_alone: RunAlone, notify: Callable[[], None]
+    ) -> int:
+        """Run one batch of each handler at most; return the number of runs.
+
+        `due`: events that were met, by handler. `notify` calls for help where there is more than a batch holds.
+        """
+        count = 0
+        self._ripe_at = None
+        for name, ids in due.items():
+            if stopping.is_set() or time.monotonic() >= until:
+                return count
+            claim = batch_claims.claim(
+                self._executor.ledger,
+                self._registry,
+                name,
+                ids=ids,
+                cursor=self._cursor,
+                beside=self._beside,
+            )
+            self.under_way = claim.batch or claim.alone
+            if claim.unripe is not None:
+                self._note_unripe(claim.unripe)
+            if claim.alone is not None:
+                count += run_alone([claim.alone])
+            if claim.batch is not None:
+                if claim.batch.is_full:
+                    notify()
+                reach("run.claimed")
+                self._attempt(claim.batch)
+                count += len(claim.batch.runs)
+            self.under_way = None
+        return count
+
+    def patience(self, longest: float) -> float:
+        """Return how long (seconds) to wait for a notification: no longer than until a batch has waited enough."""
+        if self._ripe_at is None:
+            return longest
+        return min(longest, max(self._ripe_at - time.monotonic(), _SHORTEST_WAIT))
+
+    def _attempt(self, batch: ClaimedBatch) -> None:
+        handler = self._registry.named(batch.handler)
+        if handler is None:  # cannot be: the claim asked the same registry
+            raise LookupError(f"handler '{batch.handler}' vanished from the registry")
+        with self._executor.alarm:
+            self._executor.attempt_batch(batch, handler)
+
+    def _note_unripe(self, left: timedelta) -> None:
+        at = time.monotonic() + left.total_seconds()
+        self._ripe_at = at if self._ripe_at is None else min(self._ripe_at, at)

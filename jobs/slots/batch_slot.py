@@ -1,0 +1,114 @@
+"""The thread of a process that takes batches, beside its slots: one after the other, on a connection of its own.
+
+It looks for them by itself: they need no room, and what the claims of others leave to them may lie behind much else.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from hookonce.jobs.batches.batch_attempt import BatchExecutor
+from hookonce.jobs.batches.batch_drain import BatchDrain
+from hookonce.jobs.handlers import Registry
+from hookonce.jobs.slots.slot import AWAY
+from hookonce.jobs.stopping import stopping
+from hookonce.receiver.ledger.runs import batches
+from hookonce.receiver.ledger.runs.batches import ClaimedBatch
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+
+log = logging.getLogger(__name__)
+
+LOOK_INTERVAL = 1.0
+"""Seconds after which it looks, if nobody has told it of any."""
+
+
+class BatchSlot:
+    """One thread; `tell` it of events that its handlers take."""
+
+    def __init__(self, executor: BatchExecutor, registry: Registry, notify: Callable[[], None]) -> None:
+        self.executor = executor
+        self.is_lost = False
+        self._registry = registry
+        self._notify = notify
+        self._names = sorted({handler.name for handler in registry if handler.batch})
+        self._drain = BatchDrain(executor, registry, DueCursor(), beside=True)
+        self._lock = threading.Lock()
+        self._told: dict[str, Sequence[int]] = {}
+        self._wake = threading.Event()
+        self._is_ending = False
+        self._thread = threading.Thread(target=self._work_on, name="batches", daemon=True)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is any handler of batches."""
+        return bool(self._names)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is under way, or it was told of events that it has not looked at."""
+        return self._drain.under_way is not None or bool(self._told)
+
+    def begin(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def tell(self, due: Mapping[str, Sequence[int]]) -> None:
+        """Hear of due events, by handler."""
+        with self._lock:
+            self._told |= due
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Take nothing more."""
+        self._is_ending = True
+        self._wake.set()
+
+    def join(self, timeout: float) -> None:
+        """Wait until the thread has ended, for so many seconds at most."""
+        if self._thread.is_alive():
+            self._thread.join(max(timeout, 0))
+
+    def give_back(self, executor: BatchExecutor) -> None:
+        """Let go of what is under way, on another connection: due at once, and charged with nothing."""
+        at = self._drain.under_way
+        if isinstance(at, ClaimedBatch):
+            batches.take_apart(executor.ledger, at, ())
+        elif at is not None:
+            executor.hand_back(at)
+
+    def _work_on(self) -> None:
+        while not self._is_ending and not stopping.is_set():
+            self._wake.wait(self._drain.patience(LOOK_INTERVAL))
+            self._wake.clear()
+            try:
+                while self._look() and not self._is_ending:
+                    pass
+            except AWAY as error:
+                log.warning("batches lost the ledger: %s", type(error).__name__)
+                self._rest()
+            except BaseException:
+                log.exception("a batch failed")
+                self._rest()
+        self.executor.close()
+
+    def _look(self) -> int:
+        """Run one batch of each handler at most; return how many runs that were."""
+        with self._lock:
+            told, self._told = self._told, {}
+        due = {name: told.get(name, ()) for name in self._names}
+        return self._drain.run(due, float("inf"), self._run_alone, self._notify)
+
+    def _run_alone(self, runs: Sequence[ClaimedRun]) -> int:
+        for run in runs:
+            handler = self._registry.named(run.handler)
+            if handler is None:  # cannot be: the claim asked the same registry
+                raise LookupError(f"handler '{run.handler}' vanished from the registry")
+            with self.executor.alarm:
+                self.executor.attempt(run, handler, lambda: None)
+        return len(runs)
+
+    def _rest(self) -> None:
+        self.executor.discard()
+        time.sleep(LOOK_INTERVAL / 4)

@@ -1,0 +1,183 @@
+"""Claims what one handler takes together: a part of a batch that failed, by itself, or what is due of its events.
+
+The claims of all others (`receiver.ledger.runs.claims`) leave these runs alone and say which handlers have some.
+"""
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple, Protocol
+
+import psycopg
+
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.runs import batches, claim_writes, claimed, claims, due_events, transitions
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.batches import ClaimedBatch, Group
+from hookonce.receiver.ledger.runs.claim_plan import BatchableRun, ClaimPlan, PausedHandlers, Plan, Planner
+from hookonce.receiver.ledger.runs.claim_writes import RunWrite
+from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+from hookonce.receiver.ledger.states import EventStatus
+
+LOST = "the worker stopped in the middle of a batch, or took longer than its lease"
+MAX_BYTES = 32 * 1024 * 1024
+"""Of the bodies of one batch; a body that is loaded later (`due_events.HEAVY`) counts as `_HEAVY_BYTES`."""
+_HEAVY_BYTES = 4 * 1024 * 1024
+
+
+class BatchPlanner(Planner, Protocol):
+    """The handlers of one worker that takes batches."""
+
+    def patterns(self, name: str) -> Sequence[tuple[str, str]]:
+        """Return the places and patterns of a handler."""
+        ...
+
+
+class BatchClaim(NamedTuple):
+    """What came of it: a batch, or a run that is alone and charged, or how long what is due waits for more."""
+
+    batch: ClaimedBatch | None = None
+    alone: ClaimedRun | None = None
+    unripe: timedelta | None = None
+
+
+def claim(  # noqa: PLR0913  all but three by keyword
+    connection: psycopg.Connection,
+    planner: BatchPlanner,
+    name: str,
+    *,
+    ids: Sequence[int] = (),
+    cursor: DueCursor | None = None,
+    beside: bool = False,
+) -> BatchClaim:
+    """Lease what a handler of batches is to take next, and start it; committed. `ids`: events that it takes, if due.
+
+    What is alone is charged with its attempt here, as any run is that starts; `beside`: others run in this process.
+    """
+    handler = planner.named(name)
+    if handler is None or handler.batch is None:
+        return BatchClaim()
+    size = handler.batch
+    with connection.pipeline(), connection.transaction():
+        pauses = connection.execute(claims.PAUSED, prepare=True)
+        clock = connection.execute("SELECT now()", prepare=True)
+        waiting = batches.groups(connection, name)
+        paused = claims.Paused.of(pauses.fetchall()).handlers
+        if name in paused.names:
+            return BatchClaim()
+        found = _of_groups(connection, planner, name, _halved(connection, name, waiting), paused)
+        is_full = False
+        if not found:
+            since = cursor.since if cursor else None
+            due = due_events.locked_for_batch(
+                connection, name, patterns=planner.patterns(name), ids=ids, limit=size.most, since=since
+            )
+            found = _batchable(connection, planner, name, due, paused)
+            now = clock.fetchall()[0][0]
+            if found and len(due) < size.most and (unripe := _unripe(found, size, now)):
+                return BatchClaim(unripe=unripe)
+            bounded = _bounded(found)
+            is_full = len(due) == size.most or len(bounded) < len(found)
+            found = bounded
+        if not found:
+            return BatchClaim()
+        started = _start(connection, planner, handler, found, is_full=is_full, beside=beside)
+        reach("batch.leased")
+    return started
+
+
+def _halved(connection: psycopg.Connection, name: str, waiting: Sequence[Group]) -> Sequence[Group]:
+    """Take apart what was lost; return what is to be tried by itself."""
+    lost = [group for group in waiting if group.is_lost]
+    for group in lost:
+        batches.halve_lost(connection, name, group, LOST)
+    return batches.groups(connection, name) if lost else waiting
+
+
+def _of_groups(
+    connection: psycopg.Connection,
+    planner: Planner,
+    name: str,
+    waiting: Sequence[Group],
+    paused: PausedHandlers,
+) -> Sequence[BatchableRun]:
+    """Return the runs of the first part of a batch that has any left; it is a batch now, and no part any more."""
+    for group in waiting:
+        due = due_events.locked_named(connection, group.events)
+        batches.forget_groups(connection, [group.id])
+        if found := _batchable(connection, planner, name, due, paused):
+            return found
+    return []
+
+
+def _batchable(
+    connection: psycopg.Connection,
+    planner: Planner,
+    name: str,
+    due: Sequence[ClaimedEvent],
+    paused: PausedHandlers,
+) -> Sequence[BatchableRun]:
+    """Return the runs of a handler that may be beside others, of locked events."""
+    if not due:
+        return []
+    existing: dict[int, Sequence[ExistingRun]] = {event.id: () for event in due}
+    if begun := [event for event in due if event.status != EventStatus.RECEIVED]:
+        existing |= claims.existing_runs(connection, begun)
+    plan = ClaimPlan(due, planner, existing, paused, uuid.uuid4())
+    return [run for run in plan.batchable if run.handler == name]
+
+
+def _unripe(found: Sequence[BatchableRun], size: BatchSize, now: datetime) -> timedelta | None:
+    """Return how long these wait for others, if they do."""
+    left = size.wait - (now - min(run.event.due_at for run in found))
+    return left if left > timedelta(0) else None
+
+
+def _bounded(found: Sequence[BatchableRun]) -> Sequence[BatchableRun]:
+    """Return as many as fit into the memory that a batch may take; one, whatever it takes."""
+    total = 0
+    for number, run in enumerate(found):
+        total += _HEAVY_BYTES if run.event.body is None else len(run.event.body)
+        if total > MAX_BYTES and number:
+            return found[:number]
+    return found
+
+
+def _start(  # noqa: PLR0913  the last by keyword
+    connection: psycopg.Connection,
+    planner: Planner,
+    handler: Plan,
+    found: Sequence[BatchableRun],
+    *,
+    is_full: bool,
+    beside: bool,
+) -> BatchClaim:
+    token, span = uuid.uuid4(), handler.timeout + claimed.LEASE_MARGIN
+    runs = [
+        ClaimedRun(run.event, handler.name, 1, run.cycle, token, span, run.is_sole, beside) for run in found
+    ]
+    others = _beside(planner, handler.name, found)
+    if len(runs) == 1:
+        (run,) = runs
+        leased = [RunWrite(run.event.id, run.handler, span)]
+        claim_writes.write_runs(connection, others, token, leased, beside=beside)
+        connection.execute(transitions.DERIVE_EVENT_STATUS, {"events": [run.event.id]}, prepare=True)
+        return BatchClaim(alone=run)
+    batch = ClaimedBatch(handler.name, token, runs, is_full)
+    batches.lease(connection, batch, span)
+    claim_writes.write_runs(connection, others, token)
+    if shared := sorted(run.event.id for run in runs if not run.is_sole):
+        connection.execute(transitions.DERIVE_EVENT_STATUS, {"events": shared}, prepare=True)
+    return BatchClaim(batch)
+
+
+def _beside(planner: Planner, name: str, found: Sequence[BatchableRun]) -> list[RunWrite]:
+    """Return the runs that other handlers get of new events; they are due, and left to other claims."""
+    return [
+        RunWrite(run.event.id, plan.name, claim_writes.NOW)
+        for run in found
+        if run.is_new and not run.is_sole
+        for plan in planner.matching(run.event.source, run.event.provider, run.event.type)
+        if plan.name != name
+    ]

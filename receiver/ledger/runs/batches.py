@@ -1,0 +1,338 @@
+"""Runs that one handler takes together: leased, ended and let go of as one, each of them a run of its own.
+
+A row of `batches` with a token is a batch under way; it is written with the lease and deleted with the end, so what is
+left of a worker that died says which runs were beside each other. A batch that fails or is lost costs none of them an
+attempt: two rows without a token take its place, each half of it, to be tried by itself. So who fails is found in as
+many steps as the size can be halved, whatever dies meanwhile, and stands alone when it is counted. A row is a hint,
+no lock: once a half is claimed, whatever of it could not be goes back to all others.
+
+Lock order: a row of `batches`, then as in `receiver.ledger.runs.transitions`.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import psycopg
+
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.database.arrays import array
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.transitions import (
+    DERIVE_EVENT_STATUS,
+    LOCK_EVENTS,
+    Also,
+    AttemptResult,
+    LeaseLost,
+)
+from hookonce.receiver.ledger.states import EventStatus, RunStatus
+
+FORGOTTEN_AFTER = timedelta(days=1)
+"""How long a batch is remembered that nobody comes for; its runs are taken up as any."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedBatch:
+    """Runs under one lease, in the order their events became due; `is_full`: there may be more of them."""
+
+    handler: str
+    token: uuid.UUID
+    runs: Sequence[ClaimedRun]
+    is_full: bool = False
+
+    @property
+    def events(self) -> list[int]:
+        """The events, in the order of their ids."""
+        return sorted(run.event.id for run in self.runs)
+
+
+class Group(NamedTuple):
+    """A row of `batches` that nobody is at."""
+
+    id: int
+    events: list[int]
+    token: uuid.UUID | None
+    is_lost: bool
+
+
+class BatchFigures(NamedTuple):
+    """What became of the batches of a handler.
+
+    `size`: of the next, None while it is not halved. `waiting`: parts of batches that are to be tried by themselves.
+    """
+
+    batches: int = 0
+    events: int = 0
+    halvings: int = 0
+    size: int | None = None
+    waiting: int = 0
+    error: str | None = None
+
+
+_GROUPS = """
+SELECT id, events, token, token IS NOT NULL FROM hookonce.batches
+WHERE handler = %s AND (token IS NULL OR lease_until <= now()) ORDER BY cardinality(events), id
+FOR UPDATE SKIP LOCKED
+"""
+_DELETE_GROUP = "DELETE FROM hookonce.batches WHERE id = ANY(%s)"
+
+# The first try of each, or one of those that ended with nobody charged.
+_LEASE = f"""
+WITH leased AS (
+    INSERT INTO hookonce.runs AS r (event, handler, status, due_at, token, lease_until, started_at)
+    SELECT event, %(handler)s, '{RunStatus.RUNNING}', now() + %(lease)s, %(token)s, now() + %(lease)s, now()
+    FROM unnest(%(events)b::bigint[]) AS t (event)
+    ON CONFLICT (event, handler) DO UPDATE SET
+        beside = false, status = excluded.status, due_at = excluded.due_at, token = excluded.token, finished_at = NULL,
+        lease_until = excluded.lease_until, started_at = excluded.started_at, parked = NULL, slot_at = NULL
+), followed AS (
+    UPDATE hookonce.events SET status = '{EventStatus.RUNNING}', due_at = now() + %(lease)s, parked = NULL
+    WHERE id = ANY(%(sole)b::bigint[])
+)
+INSERT INTO hookonce.batches (handler, events, token, lease_until)
+VALUES (%(handler)s, %(events)b::bigint[], %(token)s, now() + %(lease)s)
+"""  # noqa: S608  constants
+
+_LOCK = "SELECT FROM hookonce.batches WHERE token = %s FOR UPDATE"
+
+# All of them or none: fails by dividing by zero, so that a COMMIT behind it in the pipeline does nothing.
+_END = f"""
+WITH gone AS (
+    DELETE FROM hookonce.batches WHERE token = %(token)s RETURNING 1
+), followed AS (
+    UPDATE hookonce.events SET status = '{EventStatus.DONE}', due_at = NULL, parked = NULL
+    WHERE id = ANY(%(sole)b::bigint[])
+), ended AS (
+    UPDATE hookonce.runs SET status = '{RunStatus.DONE}', token = NULL, lease_until = NULL, due_at = NULL,
+                    attempts = attempts + 1, result = t.result::json, sealed_result = t.sealed, key_id = t.key,
+                    finished_at = clock_timestamp()
+    FROM unnest(%(events)b::bigint[], %(results)b::text[], %(sealed)b::bytea[], %(keys)b::text[])
+         AS t (event, result, sealed, key)
+    WHERE runs.event = t.event AND handler = %(handler)s AND token = %(token)s
+          AND status = '{RunStatus.RUNNING}' AND (SELECT count(*) FROM gone) = 1
+          AND (%(xact_id)s::text IS NULL OR %(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned())
+    RETURNING 1
+), counted AS (
+    INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings)
+    VALUES (%(handler)s, 1, %(count)s, 0)
+    ON CONFLICT (handler) DO UPDATE SET batches = c.batches + 1, events = c.events + excluded.events
+)
+SELECT 1 / ((SELECT count(*) FROM ended) = %(count)s)::int
+"""  # noqa: S608  constants
+
+_TAKE_BACK = """
+DELETE FROM hookonce.batches WHERE token = %s RETURNING handler, events
+"""
+_LET_GO = f"""
+UPDATE hookonce.runs SET status = '{RunStatus.WAITING}', token = NULL, lease_until = NULL, due_at = now() + %(delay)s
+WHERE event = ANY(%(events)s) AND handler = %(handler)s AND token = %(token)s AND status = '{RunStatus.RUNNING}'
+RETURNING event
+"""  # noqa: S608  constants
+_GROUP = "INSERT INTO hookonce.batches (handler, events, error) VALUES (%s, %s, %s)"
+_COUNT_HALVING = """
+INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings) VALUES (%s, 0, 0, 1)
+ON CONFLICT (handler) DO UPDATE SET halvings = c.halvings + 1
+"""
+
+# One of a batch, by itself: its verdict is known.
+_VERDICT = f"""
+WITH ended AS (
+    UPDATE hookonce.runs SET status = %(status)s, token = NULL, lease_until = NULL,
+                    attempts = attempts + %(counted)s, due_at = now() + %(delay)s::interval,
+                    finished_at = CASE WHEN %(status)s <> '{RunStatus.WAITING}' THEN clock_timestamp() END
+    WHERE event = %(event)s AND handler = %(handler)s AND token = %(token)s AND status = '{RunStatus.RUNNING}'
+    RETURNING cycle, attempts
+)
+INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback, key_id)
+SELECT %(event)s, %(handler)s, cycle, attempts, %(error)s, %(traceback)s::bytea, %(key_id)s::text FROM ended
+WHERE %(error)s::text IS NOT NULL
+"""  # noqa: S608  constants
+_IS_OURS = f"""
+SELECT count(*) FROM hookonce.runs
+WHERE event = ANY(%s) AND handler = %s AND token = %s AND status = '{RunStatus.RUNNING}'
+"""  # noqa: S608  constants
+_FIGURES = """
+SELECT handler, coalesce(c.batches, 0), coalesce(c.events, 0), coalesce(c.halvings, 0), g.size, coalesce(g.waiting, 0),
+       g.error
+FROM hookonce.batch_counts c FULL JOIN (
+    SELECT handler, min(cardinality(events)) AS size, count(*) AS waiting, max(error) AS error
+    FROM hookonce.batches WHERE token IS NULL GROUP BY handler) AS g USING (handler)
+ORDER BY handler
+"""
+_FORGET = "DELETE FROM hookonce.batches WHERE coalesce(lease_until, made_at) < now() - %s::interval"
+
+
+def groups(connection: psycopg.Connection, handler: str) -> list[Group]:
+    """Lock what nobody is at: parts of batches to be tried by themselves, smallest first, and lost batches."""
+    return [Group(*row) for row in connection.execute(_GROUPS, [handler], prepare=True)]
+
+
+def forget_groups(connection: psycopg.Connection, ids: Sequence[int]) -> None:
+    """Delete rows of `batches`, in the caller's transaction."""
+    connection.execute(_DELETE_GROUP, [list(ids)])
+
+
+def lease(connection: psycopg.Connection, batch: ClaimedBatch, span: timedelta) -> None:
+    """Start all runs of a batch under its token, in the caller's transaction, which has locked their events."""
+    values = {
+        "handler": batch.handler,
+        "token": batch.token,
+        "events": array("bigint", batch.events),
+        "sole": array("bigint", _sole(batch)),
+        "lease": span,
+    }
+    connection.execute(_LEASE, values, prepare=True)
+
+
+def end(
+    connection: psycopg.Connection,
+    batch: ClaimedBatch,
+    endings: Sequence[AttemptResult],
+    *,
+    also: Also | None = None,
+    xact_id: str | None = None,
+) -> None:
+    """End all runs of a batch as done, each with its result, and commit, in one round trip.
+
+    Raises `LeaseLost` if one of them is no longer ours, or the transaction not the one called `xact_id`; the caller
+    must roll back.
+    """
+    by_event = dict(zip((run.event.id for run in batch.runs), endings, strict=True))
+    events = batch.events
+    ordered = [by_event[event] for event in events]
+    values = {
+        "handler": batch.handler,
+        "token": batch.token,
+        "events": array("bigint", events),
+        "sole": array("bigint", sole := _sole(batch)),
+        "results": array("text", [_json(each.result) for each in ordered]),
+        "sealed": array("bytea", [each.sealed_result for each in ordered]),
+        "keys": array("text", [each.key_id for each in ordered]),
+        "count": len(events),
+        "xact_id": xact_id,
+    }
+    try:
+        with connection.pipeline():
+            connection.execute(_LOCK, [batch.token], prepare=True)
+            connection.execute(LOCK_EVENTS, [events], prepare=True)
+            ended = connection.execute(_END, values, prepare=True)
+            if len(sole) < len(events):
+                others = sorted(set(events) - set(sole))
+                connection.execute(DERIVE_EVENT_STATUS, {"events": others}, prepare=True)
+            if also is not None:
+                also(connection)
+            reach("batch.ended")
+            connection.execute("COMMIT")
+    except psycopg.errors.DivisionByZero:
+        if ended.rowcount > 0:  # it was at the COMMIT: a deferred trigger of the user's
+            raise
+        raise lost(batch) from None
+
+
+def take_apart(  # noqa: PLR0913  by keyword
+    connection: psycopg.Connection,
+    batch: ClaimedBatch,
+    groups: Sequence[Sequence[int]],
+    *,
+    verdicts: Mapping[int, AttemptResult] | None = None,
+    delay: timedelta = timedelta(0),
+    error: str | None = None,
+) -> bool:
+    """Let go of a batch that did not succeed, and commit; return whether it was still ours.
+
+    `groups`: which of its events are to be tried by themselves; two of them are a halving. `verdicts`: how those ended
+    that are known. All others are due after `delay`, and charged with nothing.
+    """
+    with connection.transaction():
+        if connection.execute(_TAKE_BACK, [batch.token]).fetchone() is None:
+            return False
+        connection.execute(LOCK_EVENTS, [batch.events])
+        for event, ending in (verdicts or {}).items():
+            connection.execute(_VERDICT, _verdict(batch, event, ending))
+        _let_go(connection, batch.handler, batch.token, batch.events, delay)
+        _write_groups(connection, batch.handler, groups, error)
+        connection.execute(DERIVE_EVENT_STATUS, {"events": batch.events})
+        reach("batch.apart")
+    return True
+
+
+def halve_lost(connection: psycopg.Connection, handler: str, group: Group, error: str) -> None:
+    """Take a batch apart whose worker has gone, or was too slow; in the caller's transaction."""
+    forget_groups(connection, [group.id])
+    connection.execute(LOCK_EVENTS, [group.events])
+    if group.token is not None:
+        _let_go(connection, handler, group.token, group.events, timedelta(0))
+    _write_groups(connection, handler, halves(group.events), error)
+    connection.execute(DERIVE_EVENT_STATUS, {"events": group.events})
+
+
+def halves(events: Sequence[int]) -> list[Sequence[int]]:
+    """Return both halves of what failed together."""
+    middle = (len(events) + 1) // 2
+    return [events[:middle], events[middle:]]
+
+
+def is_ours(connection: psycopg.Connection, batch: ClaimedBatch) -> bool:
+    """Return whether all runs of a batch are still under its token."""
+    row = connection.execute(_IS_OURS, [batch.events, batch.handler, batch.token]).fetchone()
+    return row is not None and row[0] == len(batch.runs)
+
+
+def lost(batch: ClaimedBatch) -> LeaseLost:
+    """Return what says that a batch is no longer ours."""
+    return LeaseLost(
+        f"the lease on a batch of {len(batch.runs)} events (handler {batch.handler}) ran out and another worker "
+        "may have some of them; this batch's writes are rolled back"
+    )
+
+
+def figures(connection: psycopg.Connection) -> dict[str, BatchFigures]:
+    """Return what became of batches, by handler."""
+    return {handler: BatchFigures(*row) for handler, *row in connection.execute(_FIGURES)}
+
+
+def forget(connection: psycopg.Connection) -> None:
+    """Delete rows of batches that nobody has come for in a long time. Safe in many processes at once."""
+    connection.execute(_FORGET, [FORGOTTEN_AFTER])
+
+
+def _let_go(
+    connection: psycopg.Connection, handler: str, token: uuid.UUID, events: Sequence[int], delay: timedelta
+) -> None:
+    values = {"events": list(events), "handler": handler, "token": token, "delay": delay}
+    connection.execute(_LET_GO, values)
+
+
+def _write_groups(
+    connection: psycopg.Connection, handler: str, groups: Sequence[Sequence[int]], error: str | None
+) -> None:
+    for group in groups:
+        if group:
+            connection.execute(_GROUP, [handler, list(group), error])
+    if len(groups) > 1:
+        connection.execute(_COUNT_HALVING, [handler])
+
+
+def _verdict(batch: ClaimedBatch, event: int, ending: AttemptResult) -> dict[str, Any]:
+    return {
+        "event": event,
+        "handler": batch.handler,
+        "token": batch.token,
+        "status": ending.status,
+        "counted": int(ending.counted),
+        "delay": ending.delay,
+        "error": ending.error,
+        "traceback": ending.traceback,
+        "key_id": ending.key_id,
+    }
+
+
+def _sole(batch: ClaimedBatch) -> list[int]:
+    return sorted(run.event.id for run in batch.runs if run.is_sole)
+
+
+def _json(result: Any) -> str | None:  # noqa: ANN401  whatever the handler returned
+    return None if result is None else json.dumps(result)

@@ -1,0 +1,220 @@
+"""Mistakes that batches can be made with, each planted into a worker and caught by what becomes of the events.
+
+A batch of eight with one that is poisonous is worked to its end, by a handler that fails, by workers that die, and by
+one whose lease another has. What is checked is what users were promised; without a mistake all of it holds.
+"""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+
+from hookonce.jobs.batches import batch_attempt
+from hookonce.receiver.ledger.runs import batch_claims, batches, claims, due_events
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.transitions import AttemptResult
+from tests.stories.mistakes import replace, reword
+
+BUDGET = timedelta(seconds=2)
+NAMES = [f"evt_{n}" for n in range(8)]
+POISON = "evt_5"
+INSERT = text("INSERT INTO effects (event) SELECT unnest(CAST(:events AS text[]))")
+LAPSE = (
+    "UPDATE hookonce.batches SET lease_until = now() WHERE token IS NOT NULL",
+    "UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE token IS NOT NULL",
+    "UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL",
+)
+
+
+def charges_all():
+    reword(batches, "_LET_GO", "token = NULL,", "token = NULL, attempts = attempts + 1,")
+
+
+def tries_all_again_together():
+    replace(batches, "halves", lambda events: [events])
+
+
+def forgets_the_halves_at_a_kill():
+    def forgetful(connection, handler, group, _error):
+        batches.forget_groups(connection, [group.id])
+        batches._let_go(connection, handler, group.token, group.events, timedelta(0))  # noqa: SLF001
+        connection.execute(batches.DERIVE_EVENT_STATUS, {"events": group.events})
+
+    replace(batches, "halve_lost", forgetful)
+
+
+def mixes_the_halves_with_all_others():
+    replace(batches, "groups", lambda *_: [])
+    reword(due_events, "_DUE_BATCH", "(token IS NULL OR lease_until <= now())", "false")
+
+
+def ends_without_the_token():
+    reword(batches, "_END", "AND token = %(token)s\n", "\n")
+    reword(batches, "_END", "(SELECT count(*) FROM gone) = 1", "true")
+
+
+def ends_those_that_are_left():
+    reword(batches, "_END", "1 / ((SELECT count(*) FROM ended) = %(count)s)::int", "count(*) FROM ended")
+
+
+def leaves_what_it_takes_due():
+    reword(batches, "_LEASE", "due_at = now() + %(lease)s, parked = NULL\n", "parked = NULL\n")
+    replace(batch_claims, "_batchable", all_of_them)
+
+
+def all_of_them(_connection, planner, name, due, _paused):
+    return [
+        claims.BatchableRun(event, name, 1, is_new=True, is_sole=True) for event in due if planner.named(name)
+    ]
+
+
+def buries_a_whole_batch():
+    def outcome(_self, batch, _handler, error):
+        dead = AttemptResult("dead", error=str(error))
+        return batch_attempt._Outcome(verdicts={run.event.id: (dead, error) for run in batch.runs})  # noqa: SLF001
+
+    replace(batch_attempt.BatchExecutor, "_outcome", outcome)
+
+
+def fails(inbox):
+    """The handler raises as long as the poisonous one is there."""
+
+    def handler(events, tx):
+        tx.execute(INSERT, {"events": [event.event_id for event in events]})
+        if POISON in {event.event_id for event in events}:
+            raise ValueError
+
+    inbox.on(handler, batch=BatchSize(8))
+    inbox.deliver(*NAMES)
+    for _ in range(30):
+        inbox.work()
+    return promises(inbox)
+
+
+def dies(inbox):
+    """Each worker dies that has the poisonous one; the others go on."""
+
+    def handler(events, tx):
+        tx.execute(INSERT, {"events": [event.event_id for event in events]})
+
+    inbox.on(handler, batch=BatchSize(8))
+    inbox.deliver(*NAMES)
+    executor = working(inbox)
+    for _ in range(40):
+        met = claims.claim(inbox.connection, inbox.registry, budget=BUDGET)
+        runs = list(met.runs)
+        for name, ids in met.batchable.items():
+            found = batch_claims.claim(inbox.connection, inbox.registry, name, ids=ids)
+            if found.batch and POISON not in {run.event.event_id for run in found.batch.runs}:
+                executor.attempt_batch(found.batch, inbox.registry.named(name))
+            runs += [found.alone] if found.alone else []
+        for run in runs:
+            if run.event.event_id != POISON:
+                executor.attempt(run, inbox.registry.named("handler"), lambda: None)
+        for statement in LAPSE:
+            inbox.connection.execute(statement)
+    return promises(inbox)
+
+
+def is_too_late(inbox):
+    """Another takes one of the batch, or all of it, while the handler is at it; what was written must not stay."""
+
+    def handler(events, tx):
+        late = "" if taken else "too late: "
+        tx.execute(INSERT, {"events": [late + event.event_id for event in events]})
+        if not taken:
+            taken.append(True)
+            inbox.connection.execute(
+                "UPDATE hookonce.runs SET token = gen_random_uuid() WHERE event = %s", [events[2].id]
+            )
+
+    taken = []
+    inbox.on(handler, batch=BatchSize(8))
+    inbox.deliver(*NAMES)
+    inbox.work()
+    for statement in LAPSE:
+        inbox.connection.execute(statement)
+    inbox.work()
+    stays = any(effect.startswith("too late") for effect in inbox.effects())
+    return {"stale end"} if stays else {"lost"} - ({"lost"} if inbox.effects() == NAMES else set())
+
+
+def is_shared(inbox):
+    """Two workers claim one after the other, before either has begun."""
+
+    def handler(events, tx):
+        tx.execute(INSERT, {"events": [event.event_id for event in events]})
+
+    inbox.on(handler, batch=BatchSize(4))
+    inbox.deliver(*NAMES)
+    found = [batch_claims.claim(inbox.connection, inbox.registry, "handler").batch for _ in range(3)]
+    events = [run.event.id for batch in found if batch for run in batch.runs]
+    return {"taken twice"} if len(events) != len(set(events)) else set()
+
+
+def working(inbox):
+    inbox.drains.append(inbox_drain(inbox))
+    return inbox.drains[0]._executor  # noqa: SLF001  to run what was claimed by hand
+
+
+def inbox_drain(inbox):
+    from hookonce.jobs.drain import Drain  # noqa: PLC0415
+
+    return Drain(inbox.settings, inbox.registry)
+
+
+def doubled(inbox):
+    return {"doubled"} if len(inbox.effects()) != len(set(inbox.effects())) else set()
+
+
+def promises(inbox):
+    """What was promised and is not so."""
+    broken = doubled(inbox)
+    runs = {event: (status, attempts) for event, _, status, attempts in inbox.runs()}
+    innocent = {name: run for name, run in runs.items() if name != POISON}
+    if any(status == "dead" or attempts > 1 for status, attempts in innocent.values()):
+        broken.add("charged")
+    if set(innocent) - set(inbox.effects()) or len(innocent) < len(NAMES) - 1:
+        broken.add("lost")
+    if runs.get(POISON, ("", 0)) != ("dead", 3):
+        broken.add("poison lives")
+    return broken
+
+
+STORIES = {each.__name__: each for each in (fails, dies, is_too_late, is_shared)}
+PLANTED = [
+    (charges_all, "fails", "charged"),
+    (tries_all_again_together, "fails", "poison lives"),
+    (buries_a_whole_batch, "fails", "charged"),
+    (forgets_the_halves_at_a_kill, "dies", "poison lives"),
+    (mixes_the_halves_with_all_others, "dies", "poison lives"),
+    (ends_without_the_token, "is_too_late", "stale end"),
+    (ends_those_that_are_left, "is_too_late", "stale end"),
+    (leaves_what_it_takes_due, "is_shared", "taken twice"),
+]
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    """A function that plants a mistake for one test: what `replace` and `reword` change is put back."""
+
+    def plant(mistake):
+        for module in (batches, batch_claims, due_events, batch_attempt.BatchExecutor):
+            for name, value in list(vars(module).items()):
+                if not name.startswith("__"):
+                    monkeypatch.setattr(module, name, value)
+        mistake()
+
+    return plant
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_worker_without_a_mistake_keeps_what_is_promised(inbox, story):
+    assert STORIES[story](inbox) == set()
+
+
+@pytest.mark.parametrize(("mistake", "story", "check"), PLANTED, ids=[each[0].__name__ for each in PLANTED])
+def test_planted_mistake_is_caught(inbox, planted, mistake, story, check):
+    planted(mistake)
+
+    assert check in STORIES[story](inbox)

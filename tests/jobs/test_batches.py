@@ -1,0 +1,386 @@
+"""Batches, with real claims: what a handler gets, who is charged, and what a worker that died leaves behind."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+
+from hookonce.jobs.handlers import GiveUp, RetryLater
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.runs import batch_claims, batches, claims
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from tests.support.inbox import effect
+
+BUDGET = timedelta(seconds=2)
+INSERT = text("INSERT INTO effects (event) SELECT unnest(CAST(:events AS text[]))")
+
+
+def names(count):
+    return [f"evt_{n:03}" for n in range(count)]
+
+
+def write(events, tx):
+    tx.execute(INSERT, {"events": [event.event_id for event in events]})
+
+
+@pytest.fixture
+def other(database_url):
+    with connections.connect(database_url) as connection:
+        yield connection
+
+
+class Batches:
+    """A handler of batches that keeps what it was given, and fails for some."""
+
+    def __init__(self, *poisonous, error=ValueError):
+        self.sizes = []
+        self.poisonous = set(poisonous)
+        self.error = error
+
+    def handler(self, events, tx):
+        self.sizes.append(len(events))
+        write(events, tx)
+        if self.poisonous & {event.event_id for event in events}:
+            raise self.error
+
+
+def on_batches(inbox, handler, most=500, wait=timedelta(0), **options):
+    inbox.on(handler, batch=BatchSize(most, wait), **options)
+
+
+def lapse(inbox):
+    """Let all leases be over."""
+    inbox.connection.execute("UPDATE hookonce.batches SET lease_until = now() WHERE token IS NOT NULL")
+    inbox.connection.execute(
+        "UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE token IS NOT NULL"
+    )
+    inbox.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL")
+
+
+def test_handler_gets_what_is_due_in_batches_of_the_most(inbox):
+    taken = Batches()
+    on_batches(inbox, taken.handler, most=40)
+    inbox.deliver(*names(100))
+
+    inbox.work()
+
+    assert taken.sizes == [40, 40, 20]
+    assert inbox.effects() == names(100)
+    assert {run[1:] for run in inbox.runs()} == {("handler", "done", 1)}
+    assert inbox.rows("SELECT count(*) FROM hookonce.batches") == [(0,)]
+
+
+def test_each_event_keeps_the_result_that_is_its_own(inbox):
+    def numbered(events, tx):  # noqa: ARG001
+        return [{"number": n} for n, _ in enumerate(events)]
+
+    on_batches(inbox, numbered)
+    inbox.deliver(*names(3))
+
+    inbox.work()
+
+    results = inbox.rows("SELECT result->>'number' FROM hookonce.runs ORDER BY event")
+    assert results == [("0",), ("1",), ("2",)]
+
+
+def test_poisonous_event_is_found_alone_and_nobody_else_is_charged(inbox):
+    taken = Batches("evt_037")
+    on_batches(inbox, taken.handler, most=64)
+    inbox.deliver(*names(64))
+
+    inbox.work()
+
+    dead = [run for run in inbox.runs() if run[2] == "dead"]
+    assert dead == [("evt_037", "handler", "dead", 3)]
+    assert {run[2:] for run in inbox.runs() if run[0] != "evt_037"} == {("done", 1)}
+    assert inbox.effects() == [name for name in names(64) if name != "evt_037"]
+    assert inbox.rows("SELECT event, attempt FROM hookonce.failures ORDER BY attempt") == [
+        (38, 1),
+        (38, 2),
+        (38, 3),
+    ]
+    assert taken.sizes[:7] == [64, 32, 32, 16, 8, 4, 4]
+
+
+def test_batch_that_fails_is_halved_until_all_stand_alone(inbox):
+    taken = Batches(*names(8))
+    on_batches(inbox, taken.handler, attempts=1)
+    inbox.deliver(*names(8))
+
+    inbox.work()
+
+    assert sorted(taken.sizes) == [1] * 8 + [2] * 4 + [4] * 2 + [8]
+    assert {run[1:] for run in inbox.runs()} == {("handler", "dead", 1)}
+    assert inbox.effects() == []
+
+
+def test_event_that_failed_alone_is_tried_alone_again(inbox):
+    taken = Batches("evt_001")
+    on_batches(inbox, taken.handler, backoff=(timedelta(hours=1), timedelta(hours=1)))
+    inbox.deliver(*names(4))
+    inbox.work()
+    taken.sizes.clear()
+
+    inbox.deliver("new_1", "new_2")
+    inbox.connection.execute("UPDATE hookonce.runs SET due_at = now() WHERE status = 'waiting'")
+    inbox.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL")
+    inbox.work()
+
+    assert sorted(taken.sizes) == [1, 2]
+    assert ("evt_001", "handler", "waiting", 2) in inbox.runs()
+
+
+def claimed(inbox, connection=None):
+    connection = connection or inbox.connection
+    met = claims.claim(connection, inbox.registry, budget=BUDGET)
+    found = {
+        name: batch_claims.claim(connection, inbox.registry, name, ids=ids)
+        for name, ids in met.batchable.items()
+    }
+    return found.get("handler", batch_claims.BatchClaim())
+
+
+def test_lost_batch_comes_back_in_halves_and_charges_nobody(inbox):
+    taken = Batches()
+    on_batches(inbox, taken.handler)
+    inbox.deliver(*names(9))
+    lost = claimed(inbox).batch
+
+    lapse(inbox)
+    inbox.work()
+
+    assert len(lost.runs) == 9
+    assert taken.sizes == [4, 5]
+    assert {run[1:] for run in inbox.runs()} == {("handler", "done", 1)}
+    assert inbox.rows("SELECT halvings FROM hookonce.batch_counts") == [(1,)]
+
+
+def test_worker_that_dies_each_time_leaves_the_poisonous_one_alone_at_last(inbox):
+    on_batches(inbox, Batches().handler, most=512)
+    inbox.deliver(*names(512))
+    sizes = []
+
+    while (found := claimed(inbox)).alone is None:
+        sizes.append(len(found.batch.runs))
+        lapse(inbox)
+
+    assert sizes == [512, 256, 128, 64, 32, 16, 8, 4, 2]
+    assert inbox.rows("SELECT count(*) FROM hookonce.runs WHERE attempts > 0") == [(1,)]
+
+
+def test_halves_that_wait_are_not_mixed_with_what_came_later(inbox):
+    taken = Batches()
+    on_batches(inbox, taken.handler)
+    inbox.deliver(*names(8))
+    claimed(inbox)
+    lapse(inbox)
+    inbox.deliver("new_1", "new_2", "new_3")
+
+    inbox.work()
+
+    assert taken.sizes == [4, 4, 3]
+
+
+def test_batch_that_lost_one_of_its_runs_ends_none(inbox):
+    def robbed(events, tx):
+        write(events, tx)
+        inbox.connection.execute(
+            "UPDATE hookonce.runs SET token = gen_random_uuid() WHERE event = %s", [events[3].id]
+        )
+
+    on_batches(inbox, robbed)
+    inbox.deliver(*names(6))
+
+    inbox.work()
+
+    assert inbox.effects() == []
+    assert {run[2:] for run in inbox.runs()} == {("running", 0)}
+
+
+def test_other_handlers_of_the_same_events_run_as_ever(inbox):
+    def single(event, tx):
+        tx.execute(text("INSERT INTO effects (event) VALUES (:event)"), {"event": f"single {event.event_id}"})
+
+    taken = Batches()
+    on_batches(inbox, taken.handler)
+    inbox.on(single)
+    inbox.deliver(*names(70))
+
+    inbox.work()
+
+    assert {run[1:] for run in inbox.runs()} == {("handler", "done", 1), ("single", "done", 1)}
+    assert len(inbox.effects()) == 140
+    assert inbox.rows("SELECT DISTINCT status, due_at FROM hookonce.events") == [("done", None)]
+
+
+def test_two_handlers_of_batches_take_the_same_events(inbox):
+    def second(events, tx):
+        write(events, tx)
+
+    taken = Batches()
+    on_batches(inbox, taken.handler)
+    on_batches(inbox, second)
+    inbox.deliver(*names(20))
+
+    inbox.work()
+
+    assert {run[1:] for run in inbox.runs()} == {("handler", "done", 1), ("second", "done", 1)}
+    assert len(inbox.effects()) == 40
+
+
+def test_few_events_wait_for_others_and_the_others_go_on(inbox):
+    taken = Batches()
+    on_batches(inbox, taken.handler, wait=timedelta(seconds=30), pattern="track")
+    inbox.on(effect, pattern="other")
+    inbox.deliver(*names(60), type="track")
+    inbox.deliver("quick", type="other")
+
+    inbox.work()
+
+    assert taken.sizes == []
+    assert inbox.effects() == ["quick"]
+    assert 20 < inbox.drains[0].patience(60) <= 30
+
+
+def test_those_that_waited_long_enough_are_taken(inbox):
+    taken = Batches()
+    on_batches(inbox, taken.handler, wait=timedelta(seconds=30))
+    inbox.deliver(*names(5))
+    inbox.connection.execute("UPDATE hookonce.events SET due_at = due_at - interval '31 s' WHERE id = 1")
+
+    inbox.work()
+
+    assert taken.sizes == [5]
+
+
+def test_full_batch_does_not_wait(inbox):
+    taken = Batches()
+    on_batches(inbox, taken.handler, most=5, wait=timedelta(seconds=30))
+    inbox.deliver(*names(7))
+
+    inbox.work()
+
+    assert taken.sizes == [5]
+
+
+def test_event_that_is_named_is_given_up_alone(inbox):
+    sizes = []
+
+    def handler(events, tx):
+        sizes.append(len(events))
+        write(events, tx)
+        bad = [event for event in events if event.event_id in {"evt_002", "evt_005"}]
+        if bad:
+            raise GiveUp("no customer", event=bad)
+
+    on_batches(inbox, handler)
+    inbox.deliver(*names(8))
+
+    inbox.work()
+
+    assert sizes == [8, 6]
+    assert [run[0] for run in inbox.runs() if run[2:] == ("dead", 1)] == ["evt_002", "evt_005"]
+    assert inbox.rows("SELECT DISTINCT error FROM hookonce.failures") == [("GiveUp: no customer",)]
+    assert len(inbox.effects()) == 6
+
+
+def test_batch_that_is_to_be_tried_later_waits_whole(inbox):
+    taken = Batches(*names(4), error=RetryLater(60))
+    on_batches(inbox, taken.handler)
+    inbox.deliver(*names(4))
+
+    inbox.work()
+
+    assert taken.sizes == [4]
+    assert {run[2:] for run in inbox.runs()} == {("waiting", 0)}
+    assert inbox.rows("SELECT count(*) FROM hookonce.events WHERE due_at > now() + interval '50 s'") == [(4,)]
+
+
+def test_batch_that_takes_too_long_is_halved(inbox):
+    sizes = []
+
+    def handler(events, tx):
+        sizes.append(len(events))
+        tx.execute(text("SELECT pg_sleep(:seconds)"), {"seconds": 0.08 * len(events)})
+
+    on_batches(inbox, handler, timeout=timedelta(seconds=0.5))
+    inbox.deliver(*names(8))
+
+    inbox.work()
+
+    assert sizes == [8, 4, 4]
+    assert {run[2:] for run in inbox.runs()} == {("done", 1)}
+
+
+def test_handler_that_commits_its_batch_itself_gets_no_second_try(inbox):
+    def handler(events, tx):
+        write(events, tx)
+        tx.connection.driver_connection.execute("COMMIT")
+
+    on_batches(inbox, handler)
+    inbox.deliver(*names(3))
+
+    inbox.work()
+
+    assert len(inbox.effects()) == 3
+    assert {run[2:] for run in inbox.runs()} == {("dead", 1)}
+
+
+def test_dropped_body_is_dead_and_the_others_go_through(inbox):
+    taken = Batches()
+    on_batches(inbox, taken.handler)
+    inbox.deliver(*names(5))
+    inbox.connection.execute("DELETE FROM hookonce.bodies WHERE event IN (2, 4)")
+
+    inbox.work()
+
+    assert taken.sizes == [3]
+    assert [run[0] for run in inbox.runs() if run[2] == "dead"] == ["evt_001", "evt_003"]
+
+
+def test_two_workers_never_take_the_same_event(inbox, other):
+    on_batches(inbox, Batches().handler, most=10)
+    inbox.deliver(*names(30))
+
+    batches_ = [claimed(inbox).batch, claimed(inbox, other).batch, claimed(inbox).batch]
+
+    events = [run.event.id for batch in batches_ for run in batch.runs]
+    assert len(events) == len(set(events)) == 30
+
+
+def test_paused_handler_takes_no_batch(inbox):
+    taken = Batches()
+    on_batches(inbox, taken.handler)
+    inbox.connection.execute("INSERT INTO hookonce.pauses (kind, name) VALUES ('handler', 'handler')")
+    inbox.deliver(*names(5))
+
+    inbox.work()
+
+    assert taken.sizes == []
+    assert inbox.rows("SELECT DISTINCT parked FROM hookonce.runs") == [("handler",)]
+
+
+@pytest.mark.parametrize("kind", ["session", "async"])
+def test_session_and_coroutine_take_batches_too(inbox, kind):
+    def with_session(events, session):
+        session.execute(INSERT, {"events": [event.event_id for event in events]})
+        session.commit()
+
+    async def awaited(events, tx):
+        await tx.execute(INSERT, {"events": [event.event_id for event in events]})
+
+    on_batches(inbox, with_session if kind == "session" else awaited)
+    inbox.deliver(*names(5))
+
+    inbox.work()
+
+    assert inbox.effects() == names(5)
+
+
+def test_figures_say_how_large_batches_were(inbox):
+    on_batches(inbox, Batches("evt_000").handler, most=4, backoff=(timedelta(hours=1), timedelta(hours=1)))
+    inbox.deliver(*names(8))
+
+    inbox.work()
+
+    assert batches.figures(inbox.connection)["handler"] == batches.BatchFigures(2, 6, 2)
