@@ -30,6 +30,10 @@ def test_events_lists_newest_first_with_the_promised_keys(hookonce, stored):
         (["--type", "100%*"], {"d"}),
         (["--type", "invoice_paid"], set()),
         (["--status", "dead"], {"b"}),
+        (["--handler", "app.credit"], {"b"}),
+        (["--handler", "app.other"], set()),
+        (["--error", "no such*"], {"b"}),
+        (["--handler", "app.credit", "--error", "such"], set()),
         (["--since", "1h"], {"a", "b", "c"}),
         (["--since", "30d", "--limit", "0"], {"a", "b", "c", "d"}),
         (["--limit", "1"], {"d"}),
@@ -37,7 +41,12 @@ def test_events_lists_newest_first_with_the_promised_keys(hookonce, stored):
 )
 def test_events_lists_what_the_options_ask_for(hookonce, stored, ledger, options, expected):
     stored("a")
-    stored("b", type="invoice.voided", status="dead")
+    dead = stored("b", type="invoice.voided", status="dead", runs=[("app.credit", "dead", 3)])
+    ledger.execute(
+        "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) "
+        "VALUES (%s, 'app.credit', 1, 3, 'no such customer')",
+        [dead],
+    )
     stored("c", source="github", type="push")
     ledger.execute(
         "UPDATE hookonce.events SET received_at = 'yesterday' WHERE id = %s", [stored("d", type="100% new")]

@@ -36,6 +36,10 @@ _OPTIONS = (
     click.option("--account", help="Only of this account of the sender's."),
     click.option("--id", "event_id", metavar="PREFIX", help="Only with a sender's id that begins so."),
     click.option("--status", type=click.Choice(STATUSES), help="Only in this status."),
+    click.option("--handler", help="Only with a dead run of this handler."),
+    click.option(
+        "--error", help="Only with a dead run of this error; * stands for any text (TimeoutError*)."
+    ),
     SINCE_OPTION,
     UNTIL_OPTION,
 )
@@ -58,6 +62,8 @@ def chosen(options: Mapping[str, Any]) -> Filter:
         account=options["account"],
         event_id=options["event_id"],
         status=options["status"],
+        handler=options["handler"],
+        error=options["error"],
         since=options["since"],
         until=options["until"],
     )
