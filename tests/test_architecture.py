@@ -159,6 +159,7 @@ MAY_IMPORT = {
         "failpoints",
         "intake",
         "ledger",
+        "processes",
         "samples",
         "source",
         "web",

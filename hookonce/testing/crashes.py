@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn, Protocol, TypeVar
 
 from hookonce.receiver import failpoints
+from hookonce.receiver.processes import spawn
 
 _Result = TypeVar("_Result")
 
@@ -39,12 +40,14 @@ class Crash:
         with tempfile.TemporaryDirectory(prefix="hookonce-") as directory:
             log, result = Path(directory, "reached"), Path(directory, "result")
             faulthandler.cancel_dump_traceback_later()  # the child would wait for its thread, which it does not have
+            parent = os.getpid()
             with warnings.catch_warnings():
                 warnings.simplefilter(
                     "ignore", DeprecationWarning
                 )  # pytest-xdist has a thread; it does nothing here
                 child = os.fork()
             if child == 0:
+                spawn.end_with_parent(parent, signal.SIGKILL)
                 self._be_child(act, close, log, result)
             _, status = os.waitpid(child, 0)
             reached = tuple(log.read_text().split()) if log.exists() else ()
