@@ -228,4 +228,4 @@ def test_handlers_are_listed_with_how_they_fare(hookonce, stored, ledger):
     assert [told[key] for key in ("handler", "pattern", "dead", "done", "paused")] == [
         "shop.credit", "invoice.*", 1, 0, True
     ]  # fmt: skip
-    assert lines[1].startswith("shop.credit (paused)  stripe invoice.*  10")
+    assert lines[1].split()[:5] == ["shop.credit", "(paused)", "stripe", "invoice.*", "10"]
