@@ -78,6 +78,7 @@ def worker(  # noqa: PLR0913  an option each
     if reloading:
         with _directory() as directory:
             sys.exit(supervise_reloading(Path(directory, "1") if directory else None, _warn_of_none_there))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until there is something to stop
     registry = handlers_of(settings)
     log.info("handlers", extra={"modules": list(settings.handlers), "handlers": len(list(registry))})
     if settings.handlers:
