@@ -135,7 +135,8 @@ class Pool(Drain):
                 slot.is_lost = False
                 log.warning("slot %d has come back", slot.number)
             self._free.append(slot)
-        if self._is_more or len(self._shelf):
+        has_freed_place, slot.has_freed_place = slot.has_freed_place, False
+        if self._is_more or has_freed_place or len(self._shelf):
             self._ask()
 
     def finish(self) -> int:

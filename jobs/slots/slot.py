@@ -55,6 +55,8 @@ class Slot:
         self.executor = executor
         self.under_way: UnderWay | None = None
         self.is_lost = False
+        self.has_freed_place = False
+        """Whether it has ended a run of a handler of which only so many may be at once: another may wait for that."""
         self._registry = registry
         self._supplier = supplier
         self._given: queue.SimpleQueue[tuple[ClaimedRun, bool] | None] = queue.SimpleQueue()
@@ -120,5 +122,6 @@ class Slot:
         with self.executor.alarm:
             started = self.executor.attempt(run, handler, take)
         self.under_way = None
+        self.has_freed_place |= handler.limit is not None and handler.limit.concurrency is not None
         self._registry.note(run.handler, timedelta(seconds=time.monotonic() - began))
         return started

@@ -103,6 +103,18 @@ def test_failed_attempt_is_tried_again_and_gives_up_in_the_end(inbox, pool_of):
     assert (inbox.effects(), inbox.runs()) == ([], [("a", "fails", "dead", 3), ("b", "fails", "dead", 3)])
 
 
+def test_place_of_a_limit_is_taken_up_as_soon_as_it_is_free(inbox, pool_of):
+    inbox.on(effect, limit=RunLimit(concurrency=1))
+    ids = [f"evt_{n:02}" for n in range(30)]
+    inbox.deliver(*ids)
+
+    with pool_of(4) as pool:
+        pool.run_due()  # and nobody tells it again
+        wait_for(all_done(inbox), 10)
+
+    assert inbox.effects() == ids
+
+
 def test_limit_of_a_handler_holds_in_a_pool(inbox, pool_of):
     at_once, most = 0, 0
     lock = threading.Lock()
