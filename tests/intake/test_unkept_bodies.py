@@ -9,6 +9,7 @@ from hookonce.jobs.handlers import GiveUp
 from hookonce.receiver.ledger.maintenance.retention import NOT_TAKEN_FOR, Retention, RetentionPass
 from hookonce.receiver.ledger.replay.events import ReplayOutcome, replay
 from hookonce.receiver.ledger.runs import transitions
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
 
 NONE_KEPT = "keep_body = false"
 MARK = "whoever-reads-this-has-found-the-body"
@@ -100,6 +101,28 @@ def test_body_of_a_dead_event_stays_for_its_replay_and_goes_with_that(open_sourc
 
     assert outcome.fate is ReplayOutcome.REPLAYED
     assert bodies(shop) == 0
+
+
+def test_bodies_that_a_batch_took_are_gone_with_its_end_but_for_those_that_others_need(open_sources):
+    shop, seen = open_sources(NONE_KEPT), []
+
+    def together(events, _):
+        seen.append([(each.data["card"], bodies(shop)) for each in events])
+
+    def alone(event, _):
+        if event.type == "other":
+            raise ArithmeticError
+
+    shop.on(together, batch=BatchSize(10, timedelta(0)))
+    shop.on(alone, backoff=(timedelta(hours=1), timedelta(hours=1)))
+    for number, kind in enumerate(("t", "t", "other")):
+        shop.status(event(number, type=kind))
+    shop.work()
+
+    assert seen == [[(MARK, 3)] * 3]
+    assert shop.rows("SELECT event_id FROM hookonce.bodies JOIN hookonce.events ON id = event") == [
+        ("evt_2",)
+    ]
 
 
 def test_replay_says_that_there_is_no_body_since_none_is_kept(open_sources):

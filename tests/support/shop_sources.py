@@ -3,7 +3,6 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.receiver.app import create_app
@@ -61,7 +60,7 @@ class Sources:
 
     def work(self):
         if self._drain is None:
-            self._drain = Drain(self.settings, self.registry, Executor)
+            self._drain = Drain(self.settings, self.registry)
         return self._drain.run_due()
 
     def rows(self, query, *values):

@@ -123,6 +123,13 @@ WITH gone AS (
 SELECT 1 / ((SELECT count(*) FROM ended) = %(count)s)::int
 """  # noqa: S608  constants
 
+# As `transitions` does it for a run by itself.
+_DROP_BODIES = f"""
+DELETE FROM hookonce.bodies b USING hookonce.events e
+WHERE b.event = ANY(%s) AND b.received_at BETWEEN %s AND %s AND (e.id, e.received_at) = (b.event, b.received_at)
+      AND e.status = '{EventStatus.DONE}'
+"""  # noqa: S608  constants
+
 _TAKE_BACK = """
 DELETE FROM hookonce.batches WHERE token = %s RETURNING handler, events
 """
@@ -222,6 +229,9 @@ def end(
             if len(sole) < len(events):
                 others = sorted(set(events) - set(sole))
                 connection.execute(DERIVE_EVENT_STATUS, {"events": others}, prepare=True)
+            if unkept := [run.event for run in batch.runs if not run.event.keep_body]:
+                times = [event.received_at for event in unkept]
+                connection.execute(_DROP_BODIES, [[event.id for event in unkept], min(times), max(times)])
             if also is not None:
                 also(connection)
             reach("batch.ended")
