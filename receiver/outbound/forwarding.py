@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import requests
 
@@ -40,9 +40,16 @@ def allowed(url: str, prefixes: Sequence[str]) -> bool:
         same = (there.scheme, there.netloc) == (ours.scheme, ours.netloc)
         path = ours.path.rstrip("/")
         below = there.path == path or there.path.startswith(f"{path}/")
-        if same and below and ".." not in there.path:
+        if same and below and not _may_lead_up(there.path):
             return True
     return False
+
+
+def _may_lead_up(path: str) -> bool:
+    """Whether whoever reads a path may leave what it begins with: `..`, however it is written, or a backslash."""
+    while (read := unquote(path)) != path:
+        path = read
+    return ".." in path or "\\" in path
 
 
 def forward(source: Source, stored: Delivery, event_id: str, type: str, now: datetime) -> Answer:  # noqa: A002
