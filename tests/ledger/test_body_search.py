@@ -1,4 +1,5 @@
 import json
+import time
 from datetime import timedelta
 
 import psycopg
@@ -51,6 +52,33 @@ def test_needle_is_in_a_body_that_has_it(typed, is_there):
     assert needle.is_in(BODY) is is_there
     if is_there:
         assert not needle.spellings or any(each in BODY for each in needle.spellings)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value", "fits"),
+    [
+        ("*", "", True),
+        ("a*a", "a", False),
+        ("a*a", "aa", True),
+        ("*b*b*", "b", False),
+        ("*b*b*", "abcb", True),
+        ("a*b*c", "a-b-b-c", True),
+        ("a*c*b", "a-b-c", False),
+        ("ab*ba", "aba", False),
+        ("a.c", "abc", False),
+        ("a*", "a\n\n", True),
+    ],
+)
+def test_star_stands_for_any_text(pattern, value, fits):
+    assert needles.read(f"$.a={pattern}").is_in(json.dumps({"a": value}).encode()) is fits
+
+
+def test_many_stars_take_no_longer_than_one():
+    body = json.dumps({"a": "a" * 200_000}).encode()
+    began = time.monotonic()
+
+    assert not needles.read("$.a=" + "*a" * 30 + "*b").is_in(body)
+    assert time.monotonic() - began < 1
 
 
 def test_needle_keeps_the_digits_of_a_number():
@@ -119,6 +147,18 @@ def test_search_gives_the_newest_first_and_goes_on_without_gap_or_repeat(connect
 
     assert [number for page in pages for number in page] == list(range(450, 0, -1))
     assert {len(page) for page in pages[:-1]} == {70}
+
+
+def test_search_of_large_bodies_stops_between_two_of_them(connection, monkeypatch):
+    monkeypatch.setattr(body_search, "MAX_BYTES", 40)
+    fill(connection, 90)
+
+    first = search(connection, "$.all=1", budget=timedelta(0))
+    rest = search(connection, "$.all=1", before=first.rest, limit=100)
+
+    assert first.looked_into < 10
+    ids = [row.event_id for row in [*first.rows, *rest.rows]]
+    assert sorted(ids) == sorted(f"evt_{n}" for n in range(90))
 
 
 def test_search_stops_in_time_and_says_how_far_it_came(connection):

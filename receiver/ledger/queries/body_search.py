@@ -92,7 +92,7 @@ def search(  # noqa: PLR0913  the last three by keyword
                     f"SET LOCAL statement_timeout = '{STATEMENT_TIMEOUT.total_seconds():.0f}s'".encode()
                 )
                 candidates, below = _candidates(connection, wanted, low, top, size)
-                top = _look(connection, keyring, needle, candidates, found, limit) or below
+                top = _look(connection, keyring, needle, candidates, found, limit, until) or below
         except psycopg.errors.QueryCanceled:
             break
         seen += len(candidates)
@@ -122,15 +122,20 @@ def _look(  # noqa: PLR0913, PLR0917  one step of `search`
     candidates: Sequence[_Candidate],
     found: Found,
     limit: int,
+    until: float,
 ) -> int | None:
-    """Add to `found`; return the id of the last event that was looked at, if `limit` ended it early."""
+    """Add to `found`; return the id of the last event that was looked at, if `limit` or the time ended it early."""
+    last: int | None = None
     for some in _batches(connection, candidates, found):
+        if last is not None and time.monotonic() > until:
+            return last
         stored = _stored(connection, needle, some)
         for each in some:
             if each.id in stored and _has(keyring, needle, stored[each.id], found):
                 found.rows.append(each)
                 if len(found.rows) >= limit:
                     return each.id
+        last = some[-1].id
     return None
 
 

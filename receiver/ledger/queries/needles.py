@@ -1,7 +1,7 @@
 """What is looked for in bodies: a text, or a place and the value there (`$.data.object.customer=cus_1`)."""
 
 import json
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -43,11 +43,8 @@ class Needle:
         if isinstance(value, dict | list):
             return False
         spelled = value if isinstance(value, str) else json.dumps(value)
-        return self._pattern.fullmatch(spelled) is not None
-
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        return re.compile(".*".join(map(re.escape, (self.text or "").split("*"))), re.DOTALL)
+        first, *parts = (self.text or "").split("*")
+        return _begins_and_ends(spelled, first, parts) if parts else spelled == first
 
 
 def read(typed: str) -> Needle:
@@ -60,6 +57,23 @@ def read(typed: str) -> Needle:
         return Needle(value if equals else None, json_paths.parse(path))
     is_quoted = len(typed) > 2 and typed[0] == typed[-1] == '"'  # noqa: PLR2004  something is between them
     return Needle(typed[1:-1] if is_quoted else typed)
+
+
+def _begins_and_ends(spelled: str, first: str, parts: Sequence[str]) -> bool:
+    """Whether a text begins with `first` and goes on with the parts, each behind anything, the last at its end.
+
+    Each part is taken where it stands first, so the time grows with the text alone: whoever sends it may want more.
+    """
+    *between, last = parts
+    at, end = len(first), len(spelled) - len(last)
+    if at > end or not (spelled.startswith(first) and spelled.endswith(last)):
+        return False
+    for part in between:
+        found = spelled.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
 
 
 def _divided(typed: str) -> tuple[str, str, str]:
