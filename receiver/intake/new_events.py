@@ -4,7 +4,7 @@ import hashlib
 from datetime import UTC, datetime, timedelta
 
 from hookonce.providers import Delivery, Event
-from hookonce.providers.kit.events.declare import UNREADABLE
+from hookonce.providers.kit.events.declare import is_unreadable
 from hookonce.providers.kit.events.fields import EventView, text_or_none
 from hookonce.providers.kit.events.fingerprint import fingerprint
 from hookonce.providers.kit.provider import Provider
@@ -118,15 +118,6 @@ def _fingerprint(provider: Provider, delivery: Delivery, event: Event, body: byt
     return fingerprint(body, provider.volatile)
 
 
-def _is_unreadable(event: Event) -> bool:
-    """Whether an element could not be read; its sender might call a type just that."""
-    return (
-        event.raw is not None
-        and event.type == UNREADABLE
-        and event.id == hashlib.sha256(event.raw).hexdigest()
-    )
-
-
 def new_event(source: Source, delivery: Delivery, event: Event, headers: str, now: datetime) -> NewEvent:
     """Return the row of one event of a delivery; `headers` is JSON, without secrets."""
     provider = source.provider
@@ -145,7 +136,7 @@ def new_event(source: Source, delivery: Delivery, event: Event, headers: str, no
         headers=headers,
         body=body,
         is_element=event.raw is not None,
-        is_readable=not _is_unreadable(event),
+        is_readable=not is_unreadable(event),
         hold_repeats=source.repeats == "hold",
         keep_body=source.keep_body,
         former_ids=former_ids(provider, event, mark, now),

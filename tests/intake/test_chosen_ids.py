@@ -1,5 +1,7 @@
 """Ids and accounts where the operator wants them: two different events never look the same, a retry always does."""
 
+from hashlib import sha256
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,9 +133,20 @@ def test_account_and_id_are_not_mixed_up():
 
 
 def test_element_that_can_not_be_read_keeps_its_digest():
-    event = Event("0" * 64, "unreadable", {"order": {"id": 1}, "status": "x"}, raw=b"{}")
+    event = Event(sha256(b"{}").hexdigest(), "unreadable", {"order": {"id": 1}, "status": "x"}, raw=b"{}")
 
     assert ids_of(event, ChosenIds(("$.order.id", "$.status"))) is event
+
+
+@pytest.mark.parametrize("own", ['@["a","[7]"]', "[7]", "@", '@["a"]'])
+def test_type_that_a_sender_lets_anybody_choose_does_not_keep_an_id_from_being_marked(own):
+    chosen = ChosenIds(("$.order.id",), is_scoped=True)
+    event = Event(own, "unreadable", {}, "mallory", raw=b"{}")
+
+    made = ids_of(event, chosen)
+
+    assert made.id.startswith('@["mallory",')
+    assert is_own(made, chosen)
 
 
 def test_elements_of_a_batch_have_ids_of_their_own():

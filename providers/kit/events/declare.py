@@ -169,6 +169,11 @@ class one_of_two:  # noqa: N801  reads as a declaration
         return self.usual.sample(event_id, kind)
 
 
+def is_unreadable(event: Event) -> bool:
+    """Whether an event is an element that could not be read; its sender might call a type just that."""
+    return event.raw is not None and event.type == UNREADABLE and event.id == sha256(event.raw).hexdigest()
+
+
 def _elements(value: object, raw: str) -> list[tuple[Any, str]]:
     return json_paths.slices(raw, (None,)) if isinstance(value, list) else [(value, raw)]
 

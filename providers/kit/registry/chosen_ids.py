@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hookonce.providers import Delivery, Event
-from hookonce.providers.kit.events.declare import UNREADABLE
+from hookonce.providers.kit.events.declare import is_unreadable
 from hookonce.providers.kit.events.fields import EventView, Extractor, field, header, query, text_or_none
 from hookonce.providers.kit.provider import Provider
 
@@ -79,7 +79,7 @@ def is_own(event: Event, chosen: ChosenIds) -> bool:
 def _chosen(
     event: Event, delivery: Delivery, picks: Sequence[Extractor], account: Extractor | None, chosen: ChosenIds
 ) -> Event:
-    if event.raw is not None and event.type == UNREADABLE:
+    if is_unreadable(event):
         return event
     view = EventView(delivery, event.data, event.data)
     if account is not None:
