@@ -12,6 +12,7 @@ import requests
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
+from hookonce.receiver.api.mcp.api_client import ApiClient
 from tests.mcp.conftest import Agent, told
 
 
@@ -33,6 +34,15 @@ def test_stdio_server_answers(ledger):
             return await client.call_tool("overview", {})
 
     assert text_of(asyncio.run(ask())).known["stats"]["dead"] == 5
+
+
+def test_token_does_not_give_way_to_passwords_of_a_netrc(ledger, tmp_path, monkeypatch):
+    inbox, url = ledger
+    netrc = tmp_path / "netrc"
+    netrc.write_text("default login somebody password else\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+
+    assert ApiClient(url, inbox.tokens["read"]).get("/stats")["dead"] == 5
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ class ApiClient:
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
             raise ValueError(f"expected where a receiver answers, as http://127.0.0.1:8000, not {url!r}")
         self._prefix = url.rstrip("/") + "/api/v1"
-        self._token = token
+        self._authorization = f"Bearer {token}"
 
     def get(self, path: str, **query: object) -> Any:  # noqa: ANN401  JSON
         """Return what the API shows; what is None is not asked. Raises: `ToolError`."""
@@ -41,6 +41,10 @@ class ApiClient:
         headers = {"Idempotency-Key": key} if key else {}
         return json.loads(self._send("POST", path, json=body, headers=headers, most=LONGEST_ANSWER))
 
+    def _authorized(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = self._authorization
+        return request
+
     def _send(
         self,
         method: str,
@@ -51,12 +55,13 @@ class ApiClient:
         headers: Mapping[str, str] | None = None,
         **options: Any,  # noqa: ANN401  those of requests
     ) -> bytes:
-        sent = {"Authorization": f"Bearer {self._token}", "Accept-Encoding": "identity", **(headers or {})}
+        sent = {"Accept-Encoding": "identity", **(headers or {})}
         try:
             with requests.request(
                 method,
                 self._prefix + path,
                 headers=sent,
+                auth=self._authorized,  # as a header alone, it would give way to ~/.netrc
                 timeout=TIMEOUT,
                 allow_redirects=False,
                 stream=True,
