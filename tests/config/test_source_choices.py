@@ -84,7 +84,7 @@ def test_own_horizon_of_a_source_is_what_its_sender_is_held_against(tmp_path):
 
 
 def test_horizon_that_is_none_is_told_what_it_may_be(tmp_path):
-    with pytest.raises(ConfigError, match='keep_events: expected a number .* 4w; or "forever"'):
+    with pytest.raises(ConfigError, match=r'keep_events: expected a number .* 4w; or "forever"'):
         load(tmp_path, 'keep_events = "forevr"')
 
 
