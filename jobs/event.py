@@ -16,12 +16,16 @@ from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-HAS_TRANSACTION = "this handler has a transaction, its second argument; event.tx() is for @on(..., tx='none')"
+HAS_TRANSACTION = (
+    "this handler has a transaction, its second argument; event.tx() is for a run of @on(..., tx='none') "
+    "(in a test: inbox.deliver)"
+)
 StepFunction = Callable[[str], Any]
 """Takes the step's key."""
 OnUnknown = Literal["retry", "stop"]
 NO_STEPS = (
-    "this event can have no steps; they are for a handler (@on) that takes one event, whose run keeps them"
+    "this event can have no steps; they are for a handler (@on) that takes one event, whose run keeps them "
+    "(in a test: inbox.deliver)"
 )
 
 

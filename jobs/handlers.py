@@ -475,7 +475,8 @@ def _require_callable(called: str, function: Callable[..., Any], *, is_long: boo
     try:
         signature_of_long(function) if is_long else signature_of(function)
     except TypeError:
-        expected = "one argument, (event)" if is_long else "two arguments, (event, tx) or (event, session)"
+        long = "one argument, (event), since it has tx='none'"
+        expected = long if is_long else "two arguments, (event, tx) or (event, session)"
         raise HandlerError(f"handler '{called}' must take {expected}") from None
     except ValueError as error:
         raise HandlerError(f"handler '{called}' {error}") from None

@@ -28,7 +28,10 @@ def parse_horizon(value: object) -> timedelta | None:
     """Read `400d` or `forever`. Raises: ValueError saying what was expected."""
     if value is None or isinstance(value, timedelta):
         return value
-    kept = FOREVER if value == _FOREVER else parse_duration(value)
+    try:
+        kept = FOREVER if value == _FOREVER else parse_duration(value)
+    except ValueError as error:
+        raise ValueError(f'{error}; or "{_FOREVER}"') from None
     return outlasts_retries(kept)
 
 

@@ -20,7 +20,7 @@ from hookonce.receiver.source import Source
 
 STATE = "dev.json"
 USUAL = ("stripe", "github")
-"""The sources of a directory in which none is configured."""
+"""The sources of a directory in which neither a source nor a command is configured."""
 
 
 def make(settings: Settings) -> dict[str, str]:
@@ -29,7 +29,7 @@ def make(settings: Settings) -> dict[str, str]:
     Raises `ConfigError` naming sources whose kind of secret can't be made up.
     """
     without = {name: source for name, source in settings.sources.items() if not source.secrets}
-    if not settings.sources:
+    if not settings.sources and not settings.commands:
         without = {name: Source(name, load(name, settings.provider_places), ()) for name in USUAL}
     kept = _saved_secrets(settings.data)
     made, mistakes = {}, []

@@ -16,6 +16,8 @@ from hookonce.receiver.ledger.states import EventStatus, RunStatus
 _WRITTEN = {"time", "level", "logger", "message"}
 _KNOWN = {*_WRITTEN, "exc_info", "stack_info", "taskName"}
 _OUR_MACHINERY = {"hookonce", "rq", "gunicorn", "alembic"}
+_WHOSE = {"source", "handler", "event", "client"}
+"""What is shown besides the message of a warning of ours."""
 
 
 class FailedRun(NamedTuple):
@@ -159,9 +161,9 @@ def _other(record: Mapping[str, Any]) -> str | None:
     if is_quiet and logger.partition(".")[0] in _OUR_MACHINERY:
         return None
     place = "" if _is_ours(record) else f"{logger}: "
-    extra = "".join(f"  {name}={value}" for name, value in record.items() if name not in _KNOWN)
+    more = (name for name in record if (name in _WHOSE if _is_ours(record) else name not in _KNOWN))
+    shown = "".join(f"  {name}={record[name]}" for name in more)
     trace = record.get("exc_info")
-    shown = extra if not _is_ours(record) else ""
     return f"{level.lower()}: {place}{record['message']}{shown}" + (f"\n{trace}" if trace else "")
 
 

@@ -1,6 +1,7 @@
 """Problem details (RFC 9457) whose `code` is the reason slug: what every refusal looks like."""
 
 import json
+from http import HTTPStatus
 
 CONTENT_TYPE = "application/problem+json"
 RETRY_AFTER = "5"
@@ -25,7 +26,15 @@ TITLES = {
 
 def document(status: int, code: str, **more: object) -> bytes:
     """Write the body of a refusal; to a sender it never says more than the slug."""
-    title = TITLES.get(status, "Error")
+    title = TITLES.get(status) or _phrase(status)
     return json.dumps(
         {"type": "about:blank", "title": title, "status": status, "code": code, **more}
     ).encode()
+
+
+def _phrase(status: int) -> str:
+    """Return what HTTP calls a status that a handler's `Refusal` has."""
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Error"

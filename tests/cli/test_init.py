@@ -63,6 +63,17 @@ def test_init_never_overwrites(tmp_path):
     assert 'secrets = ["env:SHOPIFY_WEBHOOK_SECRET"]' in begun.stdout  # to be added by hand
 
 
+def test_init_prints_the_table_of_no_source_that_is_there(tmp_path):
+    run(tmp_path, "init", "stripe")
+
+    again = run(tmp_path, "init", "stripe", "github")
+
+    assert "[sources.github]" in again.stdout
+    assert "GITHUB_WEBHOOK_SECRET" in again.stderr
+    assert "stripe" not in again.stdout
+    assert "STRIPE_WEBHOOK_SECRET" not in again.stderr
+
+
 @pytest.mark.parametrize(
     ("sender", "said"),
     [

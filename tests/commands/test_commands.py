@@ -185,6 +185,7 @@ def test_refusal_of_the_handler_is_the_answer_and_nothing_is_written(shop):
 
     for answer in answers:
         assert (answer.status, answer.json["code"], answer.is_replayed) == (402, "declined", True)
+        assert answer.json["title"] == "Payment Required"
     assert shop.look(location).json == {
         "status": "failed_final",
         "refusal": {"status": 402, "code": "declined", "detail": "the bank says no"},

@@ -83,6 +83,11 @@ def test_own_horizon_of_a_source_is_what_its_sender_is_held_against(tmp_path):
     assert source(tmp_path, 'keep_events = "30d"', top=short).keep_events == timedelta(days=30)
 
 
+def test_horizon_that_is_none_is_told_what_it_may_be(tmp_path):
+    with pytest.raises(ConfigError, match=r'keep_events: expected a number .* 4w; or "forever"'):
+        load(tmp_path, 'keep_events = "forevr"')
+
+
 def test_command_has_a_horizon_and_limits_of_its_own(tmp_path):
     top = (
         '[commands.pay]\nhandler = "shop:pay"\nauth = { shop = ["env:S"] }\n'

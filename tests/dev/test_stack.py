@@ -264,6 +264,10 @@ WRITTEN = {"time": "2026-01-31 12:00:00,000", "level": "INFO", "logger": "hookon
             "a             alert      dead_runs raised: 2 events died",
         ),
         ({"message": "Redis is away", "level": "WARNING"}, "warning: Redis is away"),
+        (
+            {"message": "put off", "level": "WARNING", "source": "a", "delivery": "0b1c"},
+            "warning: put off  source=a",
+        ),
         ({"message": "credited", "logger": "shop.handlers"}, "info: shop.handlers: credited"),
         (
             {"message": "run", "logger": "shop", "level": "DEBUG", "order": 7, "taskName": None},

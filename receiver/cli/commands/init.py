@@ -1,6 +1,7 @@
 """`hookonce init`: the three files that a project begins with."""
 
 import os
+import tomllib
 from pathlib import Path
 
 import click
@@ -32,11 +33,12 @@ def init(senders: tuple[str, ...]) -> None:
         _write(ignored, project.IGNORED)
     elif ".env" not in ignored.read_text(encoding="utf-8").split():
         click.echo(".gitignore does not name .env, which holds secrets: add it", err=True)
-    if has_toml:
+    missing = [source for source in sources if source.name not in _configured()] if has_toml else []
+    if missing:
         click.echo("\nto add what was asked for to hookonce.toml:\n", err=True)
-        click.echo("\n".join(source.table for source in sources))
-    if has_dotenv and has_toml:
-        click.echo(f"and to .env: {', '.join(source.variable for source in sources)}", err=True)
+        click.echo("\n".join(source.table for source in missing))
+    if has_dotenv and missing:
+        click.echo(f"and to .env: {', '.join(source.variable for source in missing)}", err=True)
     first = sources[0]
     tried = f"hookonce trigger {first.name} {first.sample or ''}".rstrip()
     click.echo(f"\nnow run: hookonce dev\nand, in a second terminal here: {tried}", err=True)
@@ -61,6 +63,15 @@ def _source(name: str) -> NewSource:
     if mistakes:
         raise ConfigError(mistakes)
     return source
+
+
+def _configured() -> set[str]:
+    """Return the sources that hookonce.toml has; none where it can't be read, which other commands tell."""
+    try:
+        sources = tomllib.loads(Path("hookonce.toml").read_text(encoding="utf-8")).get("sources")
+    except (OSError, ValueError):
+        return set()
+    return set(sources) if isinstance(sources, dict) else set()
 
 
 def _write(path: Path, text: str, mode: int = 0o666) -> bool:

@@ -242,4 +242,4 @@ def _reply_of(response: requests.Response) -> tuple[str, str | None]:
         events = document["events"]
         return str(events[0]["status"] if len(events) == 1 else document["status"]), events[0]["event_id"]
     except (ValueError, LookupError, TypeError):
-        return response.text[:60] or response.reason, None
+        return response.text.strip()[:60] or response.reason, None

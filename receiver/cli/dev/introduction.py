@@ -50,7 +50,10 @@ def introduce(running: Stack, worker: Sequence[str]) -> None:
     click.echo(f"\ndashboard     {running.url}/admin/sign-in#link={link}")
     click.echo(f"{_INDENT}(once; later, with the admin_token in {running.settings.data / STATE})")
     handlers = " ".join(worker) or ", ".join(running.settings.handlers)
-    click.echo(f"\nhandlers: {handlers}\n" if handlers else f"\n{_NO_HANDLERS}")
+    if handlers:
+        click.echo(f"\nhandlers: {handlers}\n")
+    else:
+        click.echo("" if running.settings.commands and not running.settings.sources else f"\n{_NO_HANDLERS}")
 
 
 def introduce_source(running: Stack, source: Source) -> None:
