@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from hookonce.jobs.batches.registration import on_batch
     from hookonce.jobs.event import ReceivedEvent, Refusal, StepError
     from hookonce.jobs.failure_callbacks import FailedAttempt, on_failure
-    from hookonce.jobs.handlers import GiveUp, RetryLater, on
+    from hookonce.jobs.handlers import GiveUp, RetryLater
+    from hookonce.jobs.registration import on
     from hookonce.jobs.steps import NEVER_HAPPENED, UNKNOWN, StepStopped
     from hookonce.receiver.idempotency.dynamodb import DynamoStore
     from hookonce.receiver.idempotency.endpoint import Operation, current_operation, idempotent
@@ -73,6 +74,7 @@ _OF_JOBS = {
     "NEVER_HAPPENED": "steps",
     "StepStopped": "steps",
     "UNKNOWN": "steps",
+    "on": "registration",
     "on_batch": "batches.registration",
 }
 

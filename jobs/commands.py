@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from hookonce.jobs.command_models import Models
-from hookonce.jobs.handlers import DEFAULT_BACKOFF, Handler, HandlerError, Registry, import_handlers
+from hookonce.jobs.handlers import DEFAULT_BACKOFF, Handler, HandlerError, Registry
+from hookonce.jobs.registration import import_handlers
 from hookonce.receiver.config.commands import Command
 
 

@@ -6,7 +6,8 @@ The row is written through `tx` before anything can go wrong, so rows of failed 
 from sqlalchemy import Connection, text
 
 from hookonce.jobs.event import ReceivedEvent
-from hookonce.jobs.handlers import GiveUp, on
+from hookonce.jobs.handlers import GiveUp
+from hookonce.jobs.registration import on
 
 SOON = (0.01, 0.02)
 """Seconds between attempts; a demo is short."""

@@ -19,8 +19,9 @@ from hookonce.jobs.alerts import delivery
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.batches.batch_drain import BatchDrain
-from hookonce.jobs.handlers import Registry, import_handlers
+from hookonce.jobs.handlers import Registry
 from hookonce.jobs.last_attempt import LastAttempt
+from hookonce.jobs.registration import import_handlers
 from hookonce.jobs.stopping import stopping
 from hookonce.providers.kit.registry import names
 from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS

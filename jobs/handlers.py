@@ -1,4 +1,4 @@
-"""The registry behind `@on`: which of the user's functions take which events, and how often they may fail.
+"""The handlers of a worker: which of the user's functions take which events, and how often they may fail.
 
 A handler is `handler(event, tx)` or `handler(event, session)`, plain or `async def`. It returns (done; what it
 returned is stored with the run), raises `RetryLater` (again later, not counted) or `GiveUp` (dead), or raises anything
@@ -6,33 +6,24 @@ else (a failed attempt). Its name is the identity of its runs: renaming a functi
 leaves old ones waiting; `name=` keeps them.
 """
 
-import importlib
 import random
 import re
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
-from pathlib import Path
-from typing import Any, Literal, TypeVar, overload
+from typing import Any
 
-from hookonce.jobs.error_summary import summarize
 from hookonce.jobs.event import ReceivedEvent
-from hookonce.jobs.handler_signature import Signature, signature_of, signature_of_long, uses_steps
+from hookonce.jobs.handler_signature import Signature, signature_of, signature_of_long
 from hookonce.receiver.ledger.handlers import Row
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
-from hookonce.receiver.ledger.runs.run_limits import PER, Rate, RunLimit
-
-Function = TypeVar("Function", bound=Callable[[ReceivedEvent, Any], object])
-LongFunction = TypeVar("LongFunction", bound=Callable[[ReceivedEvent], object])
+from hookonce.receiver.ledger.runs.run_limits import RunLimit
 
 SLOW_AFTER = timedelta(milliseconds=100)
 """A handler that takes longer is kept from holding up others: its events are claimed one at a time."""
 DEFAULT_BACKOFF = (timedelta(seconds=5), timedelta(hours=1))
-MAX_TIMEOUT = timedelta(hours=1)
-"""For one attempt; RQ's own limit (`receiver.redis.work_queue.JOB_TIMEOUT`) is beyond it and must never be reached."""
 
 NO_TRANSACTION = "none"
 """`tx=` of a handler that opens short transactions of its own (`event.tx()`)."""
@@ -254,236 +245,12 @@ registry = Registry()
 """The process's own, filled by `@on` as handler modules are imported."""
 
 
-@overload
-def on(
-    place: str,
-    pattern: str = "*",
-    *,
-    name: str | None = None,
-    attempts: int = 10,
-    backoff: tuple[float | timedelta, float | timedelta] = DEFAULT_BACKOFF,
-    timeout: float | timedelta = timedelta(seconds=30),
-    rate: str | None = None,
-    concurrency: int | None = None,
-    per: str | None = None,
-    breaker: int | None = None,
-    tx: Literal["none"],
-) -> Callable[[LongFunction], LongFunction]: ...
-
-
-@overload
-def on(
-    place: str,
-    pattern: str = "*",
-    *,
-    name: str | None = None,
-    attempts: int = 10,
-    backoff: tuple[float | timedelta, float | timedelta] = DEFAULT_BACKOFF,
-    timeout: float | timedelta = timedelta(seconds=30),
-    isolation: str | None = None,
-    rate: str | None = None,
-    concurrency: int | None = None,
-    per: str | None = None,
-    breaker: int | None = None,
-    tx: None = None,
-) -> Callable[[Function], Function]: ...
-
-
-def on(  # noqa: PLR0913  the public signature, all but two by keyword
-    place: str,
-    pattern: str = "*",
-    *,
-    name: str | None = None,
-    attempts: int = 10,
-    backoff: tuple[float | timedelta, float | timedelta] = DEFAULT_BACKOFF,
-    timeout: float | timedelta = timedelta(seconds=30),
-    isolation: str | None = None,
-    rate: str | None = None,
-    concurrency: int | None = None,
-    per: str | None = None,
-    breaker: int | None = None,
-    tx: str | None = None,
-) -> Callable[[Callable[..., object]], Callable[..., object]]:
-    """Have a function take events of a source (or a provider) whose type fits the pattern.
-
-    It takes `(event, tx)`, tx a SQLAlchemy `Connection` in the run's transaction, or `(event, session)`, an ORM
-    `Session` in it; an `async def` gets an `AsyncConnection` or `AsyncSession`. Name or annotation tell which.
-
-    `pattern` is an event type or has `*` for any run of characters ("invoice.*"). `attempts` counts the first;
-    after the last failure the run is dead. `backoff` is (first pause, longest pause), `timeout` the time one
-    attempt may take (an hour at most); numbers are seconds. `isolation` is the level of the handler's transaction
-    ("read committed", "repeatable read", "serializable"), the session's own if None; a conflict that PostgreSQL then
-    finds is a failed attempt like any. `rate` is how often it may start ("100/m"; s, m, h or d), `concurrency` how many
-    may run at once, in all workers; both for each `per` by itself ("account", "source"), if that is given. After
-    `breaker` failures in a row by one error the handler is paused, and one event is tried from time to time.
-
-    `tx="none"` is for long work: the handler takes `(event)` alone, no transaction is open, and it opens short ones
-    by `with event.tx() as tx:`. What it commits so stays, whatever happens next: it is done at least once.
-    Raises `HandlerError` for values that make no sense.
-    """
-    require_names("on", place, pattern)
-
-    def register(function: Callable[..., object]) -> Callable[..., object]:
-        called = name_of(function, name)
-        _require_transaction(called, tx, isolation)
-        if name is None and uses_steps(function):
-            raise HandlerError(STEPS_NEED_A_NAME.format(handler=called))
-        handler = handler_of(
-            called, place, pattern, function, attempts, backoff, timeout, isolation, breaker, tx
-        )
-        limit = _run_limit(called, rate, concurrency, per)
-        registry.add(replace(handler, limit=limit, is_named=name is not None))
-        return function
-
-    return register
-
-
-def require_names(decorator: str, place: object, pattern: object) -> None:
-    """Raise `HandlerError` where a decorator was given something else than a source and a type."""
-    if not isinstance(place, str) or not isinstance(pattern, str):
-        called = getattr(place, "__qualname__", repr(place))
-        expected = f'as in @{decorator}("stripe", "invoice.*")'
-        raise HandlerError(f"@{decorator} at {called}: expected a source and a type, {expected}")
-
-
-def name_of(function: Callable[..., Any], name: str | None) -> str:
-    """Return what a handler is called, by itself or as it was told."""
-    return name or f"{function.__module__}.{function.__qualname__}"
-
-
-def handler_of(  # noqa: PLR0913, PLR0917  what all kinds of handlers have
-    called: str,
-    place: str,
-    pattern: str,
-    function: Callable[..., Any],
-    attempts: int,
-    backoff: tuple[float | timedelta, float | timedelta],
-    timeout: float | timedelta,
-    isolation: str | None,
-    breaker: int | None,
-    tx: str | None = None,
-) -> Handler:
-    """Check what handlers of any kind are declared with. Raises `HandlerError`."""
-    pauses, limit = _times(called, attempts, backoff, timeout)
-    _require_isolation(called, isolation)
-    _require_callable(called, function, is_long=tx is not None)
-    if breaker is not None and (isinstance(breaker, bool) or not isinstance(breaker, int) or breaker < 1):
-        raise HandlerError(f"handler '{called}': {breaker=} is wrong; expected a number of failures from 1")
-    return Handler(
-        called, place, pattern, function, attempts, pauses, limit, isolation, breaker=breaker, tx=tx
-    )
-
-
-def import_handlers(modules: Iterable[str]) -> Registry:
-    """Import the user's modules, looking in the current directory too, and give the filled registry.
-
-    Raises `HandlerError` naming the module and what went wrong in it.
-    """
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    for module in modules:
-        try:
-            importlib.import_module(module)
-        except HandlerError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise HandlerError(
-                f"handler module '{module}' does not import: {' '.join(summarize(error).split())}; "
-                "mend it, or take it out of [receiver] handlers"
-            ) from error
-    return registry
-
-
 def _misplaced(handler: Handler, places: Collection[str]) -> str:
     close = get_close_matches(handler.place, places, n=1)
     hint = (
         f"did you mean '{close[0]}'?" if close else "`hookonce sources list` and `providers list` show them"
     )
     return f"handler '{handler.name}' takes events of '{handler.place}', no source and no provider; {hint}"
-
-
-def _times(
-    called: str,
-    attempts: int,
-    backoff: tuple[float | timedelta, float | timedelta],
-    timeout: float | timedelta,
-) -> tuple[tuple[timedelta, timedelta], timedelta]:
-    """Return the first and the longest pause, and the time limit. Raises `HandlerError`."""
-    try:
-        first, longest = (_duration(value) for value in backoff)
-    except (TypeError, ValueError, OverflowError):
-        wanted = (
-            "expected two pauses, the first and the longest, in seconds or as timedeltas: backoff=(5, 3600)"
-        )
-        raise HandlerError(f"handler '{called}': {backoff=} is wrong; {wanted}") from None
-    try:
-        limit = _duration(timeout)
-    except (TypeError, ValueError, OverflowError):
-        raise HandlerError(
-            f"handler '{called}': {timeout=} is wrong; expected seconds or a timedelta"
-        ) from None
-    is_in_time = timedelta(0) < limit <= MAX_TIMEOUT
-    if attempts < 1 or first < timedelta(0) or longest < first or not is_in_time:
-        raise HandlerError(
-            f"handler '{called}': attempts from 1, 0 <= first pause <= longest pause, "
-            f"timeout above 0 and up to {MAX_TIMEOUT.total_seconds():g} s"
-        )
-    return (first, longest), limit
-
-
-def _require_isolation(called: str, isolation: str | None) -> None:
-    """Raise `HandlerError` for what is no isolation level."""
-    if isolation is not None and isolation not in ISOLATION_LEVELS:
-        raise HandlerError(
-            f"handler '{called}': {isolation=} is not an isolation level; expected one of "
-            + ", ".join(f"'{level}'" for level in ISOLATION_LEVELS)
-        )
-
-
-def _run_limit(called: str, rate: str | None, concurrency: int | None, per: str | None) -> RunLimit | None:
-    """Return what a handler's runs are held to, if anything. Raises `HandlerError`."""
-    if rate is None and concurrency is None:
-        if per is not None:
-            raise HandlerError(f"handler '{called}': per={per!r} without rate= or concurrency=")
-        return None
-    if per is not None and per not in PER:
-        raise HandlerError(
-            f"handler '{called}': {per=} is nothing to count by; expected 'account' or 'source'"
-        )
-    if concurrency is not None and (not isinstance(concurrency, int) or concurrency < 1):
-        raise HandlerError(f"handler '{called}': {concurrency=} is wrong; expected a number from 1")
-    try:
-        return RunLimit(None if rate is None else Rate.parse(rate), concurrency, per)
-    except ValueError as error:
-        raise HandlerError(f"handler '{called}': {error}") from None
-
-
-def _require_transaction(called: str, tx: str | None, isolation: str | None) -> None:
-    """Raise `HandlerError` for a `tx=` there is not, or one with an isolation level for a transaction there is not."""
-    if tx not in {None, NO_TRANSACTION}:
-        raise HandlerError(
-            f"handler '{called}': {tx=} is wrong; expected 'none', or nothing for a transaction"
-        )
-    if tx is not None and isolation is not None:
-        raise HandlerError(
-            f"handler '{called}': isolation={isolation!r} is of a transaction, and tx='none' gives none"
-        )
-
-
-def _require_callable(called: str, function: Callable[..., Any], *, is_long: bool) -> None:
-    """Raise `HandlerError` for a function that can't be called as a handler."""
-    try:
-        signature_of_long(function) if is_long else signature_of(function)
-    except TypeError:
-        long = "one argument, (event), since it has tx='none'"
-        expected = long if is_long else "two arguments, (event, tx) or (event, session)"
-        raise HandlerError(f"handler '{called}' must take {expected}") from None
-    except ValueError as error:
-        raise HandlerError(f"handler '{called}' {error}") from None
-
-
-def _duration(value: float | timedelta) -> timedelta:
-    return value if isinstance(value, timedelta) else timedelta(seconds=value)
 
 
 @lru_cache(maxsize=1024)

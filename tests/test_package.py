@@ -29,7 +29,7 @@ import sys
 from types import SimpleNamespace
 
 import hookonce, jobs, providers, receiver, wsgi
-from hookonce.jobs.handlers import import_handlers
+from hookonce.jobs.registration import import_handlers
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.app import create_app
 from hookonce.receiver.cli import COMMANDS

@@ -7,13 +7,8 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from hookonce.jobs import handlers
-from hookonce.jobs.handlers import (
-    DEFAULT_BACKOFF,
-    HandlerError,
-    handler_of,
-    name_of,
-    require_names,
-)
+from hookonce.jobs.handlers import DEFAULT_BACKOFF, HandlerError
+from hookonce.jobs.registration import handler_of, name_of, require_names
 from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 

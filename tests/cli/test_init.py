@@ -35,9 +35,7 @@ def test_init_writes_a_project_that_the_other_commands_understand(tmp_path):
     assert stat.S_IMODE((tmp_path / ".env").stat().st_mode) == 0o600
     assert "http://127.0.0.1:8000/hooks/stripe" in listed.stdout
     assert "source stripe  signing secrets: 1 set" in doctor.stdout  # by .env alone
-    code = (
-        "from hookonce.jobs.handlers import import_handlers as i; print([h.pattern for h in i(['handlers'])])"
-    )
+    code = "from hookonce.jobs.registration import import_handlers as i; print([h.pattern for h in i(['handlers'])])"
     handlers = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from hookonce.jobs.handlers import GiveUp, HandlerError, on
+from hookonce.jobs.handlers import GiveUp, HandlerError
+from hookonce.jobs.registration import on
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.runs import breakers, parking
 from tests.support.inbox import effect

@@ -4,7 +4,8 @@ from datetime import timedelta
 import pytest
 
 from hookonce.jobs import handlers
-from hookonce.jobs.handlers import Handler, HandlerError, Registry, RetryLater, import_handlers, on
+from hookonce.jobs.handlers import Handler, HandlerError, Registry, RetryLater
+from hookonce.jobs.registration import import_handlers, on
 
 
 @pytest.fixture

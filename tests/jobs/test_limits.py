@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from hookonce.jobs.drain import Drain
-from hookonce.jobs.handlers import HandlerError, on
+from hookonce.jobs.handlers import HandlerError
+from hookonce.jobs.registration import on
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import claims, limit_gate
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit

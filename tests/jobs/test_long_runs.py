@@ -14,7 +14,8 @@ from hookonce.jobs.attempts import heartbeat
 from hookonce.jobs.attempts.long_run import OPEN_ALREADY, OTHER_THREAD
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.event import HAS_TRANSACTION, Refusal
-from hookonce.jobs.handlers import GiveUp, HandlerError, Registry, RetryLater, on
+from hookonce.jobs.handlers import GiveUp, HandlerError, Registry, RetryLater
+from hookonce.jobs.registration import on
 from hookonce.receiver.ledger.runs import renewal
 from hookonce.receiver.ledger.runs.transitions import Attempt
 from tests.support.inbox import inbox

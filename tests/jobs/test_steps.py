@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import text
 
 from hookonce import NEVER_HAPPENED, UNKNOWN, GiveUp, ReceivedEvent, Refusal, RetryLater, StepError
-from hookonce.jobs.handlers import HandlerError, Registry, on
+from hookonce.jobs.handlers import HandlerError, Registry
+from hookonce.jobs.registration import on
 from hookonce.receiver.config.server_urls import libpq_url
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.handler_keys import idempotency_key, step_key

@@ -11,7 +11,7 @@ from datetime import timedelta
 import psycopg
 
 from hookonce.receiver.ledger.runs.claimed import LONG_LEASE, ClaimedRun
-from hookonce.receiver.ledger.runs.transitions import Attempt, LeaseLost
+from hookonce.receiver.ledger.runs.transitions import Attempt, lost
 from hookonce.receiver.ledger.states import RunStatus
 
 RENEW_INTERVAL = timedelta(seconds=5)
@@ -38,10 +38,7 @@ FROM ours WHERE (r.event, r.handler) = (ours.event, ours.handler)
 def lock(connection: psycopg.Connection, run: ClaimedRun) -> None:
     """Lock a started run for the length of a transaction. Raises: `LeaseLost` if it is no longer ours."""
     if connection.execute(_LOCK, [run.event.id, run.handler, run.token], prepare=True).fetchone() is None:
-        raise LeaseLost(
-            f"lease on event {run.event.id} (handler {run.handler}) ran out and another worker may have it; "
-            "this transaction has written nothing"
-        )
+        raise lost(run, "this transaction has written nothing")
 
 
 def renew(connection: psycopg.Connection, attempts: Collection[Attempt]) -> int:

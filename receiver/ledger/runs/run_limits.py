@@ -5,20 +5,13 @@ claimed again and again. A tenth of the rate may start at once after a silence, 
 rate in one period.
 """
 
-import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from hookonce.receiver.config.rates import parse_limit
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent
 
-_FORM: Final = re.compile(r"([1-9][0-9]{0,6})/([smhd])")
-_PERIODS: Final = {
-    "s": timedelta(seconds=1),
-    "m": timedelta(minutes=1),
-    "h": timedelta(hours=1),
-    "d": timedelta(days=1),
-}
 _BURST_SHARE = 10
 _MIN_LATE, _MAX_LATE = timedelta(seconds=1), timedelta(seconds=10)
 
@@ -36,10 +29,11 @@ class Rate:
     @classmethod
     def parse(cls, text: str) -> "Rate":
         """Read `100/m`: a number, and a second, a minute, an hour or a day. Raises ValueError for anything else."""
-        match = _FORM.fullmatch(text) if isinstance(text, str) else None
-        if match is None:
-            raise ValueError(f'{text!r} is not a rate; expected a number per s, m, h or d, as in "100/m"')
-        return cls(int(match[1]), _PERIODS[match[2]])
+        try:
+            limit = parse_limit(text)
+        except ValueError as error:
+            raise ValueError(f"{text!r} is not a rate; {error}") from None
+        return cls(limit.count, limit.period)
 
     @property
     def burst(self) -> int:

@@ -218,7 +218,7 @@ def end(  # noqa: PLR0913  the last two by keyword
     except psycopg.errors.DivisionByZero:
         if ended.rowcount > 0:  # it was at the COMMIT: a deferred trigger of the user's
             raise
-        raise _lost(run) from None
+        raise lost(run) from None
     row = ended.fetchone()
     return bool(row and row[1])
 
@@ -237,7 +237,7 @@ def end_within(cursor: psycopg.Cursor[Any], run: ClaimedRun, ending: AttemptResu
         if not run.event.keep_body:
             cursor.execute(_DROP_BODY, [run.event.id, run.event.received_at])
     except psycopg.errors.DivisionByZero:
-        raise _lost(run) from None
+        raise lost(run) from None
     reach("run.ended")
 
 
@@ -254,10 +254,10 @@ def start(connection: psycopg.Connection, run: ClaimedRun) -> bool:
         return connection.execute(_START, values, prepare=True).rowcount == 1
 
 
-def _lost(run: ClaimedRun) -> LeaseLost:
+def lost(run: ClaimedRun, so: str = "this attempt's writes are rolled back") -> LeaseLost:
+    """Return what is to be raised where a run is no longer ours; `so` says what that means here."""
     return LeaseLost(
-        f"lease on event {run.event.id} (handler {run.handler}) ran out and another worker may have it; "
-        "this attempt's writes are rolled back"
+        f"lease on event {run.event.id} (handler {run.handler}) ran out and another worker may have it; {so}"
     )
 
 
