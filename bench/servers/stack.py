@@ -41,7 +41,7 @@ _EFFECTS = """
 CREATE TABLE IF NOT EXISTS effects (event bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp())
 """
 _EMPTY = (
-    "TRUNCATE hookonce.events, hookonce.bodies, hookonce.runs, hookonce.failures, "
+    "TRUNCATE hookonce.events, hookonce.bodies, hookonce.runs, hookonce.steps, hookonce.failures, "
     "hookonce.conflicts, hookonce.rejected, hookonce.rejections, hookonce.event_counts, effects"
 )
 
