@@ -59,12 +59,12 @@ bench: $(INSTALLED)
 	@$(PY) -m bench $(if $(QUICK),--quick) $(ARGS)
 
 bench-peers: .venv-peers/.installed $(INSTALLED)
-	@$(PY) -m bench --only peers $(ARGS)
+	@$(PY) -m bench --only peers queues $(ARGS)
 
 # What hookonce is compared with has an environment of its own: its packages and ours would not agree.
 .venv-peers/.installed: bench/peers/requirements.txt
 	@"$(PYTHON)" -m venv --clear .venv-peers
-	@.venv-peers/bin/python $(PIP) install --requirement bench/peers/requirements.txt
+	@.venv-peers/bin/python $(PIP) install --require-hashes --requirement bench/peers/requirements.txt
 	@touch $@
 
 bench-growth: $(INSTALLED)
