@@ -20,22 +20,22 @@ ON_REDIS = "celery", "dramatiq"
 
 
 def handling(run: Run) -> None:
-    """Have each take up a backlog, in turn; then kill its worker while it does."""
+    """Have each take up a backlog in turn, then with its worker killed; then in turn again, if there is time."""
     if not are_installed():
         print("  the peers are not installed (`make bench-peers`); skipped", flush=True)
         return
     count = int(run.pick(3000, 600))
     queues = contenders(run.stack, lambda jobs: add_backlog(run.stack.ours, jobs, "job"))
-    for _ in run.rounds(2, 1, run.pick(60, 40)):
+    for number in run.rounds(2, 1, run.pick(60, 40)):
         rates = {queue.name: _rate(run, queue, count) for queue in queues}
         best = max(rates["one"], rates["eight"])
         run.note(
             jobs_to_durable=best / max(rates[name] for name in IN_POSTGRESQL),
             jobs_to_best=best / max(rates[name] for name in IN_POSTGRESQL + ON_REDIS),
         )
-    for queue in queues:
-        if queue.name != "one":  # with eight at once there is more to lose
-            _with_kills(run, queue, count // 2)
+        for queue in queues if number == 0 else ():
+            if queue.name != "one":  # with eight at once there is more to lose
+                _with_kills(run, queue, count // 2)
 
 
 def _rate(run: Run, queue: JobQueue, count: int) -> float:
