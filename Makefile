@@ -59,12 +59,12 @@ bench: $(INSTALLED)
 	@$(PY) -m bench $(if $(QUICK),--quick) $(ARGS)
 
 bench-peers: .venv-peers/.installed $(INSTALLED)
-	@$(PY) -m bench --only peers $(ARGS)
+	@$(PY) -m bench --only peers queues $(ARGS)
 
 # What hookonce is compared with has an environment of its own: its packages and ours would not agree.
 .venv-peers/.installed: bench/peers/requirements.txt
 	@"$(PYTHON)" -m venv --clear .venv-peers
-	@.venv-peers/bin/python $(PIP) install --requirement bench/peers/requirements.txt
+	@.venv-peers/bin/python $(PIP) install --require-hashes --requirement bench/peers/requirements.txt
 	@touch $@
 
 bench-growth: $(INSTALLED)
@@ -91,13 +91,15 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@touch $@
 
 # Three files with the same versions: requirements.lock is for working here, requirements-ci.lock adds what only
-# `.ci/run` has (a browser's driver, the documents' site, traces), requirements-run.lock is what an image needs.
+# `.ci/run` has (a browser's driver, the documents' site, traces), requirements-run.lock is what an image needs. What
+# hookonce is compared with has its own.
 lock:
 	@test -x $(VENV)/lock/bin/uv || { "$(PYTHON)" -m venv $(VENV)/lock && $(VENV)/lock/bin/python $(PIP) install uv; }
 	@$(UV) --upgrade --extra ci --output-file requirements-ci.lock pyproject.toml
 	@$(UV) --constraint requirements-ci.lock --extra dev --output-file requirements.lock pyproject.toml
 	@echo hatchling | $(UV) --constraint requirements.lock --output-file requirements-run.lock pyproject.toml -
-	@git --no-pager diff --stat -- 'requirements*.lock'
+	@$(UV) --upgrade --output-file bench/peers/requirements.txt bench/peers/requirements.in
+	@git --no-pager diff --stat -- 'requirements*.lock' bench/peers/requirements.txt
 
 release-check: $(INSTALLED)
 	@$(PY) .ci/release_check.py

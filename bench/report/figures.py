@@ -40,6 +40,7 @@ TARGETS = (
     Figure("slots_rate", "the same with eight slots", "/s", 1500, 2000),
     Figure("waiting_rate", "handlers that wait 200 ms, 64 slots in one process", "/s", 250, 300),
     Figure("batch_drain_rate", "the same by a handler of batches, one upsert of 500", "/s", 8000, 15000),
+    Figure("jobs_to_durable", "jobs/s ÷ the faster of procrastinate and pgqueuer", "times", 1.0, 1.5),
     Figure("done_p50_ms", "accept to done at 50 events/s, p50", "ms", 25, 15, is_better_low=True),
     Figure("done_p99_ms", "accept to done at 50 events/s, p99", "ms", 100, 60, is_better_low=True),
     Figure("answer_p99_ms", "answer at 70 % of peak, p99", "ms", 40, 20, is_better_low=True),
@@ -94,6 +95,27 @@ GROWTH = (
     Figure("growth_empty_disk_ms", "a flush to disk beside the empty ledger", "ms"),
     Figure("growth_full_disk_ms", "a flush to disk beside the full ledger", "ms"),
 )
+CONTENDERS = {
+    "one": "hookonce, one at a time",
+    "eight": "hookonce, `--concurrency 8`",
+    "procrastinate": "procrastinate, eight at once",
+    "pgqueuer": "pgqueuer, as it comes",
+    "celery": "Celery on Redis, `acks_late`, eight threads",
+    "dramatiq": "Dramatiq on Redis, eight threads",
+}
+"""At the same job, one worker each: part of a figure's name, and its title."""
+JOBS = tuple(
+    Figure(f"jobs_{name}_{what}", f"{title}: {said}", unit)
+    for name, title in CONTENDERS.items()
+    for what, said, unit in (
+        ("rate", "jobs", "/s"),
+        ("cpu_us", "CPU per job, worker and servers", "µs"),
+        ("worker_us", "of that, the worker", "µs"),
+        ("postgres_us", "of that, PostgreSQL", "µs"),
+        ("doubled", "done twice after five kills", "jobs"),
+        ("lost", "lost by five kills", "jobs"),
+    )
+)
 RATES = (
     Figure("empty_rate", "empty Flask route"),
     Figure("raw_read_rate", "plain WSGI that reads the delivery"),
@@ -127,6 +149,7 @@ OTHERS = (
     Figure("peer_fastapi_cpu_us", "the same of FastAPI: uvicorn workers", "µs"),
     Figure("peer_stripe_cpu_us", "beside the peers, CPU per new event of Stripe: gunicorn workers", "µs"),
     Figure("peer_djstripe_cpu_us", "the same of dj-stripe: gunicorn workers", "µs"),
+    Figure("jobs_to_best", "jobs/s ÷ the fastest of all four task queues", "times"),
     Figure("new_to_raw", "new events ÷ plain WSGI that reads the delivery", ""),
     Figure("new_to_pgbench", "new events ÷ PostgreSQL alone, an event a commit", ""),
     Figure("answer_p50_ms", "answer at 70 % of peak, p50", "ms"),
@@ -155,4 +178,4 @@ OTHERS = (
     Figure("wrk_to_ours_new", "new events, wrk ÷ our generator", ""),
     Figure("memory_events", "events before memory was read", "events"),
 )
-EVERY = TARGETS + GROWTH + RATES + OTHERS
+EVERY = TARGETS + GROWTH + RATES + OTHERS + JOBS

@@ -1,4 +1,4 @@
-"""Scenarios: `receiving`, `handling`, `slots`, `batches`, `limits`, `wrk`, `memory`; apart, `growth` on `aged_ledger`.
+"""Scenarios, a module for each subject; `growth` on `aged_ledger` is apart from the others.
 
 `SCENARIOS` is in the order they run: cheap and important first, so that a run cut short says most.
 """
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from bench.run import Run
-from bench.scenarios import batches, handling, limits, memory, receiving, slots, wrk
+from bench.scenarios import batches, handling, limits, memory, queues, receiving, slots, wrk
 
 
 class Scenario(NamedTuple):
@@ -40,6 +40,7 @@ SCENARIOS = (
     Scenario("receivers", "new events by 1, 2, 4 gunicorn workers", receiving.scale_receivers, 35, 0),
     Scenario("workers", "a backlog by 1, 2, 4 worker processes", handling.scale_workers, 40, 0),
     Scenario("peers", "deliveries/s: FastAPI and dj-stripe beside ours", receiving.peers, 60, 0),
+    Scenario("queues", "a backlog by hookonce and by task queues, and kill -9", queues.handling, 230, 0),
     Scenario("memory", "memory after many events, and attacks", memory.memory, 230, 20),
 )
 

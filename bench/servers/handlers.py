@@ -8,6 +8,7 @@ from sqlalchemy import Connection, text
 from hookonce import on, on_batch
 
 _WRITE = text("INSERT INTO effects (event) VALUES (:event)")
+_JOB = text("INSERT INTO job_effects (job) VALUES (:job)")
 _UPSERT = text("""
 INSERT INTO effects (event) SELECT unnest(CAST(:events AS bigint[]))
 ON CONFLICT (event) DO UPDATE SET at = clock_timestamp()
@@ -18,6 +19,12 @@ ON CONFLICT (event) DO UPDATE SET at = clock_timestamp()
 def write(event: Any, tx: Connection) -> None:  # noqa: ANN401
     """Make one write."""
     tx.execute(_WRITE, {"event": event.id})
+
+
+@on("github", "job", name="job", timeout=2)
+def job(event: Any, tx: Connection) -> None:  # noqa: ANN401
+    """Make the write that task queues make, into a table where a second run would be seen; its lease takes 17 s."""
+    tx.execute(_JOB, {"job": event.id})
 
 
 @on_batch("github", "many", name="many", most=500)

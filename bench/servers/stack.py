@@ -41,7 +41,7 @@ _EFFECTS = """
 CREATE TABLE IF NOT EXISTS effects (event bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp())
 """
 _EMPTY = (
-    "TRUNCATE hookonce.events, hookonce.bodies, hookonce.runs, hookonce.failures, "
+    "TRUNCATE hookonce.events, hookonce.bodies, hookonce.runs, hookonce.steps, hookonce.failures, "
     "hookonce.conflicts, hookonce.rejected, hookonce.rejections, hookonce.event_counts, effects"
 )
 
@@ -57,7 +57,7 @@ class Site:
         self.redis_url = redis_url
         self._log = log
         environ = {name: value for name, value in os.environ.items() if name != _UNCOMPILED}
-        self._environ = environ | {
+        self.environ = environ | {
             "DATABASE_URL": database_url,
             "REDIS_URL": redis_url,
             "HOOKONCE_SECRET__GITHUB": SECRET,
@@ -71,7 +71,7 @@ class Site:
         process = subprocess.Popen(  # noqa: S603  our own programs
             spawn.command([sys.executable, *arguments], on_death=signal.SIGKILL),
             cwd=ROOT,
-            env=self._environ | environ,
+            env=self.environ | environ,
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
