@@ -7,10 +7,15 @@ import signal
 import threading
 import time
 
-from tests.support.stories.hurried import where
+from tests.support.stories.hurried import held_by
 
 HOLDS = """
-SELECT 1 FROM hookonce.runs WHERE event = %s AND attempts = %s AND status = 'running' AND token IS NOT NULL
+WITH held AS (SELECT * FROM unnest(%(events)s::bigint[], %(attempts)s::int[]) AS t (event, attempt))
+SELECT 1 FROM hookonce.runs r JOIN held USING (event)
+WHERE r.attempts = held.attempt AND r.status = 'running' AND r.token IS NOT NULL
+UNION ALL
+SELECT 1 FROM hookonce.batches WHERE token IS NOT NULL AND lease_until > now() AND events && %(events)s::bigint[]
+LIMIT 1
 """
 RECEIVERS = 0.25
 """The share of receivers among the killed."""
@@ -75,8 +80,8 @@ class Killer:
 
     def _holds_work(self, pid):
         with contextlib.suppress(OSError, ValueError):
-            event, attempt = map(int, where(self._stack.directory, pid).read_text().split())
-            return bool(self._stack.query(HOLDS, [event, attempt]))
+            events, attempts = map(list, zip(*held_by(self._stack.directory, pid), strict=True))
+            return bool(self._stack.query(HOLDS, {"events": events, "attempts": attempts}))
         return False
 
 

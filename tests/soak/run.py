@@ -15,15 +15,22 @@ from tests.soak import housekeeping
 from tests.soak.housekeeping import Housekeeper
 from tests.soak.killer import Killer
 from tests.soak.storm import Storm
-from tests.support.stories.sending import stripe
+from tests.support.stories.outside import OTHER_PLANS, World
+from tests.support.stories.plans import PLANS
+from tests.support.stories.sending import depot, stripe
 from tests.support.stories.stack import Stack, running
 
 KINDS = ("invoice.sent", "invoice.sent", "invoice.sent", "invoice.paid")
 SLOW_SHARE, SLOW = 0.04, (0.05, 0.15)
 """How many handlers take how many seconds, so that there is always somebody to be killed at work."""
+OF_OTHERS = {"pallet.sent": 12, "truck.left": 5, "scale.read": 4, "order.placed": 5}
+"""Of a hundred events those of the other handlers: a batch, long work, a limit, a step."""
+HOLD = (0.02, 0.3)
+"""Seconds that these have their work in hand."""
 LATER_COPIES = (1, 1, 1, 1, 2)
 AT_HAND, AT_HAND_EVERY = 0.3, 0.2
 """Somebody is at work even while a storm brings nothing new: for so many seconds, every so many."""
+HANDLERS = "tests.soak.handlers"
 ONE_IN = 3
 """Seconds in which at least one kill must hit a process that holds work."""
 
@@ -58,16 +65,20 @@ class Outcome:
     lost: int = 0
     doubled: int = 0
     dead: int = 0
+    done: dict = field(default_factory=dict)
+    world: str = ""
     rotated: int = 0
     pruned: int = 0
     commands_killed: int = 0
     housekeeping: list = field(default_factory=list)
+    outside: list = field(default_factory=list)
     violations: list = field(default_factory=list)
 
     @property
     def mistakes(self):
         """Why it failed; nothing if it did not."""
         found = [f"{each.check}: {each.what}" for each in self.violations] + self.housekeeping
+        found += self.outside
         if self.lost or self.doubled or self.dead:
             found.append(f"{self.lost} lost, {self.doubled} doubled, {self.dead} innocent runs dead")
         if self.holding < self.seconds / ONE_IN - 1:
@@ -88,6 +99,8 @@ class Outcome:
             f"{self.rotated} rotations of keys, {self.pruned} prunings, {self.commands_killed} killed at it"
         )
         yield f"housekeeping   {done}"
+        yield f"done           {', '.join(f'{handler} {count}' for handler, count in sorted(self.done.items()))}"
+        yield f"world          {self.world}"
         yield f"lost           {self.lost}"
         yield f"doubled        {self.doubled}"
         yield f"dead           {self.dead}"
@@ -97,6 +110,7 @@ class Impatient(Stack):
     """A stack that lets nobody wait long who was killed, and that seals and redacts what it keeps."""
 
     program = "tests.soak.impatient"
+    plans = (*PLANS, *OTHER_PLANS)
     keyring = housekeeping.KEYRING
 
     def __init__(self, *args, **options):
@@ -117,7 +131,9 @@ def soak(size, seed, disk):
         cleaning.callback(valkey.stop)
         migrate.upgrade(postgres.url)
         place = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="soak-")))
-        stack = Impatient(place, postgres.url, valkey.url, web=size.web, workers=size.workers).make_effects()
+        stack = Impatient(
+            place, postgres.url, valkey.url, web=size.web, workers=size.workers, handlers=HANDLERS
+        ).make_effects()
         stack.environ["HOOKONCE_CONCURRENCY"] = str(size.concurrency)
         stack.history.many_at_once = size.concurrency > 1
         housekeeping.grow_old(stack)
@@ -170,6 +186,9 @@ def _blow(stack, storm, size, chance):
 
 
 def _message(number, chance):
+    kind = chance.choices([*OF_OTHERS, None], [*OF_OTHERS.values(), 100 - sum(OF_OTHERS.values())])[0]
+    if kind:
+        return depot(f"{kind}_{number}", kind=kind, hold=chance.uniform(*HOLD))
     slow = {"slow": chance.uniform(*SLOW)} if chance.random() < SLOW_SHARE else {}
     return stripe(f"evt_soak_{number}", chance.choice(KINDS), card=housekeeping.CARD, **slow)
 
@@ -183,4 +202,9 @@ def _count(stack, outcome):
     outcome.events = len(sent)
     outcome.lost = len(sent - done) + len(sent - {row[0] for row in effects})
     outcome.dead = stack.query("SELECT count(*) FROM hookonce.runs WHERE status = 'dead'")[0][0]
+    rows = stack.query("SELECT handler, count(*) FROM hookonce.runs WHERE status = 'done' GROUP BY 1")
+    outcome.done = dict(rows)
+    world = World(stack.directory)
+    outcome.world = world.counts()
+    outcome.outside = list(world.mistakes(outcome.worker_kills))
     outcome.doubled = sum(count - 1 for _, _, count in effects)
