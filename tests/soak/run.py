@@ -29,7 +29,7 @@ HOLD = (0.02, 0.3)
 """Seconds that these have their work in hand."""
 LATER_COPIES = (1, 1, 1, 1, 2)
 AT_HAND, AT_HAND_EVERY = 0.3, 0.2
-"""Somebody is at work even while a storm brings nothing new: for so many seconds, every so many."""
+"""Somebody is at work even while a storm brings nothing new: for so many seconds, every so many, for each process."""
 HANDLERS = "tests.soak.handlers"
 ONE_IN = 3
 """Seconds in which at least one kill must hit a process that holds work."""
@@ -151,7 +151,9 @@ def _rage(stack, size, seed):
     killer.start()
     housekeeper.start()
     try:
-        with stack.load(senders=1, breath=AT_HAND_EVERY, slow=AT_HAND):
+        with stack.load(
+            senders=1 if size.concurrency == 1 else size.workers, breath=AT_HAND_EVERY, slow=AT_HAND
+        ):
             _blow(stack, storm, size, chance)
     finally:
         killer.stop()

@@ -1,5 +1,6 @@
 """The crash loop for workers that run several at once, with handlers of every kind."""
 
+import contextlib
 import tempfile
 from pathlib import Path
 
@@ -19,13 +20,28 @@ OF_WORKERS = {
 OF_STEPS = set(OF_OPERATIONS[:-1])
 
 
+PLANTED = {
+    "working.charges_all_that_were_under_way": "lease_taken",
+    "working.commits_what_a_failed_attempt_wrote": "effect_lost",
+    "working.marks_done_in_a_second_transaction": "doubled",
+}
+
+
 @pytest.fixture
-def many(nurseries, database_url, redis_url):
-    with (
-        tempfile.TemporaryDirectory(prefix="story-") as directory,
-        opened(ManyLab(nurseries, database_url, redis_url, Path(directory))) as lab,
-    ):
-        yield lab
+def lab_with(nurseries, database_url, redis_url):
+    """Make a lab of many at once, with a mistake if one is named."""
+    with tempfile.TemporaryDirectory(prefix="story-") as directory, contextlib.ExitStack() as stack:
+
+        def make(mistake=""):
+            lab = ManyLab(nurseries, database_url, redis_url, Path(directory), mistake)
+            return stack.enter_context(opened(lab))
+
+        yield make
+
+
+@pytest.fixture
+def many(lab_with):
+    return lab_with()
 
 
 @pytest.mark.parametrize("day", DAYS, ids=lambda day: day.__name__)
@@ -38,3 +54,10 @@ def test_days_of_many_go_through_every_failpoint_of_workers(many):
     met = {point for day in DAYS for point in scenarios.points_of(many, day)}
 
     assert met >= OF_WORKERS | OF_STEPS | set(OF_LONG_RUNS)
+
+
+@pytest.mark.parametrize("mistake", PLANTED)
+def test_planted_mistake_is_caught_where_many_run_at_once(lab_with, mistake):
+    days = scenarios.cut_everywhere(lab_with(mistake), scenarios.day_of_many_at_once)
+
+    assert PLANTED[mistake] in (violation.check for _, violations in days for violation in violations)
