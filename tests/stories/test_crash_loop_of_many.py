@@ -23,7 +23,6 @@ OF_STEPS = set(OF_OPERATIONS[:-1])
 PLANTED = {
     "working.charges_all_that_were_under_way": "lease_taken",
     "working.commits_what_a_failed_attempt_wrote": "effect_lost",
-    "working.marks_done_in_a_second_transaction": "doubled",
 }
 
 
