@@ -79,7 +79,7 @@ def _forget(site: Site) -> None:
         time.sleep(2)  # what is under way ends, a slow one among it
         connection.execute(
             "TRUNCATE hookonce.events, hookonce.bodies, hookonce.runs, hookonce.failures, hookonce.conflicts, "
-            "hookonce.limits, effects"
+            "hookonce.limits, hookonce.steps, effects"
         )
 
 

@@ -164,7 +164,8 @@ def warm_up(site: Site, port: int) -> None:
     _settled(site)
     with site.connect() as connection:
         connection.execute(
-            "TRUNCATE hookonce.events, hookonce.bodies, hookonce.runs, hookonce.failures, hookonce.conflicts, effects"
+            "TRUNCATE hookonce.events, hookonce.bodies, hookonce.runs, hookonce.failures, hookonce.conflicts, "
+            "hookonce.steps, effects"
         )
 
 

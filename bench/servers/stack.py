@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS effects (event bigint PRIMARY KEY, at timestamptz NOT
 """
 _EMPTY = (
     "TRUNCATE hookonce.events, hookonce.bodies, hookonce.runs, hookonce.failures, "
-    "hookonce.conflicts, hookonce.rejected, hookonce.rejections, hookonce.event_counts, effects"
+    "hookonce.conflicts, hookonce.rejected, hookonce.rejections, hookonce.event_counts, hookonce.steps, effects"
 )
 
 _UNCOMPILED = "PYTHONDONTWRITEBYTECODE"
