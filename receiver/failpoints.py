@@ -7,6 +7,7 @@ ends the process as SIGKILL would. With k = 0 the places are only written down.
 
 import os
 import signal
+import threading
 
 POINTS = (
     "delivery.read",
@@ -64,16 +65,18 @@ class _Counter:
         self._fatal = fatal
         self._log = log
         self._only = only
+        self._lock = threading.Lock()
         self._reached = 0
 
     def __call__(self, name: str) -> None:
         if name not in (*POINTS, *OF_OPERATIONS, *OF_LONG_RUNS):
             raise LookupError(f"no failpoint is called '{name}'; add it to POINTS or OF_OPERATIONS")
-        self._reached += self._only in {None, name}
-        with open(self._log, "a", encoding="ascii") as log:  # noqa: PTH123  one append, as cheap as can be
-            log.write(f"{name}\n")
-        if self._reached == self._fatal and self._only in {None, name}:
-            os.kill(os.getpid(), signal.SIGKILL)
+        with self._lock:
+            self._reached += self._only in {None, name}
+            with open(self._log, "a", encoding="ascii") as log:  # noqa: PTH123  one append, as cheap as can be
+                log.write(f"{name}\n")
+            if self._reached == self._fatal and self._only in {None, name}:
+                os.kill(os.getpid(), signal.SIGKILL)
 
 
 _counter: _Counter | None = None

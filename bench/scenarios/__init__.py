@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from bench.run import Run
-from bench.scenarios import batches, handling, limits, memory, queues, receiving, slots, wrk
+from bench.scenarios import backlogs, batches, handling, limits, memory, queues, receiving, slots, wrk
 
 
 class Scenario(NamedTuple):
@@ -32,6 +32,14 @@ SCENARIOS = (
     Scenario("waiting", "handlers that wait 200 ms, 64 at once in one process", slots.waiting, 48, 6),
     Scenario("together", "a backlog by a handler of batches", handling.in_batches, 60, 6),
     Scenario("fair", "an instant handler beside a slow one", handling.fairness, 18, 0),
+    Scenario(
+        "backlogs",
+        "a handler beside backlogs of others, a million among them",
+        backlogs.beside_backlogs,
+        360,
+        0,
+    ),
+    Scenario("snapshot", "a burst while a snapshot is held open", backlogs.beside_snapshot, 220, 0),
     Scenario("redis", "new events with Redis killed", receiving.redis_down, 40, 5),
     Scenario("sealed", "new events, bodies encrypted and not", receiving.sealed, 30, 0),
     Scenario("batches", "ten thousand events in one delivery", batches.batches, 30, 0),

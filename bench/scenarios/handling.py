@@ -119,11 +119,11 @@ def latency(run: Run) -> None:
     ours = run.stack.ours
     for _ in run.rounds(5, 1, 8):
         with ours.serve("wsgi:application") as server, ours.workers(WORKERS):
-            _warm_up(ours, server.port)
-            send(_steady(server.port, rate=50, seconds=run.pick(5, 3)))
+            warm_up(ours, server.port)
+            send(steady(server.port, rate=50, seconds=run.pick(5, 3)))
             ours.await_effects(int(50 * run.pick(5, 3)))
-            delays = _delays(ours, "write")
-        run.note(done_p50_ms=quantile(delays, 0.5) * 1000, done_p99_ms=quantile(delays, 0.99) * 1000)
+            found = delays(ours, "write")
+        run.note(done_p50_ms=quantile(found, 0.5) * 1000, done_p99_ms=quantile(found, 0.99) * 1000)
     ours.empty()
 
 
@@ -131,17 +131,17 @@ def fairness(run: Run) -> None:
     """One event a second for a handler that takes a second, fifty for an instant one, two workers."""
     ours, seconds = run.stack.ours, run.pick(12, 5)
     with ours.serve("wsgi:application") as server, ours.workers(WORKERS):
-        _warm_up(ours, server.port)
+        warm_up(ours, server.port)
         loads = [
-            prepare(_steady(server.port, rate=50, seconds=seconds)),
-            prepare(_steady(server.port, rate=1, seconds=seconds, type="slow")),
+            prepare(steady(server.port, rate=50, seconds=seconds)),
+            prepare(steady(server.port, rate=1, seconds=seconds, type="slow")),
         ]
         for load in loads:
             load.start()
         for load in loads:
             load.result()
         ours.await_effects(int(51 * seconds))
-        run.note(fair_p99_ms=quantile(_delays(ours, "write"), 0.99) * 1000)
+        run.note(fair_p99_ms=quantile(delays(ours, "write"), 0.99) * 1000)
     ours.empty()
 
 
@@ -149,7 +149,7 @@ def _end_to_end(site: Site, port: int, count: int, worker: tuple[str, ...]) -> f
     """Send so many with workers running; events/s from the first accepted to the last done."""
     site.empty()
     with site.workers(WORKERS, worker):
-        _warm_up(site, port)
+        warm_up(site, port)
         send(Plan(port, count=count, connections=CONNECTIONS))
         site.await_effects(count)
     rate = site.value(_FROM_FIRST)
@@ -157,7 +157,7 @@ def _end_to_end(site: Site, port: int, count: int, worker: tuple[str, ...]) -> f
     return rate
 
 
-def _warm_up(site: Site, port: int) -> None:
+def warm_up(site: Site, port: int) -> None:
     """Wait until the workers work, then forget what they did; the connections stay."""
     send(Plan(port, count=40, connections=4))
     site.await_effects(40)
@@ -178,11 +178,13 @@ def _settled(site: Site, seconds: timedelta = timedelta(seconds=10)) -> None:
             connection.execute("SELECT pg_sleep(0.05)")
 
 
-def _steady(port: int, *, rate: float, seconds: float, type: str = "push") -> Plan:  # noqa: A002
+def steady(port: int, *, rate: float, seconds: float, type: str = "push") -> Plan:  # noqa: A002
+    """Return the plan of events that come at a steady pace."""
     count = int(rate * seconds)
     return Plan(port, count=count, seconds=seconds, connections=4, rate=rate, type=type)
 
 
-def _delays(site: Site, handler: str) -> list[float]:
+def delays(site: Site, handler: str) -> list[float]:
+    """Return the seconds from accept to done of each run of a handler."""
     with site.connect() as connection:
         return [row[0] for row in connection.execute(_DELAYS, [handler])]

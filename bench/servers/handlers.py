@@ -33,6 +33,12 @@ def many(events: list[Any], tx: Connection) -> None:
     tx.execute(_UPSERT, {"events": [event.id for event in events]})
 
 
+@on("github", "rated", name="rated", rate="100/m")
+def rated(event: Any, tx: Connection) -> None:  # noqa: ANN401
+    """Make one write, a hundred times a minute at most."""
+    tx.execute(_WRITE, {"event": event.id})
+
+
 @on("github", "slow", name="slow")
 def slow(event: Any, tx: Connection) -> None:  # noqa: ANN401
     """Take a second, then make one write."""

@@ -7,10 +7,17 @@ import signal
 import threading
 import time
 
-from tests.support.stories.hurried import where
+import psycopg
+
+from tests.support.stories.hurried import held_by
 
 HOLDS = """
-SELECT 1 FROM hookonce.runs WHERE event = %s AND attempts = %s AND status = 'running' AND token IS NOT NULL
+WITH held AS (SELECT * FROM unnest(%(events)s::bigint[], %(attempts)s::int[]) AS t (event, attempt))
+SELECT 1 FROM hookonce.runs r JOIN held USING (event)
+WHERE r.attempts = held.attempt AND r.status = 'running' AND r.token IS NOT NULL
+UNION ALL
+SELECT 1 FROM hookonce.batches WHERE token IS NOT NULL AND lease_until > now() AND events && %(events)s::bigint[]
+LIMIT 1
 """
 RECEIVERS = 0.25
 """The share of receivers among the killed."""
@@ -47,6 +54,10 @@ class Killer:
         return max(after - before for before, after in itertools.pairwise(times))
 
     def _kill_on(self):
+        with psycopg.connect(self._stack.database_url, autocommit=True) as self._ledger:
+            self._kill_until_enough()
+
+    def _kill_until_enough(self):
         while not self._enough.wait(self._random.uniform(*PAUSE)):
             if self._random.random() < RECEIVERS:
                 self._kill_receiver()
@@ -56,7 +67,7 @@ class Killer:
     def _kill_receiver(self):
         pids = self._stack.receivers
         if len(pids) > 1:  # the other one goes on
-            with process(self._random.choice(pids)) as handle:
+            with contextlib.suppress(ProcessLookupError), process(self._random.choice(pids)) as handle:
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
                 self.receivers += 1
 
@@ -64,7 +75,7 @@ class Killer:
         """Freeze one worker after the other until one holds work: the ledger says so, and nothing can change it."""
         while not self._enough.wait(0.005):
             for pid in self._random.sample(pids := self._stack.workers, len(pids)):
-                with process(pid) as handle:
+                with contextlib.suppress(ProcessLookupError), process(pid) as handle:
                     signal.pidfd_send_signal(handle, signal.SIGSTOP)
                     if self._holds_work(pid):
                         signal.pidfd_send_signal(handle, signal.SIGKILL)
@@ -75,18 +86,18 @@ class Killer:
 
     def _holds_work(self, pid):
         with contextlib.suppress(OSError, ValueError):
-            event, attempt = map(int, where(self._stack.directory, pid).read_text().split())
-            return bool(self._stack.query(HOLDS, [event, attempt]))
+            events, attempts = map(list, zip(*held_by(self._stack.directory, pid), strict=True))
+            return (
+                self._ledger.execute(HOLDS, {"events": events, "attempts": attempts}).fetchone() is not None
+            )
         return False
 
 
 @contextlib.contextmanager
 def process(pid):
-    """A handle on a process, so that no other one of the same number is ever meant; one that has gone is let go."""
-    with contextlib.suppress(ProcessLookupError):
-        handle = os.pidfd_open(pid)
-        try:
-            yield handle
-        finally:
-            os.close(handle)
-        return
+    """A handle on a process, so that no other one of the same number is ever meant. Raises ProcessLookupError."""
+    handle = os.pidfd_open(pid)
+    try:
+        yield handle
+    finally:
+        os.close(handle)

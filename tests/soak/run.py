@@ -15,17 +15,28 @@ from tests.soak import housekeeping
 from tests.soak.housekeeping import Housekeeper
 from tests.soak.killer import Killer
 from tests.soak.storm import Storm
-from tests.support.stories.sending import stripe
+from tests.support.stories.outside import OTHER_PLANS, World
+from tests.support.stories.plans import PLANS
+from tests.support.stories.sending import depot, stripe
 from tests.support.stories.stack import Stack, running
 
 KINDS = ("invoice.sent", "invoice.sent", "invoice.sent", "invoice.paid")
 SLOW_SHARE, SLOW = 0.04, (0.05, 0.15)
 """How many handlers take how many seconds, so that there is always somebody to be killed at work."""
+OF_OTHERS = {"pallet.sent": 12, "truck.left": 5, "scale.read": 4, "order.placed": 5}
+"""Of a hundred events those of the other handlers: a batch, long work, a limit, a step."""
+HOLD = (0.02, 0.3)
+"""Seconds that these have their work in hand."""
 LATER_COPIES = (1, 1, 1, 1, 2)
 AT_HAND, AT_HAND_EVERY = 0.3, 0.2
-"""Somebody is at work even while a storm brings nothing new: for so many seconds, every so many."""
-ONE_IN = 3
-"""Seconds in which at least one kill must hit a process that holds work."""
+"""Somebody is at work even while a storm brings nothing new: for so many seconds, every so many, for each process."""
+HANDLERS = "tests.soak.handlers"
+ONE_IN, ONE_IN_OF_MANY = 3, 6
+"""Seconds in which at least one kill must hit a process that holds work.
+
+Of processes that run many at once there are three: a kill every two seconds is wanted, and there is nobody to be killed
+while those that were are starting, which takes seconds on a busy machine.
+"""
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,7 @@ class Outcome:
     """What came of it."""
 
     seed: int
+    one_in: float = ONE_IN
     seconds: float = 0
     events: int = 0
     deliveries: int = 0
@@ -58,19 +70,23 @@ class Outcome:
     lost: int = 0
     doubled: int = 0
     dead: int = 0
+    done: dict = field(default_factory=dict)
+    world: str = ""
     rotated: int = 0
     pruned: int = 0
     commands_killed: int = 0
     housekeeping: list = field(default_factory=list)
+    outside: list = field(default_factory=list)
     violations: list = field(default_factory=list)
 
     @property
     def mistakes(self):
         """Why it failed; nothing if it did not."""
         found = [f"{each.check}: {each.what}" for each in self.violations] + self.housekeeping
+        found += self.outside
         if self.lost or self.doubled or self.dead:
             found.append(f"{self.lost} lost, {self.doubled} doubled, {self.dead} innocent runs dead")
-        if self.holding < self.seconds / ONE_IN - 1:
+        if self.holding < self.seconds / self.one_in - 1:
             found.append(f"only {self.holding} kills hit a process that held work, in {self.seconds:.0f} s")
         return found
 
@@ -82,12 +98,15 @@ class Outcome:
         yield f"deliveries     {self.deliveries}"
         yield f"redeliveries   {self.deliveries - self.events}"
         kills = self.worker_kills + self.receiver_kills
-        yield f"kills          {kills} ({self.worker_kills} workers, {self.receiver_kills} receivers)"
+        pace = f"one in {self.seconds / max(kills, 1):.1f} s"
+        yield f"kills          {kills}, {pace} ({self.worker_kills} workers, {self.receiver_kills} receivers)"
         yield f"held work      {self.holding} of them, {self.longest_pause:.1f} s apart at most"
         done = (
             f"{self.rotated} rotations of keys, {self.pruned} prunings, {self.commands_killed} killed at it"
         )
         yield f"housekeeping   {done}"
+        yield f"done           {', '.join(f'{handler} {count}' for handler, count in sorted(self.done.items()))}"
+        yield f"world          {self.world}"
         yield f"lost           {self.lost}"
         yield f"doubled        {self.doubled}"
         yield f"dead           {self.dead}"
@@ -97,6 +116,7 @@ class Impatient(Stack):
     """A stack that lets nobody wait long who was killed, and that seals and redacts what it keeps."""
 
     program = "tests.soak.impatient"
+    plans = (*PLANS, *OTHER_PLANS)
     keyring = housekeeping.KEYRING
 
     def __init__(self, *args, **options):
@@ -117,7 +137,9 @@ def soak(size, seed, disk):
         cleaning.callback(valkey.stop)
         migrate.upgrade(postgres.url)
         place = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="soak-")))
-        stack = Impatient(place, postgres.url, valkey.url, web=size.web, workers=size.workers).make_effects()
+        stack = Impatient(
+            place, postgres.url, valkey.url, web=size.web, workers=size.workers, handlers=HANDLERS
+        ).make_effects()
         stack.environ["HOOKONCE_CONCURRENCY"] = str(size.concurrency)
         stack.history.many_at_once = size.concurrency > 1
         housekeeping.grow_old(stack)
@@ -129,13 +151,15 @@ def soak(size, seed, disk):
 
 def _rage(stack, size, seed):
     chance = random.Random(seed)  # noqa: S311  to be repeated, not to be kept secret
-    outcome = Outcome(seed)
+    outcome = Outcome(seed, ONE_IN if size.concurrency == 1 else ONE_IN_OF_MANY)
     killer, storm = Killer(stack, random.Random(seed + 1)), Storm(stack.path)  # noqa: S311  same
     housekeeper = Housekeeper(stack, random.Random(seed + 2))  # noqa: S311  same
     killer.start()
     housekeeper.start()
     try:
-        with stack.load(senders=1, breath=AT_HAND_EVERY, slow=AT_HAND):
+        with stack.load(
+            senders=1 if size.concurrency == 1 else size.workers, breath=AT_HAND_EVERY, slow=AT_HAND
+        ):
             _blow(stack, storm, size, chance)
     finally:
         killer.stop()
@@ -170,6 +194,9 @@ def _blow(stack, storm, size, chance):
 
 
 def _message(number, chance):
+    kind = chance.choices([*OF_OTHERS, None], [*OF_OTHERS.values(), 100 - sum(OF_OTHERS.values())])[0]
+    if kind:
+        return depot(f"{kind}_{number}", kind=kind, hold=chance.uniform(*HOLD))
     slow = {"slow": chance.uniform(*SLOW)} if chance.random() < SLOW_SHARE else {}
     return stripe(f"evt_soak_{number}", chance.choice(KINDS), card=housekeeping.CARD, **slow)
 
@@ -183,4 +210,9 @@ def _count(stack, outcome):
     outcome.events = len(sent)
     outcome.lost = len(sent - done) + len(sent - {row[0] for row in effects})
     outcome.dead = stack.query("SELECT count(*) FROM hookonce.runs WHERE status = 'dead'")[0][0]
+    rows = stack.query("SELECT handler, count(*) FROM hookonce.runs WHERE status = 'done' GROUP BY 1")
+    outcome.done = dict(rows)
+    world = World(stack.directory)
+    outcome.world = world.counts()
+    outcome.outside = list(world.mistakes(outcome.worker_kills))
     outcome.doubled = sum(count - 1 for _, _, count in effects)

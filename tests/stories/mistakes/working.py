@@ -106,6 +106,13 @@ def charges_the_whole_batch():
     reword(transitions, "_END", "attempts = attempts + 1, started_at", "attempts = attempts, started_at")
 
 
+def charges_all_that_were_under_way():
+    def sort(self, event, run, *, is_sole):
+        right(self, event, run._replace(beside=False), is_sole=is_sole)
+
+    right = replace(claim_plan.ClaimPlan, "_sort_existing", sort)
+
+
 def stops_on_its_budget_without_ringing():
     replace(drain.Drain, "_notify", lambda _: None)
 

@@ -27,12 +27,16 @@ Key = tuple[str, str]
 
 
 class Plan(NamedTuple):
-    """What the user registered: this handler takes these events and may be attempted so often."""
+    """What the user registered: this handler takes these events and may be attempted so often.
+
+    `is_long`: it commits by itself, so that what it wrote stays though its attempt did not end well.
+    """
 
     handler: str
     source: str
     pattern: str
     attempts: int
+    is_long: bool = False
 
 
 class Sent(NamedTuple):
@@ -228,6 +232,10 @@ class Evidence:
         """How often a handler may be attempted."""
         return next(plan.attempts for plan in self.plans if plan.handler == handler)
 
+    def is_long(self, handler: str) -> bool:
+        """Whether a handler commits by itself."""
+        return any(plan.is_long for plan in self.plans if plan.handler == handler)
+
     def wanted(self, row: Row) -> set[str]:
         """The handlers that take an event."""
         return {p.handler for p in self.plans if p.source == row.source and fnmatchcase(row.type, p.pattern)}
@@ -355,13 +363,16 @@ def _effect_lost(evidence: Evidence) -> Findings:
         effects = evidence.effects.get(run[:3], [])
         if run.status == "done" and not effects:
             yield f"{run[:3]} is done without its effect"
-        if run.status != "done" and effects and run.cycle == 1 and run[:3] not in committed:
+        may_stay = run[:3] in committed or evidence.is_long(run.handler)
+        if run.status != "done" and effects and run.cycle == 1 and not may_stay:
             yield f"{run[:3]} is {run.status} and took effect"
 
 
 def _stale_finish(evidence: Evidence) -> Findings:
     """What takes effect is the attempt that holds the lease, which is the last one counted."""
     for run in evidence.ledger.runs:
+        if evidence.is_long(run.handler):
+            continue
         effects = evidence.effects.get(run[:3], [])
         if run.status == "done" and effects and effects[-1].attempt != run.attempts:
             yield f"{run[:3]} is at attempt {run.attempts}, its effect is of {effects[-1].attempt}"

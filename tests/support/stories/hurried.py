@@ -1,10 +1,11 @@
 """The handlers of the stories for stacks whose workers and servers are killed: leases end within seconds.
 
-Each process writes down which attempt it is in, so that whoever kills it can tell what it was holding. An
+Each thread of a process writes down which attempts it is in, so that whoever kills it can tell what it was holding. An
 event's `story` may say {"slow": seconds}: its first attempt stays so long in the handler, its effect written.
 """
 
 import os
+import threading
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -25,17 +26,19 @@ MARGIN = timedelta(seconds=2)
 def telling(function):
     """Have a handler tell where its process is; whoever freezes the process may then ask the ledger."""
 
-    def stay(event):
-        if event.attempt == 1:
-            time.sleep(story_of(event).get("slow", 0))
+    def stay(given):
+        time.sleep(
+            max(story_of(event).get("slow", 0) if event.attempt == 1 else 0 for event in _events(given))
+        )
 
-    def tell(event):
-        where(directory(), os.getpid()).write_text(f"{event.id} {event.attempt}")
+    def tell(given):
+        held = "\n".join(f"{event.id} {event.attempt}" for event in _events(given))
+        (directory() / f"at-{os.getpid()}-{threading.get_native_id()}").write_text(held)
 
     @wraps(function)
-    def handle(event, given):
+    def handle(event, *given):
         tell(event)
-        result = function(event, given)
+        result = function(event, *given)
         stay(event)
         return result
 
@@ -49,9 +52,14 @@ def telling(function):
     return handle_async if iscoroutinefunction(function) else handle
 
 
-def where(place, pid):
-    """The file in which a process says which attempt it is in."""
-    return Path(place) / f"at-{pid}"
+def _events(given):
+    return given if isinstance(given, list) else [given]
+
+
+def held_by(place, pid):
+    """The events and attempts that the threads of a process were in last."""
+    lines = (line for path in Path(place).glob(f"at-{pid}-*") for line in path.read_text().splitlines())
+    return [tuple(map(int, line.split())) for line in lines]
 
 
 def hurry():

@@ -16,7 +16,8 @@ import redis
 
 from hookonce.receiver.redis.work_queue import QUEUE, WorkQueue
 from tests.support.stories import reading
-from tests.support.stories.history import History, check
+from tests.support.stories.history import History, Violation, check
+from tests.support.stories.outside import OTHER_PLANS, World
 from tests.support.stories.plans import CONFIGURATION, PLANS, SECRET
 from tests.support.stories.sending import post
 
@@ -92,7 +93,7 @@ class Process:
 class Lab:
     """One story: the processes, the history so far, and the ledger."""
 
-    role, handlers = "work", "tests.support.stories.handlers"
+    role, handlers, plans = "work", "tests.support.stories.handlers", PLANS
 
     def __init__(self, nurseries, database_url, redis_url, directory, mistake=""):
         self.nurseries = nurseries
@@ -278,7 +279,7 @@ class Lab:
         return check(
             self.history_now(),
             reading.ledger(self.sql, dropped_bodies=dropped_bodies),
-            PLANS,
+            self.plans,
             at_rest=at_rest,
         )
 
@@ -296,6 +297,26 @@ class Lab:
             "effects",
         ):  # cheaper than TRUNCATE for a handful of rows
             self.sql.execute(f"DELETE FROM {table}")  # noqa: S608  the three names above
+
+
+class ManyLab(Lab):
+    """A lab with handlers of all kinds, some of whose workers run many at once."""
+
+    handlers, plans = "tests.support.stories.all_handlers", (*PLANS, *OTHER_PLANS)
+
+    def work_many(self):
+        """Let one worker that runs several at once answer all rings; tell how it ended."""
+        self.history.many_at_once = True
+        return self.ended(self.start_worker("work_many"))
+
+    def violations(self, **options):
+        """What the history checker says, and what the world outside should not have seen."""
+        found = World(self.directory).mistakes(self.history.faults)
+        return super().violations(**options) + [Violation("outside", what) for what in found]
+
+    def forget(self):
+        super().forget()
+        World(self.directory).forget()
 
 
 class DjangoLab(Lab):

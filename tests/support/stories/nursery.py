@@ -36,6 +36,8 @@ from tests.stories import mistakes
 
 ROOT = Path(__file__).parents[3]
 PR_SET_PDEATHSIG = 1
+MOST_SECONDS = 10.0
+"""That a worker of many slots goes on for."""
 
 
 class Nursery:
@@ -175,6 +177,19 @@ def _work(_listener, *, tight):
     worker.Worker([worker.QUEUE], connection=client, name=name).work(burst=True, logging_level="ERROR")
 
 
+def _work_many(listener, *, tight):
+    """Work with three slots, until nothing is under way."""
+    from hookonce.jobs import drain  # noqa: PLC0415  of no use to receivers
+    from hookonce.jobs.slots.pool import pool_of  # noqa: PLC0415  same
+
+    drain.make_drain_by(pool_of(3))
+    _work(listener, tight=tight)
+    pool, until = drain.process_drain(), time.monotonic() + MOST_SECONDS
+    while not pool.is_idle and time.monotonic() < until:
+        time.sleep(0.005)
+    pool.finish()
+
+
 def _work_on(_listener, *, tight):  # noqa: ARG001
     """Work as `hookonce worker` does, until told to stop."""
     from hookonce.jobs import worker  # noqa: PLC0415
@@ -192,6 +207,7 @@ ROLES = {
     "receive": _receive,
     "work": _work,
     "work_in_django": _work_in_django,
+    "work_many": _work_many,
     "work_on": _work_on,
     "sweep": _sweep,
 }
@@ -218,6 +234,7 @@ NEEDED = {
         "hookonce.providers.stripe",
         "hookonce.jobs.worker",
         "hookonce.jobs.maintenance.sweep",
+        "hookonce.jobs.slots.pool",
         "tests.support.stories.handlers",
     ),
     "django": (

@@ -94,6 +94,34 @@ def day_of_batches_of_handlers(lab, name):
     lab.fuse = fuse
 
 
+def day_of_many_at_once(lab, name):
+    """A worker that runs three at once: ordinary runs, failing and final ones, a limit, long work and a step."""
+    fuse, lab.fuse = lab.fuse, None
+    lab.insist(stripe(f"evt_{name}_paid", fail=1, by="mail"))
+    lab.insist(stripe(f"evt_{name}_never", "invoice.sent", give_up=True))
+    for kind in ("truck.left", "scale.read", "order.placed"):
+        lab.insist(depot(f"{kind}_{name}", kind=kind, hold=0.01))
+    lab.fuse = fuse
+    lab.sweep()
+    lab.work_many()
+    lab.fuse = None if fuse.is_blown else fuse
+    lab.sweep()
+    lab.fuse = fuse
+
+
+def day_of_batches_beside_many(lab, name):
+    """The same worker with events that are taken together, one of which fails once it is alone, beside others."""
+    fuse, lab.fuse = lab.fuse, None
+    lab.insist(depot(*(f"crate_{name}_{n}" for n in range(2)), kind="crate.sent"))
+    lab.insist(depot(f"crate_{name}_bad", kind="crate.sent", fail=1))
+    lab.insist(depot(*(f"parcel_{name}_{n}" for n in range(2))))
+    lab.fuse = fuse
+    lab.work_many()
+    lab.fuse = None if fuse.is_blown else fuse
+    lab.sweep()
+    lab.fuse = fuse
+
+
 def day_in_a_hurry(lab, name):
     """A worker whose budget is over at once: it lets go of what it has not started, and rings for it."""
     fuse, lab.fuse = lab.fuse, None

@@ -47,6 +47,8 @@ class Stack:
     """A receiver of `web` processes and `workers` RQ workers with their sweep, on given servers."""
 
     program = "hookonce.receiver.cli"
+    plans = PLANS
+    """What its handlers are."""
     keyring = OFF
     """The keys that open what the ledger holds."""
 
@@ -233,7 +235,7 @@ class Stack:
         with psycopg.connect(self.database_url, autocommit=True) as sql:
             self.history.entries = reading.entries(self.directory)
             self.history.effects = reading.effects(sql)
-            return check(self.history, reading.ledger(sql, keyring=self.keyring), PLANS)
+            return check(self.history, reading.ledger(sql, keyring=self.keyring), self.plans)
 
 
 @contextmanager

@@ -1,0 +1,121 @@
+"""What a backlog costs the others: accept to done of a handler beside one of each kind, and a burst beside a snapshot.
+
+A backlog is put in whole, at once, before the events that are timed: what a claim has to pass is there.
+"""
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+from bench.load.generator import quantile
+from bench.load.sending import send
+from bench.run import Run
+from bench.scenarios.handling import add_backlog, delays, steady, warm_up
+from bench.scenarios.slots import of
+from bench.servers.stack import Site
+
+SLOTS = 8
+WORKERS = 2
+_PUT = """
+WITH stored AS (
+    INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at)
+    SELECT 'github', 'github', gen_random_uuid()::text, %(type)s, sha256(n::text::bytea), false, %(status)s,
+           now() + %(due)s::interval
+    FROM generate_series(1, %(count)s) AS n
+    RETURNING id, received_at, status, due_at
+), runs AS (
+    INSERT INTO hookonce.runs (event, handler, status, attempts, due_at)
+    SELECT id, %(type)s, 'waiting', 1, due_at FROM stored WHERE status = 'waiting'
+)
+INSERT INTO hookonce.bodies (event, received_at, url, headers, body, is_element)
+SELECT id, received_at, '/hooks/github', '{"content-type": "application/json"}', '{}', false FROM stored
+"""
+_WRITES = "SELECT count(*) FROM hookonce.runs WHERE handler = 'write' AND status = 'done'"
+_DEAD = "SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables WHERE schemaname = 'hookonce'"
+
+
+def beside_backlogs(run: Run) -> None:
+    """Time 50 events a second in quiet, and beside each kind of backlog; eight slots in each of two processes."""
+    million, hundred_thousand = int(run.pick(1_000_000, 20_000)), int(run.pick(100_000, 5000))
+    kinds = {
+        "put_off": ("slow", "waiting", "1 hour", million),
+        "slow": ("slow", "received", "0 s", million),
+        "rated": ("rated", "received", "0 s", hundred_thousand),
+    }
+    ours = run.stack.ours
+    for _ in run.rounds(3, 1, run.pick(120, 20)):
+        with ours.serve("wsgi:application") as server, ours.workers(WORKERS, of(SLOTS)):
+            quiet = _timed(run, ours, server.port)
+            for name, (type_, status, due, count) in kinds.items():
+                with ours.connect() as connection:
+                    values = {"type": type_, "status": status, "due": due, "count": count}
+                    connection.execute(_PUT, values)
+                    connection.execute("ANALYZE hookonce.events")
+                p50, p99 = _timed(run, ours, server.port, is_fresh=False)
+                run.note(**{f"beside_{name}_p50": p50 / quiet[0], f"beside_{name}_p99": p99 / quiet[1]})
+            run.note(beside_quiet_p50_ms=quiet[0] * 1000, beside_quiet_p99_ms=quiet[1] * 1000)
+    ours.empty()
+
+
+def _timed(run: Run, site: Site, port: int, *, is_fresh: bool = True) -> tuple[float, float]:
+    """Return p50 and p99 of accept to done at 50 events/s, and forget what is stored; `is_fresh`: nothing is."""
+    seconds = run.pick(8, 3)
+    if is_fresh:
+        warm_up(site, port)
+    before = site.value(_WRITES)
+    send(steady(port, rate=50, seconds=seconds))
+    deadline = time.monotonic() + 60
+    while site.value(_WRITES) < before + int(50 * seconds) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    found = delays(site, "write")
+    _forget(site)
+    return quantile(found, 0.5), quantile(found, 0.99)
+
+
+def _forget(site: Site) -> None:
+    """Forget all that was stored, while the workers go on."""
+    with site.connect() as connection:
+        connection.execute("UPDATE hookonce.events SET due_at = NULL WHERE due_at IS NOT NULL")
+        time.sleep(2)  # what is under way ends, a slow one among it
+        connection.execute(
+            "TRUNCATE hookonce.events, hookonce.bodies, hookonce.runs, hookonce.failures, hookonce.conflicts, "
+            "hookonce.limits, hookonce.steps, effects"
+        )
+
+
+def beside_snapshot(run: Run) -> None:
+    """Have one process take up a burst in quiet, and after a minute at 500/s under a held snapshot."""
+    ours = run.stack.ours
+    count, seconds = int(run.pick(10_000, 2000)), run.pick(60, 6)
+    for _ in run.rounds(2, 1, run.pick(110, 25)):
+        ours.empty()
+        with ours.serve("wsgi:application") as server, ours.workers(1, of(SLOTS)):
+            warm_up(ours, server.port)
+            quiet = _burst(ours, count)
+            with _snapshot(ours):
+                send(steady(server.port, rate=500, seconds=seconds))
+                held = _burst(ours, count)
+                dead = ours.value(_DEAD)
+        run.note(snapshot_to_quiet=held / quiet, snapshot_quiet_rate=quiet, snapshot_dead_tuples=dead)
+    ours.empty()
+
+
+def _burst(site: Site, count: int) -> float:
+    """Return the events of a burst that were handled per second."""
+    before = site.value("SELECT count(*) FROM effects")
+    add_backlog(site, count)
+    put = time.monotonic()
+    site.await_effects(int(before) + count)
+    return count / (time.monotonic() - put)
+
+
+@contextlib.contextmanager
+def _snapshot(site: Site) -> Iterator[None]:
+    """Hold a snapshot open, as a long report does."""
+    with site.connect() as connection:
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        connection.execute("SELECT count(*) FROM hookonce.events")
+        try:
+            yield
+        finally:
+            connection.execute("ROLLBACK")

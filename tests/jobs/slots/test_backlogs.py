@@ -1,0 +1,105 @@
+"""What waits for one handler costs the others nothing: put off, a burst for a slow one, more than a rate allows."""
+
+import time
+from datetime import timedelta
+
+import pytest
+
+from hookonce.receiver.ledger.runs import claims, due_events
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
+from tests.jobs.slots.conftest import wait_for
+from tests.support.inbox import effect
+
+SLOTS = 4
+MANY = 400
+PUT_OFF = """
+INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at)
+SELECT 'stripe', 'stripe', 'later_' || n, 'slow', sha256(n::text::bytea), true, 'received', now() + interval '1 h'
+FROM generate_series(1, 5000) AS n
+"""
+
+
+def names(count):
+    return [f"slow_{n:03}" for n in range(count)]
+
+
+@pytest.fixture
+def slow_done():
+    return []
+
+
+@pytest.fixture
+def slow(slow_done):
+    def slow(event, _tx):
+        time.sleep(0.2)
+        slow_done.append(event.event_id)
+
+    return slow
+
+
+def pages_read(inbox):
+    values = {"since": None, "limit": 50, "heavy": due_events.HEAVY}
+    explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {due_events._DUE_ANY}"  # noqa: SLF001
+    plan = inbox.connection.execute(explain, values).fetchone()[0][0]["Plan"]
+    due = next(part for part in plan["Plans"] if part.get("Subplan Name") == "CTE due")
+    return due["Shared Hit Blocks"] + due["Shared Read Blocks"]
+
+
+def test_burst_for_a_slow_handler_lets_another_by_at_once(inbox, pool_of, slow, slow_done):
+    inbox.on(slow, pattern="slow")
+    inbox.on(effect, pattern="quick")
+    inbox.deliver(*names(MANY), type="slow")
+
+    with pool_of(SLOTS) as pool:
+        pool.run_due()
+        wait_for(lambda: len(slow_done) > 2 * SLOTS)
+        before = len(slow_done)
+        pool.run_due(inbox.deliver("quick", type="quick"))
+        wait_for(lambda: inbox.effects() == ["quick"])
+        meanwhile = len(slow_done) - before
+
+    assert meanwhile <= SLOTS, "the others were waited for"
+
+
+def test_event_that_nobody_told_of_passes_a_burst_for_a_slow_handler(inbox, pool_of, slow, slow_done):
+    inbox.on(slow, pattern="slow")
+    inbox.on(effect, pattern="quick")
+    inbox.deliver(*names(MANY), type="slow")
+
+    with pool_of(SLOTS) as pool:
+        pool.run_due()
+        wait_for(lambda: len(slow_done) > 2 * SLOTS)
+        before = len(slow_done)
+        inbox.deliver("quick", type="quick")
+        pool.run_due()
+        wait_for(lambda: inbox.effects() == ["quick"])
+        meanwhile = len(slow_done) - before
+
+    assert meanwhile <= 2 * SLOTS, "the others were waited for"
+
+
+def test_what_waits_for_a_rate_is_passed_by_the_second_claim(inbox):
+    def rated(_event, _tx):
+        pass
+
+    inbox.on(rated, pattern="rated", limit=RunLimit(rate=Rate(10, timedelta(hours=1))))
+    inbox.on(effect, pattern="quick")
+    inbox.deliver(*names(MANY), type="rated")
+    inbox.deliver("quick", type="quick")
+    cursor, found = DueCursor(), []
+
+    for _ in range(2):
+        claim = claims.claim(inbox.connection, inbox.registry, budget=timedelta(seconds=9), cursor=cursor)
+        found += [run.event.event_id for run in claim.runs]
+
+    assert "quick" in found
+
+
+def test_what_is_put_off_is_not_read_by_a_claim(inbox):
+    inbox.deliver("quick")
+    quiet = pages_read(inbox)
+    inbox.connection.execute(PUT_OFF)
+    inbox.connection.execute("ANALYZE hookonce.events")
+
+    assert pages_read(inbox) <= quiet + 3  # the index has become one or two levels deeper

@@ -1,0 +1,3 @@
+"""The handlers of a soak: all there are, and then in a hurry."""
+
+from tests.support.stories import all_handlers, hurried  # noqa: F401  in this order
