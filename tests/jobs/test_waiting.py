@@ -57,7 +57,7 @@ def test_run_waits_for_a_place_of_its_limit(inbox):
     assert waits_for(inbox, second) == ("waiting", WaitsFor.LIMIT)
 
 
-@pytest.mark.parametrize("kind", list(Parked))
+@pytest.mark.parametrize("kind", [Parked.SOURCE, Parked.HANDLER])
 def test_run_waits_for_a_person_while_its_handler_or_its_source_is_paused(inbox, kind):
     inbox.on(fail, backoff=(timedelta(0), timedelta(0)))
     (number,) = inbox.deliver("a")

@@ -24,6 +24,7 @@ class Plan:
     timeout: timedelta = timedelta(seconds=30)
     limit: object = None
     is_long: bool = False
+    batch: object = None
 
 
 class Planner:

@@ -12,7 +12,7 @@ from tests.stories.mistakes import replace
 def marks_done_in_a_second_transaction():
     def attempt(self, run, handler, following):
         self._transaction()
-        event = self._event(run)
+        event = self._event(run, handler)
         self._reset()
         with transaction.atomic():
             reach("handler.entered")

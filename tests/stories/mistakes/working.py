@@ -22,7 +22,7 @@ def never_sweeps():
 
 def marks_done_in_a_second_transaction():
     def attempt(self, run, handler, following):
-        event = self._event(run)
+        event = self._event(run, handler)
         with self.connection.begin():
             reach("handler.entered")
             result = handler.function(event, self.connection)
