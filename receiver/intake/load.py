@@ -1,7 +1,7 @@
 """Holds sources and tokens to their limits. What is beyond one is refused only where it surely comes again.
 
 A source that is not refused is *held*: everything is accepted and stored, and what is beyond its limit is due later, in
-the order in which the limit allows it. Only what was verified counts, so nobody else uses a source's limit up.
+the order in which the limit allows it. Only what was verified and is new counts, so nobody uses up another's limit.
 """
 
 import math
@@ -33,11 +33,7 @@ class Load:
 
     def admit(self, source: Source, events: int) -> timedelta | None:
         """Count a delivery of so many events; return how long they are put off. Raises `OverLimit`."""
-        buckets = []
-        if source.rate:
-            buckets.append(Bucket(f"source:{source.name}:rate", source.rate))
-        if source.quota and events:
-            buckets.append(Bucket(f"source:{source.name}:quota", source.quota, events))
+        buckets = _buckets(source, 1, events)
         if not buckets:
             return None
         refuses = source.refuses_with is not None
@@ -49,6 +45,15 @@ class Load:
             raise OverLimit(wait, source.refuses_with)
         log.warning("put off: a source sends more than it may", extra={"source": source.name})
         return min(wait, MAX_PUT_OFF)
+
+    def give_back(self, source: Source, events: int, *, is_all: bool) -> None:
+        """Uncount what was known before, so that whoever repeats a captured delivery uses up nobody's limit.
+
+        `is_all`: nothing of the delivery was new, and it counts for nothing itself.
+        """
+        buckets = _buckets(source, -1 if is_all else 0, -events)
+        if buckets:
+            self._limits.wait(buckets, Asking.OWE)
 
     def require(self, whose: str, rate: Limit | None, quota: Limit | None = None) -> None:
         """Count one request. Raises `OverLimit` where one of the limits does not allow it."""
@@ -64,3 +69,11 @@ class Load:
     def count(self, whose: str, quota: Limit) -> None:
         """Count one, whether or not the quota has room."""
         self._limits.wait([Bucket(f"{whose}:quota", quota)], Asking.OWE)
+
+
+def _buckets(source: Source, deliveries: int, events: int) -> list[Bucket]:
+    """Return the buckets of a source's limits, and how many to take from each; none of which nothing is taken."""
+    wanted = (("rate", source.rate, deliveries), ("quota", source.quota, events))
+    return [
+        Bucket(f"source:{source.name}:{name}", limit, many) for name, limit, many in wanted if limit and many
+    ]

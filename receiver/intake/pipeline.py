@@ -46,6 +46,8 @@ COMMIT_WINDOW = timedelta(hours=1)
 """For how long Redis remembers an event that is no sender's."""
 GATHER_TIMEOUT = timedelta(milliseconds=2)
 """How long a batch may wait for requests that are already being worked on; never for one that may come."""
+_KNOWN = frozenset({Verdict.DUPLICATE, Verdict.CONFLICT})
+"""What is said of an event whose id the ledger holds already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class IntakeResult:
     @property
     def is_duplicate(self) -> bool:
         """Whether every event was known before; False for a delivery of none."""
-        return bool(self.events) and all(v in {Verdict.DUPLICATE, Verdict.CONFLICT} for _, v in self.events)
+        return bool(self.events) and all(verdict in _KNOWN for _, verdict in self.events)
 
     @property
     def is_conflict(self) -> bool:
@@ -126,10 +128,21 @@ class Intake:
                 self._quarantine_buffer.offer(source, error.reason, delivery)
             self.background_writer.record_rejection(source.name, error.reason, error.detail, headers, body)
             raise
-        put_off = self.load.admit(source, len(events)) if source.rate or source.quota else None
-        if put_off is not None:
-            return self._store(source, delivery, events, now, put_off=put_off)
+        if source.rate or source.quota:
+            return self._store_within_limits(source, delivery, events, now)
         return self._store(source, delivery, events, now)
+
+    def _store_within_limits(
+        self, source: Source, delivery: Delivery, events: Sequence[Event], now: datetime
+    ) -> IntakeResult:
+        """Store what a source's limit allows now, and later what is beyond; what was known takes nothing from it."""
+        put_off = self.load.admit(source, len(events))
+        changes = {} if put_off is None else {"put_off": put_off}
+        result = self._store(source, delivery, events, now, **changes)
+        known = sum(verdict in _KNOWN for _, verdict in result.events)
+        if known:
+            self.load.give_back(source, known, is_all=result.is_duplicate)
+        return result
 
     def reverify(self, source: Source, delivery: Delivery, at: datetime, *, store: bool) -> IntakeResult:
         """Take in what was refused then, if it is authentic as of `at`; a probe has no events, a refusal is not noted.

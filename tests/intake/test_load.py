@@ -80,6 +80,42 @@ def test_held_event_runs_when_its_time_has_come_and_not_before(open_sources):
     assert (sorted(early), sorted(ran)) == (["evt_0", "evt_1"], ["evt_0", "evt_1", "evt_2"])
 
 
+@pytest.mark.parametrize("limit", [HELD, REFUSED, 'quota = "2/h"'])
+def test_delivery_that_is_repeated_takes_nothing_from_the_limit(open_sources, limit):
+    shop = open_sources(limit)
+
+    answers = [shop.send(event(0)).json["status"] for _ in range(10)]
+    later = shop.send(event(1))
+
+    assert answers == ["accepted", *["duplicate"] * 9]
+    assert later.status_code == 200
+    assert [minutes for _, _, minutes in shop.rows(WAITING)] == [0, 0]
+
+
+def test_repetitions_take_nothing_where_redis_is_away(open_sources):
+    shop = open_sources(HELD, redis_url=NOWHERE, WEB_CONCURRENCY="1")
+
+    for _ in range(10):
+        shop.send(event(0))
+    shop.send(event(1))
+
+    assert [minutes for _, _, minutes in shop.rows(WAITING)] == [0, 0]
+
+
+def test_known_events_of_a_batch_take_nothing_from_the_quota(open_sources, tmp_path):
+    (tmp_path / "batches.py").write_text(BATCHES)
+    top = f'[receiver]\nproviders = ["{tmp_path / "batches.py"}"]'
+    shop = open_sources('quota = "4/h"', provider="batches", top=top)
+
+    shop.send([event(0), event(1), event(2)])
+    shop.send([event(0), event(1), event(2), event(3)])
+
+    assert [row[2] for row in shop.rows(WAITING)] == [0, 0, 0, 45]
+    shop.send([event(0)])
+    shop.send([event(4)])
+    assert shop.rows(WAITING)[-1][2] == 15
+
+
 def test_held_event_is_a_duplicate_when_it_comes_again(open_sources):
     shop = open_sources(HELD)
     for n in range(4):
