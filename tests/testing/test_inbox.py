@@ -15,8 +15,9 @@ from hookonce.testing import Inbox, crash_at, dead_with, event, handled_once, ig
 
 @pytest.fixture
 def bench(database_url, redis_url, tmp_path, monkeypatch):
-    """An inbox on the servers of these tests."""
+    """An inbox on the servers of these tests, and no handlers of others."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(handlers, "registry", handlers.Registry())
     made = Inbox(database_url, redis_url)
     made.execute("CREATE TABLE effects (event text)")
     yield made
