@@ -6,15 +6,13 @@ they withstand.
 
 import os
 import resource
+from typing import Any
 
 MAX_OPEN_FILES = 65536
 
 bind = os.environ.get("HOOKONCE_BIND") or f"0.0.0.0:{os.environ.get('PORT', '8000')}"
 worker_class = "hookonce.receiver.web.gevent_worker.GeventWorker"
-os.environ["WEB_CONCURRENCY"] = (
-    os.environ.get("WEB_CONCURRENCY") or "2"
-)  # the receiver counts its shares by it
-workers = int(os.environ["WEB_CONCURRENCY"])
+workers = int(os.environ.get("WEB_CONCURRENCY") or "2")
 worker_connections = 4000
 keepalive = 15  # also the time a request's head may take to arrive
 timeout = 30
@@ -33,8 +31,12 @@ logger_class = "hookonce.receiver.web.gunicorn_log.JsonLogger"
 loglevel = os.environ.get("HOOKONCE_LOG_LEVEL", "warning").lower()
 
 
-def on_starting(_server: object) -> None:
-    """Allow as many open files as the system lets us: the usual 1,024 are fewer than `worker_connections`."""
+def on_starting(server: Any) -> None:  # noqa: ANN401  gunicorn's arbiter, which has no types
+    """Allow as many open files as the system lets us: the usual 1,024 are fewer than `worker_connections`.
+
+    Workers are told how many they are: while Redis is away each keeps its share of a limit.
+    """
+    os.environ["WEB_CONCURRENCY"] = str(server.cfg.workers)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:

@@ -159,6 +159,6 @@ class Terminal:
 
 def clean_environ(*first):
     """The environment without anything of ours, the given directories first on the PATH."""
-    names = ("DATABASE_URL", "REDIS_URL", "PORT", "PYTHONDONTWRITEBYTECODE")
+    names = ("DATABASE_URL", "REDIS_URL", "PORT", "WEB_CONCURRENCY", "PYTHONDONTWRITEBYTECODE")
     kept = {k: v for k, v in os.environ.items() if not k.startswith("HOOKONCE_") and k not in names}
     return {**kept, "PATH": ":".join([*map(str, first), kept["PATH"]]), "COLUMNS": "120"}

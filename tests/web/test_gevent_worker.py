@@ -1,4 +1,5 @@
 import gc
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -72,3 +73,11 @@ def test_worker_names_only_settings_that_gunicorn_has():
     known = {setting.name for setting in KNOWN_SETTINGS}
 
     assert (HONOURED | set(ALLOWED)) <= known
+
+
+def test_workers_are_told_how_many_they_are(monkeypatch):
+    monkeypatch.setenv("WEB_CONCURRENCY", "")
+
+    gunicorn_conf.on_starting(SimpleNamespace(cfg=SimpleNamespace(workers=3)))
+
+    assert os.environ["WEB_CONCURRENCY"] == "3"
