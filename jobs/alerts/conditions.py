@@ -113,7 +113,8 @@ def _conflicts(connection: psycopg.Connection, rate: Rate) -> Condition:
     return {
         ("conflicts", source): (
             f"{number} deliveries within {format_duration(rate.within)} had another body under a known id; expected "
-            f"fewer than {rate.number}; compare them with `hookonce conflicts`: a sender's bug, or somebody else's body"
+            f"fewer than {rate.number}; compare them with `hookonce conflicts list`: a sender's bug, or "
+            "somebody else's body"
         )
         for source, number in source_activity.recent(connection, rate.within, [Kind.CONFLICT]).items()
         if number >= rate.number

@@ -7,9 +7,10 @@ parked (`receiver.ledger.runs.parking`), so that it is met once. Lock order as i
 
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import psycopg
@@ -106,7 +107,6 @@ def claim(  # noqa: PLR0913  all but two by keyword
     token = uuid.uuid4()
     plan = None
     starts = 1 if room is None else room.free
-    how = {"beside": room is not None, "only_suspects": suspects_of is not None}
     with connection.pipeline(), connection.transaction():
         pauses = connection.execute(PAUSED, prepare=True)
         if suspects_of is None:
@@ -117,17 +117,20 @@ def claim(  # noqa: PLR0913  all but two by keyword
         if odd:
             _bury(connection, planner, odd, budget)
         if due:
-            events = (
-                _claimable(due, planner, quick_first=quick_first) if room is None else _fitting(due, room)
+            planned = partial(
+                _plan,
+                connection,
+                planner=planner,
+                paused=paused,
+                token=token,
+                beside=room is not None,
+                only_suspects=suspects_of is not None,
             )
-            left_out = len(due) - len(events)
-            plan = _plan(connection, events, planner, paused, token, **how)
-            if not plan.events and room is None and (rest := [event for event in due if event not in events]):
-                # What is left to a batch must not hide what is behind it.
-                left, events = plan.batchable, _claimable(rest, planner, quick_first=quick_first)
-                left_out = len(rest) - len(events)
-                plan = _plan(connection, events, planner, paused, token, **how)
-                plan.batchable += left
+            if room is None:
+                plan, left_out = _plan_alone(due, planned, planner, quick_first=quick_first)
+            else:
+                events = _fitting(due, room)
+                plan, left_out = planned(events), len(due) - len(events)
             if plan.events:
                 limit_gate.hold_back(connection, plan, at_once)
                 claim_writes.write(connection, plan, token, budget, starts=starts)
@@ -142,6 +145,26 @@ def claim(  # noqa: PLR0913  all but two by keyword
     is_more = count == limit or left_out > 0
     started = min(starts, len(plan.leased))
     return Claim(plan.leased, count, is_more, parked, paused.failing, started, _by_handler(plan.batchable))
+
+
+def _plan_alone(
+    due: Sequence[ClaimedEvent],
+    planned: Callable[[Sequence[ClaimedEvent]], ClaimPlan],
+    planner: Planner,
+    *,
+    quick_first: bool,
+) -> tuple[ClaimPlan, int]:
+    """Plan for a worker that runs one at a time; return the plan, and how many due events it leaves out."""
+    events = _claimable(due, planner, quick_first=quick_first)
+    plan, left_out = planned(events), len(due) - len(events)
+    rest = [event for event in due if event not in events]
+    if plan.events or not rest:
+        return plan, left_out
+    # What is left to a batch must not hide what is behind it.
+    behind = _claimable(rest, planner, quick_first=quick_first)
+    further = planned(behind)
+    further.batchable += plan.batchable
+    return further, len(rest) - len(behind)
 
 
 def _by_handler(runs: Sequence[BatchableRun]) -> Mapping[str, Sequence[int]]:
