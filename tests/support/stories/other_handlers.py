@@ -1,18 +1,17 @@
 """Handlers of other kinds than those of the stories: a batch, a limit, long work without a transaction, a step.
 
 An event's `story` may say {"hold": seconds}: its handler has its work in hand for so long, as if it called an API.
-Beside the ledger's own account there are two of the world outside: whom a step charged (a file for each key), and how
+Beside the ledger's own account there are two of the world outside: whom a step charged (a line with the key), and how
 many of a limited handler were at work at once (a lock of PostgreSQL's for each place, which a killed session lets go).
 """
 
-import hashlib
 import time
 
 from sqlalchemy import text
 
 from hookonce import NEVER_HAPPENED, on, on_batch
 from tests.support.stories.acting import directory, effect, enter, note, story_of
-from tests.support.stories.outside import CHARGED, GATHER, HAUL, LOCKS, MOST, PAY, PLACES, RATE, WAIT, WEIGH
+from tests.support.stories.outside import GATHER, HAUL, LOCKS, MOST, PAY, PLACES, RATE, WAIT, WEIGH, World
 
 EFFECT = text("INSERT INTO effects VALUES (:source, :event_id, :handler, :attempt, :digest)")
 EFFECT_ONCE = text("""
@@ -74,20 +73,16 @@ def pay(event, tx):
     def charge(key):
         """Do as the other side does that knows no keys: the second charge is a second charge."""
         time.sleep(story.get("hold", 0) / 2)
-        _write_down("charges", event.event_id)
-        _charged(key).touch()
+        # in one write: no kill may leave a charge without its key
+        _write_down("charges", f"{event.event_id} {key}")
         time.sleep(story.get("hold", 0) / 2)
         return {"charged": key}
 
     def find(key):
-        return {"charged": key} if _charged(key).exists() else NEVER_HAPPENED
+        return {"charged": key} if World(directory()).has_charged(key) else NEVER_HAPPENED
 
     event.step("charge", charge, recover=find)
     tx.execute(EFFECT, effect(event, PAY))
-
-
-def _charged(key):
-    return directory() / f"{CHARGED}{hashlib.sha256(key.encode()).hexdigest()}"
 
 
 def _write_down(journal, what):

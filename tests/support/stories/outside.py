@@ -16,7 +16,6 @@ RATE, PERIOD = 1200, 60.0
 """Of `weigh`: starts, in so many seconds."""
 LOCKS = 4_711
 """A number of advisory locks that nobody else uses."""
-CHARGED = "charged-"
 
 
 class World:
@@ -31,13 +30,21 @@ class World:
 
     def mistakes(self, kills):
         """What nobody outside should have seen; whoever was killed after his start may start again at his own time."""
-        charges = self._lines("charges")
+        charges = [event_id for event_id, _ in self._charges()]
         if more := len(charges) - len(set(charges)):
             yield f"{more} charges were made twice"
         if crowded := self._lines("crowded"):
             yield f"{len(crowded)} times more than {PLACES} were at work at once"
         if (found := self.most_weighed()) > RATE + PLACES * kills:
             yield f"{found} starts within a minute, {RATE} may be"
+
+    def has_charged(self, key):
+        """Whether a charge was made under this key."""
+        return any(charged == key for _, charged in self._charges())
+
+    def _charges(self):
+        """The charges there were, as (event id, key)."""
+        return [line.split(" ", 1) for line in self._lines("charges")]
 
     def most_weighed(self):
         """Starts of the limited handler within one period, at most."""
@@ -51,8 +58,6 @@ class World:
 
     def forget(self):
         """Forget it."""
-        for path in self._place.glob(f"{CHARGED}*"):
-            path.unlink()
         for journal in ("charges", "crowded", "weighed"):
             (self._place / journal).unlink(missing_ok=True)
 
