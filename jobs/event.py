@@ -23,6 +23,8 @@ HAS_TRANSACTION = (
 StepFunction = Callable[[str], Any]
 """Takes the step's key."""
 OnUnknown = Literal["retry", "stop"]
+_STEPS = "_steps"
+"""The attribute that holds an event's steps, once there are some."""
 NO_STEPS = (
     "this event can have no steps; they are for a handler (@on) that takes one event, whose run keeps them "
     "(in a test: inbox.deliver)"
@@ -96,7 +98,7 @@ class ReceivedEvent:
     is_test: bool
     _handler: str = field(repr=False)
     _parse: Callable[[], Any] = field(repr=False)
-    _steps: Steps | None = field(default=None, repr=False)
+    _make_steps: Callable[[], Steps] | None = field(default=None, repr=False)
     _transactions: "Callable[[], AbstractContextManager[Connection]] | None" = field(default=None, repr=False)
 
     def tx(self) -> "AbstractContextManager[Connection]":
@@ -137,13 +139,15 @@ class ReceivedEvent:
 
     def require_steps_ended(self) -> None:
         """Raise `RuntimeError` where the handler has returned in the midst of a step."""
-        if self._steps is not None:
-            self._steps.require_ended()
+        if (steps := self.__dict__.get(_STEPS)) is not None:
+            steps.require_ended()
 
     def _with_steps(self) -> Steps:
-        if self._steps is None:
+        if self._make_steps is None:
             raise StepError(NO_STEPS)
-        return self._steps
+        # The first to ask makes them for all threads.
+        steps: Steps = self.__dict__.get(_STEPS) or self.__dict__.setdefault(_STEPS, self._make_steps())
+        return steps
 
     def expect(self, version: object) -> None:
         """Refuse a command that was meant for another version of what it changes than the one there is now.
@@ -169,12 +173,13 @@ def received(
     run: ClaimedRun,
     body: bytes | None,
     provider: Provider | None,
-    steps: Steps | None = None,
+    make_steps: Callable[[], Steps] | None = None,
     transactions: "Callable[[], AbstractContextManager[Connection]] | None" = None,
 ) -> ReceivedEvent:
     """Make what a handler gets from a claimed run and its body. Raises `BodyDropped` if there is none.
 
-    `transactions` opens those of a run that has none.
+    `make_steps` makes the steps of the attempt, once its handler asks for one; `transactions` opens those of a run
+    that has none.
     """
     event = run.event
     if body is None or event.url is None:
@@ -202,7 +207,7 @@ def received(
         is_test=event.is_test,
         _handler=run.handler,
         _parse=parse,
-        _steps=steps,
+        _make_steps=make_steps,
         _transactions=transactions,
     )
 

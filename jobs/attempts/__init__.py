@@ -6,6 +6,7 @@
 - `handler_transaction`: what a handler's transaction begins with, and must come back without
 - `long_run`, `heartbeat`: handlers without an open transaction, and what keeps their leases
 - `transaction_guard`: what a handler may not do with its connection
+- `statement_effects`: what a statement does to transaction and session, by its text
 - `orm_session`, `coroutines`: the ORM session, and the event loop, of handlers that ask for them
 - `batch_results`: what a handler of batches is given where it is alone, and returned
 - `failure_rows`: failures in a row by one error, for circuit breakers

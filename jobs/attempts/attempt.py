@@ -31,11 +31,12 @@ from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import (
     RESET_SETTINGS,
     ROLLED_BACK,
+    SESSION_CHANGED,
     SETTINGS_CHANGED,
     TRANSACTION_CHANGED,
+    ExitForkedChildren,
     RolledBack,
     TransactionGuard,
-    exit_forked_children,
 )
 from hookonce.jobs.error_summary import message_of, summarize, whereabouts
 from hookonce.jobs.event import BodyDropped, ReceivedEvent, Refusal, StepError, received
@@ -160,7 +161,7 @@ class Executor(AttemptConnection):
         self.put_back()
         with self.heartbeat.renewing(work):
             try:
-                with self.alarm.limit(handler.timeout), exit_forked_children():
+                with self.alarm.limit(handler.timeout), ExitForkedChildren():
                     reach("handler.entered")
                     result = handler.function(event)
             finally:
@@ -185,7 +186,7 @@ class Executor(AttemptConnection):
         guard = self.guard = TransactionGuard(self.connection)
         try:
             # What is entered last is left first: a forked child ends before anything else does.
-            with guard, self.alarm.limit(handler.timeout), exit_forked_children():
+            with guard, self.alarm.limit(handler.timeout), ExitForkedChildren():
                 reach("handler.entered")
                 result = call(given, self.connection)
         finally:
@@ -234,9 +235,10 @@ class Executor(AttemptConnection):
             found = transitions.load_body(self.ledger, event)
         bond = body_context(event.source, event.event_id, event.fingerprint)
         body = None if found is None else self._keyring.open(*found, bond)
-        has_steps = self._steps is not None and handler.batch is None
-        steps = steps_of(run, handler, self._steps, self._keyring) if has_steps and self._steps else None
-        return received(run, body, self._provider_of(event.source), steps, transactions)
+        make_steps = None
+        if self._steps is not None and handler.batch is None:
+            make_steps = partial(steps_of, run, handler, self._steps, self._keyring)
+        return received(run, body, self._provider_of(event.source), make_steps, transactions)
 
     def _end_apart(
         self, run: ClaimedRun, ending: AttemptResult, following: Following, error: BaseException
@@ -308,7 +310,7 @@ class Executor(AttemptConnection):
         share = failure_callbacks.TIMEOUT / len(failure_callbacks.callbacks)
         for callback in failure_callbacks.callbacks:
             try:
-                with self.alarm.limit(share), exit_forked_children():
+                with self.alarm.limit(share), ExitForkedChildren():
                     result = callback(failure)
                     if isinstance(result, Coroutine):
                         self._event_loop().run(result)
@@ -335,7 +337,15 @@ class Executor(AttemptConnection):
         ending = self._sealed(run, ending)
         transaction = self._transaction()
         chain = self._lead_back() and following is not None
-        started = transitions.end(self.ledger, run, ending, following, chain=chain, xact_id=self._xact_id)
+        started = transitions.end(
+            self.ledger,
+            run,
+            ending,
+            following,
+            chain=chain,
+            xact_id=self._xact_id,
+            is_session_ours=not self.connection.info.get(SESSION_CHANGED, False),
+        )
         if not (chain and started):
             transaction.commit()
         return started

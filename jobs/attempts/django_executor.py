@@ -21,14 +21,13 @@ from psycopg.pq import TransactionStatus
 from hookonce.jobs.attempts.attempt import Executor, Following
 from hookonce.jobs.attempts.endings import names_of, storable
 from hookonce.jobs.attempts.handler_transaction import require_at_rest, set_isolation
+from hookonce.jobs.attempts.statement_effects import effects_of
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import (
     REFUSED,
     WAS_ROLLED_BACK,
+    ExitForkedChildren,
     RolledBack,
-    changes_session,
-    ends_transaction,
-    exit_forked_children,
 )
 from hookonce.jobs.error_summary import whereabouts
 from hookonce.jobs.handlers import Handler
@@ -75,7 +74,7 @@ class DjangoExecutor(Executor):
                 transaction.on_commit(hooks.begin, using=self.alias)
                 with (
                     self.alarm.limit(handler.timeout),
-                    exit_forked_children(),
+                    ExitForkedChildren(),
                     database.execute_wrapper(watch),
                 ):
                     reach("handler.entered")
@@ -170,9 +169,10 @@ class _Watch:
 
     def __call__(self, execute: Callable[..., Any], sql: Any, *arguments: Any) -> Any:  # noqa: ANN401  Django's
         if isinstance(sql, str):
-            if ends_transaction(sql):
+            effects = effects_of(sql)
+            if effects.ends_transaction:
                 raise RuntimeError(REFUSED)
-            self.is_session_changed |= changes_session(sql)
+            self.is_session_changed |= effects.changes_session
         return execute(sql, *arguments)
 
 

@@ -10,15 +10,13 @@ were left on it are for nobody else.
 """
 
 import os
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NoReturn, Self
 
 from psycopg import Cursor
 from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, PoolProxiedConnection
 
+from hookonce.jobs.attempts.statement_effects import effects_of
 from hookonce.receiver.ledger.database import engines
 from hookonce.receiver.ledger.runs import transitions
 
@@ -56,34 +54,6 @@ ISOLATION_IS_DECLARED = (
 )
 
 _HOOKED = {"connection": ("commit", "rollback", "close"), "driver": ("commit", "rollback", "wait")}
-_COMMENTS = r"(?:\s|--[^\n]*\n|(?>/\*.*?\*/))*+"
-_STAINS_SESSION = re.compile(
-    rf"(?:^|;){_COMMENTS}(set\s+(?!local\b|constraints\b|transaction\b)|(reset|listen|discard|prepare|declare)\b)"
-    r"|set_config\s*\(|pg_(try_)?advisory_lock|\bpg_temp\.|\btemp(orary)?\s+(table|view|sequence)"
-    r"|(?<!insert\s)\binto\s+temp(orary)?\s",
-    re.IGNORECASE | re.DOTALL,
-)
-# One statement that its first word makes one of these: by PostgreSQL's grammar none of them ends a transaction block,
-# nor does anything that they call. For all others the transaction's id is asked for first.
-_ENDS_NO_TRANSACTION = re.compile(
-    rf"{_COMMENTS}[\s(]*(select|insert|update|delete|merge|values|with|savepoint|release|rollback\s+to)\b[^;]*;?\s*\Z",
-    re.IGNORECASE,
-)
-_ENDS_TRANSACTION = re.compile(
-    rf"{_COMMENTS};*{_COMMENTS}"
-    r"(commit|end|abort|begin|start\s+transaction|prepare\s+transaction|rollback(?!\s+(work\s+|transaction\s+)?to\b))\b"
-    r"|.*?;\s*(commit|abort|rollback)(\s+(work|transaction))?(\s+and\s+(no\s+)?chain)?\s*(;|$)",
-    re.IGNORECASE | re.DOTALL,
-)
-_CHANGES_SETTING = re.compile(
-    rf"(?:^|;){_COMMENTS}set\s+(?!constraints\b|transaction\b)|set_config\s*\(", re.IGNORECASE | re.DOTALL
-)
-_SETS_ISOLATION = re.compile(
-    r"\bset\s+transaction\b[^;]*\bisolation\b|\bset\s+((local|session)\s+)?transaction_isolation\b"
-    r"|set_config\s*\(\s*'transaction_isolation'",
-    re.IGNORECASE,
-)
-_CHANGES_TRANSACTION = re.compile(r"\bset\s+transaction\b|transaction_(read_only|deferrable)", re.IGNORECASE)
 
 
 class RolledBack(Exception):  # noqa: N818  what was found
@@ -141,7 +111,7 @@ class TransactionGuard:
 
         An aborted transaction has none to tell any more, and nothing but a savepoint leads out of it.
         """
-        if isinstance(query, str) and _ENDS_NO_TRANSACTION.match(query):
+        if isinstance(query, str) and effects_of(query).keeps_transaction:
             return
         if self._driver.pgconn.transaction_status == TransactionStatus.INERROR:
             raise RuntimeError(ABORTED)
@@ -214,25 +184,15 @@ def _nothing() -> None:
     """Roll back again."""
 
 
-@contextmanager
-def exit_forked_children() -> Iterator[None]:
-    """End a child that a handler forked and let return: it must not touch what it shares with its parent."""
-    home = os.getpid()
-    try:
-        yield
-    finally:
-        if os.getpid() != home:
+class ExitForkedChildren:
+    """Ends a child that a handler forked and let return: it must not touch what it shares with its parent."""
+
+    def __enter__(self) -> None:
+        self._home = os.getpid()
+
+    def __exit__(self, *_: object) -> None:
+        if os.getpid() != self._home:
             os._exit(70)
-
-
-def ends_transaction(statement: str) -> bool:
-    """Whether SQL plainly ends the transaction."""
-    return not _ENDS_NO_TRANSACTION.match(statement) and _ENDS_TRANSACTION.match(statement) is not None
-
-
-def changes_session(statement: str) -> bool:
-    """Whether SQL plainly leaves something on the session."""
-    return _STAINS_SESSION.search(statement) is not None
 
 
 def watch_sql(connection: Connection, _cursor: object, statement: str, *_rest: object) -> None:
@@ -240,16 +200,16 @@ def watch_sql(connection: Connection, _cursor: object, statement: str, *_rest: o
 
     What is not seen here is found out later: PostgreSQL knows what became of a transaction (`transitions.end`). SQL
     that changes the session leaves the mark `SESSION_CHANGED` in the connection's `info`, SQL that changes what kind
-    of transaction it is `TRANSACTION_CHANGED`. Statements in a row are looked at where they begin; what a function
-    does is not seen.
+    of transaction it is `TRANSACTION_CHANGED`.
     """
-    if _SETS_ISOLATION.search(statement):
+    effects = effects_of(statement)
+    if effects.sets_isolation:
         raise RuntimeError(ISOLATION_IS_DECLARED)
-    if ends_transaction(statement):
+    if effects.ends_transaction:
         raise RuntimeError(REFUSED)
-    if changes_session(statement):
+    if effects.changes_session:
         connection.info[SESSION_CHANGED] = True
-    if _CHANGES_SETTING.search(statement):
+    if effects.changes_setting:
         connection.info[SETTINGS_CHANGED] = True
-    if _CHANGES_TRANSACTION.search(statement):
+    if effects.changes_transaction:
         connection.info[TRANSACTION_CHANGED] = True

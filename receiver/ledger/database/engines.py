@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, create_engine
 from hookonce.receiver.config.server_urls import libpq_url, schema_of
 from hookonce.receiver.ledger.database import schema
 from hookonce.receiver.ledger.database.connections import KEEPALIVE, session
+from hookonce.receiver.ledger.database.round_trip import PreparingConnection
 
 # A backend whose client is gone ends its query and lets go of its locks, which the next attempt may need; whose
 # machine is gone, within a minute or so. A handler may do other things for as long as any may take.
@@ -25,7 +26,7 @@ def engine(url: str, *, name: str = "hookonce", **options: Any) -> Engine:  # no
     dsn = libpq_url(url)
 
     def opened() -> psycopg.Connection:
-        connection = psycopg.connect(
+        connection = PreparingConnection.connect(
             dsn, connect_timeout=5, application_name=name, **session(url, _SETTINGS), **KEEPALIVE
         )
         schema.use(connection, schema_of(url))

@@ -13,16 +13,18 @@ Lock order everywhere: events by id, then runs.
 
 import json
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 import psycopg
 from psycopg.pq import TransactionStatus
+from psycopg.pq.abc import PGresult
 from psycopg.rows import scalar_row
 
 from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.database.round_trip import failed_by, require, round_trip
 from hookonce.receiver.ledger.runs import leases
 from hookonce.receiver.ledger.runs.claim_plan import Planner
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
@@ -113,28 +115,23 @@ SELECT id FROM woken
 
 LOCK_EVENTS = "SELECT id FROM hookonce.events WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
 
+
 # Ends one run and starts the next, each only if it is still ours, and only in the transaction `xact_id`; fails by
 # dividing by zero if the first is not, so that a COMMIT behind it in the pipeline does nothing. A sole run's event is
 # locked by following it at once; with siblings, LOCK comes before and DERIVE after, to see what others committed.
-_END = f"""
+def _end(event: str, run: str, *others: str) -> str:
+    """Write the statement: what becomes of the event and of its run, and what else is done."""
+    return f"""
 WITH followed AS (
-    UPDATE hookonce.events SET status = %(status)s, due_at = statement_timestamp() + %(delay)s::interval, parked = NULL
-    WHERE id = %(event)s AND %(is_sole)s
+    UPDATE hookonce.events SET {event}, parked = NULL WHERE id = %(event)s AND %(is_sole)s
     RETURNING 1
 ), ended AS (
-    UPDATE hookonce.runs SET status = %(status)s, token = NULL, lease_until = NULL, result = %(result)s::text::json,
-                    sealed_result = %(sealed_result)s::bytea, key_id = %(result_key)s::text,
-                    attempts = attempts - %(refund)s, due_at = statement_timestamp() + %(delay)s::interval,
-                    finished_at = CASE WHEN %(status)s <> '{RunStatus.WAITING}' THEN clock_timestamp() END
+    UPDATE hookonce.runs SET {run}, token = NULL, lease_until = NULL
     WHERE event = %(event)s AND handler = %(handler)s AND token = %(token)s AND status = '{RunStatus.RUNNING}'
           AND (EXISTS (SELECT FROM followed) OR NOT %(is_sole)s)
           AND (%(xact_id)s::text IS NULL OR %(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned())
-    RETURNING cycle, attempts + %(refund)s AS attempt
-), failed AS (
-    INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback, key_id)
-    SELECT %(event)s, %(handler)s, cycle, attempt, %(error)s, %(traceback)s::bytea, %(key_id)s::text FROM ended
-    WHERE %(error)s::text IS NOT NULL
-), started AS (
+    RETURNING cycle, attempts
+), {"".join(others)} started AS (
     UPDATE hookonce.runs SET status = '{RunStatus.RUNNING}', attempts = attempts + 1, started_at = clock_timestamp(),
                     slot_at = NULL, beside = %(next_beside)s,
                     lease_until = clock_timestamp() + %(lease)s::interval,
@@ -145,6 +142,24 @@ WITH followed AS (
 )
 SELECT 1 / (SELECT count(*) FROM ended), (SELECT count(*) FROM started)
 """  # noqa: S608  constants
+
+
+_END_DONE = _end(
+    f"status = '{EventStatus.DONE}', due_at = NULL",
+    f"""status = '{RunStatus.DONE}', due_at = NULL, finished_at = clock_timestamp(), result = %(result)s::text::json,
+        sealed_result = %(sealed_result)s::bytea, key_id = %(result_key)s::text""",
+)
+_END_UNDONE = _end(
+    "status = %(status)s, due_at = statement_timestamp() + %(delay)s::interval",
+    f"""status = %(status)s, due_at = statement_timestamp() + %(delay)s::interval, attempts = attempts - %(refund)s,
+        finished_at = CASE WHEN %(status)s <> '{RunStatus.WAITING}' THEN clock_timestamp() END,
+        result = NULL, sealed_result = NULL, key_id = NULL""",
+    """failed AS (
+    INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback, key_id)
+    SELECT %(event)s, %(handler)s, cycle, attempts + %(refund)s, %(error)s, %(traceback)s::bytea, %(key_id)s::text
+    FROM ended WHERE %(error)s::text IS NOT NULL
+),""",
+)
 
 # Status and due time of events follow from their runs: running > waiting > dead > done; parked are those whose open
 # runs all are, and where only some are, the others say when it is due. An event of a paused source is parked anew by
@@ -194,33 +209,52 @@ def end(  # noqa: PLR0913  the last two by keyword
     *,
     chain: bool = False,
     xact_id: str | None = None,
+    is_session_ours: bool = True,
 ) -> bool:
     """End an attempt, start the `following` run and commit, in one round trip; return whether that started.
 
     What the transaction holds besides is committed with it; `chain` begins the next one in the same round trip.
+    `is_session_ours`: no handler has changed the session, with what is prepared in it.
     Raises `LeaseLost` if the run is no longer ours, or the transaction not the one called `xact_id`; the caller
     must roll back.
     """
+    commit = "COMMIT AND CHAIN" if chain else "COMMIT"
+    if run.is_sole and run.event.keep_body and ending.also is None:
+        reach(_failpoint(ending))
+        statements = [_ended(run, ending, following, xact_id), (commit, {})]
+        return _has_started(round_trip(connection, statements, prepare=is_session_ours), run)
     try:
         with connection.pipeline():
             if not run.is_sole:
                 connection.execute(LOCK_EVENTS, [[run.event.id]], prepare=True)
-            values = _values(run, ending, following) | {"xact_id": xact_id}
-            ended = connection.execute(_END, values, prepare=True)
+            ended = connection.execute(*_ended(run, ending, following, xact_id), prepare=True)
             if not run.is_sole:
                 connection.execute(DERIVE_EVENT_STATUS, {"events": [run.event.id]}, prepare=True)
             if not run.event.keep_body:
                 connection.execute(_DROP_BODY, [run.event.id, run.event.received_at])
             if ending.also is not None:
                 ending.also(connection)
-            reach("run.ended" if ending.status == RunStatus.DONE else "failure.ended")
-            connection.execute("COMMIT AND CHAIN" if chain else "COMMIT")
+            reach(_failpoint(ending))
+            connection.execute(commit)
     except psycopg.errors.DivisionByZero:
         if ended.rowcount > 0:  # it was at the COMMIT: a deferred trigger of the user's
             raise
         raise lost(run) from None
     row = ended.fetchone()
     return bool(row and row[1])
+
+
+def _has_started(results: Sequence[PGresult], run: ClaimedRun) -> bool:
+    """Read what came of the end of a run and of its commit: whether the next has been started."""
+    if failed_by(results[0], psycopg.errors.DivisionByZero):
+        raise lost(run)
+    for result in results:
+        require(result)
+    return results[0].get_value(0, 1) == b"1"
+
+
+def _failpoint(ending: AttemptResult) -> str:
+    return "run.ended" if ending.status == RunStatus.DONE else "failure.ended"
 
 
 def end_within(cursor: psycopg.Cursor[Any], run: ClaimedRun, ending: AttemptResult, xact_id: str) -> None:
@@ -231,7 +265,7 @@ def end_within(cursor: psycopg.Cursor[Any], run: ClaimedRun, ending: AttemptResu
     try:
         if not run.is_sole:
             cursor.execute(LOCK_EVENTS, [[run.event.id]])
-        cursor.execute(_END, _values(run, ending, None) | {"xact_id": xact_id})
+        cursor.execute(*_ended(run, ending, None, xact_id))
         if not run.is_sole:
             cursor.execute(DERIVE_EVENT_STATUS, {"events": [run.event.id]})
         if not run.event.keep_body:
@@ -296,20 +330,33 @@ def is_ours(connection: psycopg.Connection, run: ClaimedRun) -> bool:
     return connection.execute(_IS_OURS, [run.event.id, run.handler, run.token]).fetchone() is not None
 
 
-def _values(run: ClaimedRun, ending: AttemptResult, following: ClaimedRun | None) -> dict[str, Any]:
-    return {
+def _ended(
+    run: ClaimedRun, ending: AttemptResult, following: ClaimedRun | None, xact_id: str | None
+) -> tuple[LiteralString, dict[str, Any]]:
+    """Return the statement that ends an attempt, and its values."""
+    how: dict[str, Any]
+    if ending.status == RunStatus.DONE:
+        query = _END_DONE
+        how = {
+            "result": None if ending.result is None else json.dumps(ending.result),
+            "sealed_result": ending.sealed_result,
+            "result_key": None if ending.sealed_result is None else ending.key_id,
+        }
+    else:
+        query = _END_UNDONE
+        how = {
+            "status": ending.status,
+            "error": ending.error,
+            "traceback": ending.traceback,
+            "key_id": ending.key_id,
+            "refund": 0 if ending.counted else 1,
+            "delay": ending.delay,
+        }
+    return query, how | {
         "event": run.event.id,
         "handler": run.handler,
         "token": run.token,
-        "status": ending.status,
-        "result": None if ending.result is None else json.dumps(ending.result),
-        "sealed_result": ending.sealed_result,
-        "result_key": None if ending.sealed_result is None else ending.key_id,
-        "error": ending.error,
-        "traceback": ending.traceback,
-        "key_id": ending.key_id,
-        "refund": 0 if ending.counted else 1,
-        "delay": ending.delay,
+        "xact_id": xact_id,
         "next_event": following.event.id if following else None,
         "next_handler": following.handler if following else None,
         "next_token": following.token if following else None,

@@ -55,20 +55,21 @@ def takes_a_rollback_for_a_commit():
 
 
 OURS = "AND token = %(token)s AND status = 'running'"
+ENDINGS = "_END_DONE", "_END_UNDONE"
 
 
 def finishes_without_the_token():
-    reword(transitions, "_END", OURS, "AND status = 'running'")
+    reword(transitions, "_END_DONE", OURS, "AND status = 'running'")
 
 
 def fails_without_the_token():
-    either = "AND (token = %(token)s OR %(status)s <> 'done') AND status = 'running'"
-    reword(transitions, "_END", OURS, either)
+    reword(transitions, "_END_UNDONE", OURS, "AND status = 'running'")
 
 
 def finishes_what_is_not_running():
-    reword(transitions, "_END", OURS, "AND token = %(token)s")
-    reword(transitions, "_END", "token = NULL, lease_until = NULL, result", "lease_until = NULL, result")
+    for ending in ENDINGS:
+        reword(transitions, ending, OURS, "AND token = %(token)s")
+        reword(transitions, ending, "token = NULL, lease_until = NULL", "lease_until = NULL")
     reword(
         transitions, "DERIVE_EVENT_STATUS", "status = 'running' OR token IS NOT NULL", "status = 'running'"
     )
@@ -97,13 +98,21 @@ def leases_by_its_own_clock():
 
 def counts_an_attempt_at_its_end():
     reword(claim_writes, "_LEASE", "starts::int", "0")
-    reword(transitions, "_END", "attempts = attempts - %(refund)s", "attempts = attempts + 1 - %(refund)s")
-    reword(transitions, "_END", "attempts = attempts + 1, started_at", "attempts = attempts, started_at")
+    reword(transitions, "_END_DONE", "sealed_result =", "attempts = attempts + 1, sealed_result =")
+    reword(
+        transitions, "_END_UNDONE", "attempts = attempts - %(refund)s", "attempts = attempts + 1 - %(refund)s"
+    )
+    starts_for_nothing()
 
 
 def charges_the_whole_batch():
     reword(claim_writes, "_LEASE", "starts::int", "leased::int")
-    reword(transitions, "_END", "attempts = attempts + 1, started_at", "attempts = attempts, started_at")
+    starts_for_nothing()
+
+
+def starts_for_nothing():
+    for ending in ENDINGS:
+        reword(transitions, ending, "attempts = attempts + 1, started_at", "attempts = attempts, started_at")
 
 
 def charges_all_that_were_under_way():

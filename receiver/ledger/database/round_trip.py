@@ -1,0 +1,166 @@
+"""Several statements in one round trip, for the one place where psycopg's own pipeline costs too much.
+
+Ending a run is done once for every event. psycopg's cursors and pipeline take 95 µs of a worker's time for it, the same
+libpq calls by themselves 35 (docs/decisions/0029). Values go as text, and PostgreSQL infers their types, so a
+statement is prepared once for a connection, whatever it is given.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.abc import PQGen
+from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGconn, PGresult
+from psycopg.waiting import Ready, Wait
+
+from hookonce.receiver.ledger.database import schema
+
+Statement = tuple[str, Mapping[str, object]]
+"""A statement with named placeholders, as psycopg has them, and its values."""
+
+_PLACEHOLDER = re.compile(r"%\((\w+)\)s")
+_MICROSECOND = timedelta(microseconds=1)
+_IS_TOLD = hasattr(psycopg.Connection, "_deallocate")
+"""Whether this psycopg lets us know when it gives up what is prepared; if not, nothing is prepared here."""
+
+
+class PreparingConnection(psycopg.Connection[Any]):
+    """A connection that remembers what `round_trip` has prepared on it.
+
+    psycopg deallocates all that is prepared in the session after a rollback, a DROP or an ALTER, ours included.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  psycopg's
+        super().__init__(*args, **options)
+        self.prepared: dict[bytes, bytes] = {}
+        self.numbers = itertools.count()
+
+    def _deallocate(self, name: bytes | None) -> PQGen[None]:
+        if name is None:
+            self.prepared.clear()
+        return super()._deallocate(name)
+
+
+def round_trip(
+    connection: psycopg.Connection[Any], statements: Sequence[Statement], *, prepare: bool = True
+) -> list[PGresult]:
+    """Send statements and wait for their results: one for each, up to the first that has failed (`require`).
+
+    They go to the transaction that is open; as psycopg does, one is begun where there is none.
+    They are prepared, and found prepared the next time, on a `PreparingConnection` that `prepare` vouches for: nobody
+    but psycopg has deallocated anything there. Raises: `psycopg.OperationalError` when the server is gone; what was
+    sent may then have been done.
+    """
+    prepares = prepare and _IS_TOLD and connection.prepare_threshold is not None
+    preparing = connection if prepares and isinstance(connection, PreparingConnection) else None
+    wanted = [_wanted(connection, *statement) for statement in statements]
+    pgconn = connection.pgconn
+    begins = not connection.autocommit and pgconn.transaction_status == TransactionStatus.IDLE
+    new: dict[bytes, bytes] = {}
+    with connection.lock:
+        pgconn.enter_pipeline_mode()
+        try:
+            if begins:
+                pgconn.send_query_params(b"BEGIN", None)
+            for text, parameters in wanted:
+                if preparing is None:
+                    pgconn.send_query_params(text, parameters)
+                    continue
+                name = preparing.prepared.get(text) or new.get(text)
+                if name is None:
+                    name = new[text] = b"hookonce_%d" % next(preparing.numbers)
+                    pgconn.send_prepare(name, text)
+                pgconn.send_query_prepared(name, parameters)
+            pgconn.pipeline_sync()
+            results = connection.wait(_results(pgconn))
+        finally:
+            if pgconn.status != ConnStatus.BAD:
+                with suppress(
+                    psycopg.OperationalError
+                ):  # cut in the midst: whoever uses it next finds it unusable
+                    pgconn.exit_pipeline_mode()
+    if preparing is not None:
+        _remember(preparing, new, results)
+    # What has only been prepared has no status of its command.
+    done = [result for result in results if result.status != ExecStatus.COMMAND_OK or result.command_status]
+    return done[begins:]
+
+
+def _remember(
+    connection: PreparingConnection, new: Mapping[bytes, bytes], results: Sequence[PGresult]
+) -> None:
+    """Remember what was prepared; where that is in doubt, forget all."""
+    failed = [result for result in results if result.status == ExecStatus.FATAL_ERROR]
+    if not failed:
+        connection.prepared |= new
+    elif any(failed_by(result, psycopg.errors.InvalidSqlStatementName) for result in failed):
+        connection.prepared.clear()
+
+
+def _wanted(
+    connection: psycopg.Connection[Any], query: str, values: Mapping[str, object]
+) -> tuple[bytes, Sequence[bytes | None]]:
+    """Return a statement and its values as they are sent."""
+    text, names = _numbered(schema.named(query, schema.of(connection)))
+    return text, [_as_text(values[name]) for name in names]
+
+
+def require(result: PGresult) -> PGresult:
+    """Return a result. Raises: the `psycopg.Error` that it stands for."""
+    if result.status == ExecStatus.FATAL_ERROR:
+        raise psycopg.errors.error_from_result(result)
+    return result
+
+
+def failed_by(result: PGresult, error: type[psycopg.Error]) -> bool:
+    """Return whether a statement has failed by this error."""
+    return result.error_field(DiagnosticField.SQLSTATE) == (error.sqlstate or "").encode()
+
+
+def _results(pgconn: PGconn) -> PQGen[list[PGresult]]:
+    """Flush what was sent, then collect what comes until the end of the pipeline."""
+    while pgconn.flush():
+        if (yield Wait.RW) & Ready.R:
+            pgconn.consume_input()
+    results: list[PGresult] = []
+    while True:
+        while pgconn.is_busy():
+            yield Wait.R
+            pgconn.consume_input()
+        result = pgconn.get_result()
+        if result is None:  # the end of one statement's
+            continue
+        if result.status == ExecStatus.PIPELINE_SYNC:
+            return results
+        if result.status != ExecStatus.PIPELINE_ABORTED:
+            results.append(result)
+
+
+@lru_cache(maxsize=64)
+def _numbered(query: str) -> tuple[bytes, Sequence[str]]:
+    """Return a statement as libpq has it, with `$1`, and the names of its placeholders in order."""
+    names = list(dict.fromkeys(_PLACEHOLDER.findall(query)))
+    return _PLACEHOLDER.sub(lambda found: f"${names.index(found[1]) + 1}", query).encode(), names
+
+
+def _as_text(value: object) -> bytes | None:
+    """Return a value as PostgreSQL reads it. Raises: KeyError for a type that is not known here."""
+    if value is None or isinstance(value, str):
+        return None if value is None else value.encode()
+    return _AS_TEXT[type(value)](value)
+
+
+_AS_TEXT: Mapping[type, Callable[[Any], bytes]] = {
+    bool: lambda value: b"t" if value else b"f",
+    int: lambda value: b"%d" % value,
+    bytes: lambda value: b"\\x" + value.hex().encode(),
+    UUID: lambda value: value.hex.encode(),
+    timedelta: lambda value: b"%d microseconds" % (value // _MICROSECOND),
+}
