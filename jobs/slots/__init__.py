@@ -4,6 +4,7 @@
 - `slot`: one thread, one run at a time
 - `batch_slot`: the thread that takes batches
 - `shelf`: runs that are leased and not started yet
+- `pace`: how many runs a second the slots end
 - `room`: what a claim may start, slow handlers among it
 - `slot_limit`: the time limit of a thread
 - `watchdog`: holds all slots to their limits

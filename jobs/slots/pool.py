@@ -8,7 +8,7 @@ One slot is kept for handlers that are known to be quick, so that slow ones neve
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -21,6 +21,7 @@ from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import SLOW_AFTER, Registry
 from hookonce.jobs.slots.batch_slot import BatchSlot
+from hookonce.jobs.slots.pace import Pace
 from hookonce.jobs.slots.report import Report
 from hookonce.jobs.slots.room import SlotRoom, is_slow
 from hookonce.jobs.slots.shelf import Leased, Shelf
@@ -48,7 +49,9 @@ RESTART = 75
 TICK = 1.0
 _AWAY_PAUSE = 0.25
 _AHEAD = 25
-"""Leased runs below which more are claimed, where more are due."""
+"""Leased runs below which more are claimed, where more are due: at most, for others might run them meanwhile."""
+_AHEAD_SPAN = 0.1
+"""Seconds within which what is leased ahead should be started, at the pace at which slots take it."""
 
 
 class Pool(Drain):
@@ -79,6 +82,7 @@ class Pool(Drain):
         self._watchdog = Watchdog(watched, self._lose)
         self._free = list(reversed(self._slots))
         self._shelf = Shelf()
+        self._slow_pace = Pace()
         self._report = Report(self._slots)
         self._suspects = suspects
         self._named: list[int] = []
@@ -119,8 +123,10 @@ class Pool(Drain):
         """Return the run that a slot starts next, while it ends another."""
         if stopping.is_set() or self._is_ending or slot.is_lost:
             return None
-        leased = self._shelf.take(self._may_start)
-        if self._is_more and len(self._shelf) < _AHEAD:
+        leased = self._shelf.take(self._choice(but=slot))
+        if (at := slot.under_way) is not None and is_slow(self._registry.took(at.run.handler), is_tried=True):
+            self._slow_pace.note()
+        if self._is_more and len(self._shelf) < self._least_ahead():
             self._ask()
         return leased
 
@@ -215,7 +221,15 @@ class Pool(Drain):
     def _has_room(self) -> bool:
         with self._lock:
             is_asked, free = self._is_asked or bool(self._named), len(self._free)
-        return is_asked and (free > 0 or (len(self._shelf) < _AHEAD and not self._count_slow()))
+        return is_asked and (free > 0 or len(self._shelf) < self._least_ahead())
+
+    def _least_ahead(self) -> int:
+        """Return the number of leased runs below which more are claimed."""
+        return self._slow_ahead() // 2 if self._count_slow() else _AHEAD
+
+    def _slow_ahead(self) -> int:
+        """Return how many runs of slow handlers may be leased and wait for a slot: as many as will be started soon."""
+        return min(int(self._slow_pace.rate() * _AHEAD_SPAN), _AHEAD)
 
     def _fill(self) -> None:
         """Claim for the slots that are free, and some runs ahead."""
@@ -273,28 +287,37 @@ class Pool(Drain):
             self._is_told = not self._is_told
 
     def _room(self, free: int) -> SlotRoom:
-        slow = min(free, len(self._slots) - 1 - self._count_slow())
-        return SlotRoom(self._registry, free, slow, {each.run.handler for each in self._under_way()})
+        slow = max(min(free, len(self._slots) - 1 - self._count_slow()), 0)
+        ahead = max(self._slow_ahead() - len(self._shelf), 0)
+        # What starts with the claim must not take the slot that is kept for quick ones.
+        free = min(free, slow) if ahead else free
+        return SlotRoom(self._registry, free, slow + ahead, {each.run.handler for each in self._under_way()})
 
-    def _under_way(self) -> list[UnderWay]:
-        return [at for slot in self._slots if (at := slot.under_way) is not None]
+    def _under_way(self, but: Slot | None = None) -> list[UnderWay]:
+        return [at for slot in self._slots if slot is not but and (at := slot.under_way) is not None]
 
     def _hand_out(self, claim: Claim, until: float) -> None:
         self._shelf.put(claim.runs[claim.started :], until)
         for run in claim.runs[: claim.started]:
             self._take_free().give(run, is_started=True)
-        while self._free and (leased := self._shelf.take(self._may_start)):
+        while self._free and (leased := self._shelf.take(self._choice())):
             self._take_free().give(leased.run, is_started=False)
 
     def _take_free(self) -> Slot:
         with self._lock:
             return self._free.pop()
 
-    def _may_start(self, run: ClaimedRun) -> bool:
-        handler = self._registry.named(run.handler)
-        if handler is not None and self._executor.failure_rows.has_tripped(handler):
-            return False
-        return not self._is_slow(run.handler) or self._count_slow() < len(self._slots) - 1
+    def _choice(self, but: Slot | None = None) -> Callable[[ClaimedRun], bool]:
+        """Return what tells whether a run may be started now, `but` having ended what it was at."""
+        has_room = self._count_slow(but) < len(self._slots) - 1
+
+        def may_start(run: ClaimedRun) -> bool:
+            handler = self._registry.named(run.handler)
+            if handler is not None and self._executor.failure_rows.has_tripped(handler):
+                return False
+            return has_room or not self._is_slow(run.handler)
+
+        return may_start
 
     def _is_slow(self, handler: str) -> bool:
         took = self._registry.took(handler)
@@ -302,12 +325,12 @@ class Pool(Drain):
             took, is_tried=took is None and any(at.run.handler == handler for at in self._under_way())
         )
 
-    def _count_slow(self) -> int:
-        """Count the slots that are at something slow, as far as is known."""
+    def _count_slow(self, but: Slot | None = None) -> int:
+        """Count the slots that are at something slow, as far as is known, without one."""
         least = time.monotonic() - SLOW_AFTER.total_seconds()
         return sum(
             at.began < least or is_slow(self._registry.took(at.run.handler), is_tried=True)
-            for at in self._under_way()
+            for at in self._under_way(but)
         )
 
     def _let_go(self) -> None:

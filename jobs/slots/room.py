@@ -11,7 +11,7 @@ from hookonce.jobs.handlers import SLOW_AFTER, Registry
 
 
 class SlotRoom:
-    """The room of one claim; `slow` of its runs may be slow, the handlers `under_way` have some already."""
+    """The room of one claim: `free` runs start with it, `slow` may be slow; handlers `under_way` have some already."""
 
     def __init__(self, registry: Registry, free: int, slow: int, under_way: Collection[str]) -> None:
         self.free = free

@@ -68,6 +68,7 @@ class Slot:
 
     def give(self, run: ClaimedRun, *, is_started: bool) -> None:
         """Have it run this, and then whatever its supplier has next."""
+        self._turn_to(run)
         self._given.put((run, is_started))
 
     def end(self, timeout: float) -> None:
@@ -114,14 +115,19 @@ class Slot:
                 return
             run = following.run
 
-    def _attempt(self, run: ClaimedRun, take: Callable[[], ClaimedRun | None]) -> bool:
+    def _turn_to(self, run: ClaimedRun) -> UnderWay:
+        """Be at a run: at once, so that nobody takes the slot for a free one, or its run for a quick one."""
         handler = self._registry.named(run.handler)
         if handler is None:  # cannot be: the claim asked the same registry
             raise LookupError(f"handler '{run.handler}' vanished from the registry")
-        self.under_way = UnderWay(run, handler, began := time.monotonic())
+        self.under_way = at = UnderWay(run, handler, time.monotonic())
+        return at
+
+    def _attempt(self, run: ClaimedRun, take: Callable[[], ClaimedRun | None]) -> bool:
+        at = self._turn_to(run)
+        handler = at.handler
         with self.executor.alarm:
             started = self.executor.attempt(run, handler, take)
-        self.under_way = None
         self.has_freed_place |= handler.limit is not None and handler.limit.concurrency is not None
-        self._registry.note(run.handler, timedelta(seconds=time.monotonic() - began))
+        self._registry.note(run.handler, timedelta(seconds=time.monotonic() - at.began))
         return started

@@ -85,6 +85,24 @@ def test_quick_handler_goes_on_while_slow_ones_take_all_they_may(inbox, pool_of)
     assert inbox.effects() == ["q"]
 
 
+def test_slow_runs_are_leased_ahead_and_leave_the_slot_that_is_kept_for_others(inbox, pool_of):
+    def slow(_event, _tx):
+        time.sleep(0.11)
+
+    inbox.on(slow)
+    inbox.deliver(*(f"evt_{n:03}" for n in range(120)))
+    counts = "SELECT count(*) FILTER (WHERE status = 'running'), count(*) FROM hookonce.runs"
+    seen = []
+
+    with pool_of(8) as pool:
+        pool.run_due()
+        while statuses(inbox) != {"done"}:
+            seen += inbox.rows(f"{counts} WHERE token IS NOT NULL")
+
+    assert max(running for running, _ in seen) == 7
+    assert max(leased - running for running, leased in seen) > 0
+
+
 def test_failed_attempt_is_tried_again_and_gives_up_in_the_end(inbox, pool_of):
     def fails(event, tx):
         tx.execute(text("INSERT INTO effects VALUES (:event)"), {"event": event.event_id})
