@@ -48,6 +48,8 @@ RESTART = 75
 """The exit status for that: EX_TEMPFAIL of sysexits.h."""
 TICK = 1.0
 _AWAY_PAUSE = 0.25
+_CALL_INTERVAL = 0.1
+"""Seconds between two notifications of what is due besides."""
 _AHEAD = 25
 """Leased runs below which more are claimed, where more are due: at most, for others might run them meanwhile."""
 _AHEAD_SPAN = 0.1
@@ -83,6 +85,7 @@ class Pool(Drain):
         self._free = list(reversed(self._slots))
         self._shelf = Shelf()
         self._slow_pace = Pace()
+        self._calls_at = 0.0
         self._report = Report(self._slots)
         self._suspects = suspects
         self._named: list[int] = []
@@ -259,13 +262,21 @@ class Pool(Drain):
             if claim.is_more or claim.parked:
                 with self._lock:
                     self._is_asked = True
-                self._notify()
+                self._call_for_help()
+
+    def _call_for_help(self) -> None:
+        """Notify for what is more than a batch; not each time, for our own main thread may be who takes it."""
+        if time.monotonic() >= self._calls_at:
+            self._calls_at = time.monotonic() + _CALL_INTERVAL
+            self._notify()
 
     def _new_batch_slot(self) -> BatchSlot | None:
         """Make the slot that takes batches, if any handler does."""
         executor = self._new_executor()
         slot = (
-            BatchSlot(executor, self._registry, self._notify) if isinstance(executor, BatchExecutor) else None
+            BatchSlot(executor, self._registry, self._call_for_help)
+            if isinstance(executor, BatchExecutor)
+            else None
         )
         if slot is None or not slot.is_needed:
             return None
