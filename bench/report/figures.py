@@ -41,6 +41,7 @@ TARGETS = (
     Figure("waiting_rate", "handlers that wait 200 ms, 64 slots in one process", "/s", 250, 300),
     Figure("batch_drain_rate", "the same by a handler of batches, one upsert of 500", "/s", 8000, 15000),
     Figure("jobs_to_durable", "jobs/s ÷ the faster of procrastinate and pgqueuer", "times", 1.0, 1.5),
+    Figure("batch_to_durable", "the same by a handler of batches", "times", 1.0, 1.5),
     Figure("done_p50_ms", "accept to done at 50 events/s, p50", "ms", 25, 15, is_better_low=True),
     Figure("done_p99_ms", "accept to done at 50 events/s, p99", "ms", 100, 60, is_better_low=True),
     Figure("answer_p99_ms", "answer at 70 % of peak, p99", "ms", 40, 20, is_better_low=True),
@@ -116,6 +117,7 @@ GROWTH = (
 CONTENDERS = {
     "one": "hookonce, one at a time",
     "eight": "hookonce, `--concurrency 8`",
+    "batch": "hookonce, `@on_batch` of 500",
     "procrastinate": "procrastinate, eight at once",
     "pgqueuer": "pgqueuer, as it comes",
     "celery": "Celery on Redis, `acks_late`, eight threads",

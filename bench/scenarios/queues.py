@@ -25,13 +25,17 @@ def handling(run: Run) -> None:
         print("  the peers are not installed (`make bench-peers`); skipped", flush=True)
         return
     count = int(run.pick(3000, 600))
-    queues = contenders(run.stack, lambda jobs: add_backlog(run.stack.ours, jobs, "job"))
+    queues = contenders(run.stack, lambda kind, jobs: add_backlog(run.stack.ours, jobs, kind))
     for number in run.rounds(2, 1, run.pick(60, 40)):
-        rates = {queue.name: _rate(run, queue, count) for queue in queues}
+        # Batches of 500 would have done with so few before a rate can be told.
+        rates = {
+            queue.name: _rate(run, queue, count * 5 if queue.name == "batch" else count) for queue in queues
+        }
         best = max(rates["one"], rates["eight"])
         run.note(
             jobs_to_durable=best / max(rates[name] for name in IN_POSTGRESQL),
             jobs_to_best=best / max(rates[name] for name in IN_POSTGRESQL + ON_REDIS),
+            batch_to_durable=rates["batch"] / max(rates[name] for name in IN_POSTGRESQL),
         )
         for queue in queues if number == 0 else ():
             if queue.name != "one":  # with eight at once there is more to lose

@@ -9,6 +9,7 @@ from hookonce import on, on_batch
 
 _WRITE = text("INSERT INTO effects (event) VALUES (:event)")
 _JOB = text("INSERT INTO job_effects (job) VALUES (:job)")
+_JOBS = text("INSERT INTO job_effects (job) SELECT unnest(CAST(:jobs AS bigint[]))")
 _UPSERT = text("""
 INSERT INTO effects (event) SELECT unnest(CAST(:events AS bigint[]))
 ON CONFLICT (event) DO UPDATE SET at = clock_timestamp()
@@ -25,6 +26,12 @@ def write(event: Any, tx: Connection) -> None:  # noqa: ANN401
 def job(event: Any, tx: Connection) -> None:  # noqa: ANN401
     """Make the write that task queues make, into a table where a second run would be seen; its lease takes 17 s."""
     tx.execute(_JOB, {"job": event.id})
+
+
+@on_batch("github", "jobs", name="jobs", most=500, timeout=2)
+def jobs(events: list[Any], tx: Connection) -> None:
+    """Make the same write for all of them."""
+    tx.execute(_JOBS, {"jobs": [event.id for event in events]})
 
 
 @on_batch("github", "many", name="many", most=500)

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import psycopg
 import redis
@@ -94,15 +95,17 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def contenders(stack: Stack, fill_ours: Callable[[int], None]) -> list[JobQueue]:
-    """Return all, hookonce first; with their tables made."""
+def contenders(stack: Stack, fill_ours: Callable[[str, int], None]) -> list[JobQueue]:
+    """Return all, hookonce first, with their tables made; `fill_ours` is given the type of event and a number."""
     peers = Peers(stack)
     for url in (stack.ours.database_url, peers.database_url):
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(TABLE)
+    each, together = partial(fill_ours, "job"), partial(fill_ours, "jobs")
     ours = [
-        _ours(stack.ours, "one", (), fill_ours, stack),
-        _ours(stack.ours, "eight", ("--concurrency", str(AT_ONCE)), fill_ours, stack),
+        _ours(stack.ours, "one", (), each, stack),
+        _ours(stack.ours, "eight", ("--concurrency", str(AT_ONCE)), each, stack),
+        _ours(stack.ours, "batch", (), together, stack),
     ]
     commands = {
         "procrastinate": ("-m", "bench.peers.procrastinate_jobs", "work"),
