@@ -31,7 +31,7 @@ LATER_COPIES = (1, 1, 1, 1, 2)
 AT_HAND, AT_HAND_EVERY = 0.3, 0.2
 """Somebody is at work even while a storm brings nothing new: for so many seconds, every so many, for each process."""
 HANDLERS = "tests.soak.handlers"
-ONE_IN, ONE_IN_OF_MANY = 3, 6
+ONE_IN, ONE_IN_OF_MANY = 3, 3
 """Seconds in which at least one kill must hit a process that holds work.
 
 Of processes that run many at once there are three: a kill every two seconds is wanted, and there is nobody to be killed
