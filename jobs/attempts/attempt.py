@@ -31,7 +31,6 @@ from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import (
     RESET_SETTINGS,
     ROLLED_BACK,
-    SESSION_CHANGED,
     SETTINGS_CHANGED,
     TRANSACTION_CHANGED,
     ExitForkedChildren,
@@ -344,7 +343,7 @@ class Executor(AttemptConnection):
             following,
             chain=chain,
             xact_id=self._xact_id,
-            is_session_ours=not self.connection.info.get(SESSION_CHANGED, False),
+            is_session_ours=self.guard is None or self.guard.is_session_ours,
         )
         if not (chain and started):
             transaction.commit()

@@ -4,8 +4,7 @@ Statements in a row are looked at where they begin; what a function does is not 
 """
 
 import re
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cached_property, lru_cache
 
 _COMMENTS = r"(?:\s|--[^\n]*\n|(?>/\*.*?\*/))*+"
 _STAINS_SESSION = re.compile(
@@ -35,39 +34,56 @@ _SETS_ISOLATION = re.compile(
     re.IGNORECASE,
 )
 _CHANGES_TRANSACTION = re.compile(r"\bset\s+transaction\b|transaction_(read_only|deferrable)", re.IGNORECASE)
+# What `_COMMENTS` would misread: a comment inside a comment, and one that a carriage return ends.
+_ODD_COMMENT = re.compile(r"/\*(?:(?!\*/).)*/\*|--[^\n]*\r", re.DOTALL)
 _KEPT_LENGTH = 4096
 """Characters of a statement whose effects are remembered; longer ones are hardly ever sent twice."""
 
 
-class StatementEffects(NamedTuple):
-    """What a statement does.
+class StatementEffects:
+    """What one statement does; each answer is looked for when it is first asked for."""
 
-    `keeps_transaction`: it certainly does not end it; `ends_transaction`: it plainly does; all others nobody knows.
-    """
+    def __init__(self, statement: str) -> None:
+        self._statement = statement
 
-    keeps_transaction: bool
-    ends_transaction: bool
-    changes_session: bool
-    changes_setting: bool
-    sets_isolation: bool
-    changes_transaction: bool
+    @cached_property
+    def keeps_transaction(self) -> bool:
+        """Whether it certainly does not end the transaction."""
+        return _KEEPS_TRANSACTION.match(self._statement) is not None and not self._is_odd
+
+    @cached_property
+    def ends_transaction(self) -> bool:
+        """Whether it plainly ends it; what neither keeps nor ends it, nobody knows."""
+        return not self.keeps_transaction and _ENDS_TRANSACTION.match(self._statement) is not None
+
+    @cached_property
+    def changes_session(self) -> bool:
+        """Whether it leaves something on the session, or takes away what is prepared there."""
+        return self._is_odd or _STAINS_SESSION.search(self._statement) is not None
+
+    @cached_property
+    def _is_odd(self) -> bool:
+        return _ODD_COMMENT.search(self._statement) is not None
+
+    @cached_property
+    def changes_setting(self) -> bool:
+        """Whether it sets anything, be it for the transaction only."""
+        return _CHANGES_SETTING.search(self._statement) is not None
+
+    @cached_property
+    def sets_isolation(self) -> bool:
+        """Whether it sets the isolation of the transaction."""
+        return _SETS_ISOLATION.search(self._statement) is not None
+
+    @cached_property
+    def changes_transaction(self) -> bool:
+        """Whether it makes another kind of transaction of it."""
+        return _CHANGES_TRANSACTION.search(self._statement) is not None
 
 
 def effects_of(statement: str) -> StatementEffects:
-    """Read a statement."""
-    return _remembered(statement) if len(statement) <= _KEPT_LENGTH else _read(statement)
+    """Read a statement; those that are sent again and again are read once."""
+    return _remembered(statement) if len(statement) <= _KEPT_LENGTH else StatementEffects(statement)
 
 
-def _read(statement: str) -> StatementEffects:
-    keeps = _KEEPS_TRANSACTION.match(statement) is not None
-    return StatementEffects(
-        keeps_transaction=keeps,
-        ends_transaction=not keeps and _ENDS_TRANSACTION.match(statement) is not None,
-        changes_session=_STAINS_SESSION.search(statement) is not None,
-        changes_setting=_CHANGES_SETTING.search(statement) is not None,
-        sets_isolation=_SETS_ISOLATION.search(statement) is not None,
-        changes_transaction=_CHANGES_TRANSACTION.search(statement) is not None,
-    )
-
-
-_remembered = lru_cache(maxsize=256)(_read)
+_remembered = lru_cache(maxsize=256)(StatementEffects)

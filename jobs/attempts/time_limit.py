@@ -1,7 +1,6 @@
 """A time limit for the main thread, by SIGALRM: the one alarm clock a process has, put back as it was found."""
 
 import faulthandler
-import inspect
 import signal
 import threading
 import time
@@ -13,8 +12,6 @@ from typing import Self
 
 GRACE_PERIOD = timedelta(seconds=5)
 _STDERR = 2  # the descriptor: what handlers put in the place of `sys.stderr` may have none
-_handler_of = inspect.unwrap(signal.getsignal)
-"""Looks for no name for the handler: that takes an exception where it has none, ten microseconds each time."""
 _AGAIN = 1.0  # seconds: rings on, so that a handler that swallows the first is cut all the same
 
 
@@ -83,7 +80,7 @@ class TimeLimit:
         if self._is_ours:
             self._end_process_after(self._limit)
             # The handler of an attempt before may have put its own there.
-            if _handler_of(signal.SIGALRM) is not self._ringer:
+            if signal.getsignal(signal.SIGALRM) is not self._ringer:
                 signal.signal(signal.SIGALRM, self._ringer)
             self._is_set = True
             signal.setitimer(signal.ITIMER_REAL, self._limit, _AGAIN)

@@ -76,6 +76,8 @@ class TransactionGuard:
         self._given = connection.get_transaction()
         self._is_rolled_back = False
         self._is_given_out = False
+        self.is_session_ours = True
+        """Whether all that the handler has sent is sure to have left alone what is prepared in the session."""
 
     def __enter__(self) -> Self:
         connection, driver = self._connection, self._driver
@@ -111,8 +113,12 @@ class TransactionGuard:
 
         An aborted transaction has none to tell any more, and nothing but a savepoint leads out of it.
         """
-        if isinstance(query, str) and effects_of(query).keeps_transaction:
+        effects = effects_of(query) if isinstance(query, str) else None
+        if effects is None or effects.changes_session:
+            self.is_session_ours, self._is_given_out = False, True
+        if effects is not None and effects.keeps_transaction:
             return
+        self.is_session_ours = False
         if self._driver.pgconn.transaction_status == TransactionStatus.INERROR:
             raise RuntimeError(ABORTED)
         self.identify()
@@ -121,6 +127,7 @@ class TransactionGuard:
         """Prepare for a handler that goes past SQLAlchemy: there it may do anything to transaction and session."""
         self.identify()
         self._is_given_out = True
+        self.is_session_ours = False
 
     def require_open(self) -> None:
         """Raise `RolledBack` if the handler has visibly ended its transaction; how, `xact_id` can tell."""

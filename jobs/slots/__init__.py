@@ -4,7 +4,8 @@
 - `slot`: one thread, one run at a time
 - `batch_slot`: the thread that takes batches
 - `shelf`: runs that are leased and not started yet
-- `pace`: how many runs a second the slots end
+- `pace`: how many slow runs a second the slots end
+- `occupancy`: what the slots are at, and what may be started or leased besides
 - `room`: what a claim may start, slow handlers among it
 - `slot_limit`: the time limit of a thread
 - `watchdog`: holds all slots to their limits

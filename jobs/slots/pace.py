@@ -1,4 +1,4 @@
-"""How many runs a second the slots of a process end, so that as many are leased ahead as will be started soon."""
+"""How many slow runs a second the slots of a process end, so that as many are leased ahead as will be started soon."""
 
 import time
 
@@ -7,7 +7,7 @@ _SPAN = 0.25
 
 
 class Pace:
-    """Counts; `note` is for all threads, and may lose one now and then, `rate` for one."""
+    """Counts, for all threads; one of them in a while may be lost, or the rate be told twice alike."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -20,8 +20,8 @@ class Pace:
 
     def rate(self) -> float:
         """Return runs per second, lately."""
-        passed = time.monotonic() - self._since
-        if passed >= _SPAN:
-            self._rate, self._count = self._count / passed, 0
-            self._since += passed
+        now = time.monotonic()
+        if now - self._since >= _SPAN:
+            self._rate, self._count = self._count / (now - self._since), 0
+            self._since = now
         return self._rate

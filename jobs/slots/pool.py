@@ -8,7 +8,7 @@ One slot is kept for handlers that are known to be quick, so that slow ones neve
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -19,11 +19,10 @@ from hookonce.jobs import drain
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.drain import Drain
-from hookonce.jobs.handlers import SLOW_AFTER, Registry
+from hookonce.jobs.handlers import Registry
 from hookonce.jobs.slots.batch_slot import BatchSlot
-from hookonce.jobs.slots.pace import Pace
+from hookonce.jobs.slots.occupancy import Occupancy
 from hookonce.jobs.slots.report import Report
-from hookonce.jobs.slots.room import SlotRoom, is_slow
 from hookonce.jobs.slots.shelf import Leased, Shelf
 from hookonce.jobs.slots.slot import AWAY, Slot, UnderWay
 from hookonce.jobs.slots.slot_limit import SlotLimit
@@ -50,10 +49,6 @@ TICK = 1.0
 _AWAY_PAUSE = 0.25
 _CALL_INTERVAL = 0.1
 """Seconds between two notifications of what is due besides."""
-_AHEAD = 25
-"""Leased runs below which more are claimed, where more are due: at most, for others might run them meanwhile."""
-_AHEAD_SPAN = 0.1
-"""Seconds within which what is leased ahead should be started, at the pace at which slots take it."""
 
 
 class Pool(Drain):
@@ -84,14 +79,14 @@ class Pool(Drain):
         self._watchdog = Watchdog(watched, self._lose)
         self._free = list(reversed(self._slots))
         self._shelf = Shelf()
-        self._slow_pace = Pace()
+        self._occupancy = Occupancy(registry, self._slots, self._shelf)
         self._calls_at = 0.0
         self._report = Report(self._slots)
         self._suspects = suspects
         self._named: list[int] = []
         self._is_asked = False
         self._is_more = False
-        self._lost: list[Slot] = []
+        self._lost: list[tuple[Slot, UnderWay]] = []
         self._wake = threading.Event()
         self._is_ending = False
         self._is_broken = False
@@ -126,10 +121,8 @@ class Pool(Drain):
         """Return the run that a slot starts next, while it ends another."""
         if stopping.is_set() or self._is_ending or slot.is_lost:
             return None
-        leased = self._shelf.take(self._choice(but=slot))
-        if (at := slot.under_way) is not None and is_slow(self._registry.took(at.run.handler), is_tried=True):
-            self._slow_pace.note()
-        if self._is_more and len(self._shelf) < self._least_ahead():
+        leased = self._occupancy.take(self._may_start, ending=slot)
+        if self._is_more and self._occupancy.wants_more:
             self._ask()
         return leased
 
@@ -219,20 +212,15 @@ class Pool(Drain):
             self._suspects_at = time.monotonic() + drain.SUSPECTS_INTERVAL.total_seconds()
             self._suspects.tend(self._executor.ledger, sorted({each.name for each in self._registry}))
         while self._has_room() and not stopping.is_set() and not self._is_ending:
-            self._fill()
+            try:
+                self._fill()
+            finally:
+                self._occupancy.end_claim()
 
     def _has_room(self) -> bool:
         with self._lock:
             is_asked, free = self._is_asked or bool(self._named), len(self._free)
-        return is_asked and (free > 0 or len(self._shelf) < self._least_ahead())
-
-    def _least_ahead(self) -> int:
-        """Return the number of leased runs below which more are claimed."""
-        return self._slow_ahead() // 2 if self._count_slow() else _AHEAD
-
-    def _slow_ahead(self) -> int:
-        """Return how many runs of slow handlers may be leased and wait for a slot: as many as will be started soon."""
-        return min(int(self._slow_pace.rate() * _AHEAD_SPAN), _AHEAD)
+        return is_asked and (free > 0 or self._occupancy.wants_more)
 
     def _fill(self) -> None:
         """Claim for the slots that are free, and some runs ahead."""
@@ -250,7 +238,7 @@ class Pool(Drain):
             limit=drain.CLAIM_BATCH,
             cursor=self._cursor,
             at_once=max(free, 1),
-            room=self._room(free),
+            room=self._occupancy.room(free),
         )
         self._executor.failure_rows.take_from_claim(claim.failing)
         self._failing = claim.failing
@@ -265,7 +253,10 @@ class Pool(Drain):
                 self._call_for_help()
 
     def _call_for_help(self) -> None:
-        """Notify for what is more than a batch; not each time, for our own main thread may be who takes it."""
+        """Notify for what is more than a batch; not each time, for our own main thread may be who takes it.
+
+        What is left out is not made up for: while there is more, the next claim calls again.
+        """
         if time.monotonic() >= self._calls_at:
             self._calls_at = time.monotonic() + _CALL_INTERVAL
             self._notify()
@@ -297,61 +288,30 @@ class Pool(Drain):
                 self._is_asked = self._is_asked or not self._is_told
             self._is_told = not self._is_told
 
-    def _room(self, free: int) -> SlotRoom:
-        slow = max(min(free, len(self._slots) - 1 - self._count_slow()), 0)
-        ahead = max(self._slow_ahead() - len(self._shelf), 0)
-        # What starts with the claim must not take the slot that is kept for quick ones.
-        free = min(free, slow) if ahead else free
-        return SlotRoom(self._registry, free, slow + ahead, {each.run.handler for each in self._under_way()})
-
-    def _under_way(self, but: Slot | None = None) -> list[UnderWay]:
-        return [at for slot in self._slots if slot is not but and (at := slot.under_way) is not None]
-
     def _hand_out(self, claim: Claim, until: float) -> None:
         self._shelf.put(claim.runs[claim.started :], until)
         for run in claim.runs[: claim.started]:
             self._take_free().give(run, is_started=True)
-        while self._free and (leased := self._shelf.take(self._choice())):
+        self._occupancy.end_claim()
+        while self._free and (leased := self._occupancy.take(self._may_start)):
             self._take_free().give(leased.run, is_started=False)
 
     def _take_free(self) -> Slot:
         with self._lock:
             return self._free.pop()
 
-    def _choice(self, but: Slot | None = None) -> Callable[[ClaimedRun], bool]:
-        """Return what tells whether a run may be started now, `but` having ended what it was at."""
-        has_room = self._count_slow(but) < len(self._slots) - 1
-
-        def may_start(run: ClaimedRun) -> bool:
-            handler = self._registry.named(run.handler)
-            if handler is not None and self._executor.failure_rows.has_tripped(handler):
-                return False
-            return has_room or not self._is_slow(run.handler)
-
-        return may_start
-
-    def _is_slow(self, handler: str) -> bool:
-        took = self._registry.took(handler)
-        return is_slow(
-            took, is_tried=took is None and any(at.run.handler == handler for at in self._under_way())
-        )
-
-    def _count_slow(self, but: Slot | None = None) -> int:
-        """Count the slots that are at something slow, as far as is known, without one."""
-        least = time.monotonic() - SLOW_AFTER.total_seconds()
-        return sum(
-            at.began < least or is_slow(self._registry.took(at.run.handler), is_tried=True)
-            for at in self._under_way(but)
-        )
+    def _may_start(self, run: ClaimedRun) -> bool:
+        """Return whether a handler's breaker lets a run be started."""
+        handler = self._registry.named(run.handler)
+        return handler is None or not self._executor.failure_rows.has_tripped(handler)
 
     def _let_go(self) -> None:
         """Release what is leased and can't be started any more."""
         now = time.monotonic()
 
         def is_over(leased: Leased) -> bool:
-            handler = self._registry.named(leased.run.handler)
-            has_tripped = handler is not None and self._executor.failure_rows.has_tripped(handler)
-            return self._is_ending or stopping.is_set() or now >= leased.until or has_tripped
+            is_late = now >= leased.until
+            return self._is_ending or stopping.is_set() or is_late or not self._may_start(leased.run)
 
         self._release(self._executor, self._shelf.take_all(is_over))
 
@@ -373,7 +333,8 @@ class Pool(Drain):
             if slot.is_lost:
                 return
             slot.is_lost = True
-            self._lost.append(slot)
+            if (at := slot.under_way) is not None:
+                self._lost.append((slot, at))
             lost = sum(each.is_lost for each in self._slots)
         log.error("slot %d is lost: its handler stays in spite of its time limit", slot.number)
         self._wake.set()
@@ -392,10 +353,9 @@ class Pool(Drain):
         """End what lost slots are at, as failed; a slot that has ended it just now finds it ended, or we do."""
         with self._lock:
             lost, self._lost = self._lost, []
-        for slot in lost:
-            if (at := slot.under_way) is not None:
-                error = slot.executor.alarm.time_up()
-                self._executor.end_for_lost(slot.executor, at.run, at.handler, error)
+        for slot, at in lost:
+            if slot.under_way is at:
+                self._executor.end_for_lost(slot.executor, at.run, at.handler, slot.executor.alarm.time_up())
 
     def _wait_for_slots(self, until: float) -> None:
         while time.monotonic() < until and any(each.under_way and not each.is_lost for each in self._slots):
@@ -408,12 +368,12 @@ class Pool(Drain):
             self._batch_slot.give_back(executor)
         with self._lock:
             lost, self._lost = self._lost, []
-        for slot in lost:
-            if (at := slot.under_way) is not None:
+        for slot, at in lost:
+            if slot.under_way is at:
                 executor.end_for_lost(slot.executor, at.run, at.handler, slot.executor.alarm.time_up())
-        for slot in self._slots:
-            if (at := slot.under_way) is not None and not slot.is_lost and executor.hand_back(at.run):
-                log.warning("given back, not counted: event %d (handler %s)", at.run.event.id, at.run.handler)
+        for run in [each.under_way.run for each in self._slots if each.under_way and not each.is_lost]:
+            if executor.hand_back(run):
+                log.warning("given back, not counted: event %d (handler %s)", run.event.id, run.handler)
 
 
 def pool_of(

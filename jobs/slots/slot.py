@@ -55,6 +55,8 @@ class Slot:
         self.executor = executor
         self.under_way: UnderWay | None = None
         self.is_lost = False
+        self.following: ClaimedRun | None = None
+        """The run that it has taken to start with the end of the one that is under way."""
         self.has_freed_place = False
         """Whether it has ended a run of a handler of which only so many may be at once: another may wait for that."""
         self._registry = registry
@@ -68,7 +70,9 @@ class Slot:
 
     def give(self, run: ClaimedRun, *, is_started: bool) -> None:
         """Have it run this, and then whatever its supplier has next."""
-        self._turn_to(run)
+        # At once, so that nobody takes the slot for a free one, or what it is at for something quick.
+        if (handler := self._registry.named(run.handler)) is not None:
+            self.under_way = UnderWay(run, handler, time.monotonic())
         self._given.put((run, is_started))
 
     def end(self, timeout: float) -> None:
@@ -87,7 +91,7 @@ class Slot:
                 log.exception("a slot failed")
                 self.executor.discard()
             finally:
-                self.under_way = None
+                self.under_way = self.following = None
             self._supplier.became_free(self)
         self.executor.close()
 
@@ -115,17 +119,12 @@ class Slot:
                 return
             run = following.run
 
-    def _turn_to(self, run: ClaimedRun) -> UnderWay:
-        """Be at a run: at once, so that nobody takes the slot for a free one, or its run for a quick one."""
+    def _attempt(self, run: ClaimedRun, take: Callable[[], ClaimedRun | None]) -> bool:
         handler = self._registry.named(run.handler)
         if handler is None:  # cannot be: the claim asked the same registry
             raise LookupError(f"handler '{run.handler}' vanished from the registry")
         self.under_way = at = UnderWay(run, handler, time.monotonic())
-        return at
-
-    def _attempt(self, run: ClaimedRun, take: Callable[[], ClaimedRun | None]) -> bool:
-        at = self._turn_to(run)
-        handler = at.handler
+        self.following = None
         with self.executor.alarm:
             started = self.executor.attempt(run, handler, take)
         self.has_freed_place |= handler.limit is not None and handler.limit.concurrency is not None

@@ -1,5 +1,9 @@
 """Statements that go to PostgreSQL by libpq itself."""
 
+import os
+import signal
+import socket
+import threading
 import uuid
 from datetime import timedelta
 
@@ -15,7 +19,8 @@ PREPARED = "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'hookonc
 
 
 @pytest.fixture
-def preparing(database_url):
+def preparing(database_url, monkeypatch):
+    monkeypatch.setattr(PreparingConnection, "is_betrayed", False)
     with PreparingConnection.connect(database_url) as connection:
         yield connection
 
@@ -49,6 +54,17 @@ def test_values_arrive_as_what_they_are(preparing, value, cast, said):
         assert answer(preparing, "SELECT %(value)s::text IS NULL", value=None) == "t"
     else:
         assert answer(preparing, f"SELECT %(value)s::{cast}::text", value=value) == said
+
+
+def test_span_of_days_is_written_as_every_postgresql_reads_it(preparing):
+    """Before version 15 no field of an interval may be more than 32 bits hold."""
+    assert trips._as_text(timedelta(days=2, microseconds=3), "utf-8") == b"172800 seconds 3 microseconds"  # noqa: SLF001
+    assert answer(preparing, "SELECT %(value)s::interval < '0'", value=timedelta(seconds=-1)) == "t"
+
+
+def test_text_that_would_be_cut_is_refused(preparing):
+    with pytest.raises(psycopg.DataError):
+        answer(preparing, "SELECT %(value)s::text", value="a\0b")
 
 
 def test_value_of_another_type_is_refused_before_anything_is_sent(preparing):
@@ -85,7 +101,18 @@ def test_statement_that_somebody_else_deallocated_fails_once(preparing):
     with pytest.raises(psycopg.errors.InvalidSqlStatementName):
         answer(preparing, value=1)
     preparing.rollback()
-    assert answer(preparing, value=1) == "2"
+    for number in range(2):
+        assert answer(preparing, value=1) == "2", number
+        preparing.commit()
+        preparing.pgconn.exec_(b"DEALLOCATE ALL")
+
+
+def test_text_goes_in_the_encoding_of_the_session(preparing):
+    preparing.execute("SET client_encoding TO 'LATIN1'")
+
+    assert answer(preparing, "SELECT length(%(value)s)", value="grüße") == "5"
+    with pytest.raises(UnicodeEncodeError):
+        answer(preparing, "SELECT length(%(value)s)", value="€")
 
 
 def test_nothing_is_prepared_where_the_session_is_not_ours(preparing):
@@ -141,6 +168,31 @@ def test_server_that_goes_in_the_midst_is_an_operational_error(preparing, other)
 
     with pytest.raises(psycopg.OperationalError):
         answer(preparing, value=1)
+
+
+def test_server_that_answers_nonsense_is_an_operational_error(preparing):
+    """libpq gives the connection up then, and raises nothing by itself."""
+    preparing.execute("SELECT 1")
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        os.dup2(ours.fileno(), preparing.fileno())
+        theirs.sendall(b"\x01\xff\xff\xff\xff")
+
+        with pytest.raises(psycopg.OperationalError):
+            answer(preparing, value=1)
+
+
+def test_interrupted_connection_is_of_no_further_use_or_as_good_as_new(preparing):
+    ringing = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
+    ringing.start()
+
+    with pytest.raises(KeyboardInterrupt):
+        round_trip(preparing, [("SELECT pg_sleep(%(value)s::int)", {"value": 20})])
+    try:
+        preparing.rollback()
+    except psycopg.OperationalError:
+        return
+    assert answer(preparing, value=1) == "2"
 
 
 def test_statement_names_the_schema_of_its_connection(preparing):

@@ -6,6 +6,7 @@ statement is prepared once for a connection, whatever it is given.
 """
 
 import itertools
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +23,8 @@ from psycopg.waiting import Ready, Wait
 
 from hookonce.receiver.ledger.database import schema
 
+log = logging.getLogger(__name__)
+
 Statement = tuple[str, Mapping[str, object]]
 """A statement with named placeholders, as psycopg has them, and its values."""
 
@@ -36,6 +39,9 @@ class PreparingConnection(psycopg.Connection[Any]):
 
     psycopg deallocates all that is prepared in the session after a rollback, a DROP or an ALTER, ours included.
     """
+
+    is_betrayed = False
+    """Set for the whole process once somebody else was found to have deallocated what was prepared."""
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  psycopg's
         super().__init__(*args, **options)
@@ -58,7 +64,8 @@ def round_trip(
     but psycopg has deallocated anything there. Raises: `psycopg.OperationalError` when the server is gone; what was
     sent may then have been done.
     """
-    prepares = prepare and _IS_TOLD and connection.prepare_threshold is not None
+    prepares = prepare and _IS_TOLD and not PreparingConnection.is_betrayed
+    prepares &= connection.prepare_threshold is not None
     preparing = connection if prepares and isinstance(connection, PreparingConnection) else None
     wanted = [_wanted(connection, *statement) for statement in statements]
     pgconn = connection.pgconn
@@ -70,7 +77,7 @@ def round_trip(
             if begins:
                 pgconn.send_query_params(b"BEGIN", None)
             for text, parameters in wanted:
-                if preparing is None:
+                if preparing is None or not parameters:  # COMMIT: to be parsed costs it next to nothing
                     pgconn.send_query_params(text, parameters)
                     continue
                 name = preparing.prepared.get(text) or new.get(text)
@@ -81,27 +88,32 @@ def round_trip(
             pgconn.pipeline_sync()
             results = connection.wait(_results(pgconn))
         finally:
-            if pgconn.status != ConnStatus.BAD:
-                with suppress(
-                    psycopg.OperationalError
-                ):  # cut in the midst: whoever uses it next finds it unusable
+            # Cut in the midst it stays in the pipeline: whoever uses it next finds it unusable.
+            with suppress(psycopg.OperationalError):
+                if pgconn.status != ConnStatus.BAD:
                     pgconn.exit_pipeline_mode()
     if preparing is not None:
         _remember(preparing, new, results)
     # What has only been prepared has no status of its command.
     done = [result for result in results if result.status != ExecStatus.COMMAND_OK or result.command_status]
-    return done[begins:]
+    if begins:
+        require(done.pop(0))
+    return done
 
 
 def _remember(
     connection: PreparingConnection, new: Mapping[bytes, bytes], results: Sequence[PGresult]
 ) -> None:
-    """Remember what was prepared; where that is in doubt, forget all."""
+    """Remember what was prepared; where somebody has deallocated it, prepare nothing more."""
     failed = [result for result in results if result.status == ExecStatus.FATAL_ERROR]
     if not failed:
         connection.prepared |= new
     elif any(failed_by(result, psycopg.errors.InvalidSqlStatementName) for result in failed):
         connection.prepared.clear()
+        PreparingConnection.is_betrayed = True
+        log.warning(
+            "a handler has deallocated what was prepared in its session; nothing is prepared any more"
+        )
 
 
 def _wanted(
@@ -109,7 +121,8 @@ def _wanted(
 ) -> tuple[bytes, Sequence[bytes | None]]:
     """Return a statement and its values as they are sent."""
     text, names = _numbered(schema.named(query, schema.of(connection)))
-    return text, [_as_text(values[name]) for name in names]
+    encoding = connection.info.encoding if names else ""  # which a handler may have changed
+    return text, [_as_text(values[name], encoding) for name in names]
 
 
 def require(result: PGresult) -> PGresult:
@@ -136,6 +149,10 @@ def _results(pgconn: PGconn) -> PQGen[list[PGresult]]:
             pgconn.consume_input()
         result = pgconn.get_result()
         if result is None:  # the end of one statement's
+            if pgconn.status == ConnStatus.BAD:
+                raise psycopg.OperationalError(
+                    "the connection to the ledger broke in the midst of a statement"
+                )
             continue
         if result.status == ExecStatus.PIPELINE_SYNC:
             return results
@@ -150,10 +167,18 @@ def _numbered(query: str) -> tuple[bytes, Sequence[str]]:
     return _PLACEHOLDER.sub(lambda found: f"${names.index(found[1]) + 1}", query).encode(), names
 
 
-def _as_text(value: object) -> bytes | None:
-    """Return a value as PostgreSQL reads it. Raises: KeyError for a type that is not known here."""
-    if value is None or isinstance(value, str):
-        return None if value is None else value.encode()
+def _as_text(value: object, encoding: str) -> bytes | None:
+    """Return a value as PostgreSQL reads it, in an encoding as Python calls it.
+
+    Raises: KeyError for a type that is not known here; `psycopg.DataError` or UnicodeEncodeError for text that it
+    can't hold.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if "\0" in value:  # libpq would send what is before it
+            raise psycopg.DataError("a text with a NUL can't be stored")
+        return value.encode(encoding)
     return _AS_TEXT[type(value)](value)
 
 
@@ -162,5 +187,6 @@ _AS_TEXT: Mapping[type, Callable[[Any], bytes]] = {
     int: lambda value: b"%d" % value,
     bytes: lambda value: b"\\x" + value.hex().encode(),
     UUID: lambda value: value.hex.encode(),
-    timedelta: lambda value: b"%d microseconds" % (value // _MICROSECOND),
+    # One number of microseconds would be too large for PostgreSQL 14.
+    timedelta: lambda value: b"%d seconds %d microseconds" % divmod(value // _MICROSECOND, 1_000_000),
 }

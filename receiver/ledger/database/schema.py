@@ -31,16 +31,15 @@ def cursor(connection: "Connection[Any]", schema: str) -> "Cursor[Any]":
 
 def of(connection: "Connection[Any]") -> str:
     """Return the schema that a connection's statements name."""
-    return getattr(connection.cursor_factory, "schema", USUAL_SCHEMA)
+    return getattr(connection.cursor_factory, "schema_name", USUAL_SCHEMA)
 
 
 @lru_cache(maxsize=16)
 def _cursor_class(schema: str) -> "type[Cursor[Any]]":
     """Make the class of cursors that put a schema's name in."""
-    name = schema
 
     class SchemaCursor(Cursor[Any]):
-        schema = name
+        schema_name = schema
 
         def execute(self, query: Any, *args: Any, **options: Any) -> "SchemaCursor":  # noqa: ANN401  psycopg's
             super().execute(named(query, schema), *args, **options)

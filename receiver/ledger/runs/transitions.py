@@ -201,7 +201,7 @@ RETURNING event
 """  # noqa: S608  constants
 
 
-def end(  # noqa: PLR0913  the last two by keyword
+def end(  # noqa: PLR0913  the last three by keyword
     connection: psycopg.Connection,
     run: ClaimedRun,
     ending: AttemptResult,
@@ -214,7 +214,7 @@ def end(  # noqa: PLR0913  the last two by keyword
     """End an attempt, start the `following` run and commit, in one round trip; return whether that started.
 
     What the transaction holds besides is committed with it; `chain` begins the next one in the same round trip.
-    `is_session_ours`: no handler has changed the session, with what is prepared in it.
+    `is_session_ours`: no handler may have deallocated what is prepared in it.
     Raises `LeaseLost` if the run is no longer ours, or the transaction not the one called `xact_id`; the caller
     must roll back.
     """

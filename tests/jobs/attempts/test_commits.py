@@ -20,6 +20,8 @@ HIDDEN = [
     "select 1; COMMIT/**/; BEGIN",
     "select 1; COMMIT AND CHAIN -- x",
     "select 1; END AND CHAIN",
+    "/* /* */ select 1 */ COMMIT AND CHAIN",
+    "-- x\rCOMMIT AND CHAIN /*\n select 1 */",
 ]
 PLAIN = ["COMMIT", "COMMIT AND CHAIN", "COMMIT; BEGIN", "end", "COMMIT; BEGIN; ROLLBACK; BEGIN"]
 
