@@ -8,6 +8,7 @@ import pytest
 
 from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger import id_at_time, pauses, redeliveries, store
+from hookonce.receiver.ledger.database import round_trip
 from hookonce.receiver.ledger.maintenance import partitions, retention
 from hookonce.receiver.ledger.queries import (
     body_search,
@@ -90,7 +91,12 @@ def ledger(fresh_database):
 
 
 @pytest.fixture
-def recorder(ledger):
+def recorder(ledger, monkeypatch):
+    def recorded(connection, statements, **options):
+        Recorded.seen |= {query: values for query, values in statements if values}
+        return round_trip.round_trip(connection, statements, **options)
+
+    monkeypatch.setattr(transitions, "round_trip", recorded)
     ledger.cursor_factory = Recorded
     Recorded.seen = {}
     yield ledger
