@@ -183,10 +183,10 @@ def test_server_that_answers_nonsense_is_an_operational_error(preparing):
 
 
 def test_interrupted_connection_is_of_no_further_use_or_as_good_as_new(preparing):
-    ringing = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
+    ringing = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    ringing.start()
 
     with pytest.raises(KeyboardInterrupt):
-        ringing.start()
         round_trip(preparing, [("SELECT pg_sleep(%(value)s::int)", {"value": 20})])
     try:
         preparing.rollback()
