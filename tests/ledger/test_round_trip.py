@@ -182,6 +182,15 @@ def test_server_that_answers_nonsense_is_an_operational_error(preparing):
             answer(preparing, value=1)
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C as Python has it, whatever a worker of another test has made of it."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_interrupted_connection_is_of_no_further_use_or_as_good_as_new(preparing):
     ringing = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
     ringing.start()
