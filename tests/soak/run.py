@@ -31,12 +31,8 @@ LATER_COPIES = (1, 1, 1, 1, 2)
 AT_HAND, AT_HAND_EVERY = 0.3, 0.2
 """Somebody is at work even while a storm brings nothing new: for so many seconds, every so many, for each process."""
 HANDLERS = "tests.soak.handlers"
-ONE_IN, ONE_IN_OF_MANY = 3, 3
-"""Seconds in which at least one kill must hit a process that holds work.
-
-Of processes that run many at once there are three: a kill every two seconds is wanted, and there is nobody to be killed
-while those that were are starting, which takes seconds on a busy machine.
-"""
+ONE_IN = 3
+"""Seconds in which at least one kill must hit a process that holds work."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,6 @@ class Outcome:
     """What came of it."""
 
     seed: int
-    one_in: float = ONE_IN
     seconds: float = 0
     events: int = 0
     deliveries: int = 0
@@ -86,7 +81,7 @@ class Outcome:
         found += self.outside
         if self.lost or self.doubled or self.dead:
             found.append(f"{self.lost} lost, {self.doubled} doubled, {self.dead} innocent runs dead")
-        if self.holding < self.seconds / self.one_in - 1:
+        if self.holding < self.seconds / ONE_IN - 1:
             found.append(f"only {self.holding} kills hit a process that held work, in {self.seconds:.0f} s")
         return found
 
@@ -151,7 +146,7 @@ def soak(size, seed, disk):
 
 def _rage(stack, size, seed):
     chance = random.Random(seed)  # noqa: S311  to be repeated, not to be kept secret
-    outcome = Outcome(seed, ONE_IN if size.concurrency == 1 else ONE_IN_OF_MANY)
+    outcome = Outcome(seed)
     killer, storm = Killer(stack, random.Random(seed + 1)), Storm(stack.path)  # noqa: S311  same
     housekeeper = Housekeeper(stack, random.Random(seed + 2))  # noqa: S311  same
     killer.start()

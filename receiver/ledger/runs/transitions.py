@@ -116,11 +116,13 @@ SELECT id FROM woken
 LOCK_EVENTS = "SELECT id FROM hookonce.events WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
 
 
-# Ends one run and starts the next, each only if it is still ours, and only in the transaction `xact_id`; fails by
-# dividing by zero if the first is not, so that a COMMIT behind it in the pipeline does nothing. A sole run's event is
-# locked by following it at once; with siblings, LOCK comes before and DERIVE after, to see what others committed.
 def _end(event: str, run: str, *others: str) -> str:
-    """Write the statement: what becomes of the event and of its run, and what else is done."""
+    """Write a statement that ends one run and starts the next: what becomes of event and run, and what else is done.
+
+    Each only if it is still ours, and only in the transaction `xact_id`; it fails by dividing by zero if the first is
+    not, so that a COMMIT behind it in the pipeline does nothing. A sole run's event is locked by following it at once;
+    with siblings, LOCK comes before and DERIVE after, to see what others committed.
+    """
     return f"""
 WITH followed AS (
     UPDATE hookonce.events SET {event}, parked = NULL WHERE id = %(event)s AND %(is_sole)s
