@@ -58,12 +58,13 @@ class Plan:
 class Connection:
     """One keep-alive connection with at most one request on its way."""
 
-    __slots__ = ("_port", "buffer", "since", "socket")
+    __slots__ = ("_port", "buffer", "is_waiting", "since", "socket")
 
     def __init__(self, port: int) -> None:
         self._port = port
         self.buffer = b""
         self.since = 0.0
+        self.is_waiting = False
         self.connect()
 
     def connect(self) -> None:
@@ -76,6 +77,7 @@ class Connection:
         """Send a request that counts from `since`."""
         self.since = since
         self.buffer = b""
+        self.is_waiting = True
         self.socket.sendall(request)
 
     def status(self) -> str | None:
@@ -168,9 +170,13 @@ class Load:
     def _answered(self, timeout: float) -> Iterator[Connection]:
         for number, _ in self._poll.poll(min(timeout, 1.0)):
             connection = self._open[number]
+            if not connection.is_waiting:  # the server has closed what lay idle for long
+                self._reconnect(connection)
+                continue
             status = connection.status()
             if status is None:
                 continue
+            connection.is_waiting = False
             self.statuses[status] += 1
             if status == _NO_ANSWER:
                 self._reconnect(connection)
