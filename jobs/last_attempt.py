@@ -10,8 +10,7 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
-from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.transitions import Attempt
+from hookonce.receiver.ledger.runs.claimed import Attempt, ClaimedRun
 
 
 class LastAttempt:

@@ -31,8 +31,8 @@ from hookonce.receiver.idempotency.postgresql import Connections
 from hookonce.receiver.idempotency.records import Claim, Key, Result, State, Store, StoreUnavailable, scope_of
 from hookonce.receiver.idempotency.steps import FINGERPRINT, TERMS, StepStore
 from hookonce.receiver.ledger.handler_keys import idempotency_key, step_key
-from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.transitions import Attempt, LeaseLost
+from hookonce.receiver.ledger.runs.claimed import Attempt, ClaimedRun
+from hookonce.receiver.ledger.runs.run_end import LeaseLost
 
 log = logging.getLogger(__name__)
 

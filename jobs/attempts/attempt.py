@@ -56,9 +56,9 @@ from hookonce.receiver.encryption import (
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.postgresql import Connections
 from hookonce.receiver.idempotency.records import StoreUnavailable
-from hookonce.receiver.ledger.runs import transitions
+from hookonce.receiver.ledger.runs import run_end, transitions, xact_status
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.transitions import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs.run_end import AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
@@ -324,10 +324,10 @@ class Executor(AttemptConnection):
         One whose client is gone has its backend ended, so that it comes to a verdict.
         """
         deadline = time.monotonic() + VERDICT_TIMEOUT.total_seconds()
-        while (verdict := transitions.is_committed(self._begun(), xact_id)) is None:
+        while (verdict := xact_status.is_committed(self._begun(), xact_id)) is None:
             if time.monotonic() > deadline:
                 return True
-            transitions.end_backend(self.ledger, xact_id)
+            xact_status.end_backend(self.ledger, xact_id)
             time.sleep(VERDICT_POLL.total_seconds())
         return verdict
 
@@ -336,7 +336,7 @@ class Executor(AttemptConnection):
         ending = self._sealed(run, ending)
         transaction = self._transaction()
         chain = self._lead_back() and following is not None
-        started = transitions.end(
+        started = run_end.end(
             self.ledger,
             run,
             ending,

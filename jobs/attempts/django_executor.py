@@ -34,9 +34,9 @@ from hookonce.jobs.handlers import Handler
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import schema
-from hookonce.receiver.ledger.runs import transitions
+from hookonce.receiver.ledger.runs import run_end, transitions, xact_status
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.transitions import AttemptResult
+from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from hookonce.receiver.ledger.states import RunStatus
 
 log = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ class DjangoExecutor(Executor):
         with self._cursor(database) as cursor:
             if handler.isolation:
                 cursor.execute(set_isolation(handler.isolation))
-            self._xact_id = transitions.current_xact_id(cursor.connection, begin=True)
+            self._xact_id = xact_status.current_xact_id(cursor.connection, begin=True)
 
     def _end_in(self, database: BaseDatabaseWrapper, run: ClaimedRun, ending: AttemptResult) -> None:
         """End the run in the handler's transaction, if that is still the one it was given."""
@@ -146,7 +146,7 @@ class DjangoExecutor(Executor):
             raise RolledBack(MUST_ROLL_BACK)
         require_at_rest(database.connection)
         with self._cursor(database) as cursor:
-            transitions.end_within(cursor, run, self._sealed(run, ending), str(self._xact_id))
+            run_end.end_within(cursor, run, self._sealed(run, ending), str(self._xact_id))
 
     def _cursor(self, database: BaseDatabaseWrapper) -> psycopg.Cursor[Any]:
         """Return a cursor for statements of ours, past Django's own kind."""

@@ -11,7 +11,7 @@ from hookonce.receiver.config.commands import COMMAND, REFUSAL
 from hookonce.receiver.encryption import CannotDecrypt, KeyMissing
 from hookonce.receiver.ledger.runs import claim_writes
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.transitions import AttemptResult
+from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.logs import FINGERPRINT_DIGITS, digest, shown
 

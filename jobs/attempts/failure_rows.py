@@ -12,7 +12,7 @@ from functools import partial
 from hookonce.jobs.error_summary import whereabouts
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.ledger.runs import breakers
-from hookonce.receiver.ledger.runs.transitions import Also
+from hookonce.receiver.ledger.runs.run_end import Also
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.runs import renewal
-from hookonce.receiver.ledger.runs.transitions import Attempt
+from hookonce.receiver.ledger.runs.claimed import Attempt
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,7 @@ from hookonce.jobs.attempts.handler_transaction import require_at_rest
 from hookonce.jobs.attempts.transaction_guard import TransactionGuard
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import renewal
-from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.transitions import Attempt
+from hookonce.receiver.ledger.runs.claimed import Attempt, ClaimedRun
 
 OPEN_ALREADY = "a transaction of this event is open already; end its block first, or use tx.begin_nested()"
 OTHER_THREAD = "event.tx() is for the thread that the handler was called in; let others hand it what to write"

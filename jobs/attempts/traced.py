@@ -6,7 +6,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanKind, StatusCode
 from hookonce.jobs.attempts.attempt import Executor, Following
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.transitions import AttemptResult
+from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from hookonce.receiver.monitoring.otel import parent_of, tracer
 
 

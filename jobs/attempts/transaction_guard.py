@@ -18,7 +18,7 @@ from sqlalchemy import Connection, PoolProxiedConnection
 
 from hookonce.jobs.attempts.statement_effects import effects_of
 from hookonce.receiver.ledger.database import engines
-from hookonce.receiver.ledger.runs import transitions
+from hookonce.receiver.ledger.runs import xact_status
 
 SESSION_CHANGED = "stained"
 """The key in a connection's `info` that says: a handler has changed the session."""
@@ -106,7 +106,7 @@ class TransactionGuard:
     def identify(self) -> None:
         """Ask for the transaction's id, unless it is known."""
         if self.xact_id is None and not self._is_rolled_back:
-            self.xact_id = transitions.current_xact_id(self._driver)
+            self.xact_id = xact_status.current_xact_id(self._driver)
 
     def look_at(self, query: object) -> None:
         """Ask for the id before a statement that may end the transaction, whoever sends it.
@@ -205,7 +205,7 @@ class ExitForkedChildren:
 def watch_sql(connection: Connection, _cursor: object, statement: str, *_rest: object) -> None:
     """Refuse SQL that plainly ends the transaction or sets its isolation, early and with a clear error.
 
-    What is not seen here is found out later: PostgreSQL knows what became of a transaction (`transitions.end`). SQL
+    What is not seen here is found out later: PostgreSQL knows what became of a transaction (`run_end.end`). SQL
     that changes the session leaves the mark `SESSION_CHANGED` in the connection's `info`, SQL that changes what kind
     of transaction it is `TRANSACTION_CHANGED`.
     """

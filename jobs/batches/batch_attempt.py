@@ -24,7 +24,7 @@ from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import batches
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
-from hookonce.receiver.ledger.runs.transitions import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs.run_end import AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import RunStatus
 
 log = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ from hookonce.receiver.idempotency.records import (
     Terms,
 )
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.ledger.runs.transitions import Attempt
+from hookonce.receiver.ledger.runs.claimed import Attempt
 from hookonce.receiver.ledger.states import RunStatus
 
 FINGERPRINT = b""

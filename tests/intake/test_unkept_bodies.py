@@ -8,7 +8,7 @@ from psycopg import sql
 from hookonce.jobs.handlers import GiveUp
 from hookonce.receiver.ledger.maintenance.retention import NOT_TAKEN_FOR, Retention, RetentionPass
 from hookonce.receiver.ledger.replay.events import ReplayOutcome, replay
-from hookonce.receiver.ledger.runs import transitions
+from hookonce.receiver.ledger.runs import run_end
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 
 NONE_KEPT = "keep_body = false"
@@ -184,11 +184,11 @@ def test_neither_conflicts_nor_rejections_keep_one(open_sources):
 
 
 def drops_it_with_the_first_run(patch):
-    patch.setattr(transitions, "_DROP_BODY", transitions._DROP_BODY.replace("AND e.status = 'done'", ""))  # noqa: SLF001
+    patch.setattr(run_end, "_DROP_BODY", run_end._DROP_BODY.replace("AND e.status = 'done'", ""))  # noqa: SLF001
 
 
 def never_drops_it(patch):
-    patch.setattr(transitions, "_DROP_BODY", transitions._DROP_BODY.replace("'done'", "'never'"))  # noqa: SLF001
+    patch.setattr(run_end, "_DROP_BODY", run_end._DROP_BODY.replace("'done'", "'never'"))  # noqa: SLF001
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from hookonce.jobs.batches import batch_attempt
 from hookonce.receiver.ledger.runs import batch_claims, batches, claims, due_events
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
-from hookonce.receiver.ledger.runs.transitions import AttemptResult
+from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from tests.stories.mistakes import replace, reword
 
 BUDGET = timedelta(seconds=2)
@@ -38,7 +38,7 @@ def forgets_the_halves_at_a_kill():
     def forgetful(connection, handler, group, _error):
         batches.forget_groups(connection, [group.id])
         batches._let_go(connection, handler, group.token, group.events, timedelta(0))  # noqa: SLF001
-        connection.execute(batches.DERIVE_EVENT_STATUS, {"events": group.events})
+        connection.execute(batches.event_status.DERIVE_EVENT_STATUS, {"events": group.events})
 
     replace(batches, "halve_lost", forgetful)
 

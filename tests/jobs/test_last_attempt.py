@@ -10,7 +10,7 @@ import pytest
 
 from hookonce.jobs.drain import WORKER_ENDED, Drain
 from hookonce.jobs.last_attempt import LastAttempt
-from hookonce.receiver.ledger.runs import transitions
+from hookonce.receiver.ledger.runs import run_end, transitions
 from tests.support.inbox import effect, inbox
 
 __all__ = ["inbox"]
@@ -98,9 +98,9 @@ def test_attempt_that_was_said_to_have_failed_can_not_be_committed_any_more(inbo
     run, last = died
     inbox.drains[0].come_after(last)
 
-    ending = transitions.AttemptResult(transitions.RunStatus.DONE)
-    with pytest.raises((transitions.LeaseLost, psycopg.errors.DivisionByZero)):
-        transitions.end(inbox.connection, run, ending, None, chain=False)
+    ending = run_end.AttemptResult(transitions.RunStatus.DONE)
+    with pytest.raises((run_end.LeaseLost, psycopg.errors.DivisionByZero)):
+        run_end.end(inbox.connection, run, ending, None, chain=False)
 
     assert len(errors(inbox)) == 1
 

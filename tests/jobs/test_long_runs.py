@@ -17,7 +17,7 @@ from hookonce.jobs.event import HAS_TRANSACTION, Refusal
 from hookonce.jobs.handlers import GiveUp, HandlerError, Registry, RetryLater
 from hookonce.jobs.registration import on
 from hookonce.receiver.ledger.runs import renewal
-from hookonce.receiver.ledger.runs.transitions import Attempt
+from hookonce.receiver.ledger.runs.claimed import Attempt
 from tests.support.inbox import inbox
 
 __all__ = ["inbox"]

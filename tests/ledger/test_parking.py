@@ -10,8 +10,8 @@ from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import events as replays
-from hookonce.receiver.ledger.runs import claims, parking, transitions
-from hookonce.receiver.ledger.runs.transitions import AttemptResult
+from hookonce.receiver.ledger.runs import claims, parking, run_end
+from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from hookonce.receiver.ledger.stats import backlog, totals
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
@@ -63,7 +63,7 @@ def claim(connection, *handlers):
 
 def end(connection, run, result, following=None):
     with connection.transaction():
-        transitions.end(connection, run, result, following)
+        run_end.end(connection, run, result, following)
 
 
 def pause(connection, kind, name):

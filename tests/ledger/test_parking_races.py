@@ -16,8 +16,8 @@ import pytest
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.replay import events as replays
-from hookonce.receiver.ledger.runs import claims, parking, transitions
-from hookonce.receiver.ledger.runs.transitions import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs import claims, parking, run_end, transitions
+from hookonce.receiver.ledger.runs.run_end import AttemptResult, LeaseLost
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 
@@ -143,7 +143,7 @@ class Chaos:
                     transitions.release(connection, claim.runs[number + 1 :])
                 break
             connection.execute("BEGIN")
-            if not transitions.end(connection, run, chance.choice(RESULTS), following):
+            if not run_end.end(connection, run, chance.choice(RESULTS), following):
                 break
 
     def pause(self, connection, chance):
@@ -189,7 +189,7 @@ def work_off(connection):
             return found
         for number, run in enumerate(claim.runs):
             connection.execute("BEGIN")
-            transitions.end(connection, run, RESULTS[0], next(iter(claim.runs[number + 1 :]), None))
+            run_end.end(connection, run, RESULTS[0], next(iter(claim.runs[number + 1 :]), None))
         found += claim.runs
 
 

@@ -20,9 +20,9 @@ from hookonce.receiver.ledger.queries import (
     run_outcomes,
 )
 from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.runs import claims, parking, transitions
+from hookonce.receiver.ledger.runs import claims, parking, run_end, transitions
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
-from hookonce.receiver.ledger.runs.transitions import AttemptResult
+from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from hookonce.receiver.ledger.stats import (
     activity,
     backlog,
@@ -96,7 +96,7 @@ def recorder(ledger, monkeypatch):
         Recorded.seen |= {query: values for query, values in statements if values}
         return round_trip.round_trip(connection, statements, **options)
 
-    monkeypatch.setattr(transitions, "round_trip", recorded)
+    monkeypatch.setattr(run_end, "round_trip", recorded)
     ledger.cursor_factory = Recorded
     Recorded.seen = {}
     yield ledger
@@ -112,8 +112,8 @@ def receive(connection):
 def work(connection):
     claim = claims.claim(connection, Handlers(), budget=SPAN)
     first, second, third = claim.runs[:3]
-    transitions.end(connection, first, AttemptResult("done", result=1), second)
-    transitions.end(connection, second, AttemptResult("waiting", error="no", delay=SPAN), third)
+    run_end.end(connection, first, AttemptResult("done", result=1), second)
+    run_end.end(connection, second, AttemptResult("waiting", error="no", delay=SPAN), third)
     transitions.release(connection, claim.runs[3:])
     claims.claim(connection, Handlers(), budget=SPAN, ids=[run.event.id for run in claim.runs[3:5]])
     cursor = DueCursor()

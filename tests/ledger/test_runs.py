@@ -7,8 +7,8 @@ from psycopg.pq import TransactionStatus
 
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.queries.events import RunRow
-from hookonce.receiver.ledger.runs import claimed, claims, due_events, transitions
-from hookonce.receiver.ledger.runs.transitions import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs import claimed, claims, due_events, run_end, transitions
+from hookonce.receiver.ledger.runs.run_end import AttemptResult, LeaseLost
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 
@@ -77,7 +77,7 @@ def state(connection):
 
 def end(connection, run, ending, following=None):
     with connection.transaction():
-        return transitions.end(connection, run, ending, following)
+        return run_end.end(connection, run, ending, following)
 
 
 def test_claim_leases_a_batch_and_starts_one_run_only(connection, stored):
@@ -323,7 +323,7 @@ def test_end_commits_nothing_of_a_worker_whose_lease_ran_out(connection, stored)
     connection.execute("BEGIN")
     connection.execute("UPDATE hookonce.events SET account = 'an effect'")
     with pytest.raises(LeaseLost):
-        transitions.end(connection, stale, DONE)
+        run_end.end(connection, stale, DONE)
     connection.execute("ROLLBACK")
 
     assert connection.execute("SELECT account FROM hookonce.events").fetchone() == (None,)
@@ -344,7 +344,7 @@ def test_end_tells_a_lost_lease_from_a_commit_that_divides_by_zero(connection, s
     connection.execute("BEGIN")
     connection.execute("INSERT INTO effects VALUES (0)")
     with pytest.raises(psycopg.errors.DivisionByZero):
-        transitions.end(connection, run, DONE)
+        run_end.end(connection, run, DONE)
 
 
 def test_end_begins_the_next_transaction_if_asked_to(connection, stored):
@@ -352,7 +352,7 @@ def test_end_begins_the_next_transaction_if_asked_to(connection, stored):
     first, second = claim(connection, "h").runs
 
     connection.execute("BEGIN")
-    transitions.end(connection, first, DONE, second, chain=True)
+    run_end.end(connection, first, DONE, second, chain=True)
 
     assert connection.info.transaction_status is TransactionStatus.INTRANS
     connection.execute("ROLLBACK")

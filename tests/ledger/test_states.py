@@ -9,8 +9,8 @@ import pytest
 from hookonce.receiver.ledger import pauses, transfer
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.replay import events as replays
-from hookonce.receiver.ledger.runs import claims, transitions
-from hookonce.receiver.ledger.runs.transitions import AttemptResult
+from hookonce.receiver.ledger.runs import claims, run_end, transitions
+from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from hookonce.receiver.ledger.states import (
     ATTENTION,
     ENDED,
@@ -75,7 +75,7 @@ def take(connection, *plans):
 
 def end(connection, run, result, following=None):
     with connection.transaction():
-        transitions.end(connection, run, result, following)
+        run_end.end(connection, run, result, following)
 
 
 def put(connection, event_id="evt_1", **changes):

@@ -7,9 +7,9 @@ import pytest
 
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import claims, due_events, transitions
+from hookonce.receiver.ledger.runs import claims, due_events, run_end
+from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
-from hookonce.receiver.ledger.runs.transitions import AttemptResult
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
@@ -88,7 +88,7 @@ def failures(connection):
 
 
 def end(connection, run, **result):
-    transitions.end(connection, run, AttemptResult(RunStatus.DONE, **result))
+    run_end.end(connection, run, AttemptResult(RunStatus.DONE, **result))
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def test_following_run_of_another_claim_is_started_under_its_own_token(connectio
     (second,) = claim_many(connection, limit=1, free=0).runs
     assert first.token != second.token
 
-    assert transitions.end(connection, first, AttemptResult(RunStatus.DONE), second)
+    assert run_end.end(connection, first, AttemptResult(RunStatus.DONE), second)
 
     assert connection.execute(
         "SELECT beside FROM hookonce.runs WHERE token = %s", [second.token]

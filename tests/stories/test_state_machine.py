@@ -37,8 +37,8 @@ from hookonce.receiver.app import create_app
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.replay import events as event_replays
-from hookonce.receiver.ledger.runs import claims, transitions
-from hookonce.receiver.ledger.runs.transitions import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs import claims, run_end
+from hookonce.receiver.ledger.runs.run_end import AttemptResult, LeaseLost
 from tests.support import status_moves
 
 SECRET = "whsec_of_the_machine"
@@ -295,7 +295,7 @@ class Inbox(RuleBasedStateMachine):
             self.world.database.execute(
                 "INSERT INTO effects VALUES (%s, %s)", [claim.event.event_id, claim.handler]
             )
-            transitions.end(self.world.database, claim, AttemptResult("done"))
+            run_end.end(self.world.database, claim, AttemptResult("done"))
         except LeaseLost:
             self.world.database.execute("ROLLBACK")
             assert not is_ours

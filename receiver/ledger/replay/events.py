@@ -16,7 +16,7 @@ import psycopg
 
 from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.access.audit_log import Note, note_all
-from hookonce.receiver.ledger.runs.transitions import DERIVE_EVENT_STATUS
+from hookonce.receiver.ledger.runs import event_status
 from hookonce.receiver.ledger.states import ENDED_RUNS, EventStatus, RunStatus
 from hookonce.receiver.ledger.stats import activity, event_counts
 
@@ -142,7 +142,7 @@ def _replay(
     connection.execute(_RESET, [[event for event, _ in resets], [handler for _, handler in resets]])
     due = [o.id for o in outcomes if o.fate in GOOD]
     connection.execute(_HASTEN, [due])
-    connection.execute(DERIVE_EVENT_STATUS, {"events": due})
+    connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": due})
     fresh = [event for event in due if not runs[event]]
     connection.execute(_RECEIVE, {"ids": fresh})
     _forget(connection, {o.id: o for o in outcomes if o.fate in GOOD}, runs, forget)

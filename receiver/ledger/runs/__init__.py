@@ -12,5 +12,8 @@
 - `parking`: what is paused is passed over, and taken up again
 - `leases`: what is said to whoever has lost one
 - `renewal`: leases of long runs, and transactions under them
-- `transitions`: how an attempt ends, what is let go of, what is taken up again
+- `transitions`: what is started, let go of, taken up again
+- `run_end`: how an attempt ends
+- `event_status`: what that makes of its event
+- `xact_status`: what became of a transaction
 """

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import psycopg
 
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import batches, claim_writes, claimed, claims, due_events, transitions
+from hookonce.receiver.ledger.runs import batches, claim_writes, claimed, claims, due_events, event_status
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch, Group
 from hookonce.receiver.ledger.runs.claim_plan import BatchableRun, ClaimPlan, PausedHandlers, Plan, Planner
@@ -162,13 +162,13 @@ def _start(  # noqa: PLR0913  the last by keyword
         (run,) = runs
         leased = [RunWrite(run.event.id, run.handler, span)]
         claim_writes.write_runs(connection, others, token, leased, beside=beside)
-        connection.execute(transitions.DERIVE_EVENT_STATUS, {"events": [run.event.id]}, prepare=True)
+        connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": [run.event.id]}, prepare=True)
         return BatchClaim(alone=run)
     batch = ClaimedBatch(handler.name, token, runs, is_full)
     batches.lease(connection, batch, span)
     claim_writes.write_runs(connection, others, token)
     if shared := sorted(run.event.id for run in runs if not run.is_sole):
-        connection.execute(transitions.DERIVE_EVENT_STATUS, {"events": shared}, prepare=True)
+        connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": shared}, prepare=True)
     return BatchClaim(batch)
 
 

@@ -20,14 +20,9 @@ import psycopg
 
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database.arrays import array
+from hookonce.receiver.ledger.runs import event_status
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.transitions import (
-    DERIVE_EVENT_STATUS,
-    LOCK_EVENTS,
-    Also,
-    AttemptResult,
-    LeaseLost,
-)
+from hookonce.receiver.ledger.runs.run_end import Also, AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 
 FORGOTTEN_AFTER = timedelta(days=1)
@@ -224,11 +219,11 @@ def end(
     try:
         with connection.pipeline():
             connection.execute(_LOCK, [batch.token], prepare=True)
-            connection.execute(LOCK_EVENTS, [events], prepare=True)
+            connection.execute(event_status.LOCK_EVENTS, [events], prepare=True)
             ended = connection.execute(_END, values, prepare=True)
             if len(sole) < len(events):
                 others = sorted(set(events) - set(sole))
-                connection.execute(DERIVE_EVENT_STATUS, {"events": others}, prepare=True)
+                connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": others}, prepare=True)
             if unkept := [run.event for run in batch.runs if not run.event.keep_body]:
                 times = [event.received_at for event in unkept]
                 connection.execute(_DROP_BODIES, [[event.id for event in unkept], min(times), max(times)])
@@ -259,12 +254,12 @@ def take_apart(  # noqa: PLR0913  by keyword
     with connection.transaction():
         if connection.execute(_TAKE_BACK, [batch.token]).fetchone() is None:
             return False
-        connection.execute(LOCK_EVENTS, [batch.events])
+        connection.execute(event_status.LOCK_EVENTS, [batch.events])
         for event, ending in (verdicts or {}).items():
             connection.execute(_VERDICT, _verdict(batch, event, ending))
         _let_go(connection, batch.handler, batch.token, batch.events, delay)
         _write_groups(connection, batch.handler, groups, error)
-        connection.execute(DERIVE_EVENT_STATUS, {"events": batch.events})
+        connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": batch.events})
         reach("batch.apart")
     return True
 
@@ -272,11 +267,11 @@ def take_apart(  # noqa: PLR0913  by keyword
 def halve_lost(connection: psycopg.Connection, handler: str, group: Group, error: str) -> None:
     """Take a batch apart whose worker has gone, or was too slow; in the caller's transaction."""
     forget_groups(connection, [group.id])
-    connection.execute(LOCK_EVENTS, [group.events])
+    connection.execute(event_status.LOCK_EVENTS, [group.events])
     if group.token is not None:
         _let_go(connection, handler, group.token, group.events, timedelta(0))
     _write_groups(connection, handler, halves(group.events), error)
-    connection.execute(DERIVE_EVENT_STATUS, {"events": group.events})
+    connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": group.events})
 
 
 def halves(events: Sequence[int]) -> list[Sequence[int]]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from hookonce.receiver.ledger.runs.transitions import DERIVE_EVENT_STATUS
+from hookonce.receiver.ledger.runs import event_status
 from hookonce.receiver.ledger.states import Parked, RunStatus
 
 FIRST_TRY = timedelta(seconds=30)
@@ -120,7 +120,7 @@ def try_one(connection: psycopg.Connection, handlers: Collection[str]) -> list[i
                 connection.execute(_TRY, values)
                 tried.append(found[0])
         if tried:
-            connection.execute(DERIVE_EVENT_STATUS, {"events": sorted(tried)})
+            connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": sorted(tried)})
     return tried
 
 

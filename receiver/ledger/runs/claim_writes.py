@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from hookonce.receiver.ledger.runs import claimed, transitions
+from hookonce.receiver.ledger.runs import claimed, event_status
 from hookonce.receiver.ledger.runs.claim_plan import ClaimPlan
 from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus
 from hookonce.receiver.ledger.stats import counters, event_counts
@@ -114,7 +114,7 @@ def write(
     if plan.ignored:
         connection.execute(_IGNORE, [plan.ignored])
     connection.execute(
-        transitions.DERIVE_EVENT_STATUS, {"events": [event.id for event in plan.events]}, prepare=True
+        event_status.DERIVE_EVENT_STATUS, {"events": [event.id for event in plan.events]}, prepare=True
     )
 
 

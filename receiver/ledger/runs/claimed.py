@@ -19,6 +19,14 @@ UNSTARTED_MARGIN = timedelta(seconds=5)
 """How much longer than the worker's budget an unstarted one does."""
 
 
+class Attempt(NamedTuple):
+    """What tells an attempt from all others while it is under way."""
+
+    event: int
+    handler: str
+    token: uuid.UUID
+
+
 class ClaimedEvent(NamedTuple):
     """An event under our lease, as the ledger held it when it was claimed.
 

@@ -21,9 +21,9 @@ from hookonce.receiver.ledger.due import IS_DUE, IS_NOT_PAUSED
 from hookonce.receiver.ledger.runs import (
     claim_writes,
     due_events,
+    event_status,
     limit_gate,
     parking,
-    transitions,
     unreadable,
 )
 from hookonce.receiver.ledger.runs.claim_plan import BatchableRun, ClaimPlan, PausedHandlers, Planner
@@ -191,7 +191,7 @@ def _bury(connection: psycopg.Connection, planner: Planner, ids: Sequence[int], 
             "buried": [True] * len(handlers),
         }
         connection.execute(claim_writes.END_EXPIRED, buried | {"error": error})
-    connection.execute(transitions.DERIVE_EVENT_STATUS, {"events": [event.id for event in events]})
+    connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": [event.id for event in events]})
 
 
 class Paused(NamedTuple):
@@ -253,7 +253,7 @@ def _park_head(connection: psycopg.Connection, planner: Planner, paused: "Paused
         if events:
             writes = [RunWrite(*run, claim_writes.NOW, Parked.HANDLER) for run in runs]
             claim_writes.write_runs(connection, writes, token)
-            connection.execute(transitions.DERIVE_EVENT_STATUS, {"events": events}, prepare=True)
+            connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": events}, prepare=True)
     return len(events)
 
 

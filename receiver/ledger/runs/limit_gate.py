@@ -11,9 +11,9 @@ from datetime import datetime
 
 import psycopg
 
+from hookonce.receiver.ledger.runs import event_status
 from hookonce.receiver.ledger.runs.claim_plan import ClaimPlan, LimitedRun
 from hookonce.receiver.ledger.runs.run_limits import Schedule
-from hookonce.receiver.ledger.runs.transitions import DERIVE_EVENT_STATUS
 from hookonce.receiver.ledger.states import PARKED_BY_LIMIT
 
 MAX_WAITING = 10_000
@@ -200,5 +200,5 @@ def _take_up(connection: psycopg.Connection, handler: str, key: str, count: int)
     events = [row[0] for row in connection.execute(_PARKED, [key, handler, count])]
     if events:
         connection.execute(_UNPARK, {"events": events, "handler": handler})
-        connection.execute(DERIVE_EVENT_STATUS, {"events": events})
+        connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": events})
     return events

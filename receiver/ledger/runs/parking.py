@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 import psycopg
 
 from hookonce.receiver.ledger.due import IS_DUE
-from hookonce.receiver.ledger.runs.transitions import DERIVE_EVENT_STATUS, LOCK_EVENTS
+from hookonce.receiver.ledger.runs import event_status
 from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus, one_of
 
 PARK_BATCH = 2500
@@ -153,13 +153,13 @@ def unpark_left(connection: psycopg.Connection) -> None:
 
 def _make_due(connection: psycopg.Connection, events: list[int], handler: str | None) -> None:
     with connection.transaction():
-        connection.execute(LOCK_EVENTS, [events])
+        connection.execute(event_status.LOCK_EVENTS, [events])
         if handler is None:
             connection.execute(_HASTEN_SOURCE, {"events": events})
             connection.execute(_UNPARK_EVENTS, [events])
         else:
             connection.execute(_HASTEN_HANDLER, {"events": events, "handler": handler})
-        connection.execute(DERIVE_EVENT_STATUS, {"events": events})
+        connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": events})
 
 
 def _early(connection: psycopg.Connection, source: str | None, handler: str | None) -> Iterator[list[int]]:

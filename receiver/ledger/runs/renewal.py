@@ -10,8 +10,8 @@ from datetime import timedelta
 
 import psycopg
 
-from hookonce.receiver.ledger.runs.claimed import LONG_LEASE, ClaimedRun
-from hookonce.receiver.ledger.runs.transitions import Attempt, lost
+from hookonce.receiver.ledger.runs.claimed import LONG_LEASE, Attempt, ClaimedRun
+from hookonce.receiver.ledger.runs.run_end import lost
 from hookonce.receiver.ledger.states import RunStatus
 
 RENEW_INTERVAL = timedelta(seconds=5)

@@ -16,7 +16,9 @@ from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.slots.room import SlotRoom
 from hookonce.jobs.slots.slot_limit import SlotLimit
 from hookonce.jobs.stopping import stopping
-from hookonce.receiver.ledger.runs import claim_plan, claim_writes, claims, due_events, renewal
+from hookonce.receiver.ledger.runs import claim_plan, claim_writes, claims, due_events, renewal, run_end
+from hookonce.receiver.ledger.runs.run_end import AttemptResult
+from hookonce.receiver.ledger.states import RunStatus
 from tests.jobs.slots.conftest import wait_for
 from tests.support.inbox import effect
 
@@ -63,9 +65,7 @@ def poison(inbox, _pool_of):
             if run.event.id == bad:
                 die(inbox)
             else:
-                claims.transitions.end(
-                    inbox.connection, run, claims.transitions.AttemptResult(claims.transitions.RunStatus.DONE)
-                )
+                run_end.end(inbox.connection, run, AttemptResult(RunStatus.DONE))
     rows = dict(inbox.rows("SELECT event, (status, attempts)::text FROM hookonce.runs"))
     assert rows == {bad: "(dead,2)"} | dict.fromkeys(good, "(done,1)")
     assert {row[0] for row in inbox.rows("SELECT event FROM hookonce.failures")} == {bad}

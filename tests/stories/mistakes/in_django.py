@@ -4,8 +4,8 @@ from django.db import transaction
 
 from hookonce.jobs.attempts.django_executor import DjangoExecutor
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import transitions
-from hookonce.receiver.ledger.runs.transitions import AttemptResult
+from hookonce.receiver.ledger.runs import xact_status
+from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from tests.stories.mistakes import replace
 
 
@@ -24,4 +24,4 @@ def marks_done_in_a_second_transaction():
 
 
 def believes_that_what_failed_is_rolled_back():
-    replace(transitions, "is_committed", lambda *_: False)
+    replace(xact_status, "is_committed", lambda *_: False)

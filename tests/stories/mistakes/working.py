@@ -11,8 +11,17 @@ from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import engines
-from hookonce.receiver.ledger.runs import claim_plan, claim_writes, claimed, claims, due_events, transitions
-from hookonce.receiver.ledger.runs.transitions import AttemptResult
+from hookonce.receiver.ledger.runs import (
+    claim_plan,
+    claim_writes,
+    claimed,
+    claims,
+    due_events,
+    event_status,
+    run_end,
+    xact_status,
+)
+from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from tests.stories.mistakes import changed, replace, reword
 
 
@@ -28,7 +37,7 @@ def marks_done_in_a_second_transaction():
             result = handler.function(event, self.connection)
         reach("handler.returned")
         with self.connection.begin():
-            started = transitions.end(
+            started = run_end.end(
                 engines.raw(self.connection), run, AttemptResult("done", result), following()
             )
         reach("run.committed")
@@ -47,11 +56,11 @@ def commits_what_a_failed_attempt_wrote():
 
 
 def believes_that_what_failed_is_rolled_back():
-    replace(transitions, "is_committed", lambda *_: False)
+    replace(xact_status, "is_committed", lambda *_: False)
 
 
 def takes_a_rollback_for_a_commit():
-    replace(transitions, "is_committed", lambda *_: True)
+    replace(xact_status, "is_committed", lambda *_: True)
 
 
 OURS = "AND token = %(token)s AND status = 'running'"
@@ -59,19 +68,19 @@ ENDINGS = "_END_DONE", "_END_UNDONE"
 
 
 def finishes_without_the_token():
-    reword(transitions, "_END_DONE", OURS, "AND status = 'running'")
+    reword(run_end, "_END_DONE", OURS, "AND status = 'running'")
 
 
 def fails_without_the_token():
-    reword(transitions, "_END_UNDONE", OURS, "AND status = 'running'")
+    reword(run_end, "_END_UNDONE", OURS, "AND status = 'running'")
 
 
 def finishes_what_is_not_running():
     for ending in ENDINGS:
-        reword(transitions, ending, OURS, "AND token = %(token)s")
-        reword(transitions, ending, "token = NULL, lease_until = NULL", "lease_until = NULL")
+        reword(run_end, ending, OURS, "AND token = %(token)s")
+        reword(run_end, ending, "token = NULL, lease_until = NULL", "lease_until = NULL")
     reword(
-        transitions, "DERIVE_EVENT_STATUS", "status = 'running' OR token IS NOT NULL", "status = 'running'"
+        event_status, "DERIVE_EVENT_STATUS", "status = 'running' OR token IS NOT NULL", "status = 'running'"
     )
 
 
@@ -98,10 +107,8 @@ def leases_by_its_own_clock():
 
 def counts_an_attempt_at_its_end():
     reword(claim_writes, "_LEASE", "starts::int", "0")
-    reword(transitions, "_END_DONE", "sealed_result =", "attempts = attempts + 1, sealed_result =")
-    reword(
-        transitions, "_END_UNDONE", "attempts = attempts - %(refund)s", "attempts = attempts + 1 - %(refund)s"
-    )
+    reword(run_end, "_END_DONE", "sealed_result =", "attempts = attempts + 1, sealed_result =")
+    reword(run_end, "_END_UNDONE", "attempts = attempts - %(refund)s", "attempts = attempts + 1 - %(refund)s")
     starts_for_nothing()
 
 
@@ -112,7 +119,7 @@ def charges_the_whole_batch():
 
 def starts_for_nothing():
     for ending in ENDINGS:
-        reword(transitions, ending, "attempts = attempts + 1, started_at", "attempts = attempts, started_at")
+        reword(run_end, ending, "attempts = attempts + 1, started_at", "attempts = attempts, started_at")
 
 
 def charges_all_that_were_under_way():
