@@ -12,6 +12,7 @@ from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import claims
+from hookonce.receiver.ledger.runs.due_cursor import SweepMark
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.work_queue import WorkQueue
 
@@ -28,6 +29,7 @@ class Sweep:
         self._client = connect(settings.redis_url)
         self._work_queue = WorkQueue(self._client)
         self._connection: psycopg.Connection | None = None
+        self._mark = SweepMark()
         self._tasks = MaintenanceTasks(settings, self._client)
 
     def once(self) -> int:
@@ -38,7 +40,7 @@ class Sweep:
         try:
             if self._connection is None or self._connection.closed:
                 self._connection = connections.connect(self._url)
-            due = claims.is_anything_due(self._connection)
+            due = claims.is_anything_due(self._connection, self._mark)
             if due:
                 reach("sweep.found")
                 self._notify()

@@ -27,13 +27,16 @@ LOOK_INTERVAL = 1.0
 class BatchSlot:
     """One thread; `tell` it of events that its handlers take."""
 
-    def __init__(self, executor: BatchExecutor, registry: Registry, notify: Callable[[], None]) -> None:
+    def __init__(
+        self, executor: BatchExecutor, registry: Registry, cursor: DueCursor, notify: Callable[[], None]
+    ) -> None:
+        """Take batches of the handlers of `registry` from where `cursor` is, which whoever claims for others moves."""
         self.executor = executor
         self.is_lost = False
         self._registry = registry
         self._notify = notify
         self._names = sorted({handler.name for handler in registry if handler.batch})
-        self._drain = BatchDrain(executor, registry, DueCursor(), beside=True)
+        self._drain = BatchDrain(executor, registry, cursor, beside=True)
         self._lock = threading.Lock()
         self._told: dict[str, Sequence[int]] = {}
         self._wake = threading.Event()

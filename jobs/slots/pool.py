@@ -265,7 +265,7 @@ class Pool(Drain):
         """Make the slot that takes batches, if any handler does."""
         executor = self._new_executor()
         slot = (
-            BatchSlot(executor, self._registry, self._call_for_help)
+            BatchSlot(executor, self._registry, self._cursor, self._call_for_help)
             if isinstance(executor, BatchExecutor)
             else None
         )

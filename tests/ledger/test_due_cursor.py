@@ -3,7 +3,7 @@ import pytest
 
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import claims, due_cursor, due_events
-from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor, SweepMark
 from hookonce.receiver.ledger.store import store
 from tests.ledger.test_runs import BUDGET, Plan, Planner
 from tests.support.new_event import new_event
@@ -93,6 +93,59 @@ def test_what_was_committed_a_moment_late_is_found_at_once(connection):
     put(connection, "late", due="-1 s")
 
     assert claim(connection, cursor) == ["late"]
+
+
+def test_what_was_committed_late_is_looked_for_now_and_then(connection, clock):
+    cursor = DueCursor(clock)
+    put(connection, "first")
+    for _ in range(2):
+        claim(connection, cursor)
+    put(connection, "late", due="-1 s")
+
+    before = claim(connection, cursor)
+    clock.now += due_cursor.LATE_LOOK_INTERVAL.total_seconds()
+
+    assert (before, claim(connection, cursor)) == ([], ["late"])
+
+
+def test_look_that_finds_nothing_does_not_make_the_next_one_a_full_one(connection, clock):
+    cursor = DueCursor(clock)
+    put(connection, "first")
+    claim(connection, cursor)
+    clock.now += due_cursor.FULL_LOOK_INTERVAL.total_seconds()
+    claim(connection, cursor)
+
+    assert [look.since is None for look in cursor.looks()] == [False]
+
+
+def test_full_looks_that_take_long_are_seldom(clock):
+    looks = due_cursor.FullLooks(clock)
+    looks.begin()
+    clock.now += 2
+    looks.end()
+
+    begun = []
+    for seconds in (5, 34, 1):
+        clock.now += seconds
+        begun.append(looks.begin())
+
+    assert begun == [False, False, True]
+
+
+def test_sweep_passes_over_what_was_not_due_a_moment_ago(connection, clock):
+    mark = SweepMark(clock)
+    put(connection, "first")
+    claim(connection, DueCursor())
+    looks = [claims.is_anything_due(connection, mark)]
+    put(connection, "now")
+    looks.append(claims.is_anything_due(connection, mark))
+    claim(connection, DueCursor())
+    put(connection, "early", due="-1 min")
+    looks.append(claims.is_anything_due(connection, mark))
+    clock.now += due_cursor.FULL_LOOK_INTERVAL.total_seconds()
+    looks.append(claims.is_anything_due(connection, mark))
+
+    assert looks == [False, True, False, True]
 
 
 def test_entries_that_a_snapshot_keeps_from_vacuum_are_not_walked(connection, database_url):

@@ -29,7 +29,7 @@ from hookonce.receiver.ledger.runs import (
 from hookonce.receiver.ledger.runs.claim_plan import BatchableRun, ClaimPlan, PausedHandlers, Planner
 from hookonce.receiver.ledger.runs.claim_writes import RunWrite
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
-from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor, SweepMark
 from hookonce.receiver.ledger.states import EventStatus, Parked
 
 log = logging.getLogger(__name__)
@@ -288,12 +288,22 @@ def existing_runs(
 
 # Of those of paused sources, which are yet to be parked, no more than these are passed over: a worker parks them.
 _ANYTHING_DUE = f"""
-WITH head AS MATERIALIZED (SELECT source FROM hookonce.events WHERE {IS_DUE} ORDER BY due_at LIMIT {_LOOK})
-SELECT EXISTS (SELECT FROM head WHERE {IS_NOT_PAUSED}) OR (SELECT count(*) FROM head) = {_LOOK}
+WITH head AS MATERIALIZED (
+    SELECT source, due_at FROM hookonce.events
+    WHERE {IS_DUE} AND due_at >= coalesce(%s::timestamptz, '-infinity') ORDER BY due_at LIMIT {_LOOK})
+SELECT EXISTS (SELECT FROM head WHERE {IS_NOT_PAUSED}) OR (SELECT count(*) FROM head) = {_LOOK},
+       coalesce((SELECT min(due_at) FROM head), now())
 """  # noqa: S608  constants
 
 
-def is_anything_due(connection: psycopg.Connection) -> bool:
-    """Return whether there is something to do for a worker: an event to be claimed, or many to be parked."""
-    row = connection.execute(_ANYTHING_DUE).fetchone()
-    return bool(row and row[0])
+def is_anything_due(connection: psycopg.Connection, mark: SweepMark | None = None) -> bool:
+    """Return whether there is something to do for a worker: an event to be claimed, or many to be parked.
+
+    `mark` says from where on to look, and is told what was found.
+    """
+    mark = mark or SweepMark()
+    row = connection.execute(_ANYTHING_DUE, [mark.look()]).fetchone()
+    is_due, first = row or (False, None)
+    if first is not None:
+        mark.found(first)
+    return bool(is_due)

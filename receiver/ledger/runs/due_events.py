@@ -36,10 +36,8 @@ ORDER BY d.due_at, d.id
 """  # noqa: S608  constants
 
 
-# What was made due a little earlier may have been committed only now.
-_DUE_ANY = _due(
-    f"{MAY_BE_CLAIMED} AND due_at >= coalesce(%(since)s::timestamptz - interval '2 seconds', '-infinity')"
-)
+_SINCE = "due_at >= coalesce(%(since)s::timestamptz, '-infinity')"
+_DUE_ANY = _due(f"{MAY_BE_CLAIMED} AND {_SINCE}")
 _DUE_NAMED = _due(f"{MAY_BE_CLAIMED} AND id = ANY(%(ids)s)")
 
 # Among what has become due last, the first of each kind that is not left out.
@@ -63,7 +61,6 @@ SELECT EXISTS (SELECT FROM hookonce.events WHERE id = ANY(ARRAY({_SUSPECTS})) AN
 """  # noqa: S608  constants
 # Of those due first, the ones that a handler of batches may take: met before, or of its places and types.
 _REACH = "greatest(2 * %(limit)s, 1000)"
-_SINCE = "due_at >= coalesce(%(since)s::timestamptz - interval '2 seconds', '-infinity')"
 _DUE_BATCH = _due(f"""{MAY_BE_CLAIMED} AND id = ANY(ARRAY(
         SELECT id FROM (SELECT id, source, provider, type FROM hookonce.events
                         WHERE {IS_DUE} AND {_SINCE}
