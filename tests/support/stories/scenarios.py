@@ -1,6 +1,7 @@
 """The stories themselves, without a verdict: the tests tell them, and tell them again with mistakes planted."""
 
 import signal
+from contextlib import contextmanager, nullcontext
 
 import redis
 
@@ -50,6 +51,22 @@ def cut_at(lab, point, day):
     assert lab.fuse.met[-1] == point
 
 
+@contextmanager
+def unarmed(lab):
+    """Let nobody meet the fuse in the block."""
+    fuse, lab.fuse = lab.fuse, None
+    try:
+        yield
+    finally:
+        lab.fuse = fuse
+
+
+def sweep_after(lab):
+    """Sweep after a worker, under the fuse if it has not blown yet."""
+    with unarmed(lab) if lab.fuse.is_blown else nullcontext():
+        lab.sweep()
+
+
 def day_of_deliveries(lab, name):
     """A first copy, its retry, a twin at the same moment, a tampered and a forged one."""
     paid, twin = stripe(f"evt_{name}_paid"), stripe(f"evt_{name}_twin", "invoice.sent")
@@ -70,63 +87,50 @@ def day_of_batches(lab, name):
 
 def day_of_work(lab, name):
     """Two handlers on an event, one of which fails once; a batch; a giving up; a sweep and two workers."""
-    fuse, lab.fuse = lab.fuse, None
-    lab.insist(stripe(f"evt_{name}_paid", fail=1, by="mail"))
-    lab.insist(stripe(f"evt_{name}_never", "invoice.sent", give_up=True))
-    lab.insist(depot(f"parcel_{name}_1", f"parcel_{name}_2"))
-    lab.fuse = fuse
+    with unarmed(lab):
+        lab.insist(stripe(f"evt_{name}_paid", fail=1, by="mail"))
+        lab.insist(stripe(f"evt_{name}_never", "invoice.sent", give_up=True))
+        lab.insist(depot(f"parcel_{name}_1", f"parcel_{name}_2"))
     lab.sweep()
     lab.work()
-    lab.fuse = None if fuse.is_blown else fuse
-    lab.sweep()
-    lab.fuse = fuse
+    sweep_after(lab)
 
 
 def day_of_batches_of_handlers(lab, name):
     """Events that a handler takes together; one of them fails, so that both halves are tried by themselves."""
-    fuse, lab.fuse = lab.fuse, None
-    lab.insist(depot(*(f"crate_{name}_{n}" for n in range(2)), kind="crate.sent"))
-    lab.insist(depot(f"crate_{name}_bad", kind="crate.sent", fail=1))
-    lab.fuse = fuse
+    with unarmed(lab):
+        lab.insist(depot(*(f"crate_{name}_{n}" for n in range(2)), kind="crate.sent"))
+        lab.insist(depot(f"crate_{name}_bad", kind="crate.sent", fail=1))
     lab.work()
-    lab.fuse = None if fuse.is_blown else fuse
-    lab.sweep()
-    lab.fuse = fuse
+    sweep_after(lab)
 
 
 def day_of_many_at_once(lab, name):
     """A worker that runs three at once: ordinary runs, failing and final ones, a limit, long work and a step."""
-    fuse, lab.fuse = lab.fuse, None
-    lab.insist(stripe(f"evt_{name}_paid", fail=1, by="mail"))
-    lab.insist(stripe(f"evt_{name}_never", "invoice.sent", give_up=True))
-    for kind in ("truck.left", "scale.read", "order.placed"):
-        lab.insist(depot(f"{kind}_{name}", kind=kind, hold=0.01))
-    lab.fuse = fuse
+    with unarmed(lab):
+        lab.insist(stripe(f"evt_{name}_paid", fail=1, by="mail"))
+        lab.insist(stripe(f"evt_{name}_never", "invoice.sent", give_up=True))
+        for kind in ("truck.left", "scale.read", "order.placed"):
+            lab.insist(depot(f"{kind}_{name}", kind=kind, hold=0.01))
     lab.sweep()
     lab.work_many()
-    lab.fuse = None if fuse.is_blown else fuse
-    lab.sweep()
-    lab.fuse = fuse
+    sweep_after(lab)
 
 
 def day_of_batches_beside_many(lab, name):
     """The same worker with events that are taken together, one of which fails once it is alone, beside others."""
-    fuse, lab.fuse = lab.fuse, None
-    lab.insist(depot(*(f"crate_{name}_{n}" for n in range(2)), kind="crate.sent"))
-    lab.insist(depot(f"crate_{name}_bad", kind="crate.sent", fail=1))
-    lab.insist(depot(*(f"parcel_{name}_{n}" for n in range(2))))
-    lab.fuse = fuse
+    with unarmed(lab):
+        lab.insist(depot(*(f"crate_{name}_{n}" for n in range(2)), kind="crate.sent"))
+        lab.insist(depot(f"crate_{name}_bad", kind="crate.sent", fail=1))
+        lab.insist(depot(*(f"parcel_{name}_{n}" for n in range(2))))
     lab.work_many()
-    lab.fuse = None if fuse.is_blown else fuse
-    lab.sweep()
-    lab.fuse = fuse
+    sweep_after(lab)
 
 
 def day_in_a_hurry(lab, name):
     """A worker whose budget is over at once: it lets go of what it has not started, and rings for it."""
-    fuse, lab.fuse = lab.fuse, None
-    lab.insist(depot(*(f"parcel_{name}_{n}" for n in range(2))))
-    lab.fuse = fuse
+    with unarmed(lab):
+        lab.insist(depot(*(f"parcel_{name}_{n}" for n in range(2))))
     lab.work(tight=True)
 
 
