@@ -11,6 +11,7 @@
 - `batches`: handlers that take many events at once
 - `error_summary`, `traceback_text`: what is kept of an error
 - `failure_callbacks`: who else hears of it
+- `report`: what the desk knows of what a worker is at
 - `last_attempt`: what a worker was at that died
 - `stopping`: whether this process was asked to stop
 - `maintenance`: the sweep and what it does besides

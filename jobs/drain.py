@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from functools import cache, partial
 
@@ -22,6 +23,7 @@ from hookonce.jobs.batches.batch_drain import BatchDrain
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.registration import import_handlers
+from hookonce.jobs.report import Reporter, UnderWay
 from hookonce.jobs.stopping import stopping
 from hookonce.providers.kit.registry import names
 from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
@@ -107,6 +109,7 @@ class Drain:
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
         self._suspects_at = time.monotonic()
         self._last_attempt: LastAttempt | None = None
+        self.under_way: UnderWay | None = None
 
     def come_after(self, last: LastAttempt) -> None:
         """Say how the worker before us ended, if it was at an attempt; from now on write down what we are at."""
@@ -177,6 +180,20 @@ class Drain:
                 break
             attempts += self._run(claim.runs, until or float("inf"))
         return attempts
+
+    @property
+    def executor(self) -> Executor:
+        """What makes the attempts."""
+        return self._executor
+
+    @property
+    def is_lost(self) -> bool:
+        """Never: a time limit that does not end a handler ends the process."""
+        return False
+
+    def reporting(self) -> AbstractContextManager[object]:
+        """Report for the desk what takes long, as long as a block lasts."""
+        return Reporter(self, self._executor.ledger_for_once)
 
     def finish(self) -> int:
         """End the work that is still under way; return the exit status."""
@@ -263,9 +280,14 @@ class Drain:
             raise LookupError(f"handler '{run.handler}' vanished from the registry")
         if self._last_attempt:
             self._last_attempt.begin(run)
-        began = time.monotonic()
-        started = self._executor.attempt(run, handler, partial(self._startable, claimed, number + 1, until))
-        self._registry.note(run.handler, timedelta(seconds=time.monotonic() - began))
+        self.under_way = at = UnderWay(run, handler, time.monotonic())
+        try:
+            started = self._executor.attempt(
+                run, handler, partial(self._startable, claimed, number + 1, until)
+            )
+        finally:
+            self.under_way = None
+        self._registry.note(run.handler, timedelta(seconds=time.monotonic() - at.began))
         return started
 
     def _startable(self, claimed: Sequence[ClaimedRun], number: int, until: float) -> ClaimedRun | None:

@@ -205,13 +205,14 @@ def work(redis_url: str, name: str | None = None) -> None:
     ledger.requeue_ignored()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.stopping.set())
-    while not stopping.stopping.is_set():
-        if _is_there(redis_url):
-            _listen(redis_url, name)
-        until = time.monotonic() + AWAY_PAUSE.total_seconds()
-        while not stopping.stopping.is_set() and time.monotonic() < until:
-            if not ledger.run_due():
-                stopping.stopping.wait(_POLL)
+    with ledger.reporting():
+        while not stopping.stopping.is_set():
+            if _is_there(redis_url):
+                _listen(redis_url, name)
+            until = time.monotonic() + AWAY_PAUSE.total_seconds()
+            while not stopping.stopping.is_set() and time.monotonic() < until:
+                if not ledger.run_due():
+                    stopping.stopping.wait(_POLL)
 
 
 def _listen(redis_url: str, name: str | None) -> None:

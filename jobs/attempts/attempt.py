@@ -105,7 +105,7 @@ class Executor(AttemptConnection):
         self._xact_id: str | None = None  # of the attempt's own transaction, if it was asked for
         self.alarm = TimeLimit()
         self.failure_rows = FailureRows()
-        self.heartbeat = Heartbeat(self._ledger_for_once)
+        self.heartbeat = Heartbeat(self.ledger_for_once)
         self.guard: TransactionGuard | None = None  # of the handler under way, or the one before
         self._loop: EventLoop | None = None  # for `async def` handlers, once there is one
 

@@ -115,7 +115,8 @@ class AttemptConnection:
         return None
 
     @contextmanager
-    def _ledger_for_once(self) -> Iterator[psycopg.Connection]:
+    def ledger_for_once(self) -> Iterator[psycopg.Connection]:
+        """Lend another connection of the engine, for other threads."""
         with self._engine.connect() as connection:
             yield engines.raw(connection)
 

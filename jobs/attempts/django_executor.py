@@ -9,7 +9,7 @@ The transaction's id is asked for before each handler: there are too many ways p
 
 import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -111,6 +111,13 @@ class DjangoExecutor(Executor):
         database = connections[self.alias]
         if not database.in_atomic_block:
             database.close()
+
+    @property
+    def backend(self) -> int | None:
+        """The process id of the backend that Django's connection is with: the handler writes there."""
+        with suppress(Exception):  # it may be closed at this moment
+            return self._set_up.info.backend_pid if self._set_up is not None else None
+        return None
 
     def _database(self) -> BaseDatabaseWrapper:
         """Return Django's connection, open; whatever others there are, their time may be over.

@@ -10,5 +10,4 @@
 - `slot_limit`: the time limit of a thread
 - `watchdog`: holds all slots to their limits
 - `suspects`: what was lost beside others, run in a child by itself
-- `report`: what the desk knows of the slots
 """

@@ -5,10 +5,11 @@ import time
 from collections.abc import Callable, Sequence
 
 from hookonce.jobs.handlers import SLOW_AFTER, Registry
+from hookonce.jobs.report import UnderWay
 from hookonce.jobs.slots.pace import Pace
 from hookonce.jobs.slots.room import SlotRoom, is_slow
 from hookonce.jobs.slots.shelf import Leased, Shelf
-from hookonce.jobs.slots.slot import Slot, UnderWay
+from hookonce.jobs.slots.slot import Slot
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
 _AHEAD = 25

@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from functools import partial
 
@@ -20,11 +21,11 @@ from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Registry
+from hookonce.jobs.report import Report, UnderWay
 from hookonce.jobs.slots.batch_slot import BatchSlot
 from hookonce.jobs.slots.occupancy import Occupancy
-from hookonce.jobs.slots.report import Report
 from hookonce.jobs.slots.shelf import Leased, Shelf
-from hookonce.jobs.slots.slot import AWAY, Slot, UnderWay
+from hookonce.jobs.slots.slot import AWAY, Slot
 from hookonce.jobs.slots.slot_limit import SlotLimit
 from hookonce.jobs.slots.suspects import Suspects
 from hookonce.jobs.slots.watchdog import Watchdog, Watched
@@ -107,6 +108,10 @@ class Pool(Drain):
             self._is_asked = True
         self._wake.set()
         return 0
+
+    def reporting(self) -> AbstractContextManager[object]:
+        """Do nothing more: the thread that claims reports."""
+        return nullcontext()
 
     @property
     def is_idle(self) -> bool:

@@ -5,7 +5,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
@@ -13,7 +12,8 @@ import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.jobs.attempts.attempt import Executor
-from hookonce.jobs.handlers import Handler, Registry
+from hookonce.jobs.handlers import Registry
+from hookonce.jobs.report import UnderWay
 from hookonce.jobs.slots.shelf import Leased
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.runs import transitions
@@ -23,15 +23,6 @@ log = logging.getLogger(__name__)
 
 AWAY = (psycopg.Error, SQLAlchemyError, LedgerUnavailable)
 """What the ledger's absence looks like: nothing was written, and the lease's end brings the run back."""
-
-
-@dataclass(frozen=True)
-class UnderWay:
-    """What a slot is at, since when by the monotonic clock."""
-
-    run: ClaimedRun
-    handler: Handler
-    began: float
 
 
 class Supplier(Protocol):

@@ -13,6 +13,8 @@ from django.db import DataError, connection, connections, models, transaction
 from hookonce import GiveUp, RetryLater
 from hookonce.jobs import drain
 from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from hookonce.jobs.report import Reporter
+from hookonce.receiver.ledger.stats import worker_slots
 from tests.support.django_project import entry, lead
 from tests.support.inbox import inbox as plain_inbox
 
@@ -448,3 +450,23 @@ def test_handler_of_django_does_not_return_in_the_midst_of_a_step(inbox):
     work(inbox)
 
     assert "the handler returned before these steps had ended: 'charge'" in last_error(inbox)
+
+
+def test_handler_that_wrote_and_waits_is_named(inbox, monkeypatch):
+    monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
+    found = []
+
+    def waits(event, connection):
+        Effect.objects.create(event=event.event_id)
+        time.sleep(0.2)
+        reporter.look()
+        found.extend(worker_slots.long_transactions(inbox.connection))
+
+    inbox.on(waits)
+    [event] = inbox.deliver("a")
+    inbox.drains.append(drain.Drain(inbox.settings, inbox.registry, DjangoExecutor))
+    reporter = Reporter(inbox.drains[0], inbox.drains[0].executor.ledger_for_once)
+
+    work(inbox)
+
+    assert [(each.handler, each.event) for each in found] == [("waits", event)]

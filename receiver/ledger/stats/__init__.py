@@ -7,6 +7,6 @@
 - `run_durations`: how long runs took
 - `open_operations`: keys of requests that are in progress
 - `retries`: what is tried again and again
-- `worker_slots`: what workers are at that run many at once
+- `worker_slots`: what workers are at
 - `backlog`: what is due, waits, is dead or held
 """

@@ -1,4 +1,4 @@
-"""What workers are at that run many at once: their slots in use and lost, and the attempts that take long."""
+"""What workers are at: the attempts that take long, and of those that run many at once the slots in use and lost."""
 
 import json
 import uuid
@@ -25,7 +25,8 @@ ON CONFLICT (worker) DO UPDATE SET
     busy = excluded.busy, lost = excluded.lost, attempts = excluded.attempts, seen_at = now()
 """
 _WORKERS = """
-SELECT name, slots, busy, lost, seen_at FROM hookonce.worker_slots WHERE seen_at > now() - %s ORDER BY name, worker
+SELECT name, slots, busy, lost, seen_at FROM hookonce.worker_slots
+WHERE seen_at > now() - %s AND slots > 1 ORDER BY name, worker
 """
 _LONG = """
 SELECT a.handler, a.event, clock_timestamp() - s.xact_start
@@ -102,14 +103,14 @@ def forget(connection: psycopg.Connection, worker: uuid.UUID) -> None:
 
 
 def workers(connection: psycopg.Connection) -> list[WorkerSlots]:
-    """Return the workers that report their slots."""
+    """Return the workers that run many at once."""
     return [WorkerSlots(*row) for row in connection.execute(_WORKERS, [GONE_AFTER])]
 
 
 def long_transactions(connection: psycopg.Connection) -> list[LongTransaction]:
     """Return attempts that wrote and then wait inside their transaction, the longest first.
 
-    Those of workers that report; where the role may not see other roles' statistics, none of theirs.
+    Where the role may not see other roles' statistics, none of theirs.
     """
     return [LongTransaction(*row) for row in connection.execute(_LONG, [GONE_AFTER, LONG_AFTER])]
 

@@ -216,3 +216,15 @@ def test_batches_and_single_runs_go_on_side_by_side(inbox, pool_of):
     assert inbox.effects() == sorted(["one", "two", *tracked])
     assert [row[0] for row in inbox.runs() if row[2] == "dead"] == ["bad"]
     assert max(sizes) == 50
+
+
+def test_calls_for_help_come_one_at_a_time(pool_of, monkeypatch):
+    calls = []
+    with pool_of(2) as pool:
+        monkeypatch.setattr(pool, "_notify", lambda: calls.append(1))
+        for _ in range(3):
+            pool._call_for_help()  # noqa: SLF001
+        assert len(calls) == 1
+        time.sleep(0.15)
+        pool._call_for_help()  # noqa: SLF001
+        assert len(calls) == 2

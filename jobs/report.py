@@ -1,0 +1,122 @@
+"""Writes down for the desk, every few seconds, what a worker is at: its slots, and the attempts that take long."""
+
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import NamedTuple, Protocol, Self
+
+import psycopg
+from sqlalchemy.exc import SQLAlchemyError
+
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.handlers import Handler
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.stats import worker_slots
+from hookonce.receiver.ledger.stats.worker_slots import LongAttempt, SlotReport
+
+log = logging.getLogger(__name__)
+
+
+class UnderWay(NamedTuple):
+    """An attempt that goes on, since when by the monotonic clock (seconds)."""
+
+    run: ClaimedRun
+    handler: Handler
+    began: float
+
+
+class Place(Protocol):
+    """Where one attempt at a time is made; `is_lost`: by a handler that no time limit could end."""
+
+    @property
+    def under_way(self) -> UnderWay | None: ...  # noqa: D102
+    @property
+    def is_lost(self) -> bool: ...  # noqa: D102
+    @property
+    def executor(self) -> AttemptConnection: ...  # noqa: D102
+
+
+class Report:
+    """The reports of one process."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self._places = places
+        self._worker = uuid.uuid4()
+        self._name = f"{socket.gethostname()}:{os.getpid()}"
+        self._due = 0.0
+
+    def tend(self, connection: psycopg.Connection) -> None:
+        """Report, if it is time to. Committed."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due = now + worker_slots.REPORT_INTERVAL.total_seconds()
+        worker_slots.report(connection, self._worker, self._name, self._count(), self.long_attempts())
+
+    def end(self, connection: psycopg.Connection) -> None:
+        """Report no more. Committed."""
+        worker_slots.forget(connection, self._worker)
+
+    def long_attempts(self) -> list[LongAttempt]:
+        """Return the attempts that take long, with the backends that they are with."""
+        least = time.monotonic() - worker_slots.LONG_AFTER.total_seconds()
+        found = [(place.executor, place.under_way) for place in self._places]
+        return [
+            LongAttempt(under_way.run.handler, under_way.run.event.id, executor.backend)
+            for executor, under_way in found
+            if under_way is not None and under_way.began < least
+        ]
+
+    def _count(self) -> SlotReport:
+        lost = sum(place.is_lost for place in self._places)
+        busy = sum(place.under_way is not None and not place.is_lost for place in self._places)
+        return SlotReport(len(self._places), busy, lost)
+
+
+class Reporter:
+    """Reports for a worker that runs one at a time, as long as the block lasts, and only while an attempt takes long.
+
+    In a thread, since the main thread is the handler's. `connect` gives a connection for one report.
+    """
+
+    def __init__(
+        self, place: Place, connect: Callable[[], AbstractContextManager[psycopg.Connection]]
+    ) -> None:
+        self._report = Report([place])
+        self._connect = connect
+        self._has_reported = False
+        self._has_ended = threading.Event()
+        self._thread = threading.Thread(target=self._report_on, name="report", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._has_ended.set()
+
+    def _report_on(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are to wake the main thread
+        while not self._has_ended.wait(worker_slots.REPORT_INTERVAL.total_seconds()):
+            try:
+                self.look()
+            except (psycopg.Error, SQLAlchemyError, LedgerUnavailable) as error:
+                log.info("what takes long was not reported: %s", type(error).__name__)
+
+    def look(self) -> None:
+        """Report what takes long, or that nothing does any more. Raises what is raised where the ledger is away."""
+        takes_long = bool(self._report.long_attempts())
+        if takes_long or self._has_reported:
+            with self._connect() as connection:
+                (self._report.tend if takes_long else self._report.end)(connection)
+            self._has_reported = takes_long

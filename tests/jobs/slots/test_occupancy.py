@@ -1,0 +1,134 @@
+"""What may be started besides: slow runs in all slots but one, whoever claims or ends at the same moment."""
+
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from hookonce.jobs.handlers import Handler, Registry
+from hookonce.jobs.report import UnderWay
+from hookonce.jobs.slots import pace
+from hookonce.jobs.slots.occupancy import Occupancy
+from hookonce.jobs.slots.pace import Pace
+from hookonce.jobs.slots.shelf import Shelf
+
+SLOW, QUICK = timedelta(seconds=2), timedelta(milliseconds=1)
+
+
+@dataclass
+class Slot:
+    under_way: UnderWay | None = None
+    following: object = None
+
+
+def run_of(handler):
+    return SimpleNamespace(handler=handler)
+
+
+def anything(_run):
+    return True
+
+
+@pytest.fixture
+def registry():
+    registry = Registry()
+    for name, took in (("slow", SLOW), ("quick", QUICK)):
+        handler = Handler(name, "stripe", name, anything, attempts=3, backoff=(QUICK, QUICK), timeout=SLOW)
+        registry.add(handler)
+        registry.note(name, took)
+    return registry
+
+
+@pytest.fixture
+def slots():
+    return [Slot() for _ in range(4)]
+
+
+@pytest.fixture
+def shelf():
+    shelf = Shelf()
+    shelf.put([run_of("slow"), run_of("quick")], time.monotonic() + 60)
+    return shelf
+
+
+@pytest.fixture
+def occupancy(registry, slots, shelf):
+    return Occupancy(registry, slots, shelf)
+
+
+def work_at(slot, handler):
+    slot.under_way = UnderWay(run_of(handler), None, time.monotonic())
+
+
+def test_slot_that_is_left_is_kept_for_quick_ones(occupancy, slots):
+    for slot in slots[:3]:
+        work_at(slot, "slow")
+
+    assert occupancy.take(anything).run.handler == "quick"
+    assert occupancy.take(anything) is None
+
+
+def test_slow_run_may_follow_another_in_its_slot(occupancy, slots):
+    for slot in slots[:3]:
+        work_at(slot, "slow")
+
+    assert occupancy.take(anything, ending=slots[0]).run.handler == "slow"
+    assert slots[0].following.handler == "slow"
+
+
+def test_claim_under_way_leaves_no_slow_run_to_a_quick_slot_that_ends(occupancy, slots):
+    work_at(slots[0], "slow")
+    work_at(slots[1], "quick")
+    room = occupancy.room(free=2)
+    assert [room.fits("stripe", "stripe", "slow") for _ in range(3)] == [True, True, False]
+
+    assert occupancy.take(anything, ending=slots[1]).run.handler == "quick"
+
+    occupancy.end_claim()
+    assert occupancy.take(anything, ending=slots[1]).run.handler == "slow"
+
+
+def test_what_follows_in_a_slot_counts_before_it_has_begun(occupancy, slots, shelf):
+    shelf.put([run_of("slow")] * 3, time.monotonic() + 60)
+    for slot in slots:
+        work_at(slot, "quick")
+
+    taken = [occupancy.take(anything, ending=slot) for slot in slots]
+
+    assert [each.run.handler for each in taken] == ["slow", "quick", "slow", "slow"]
+    assert occupancy.take(anything) is None
+
+
+def test_as_many_slow_runs_are_leased_ahead_as_will_start_soon(occupancy, slots, monkeypatch):
+    monkeypatch.setattr(Pace, "rate", lambda _: 40.0)
+    for slot in slots[:3]:
+        work_at(slot, "slow")
+
+    room = occupancy.room(free=1)
+
+    ahead = [room.fits("stripe", "stripe", "slow") for _ in range(5)]
+    assert (room.free, ahead) == (
+        0,
+        [True, True, False, False, False],
+    )  # four in 0.1 s, two of which are there
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(pace, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    return clock
+
+
+def test_pace_is_that_of_the_last_quarter_of_a_second(clock):
+    lately = Pace()
+    rates = []
+    for notes, later in ((10, 0.25), (0, 0.2), (20, 0.3), (0, 0.25)):
+        for _ in range(notes):
+            lately.note()
+        clock.now += later
+        rates.append(lately.rate())
+
+    assert rates == pytest.approx([40, 40, 40, 0])

@@ -1,0 +1,140 @@
+"""What the desk hears of a worker that runs one at a time: attempts that wrote and then wait in their transaction."""
+
+import time
+from contextlib import contextmanager
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from hookonce.jobs.drain import Drain
+from hookonce.jobs.report import Reporter
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.stats import worker_slots
+from tests.jobs.slots.conftest import wait_for
+from tests.support.inbox import effect
+
+REPORTS = "SELECT slots, busy, lost FROM hookonce.worker_slots"
+
+
+@pytest.fixture
+def drain(inbox):
+    inbox.drains.append(Drain(inbox.settings, inbox.registry))
+    return inbox.drains[0]
+
+
+@pytest.fixture
+def onlooker(database_url):
+    with connections.connect(database_url) as connection:
+        yield connection
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """Have looks come every 50 ms, and what lasts for a tenth of a second take long."""
+    monkeypatch.setattr(worker_slots, "REPORT_INTERVAL", timedelta(milliseconds=50))
+    monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
+
+
+def named(connection):
+    return [(each.handler, each.event) for each in worker_slots.long_transactions(connection)]
+
+
+@pytest.mark.usefixtures("soon")
+def test_handler_that_wrote_and_waits_is_named_until_it_has_ended(inbox, drain, onlooker):
+    found = []
+
+    def waits(event, tx):
+        effect(event, tx)
+        found.append(wait_for(lambda: named(onlooker)))
+
+    inbox.on(waits)
+    [event] = inbox.deliver("a")
+
+    with drain.reporting():
+        inbox.work()
+        assert found == [[("waits", event)]]
+        assert named(onlooker) == []
+        wait_for(lambda: not inbox.rows(REPORTS))
+
+
+@pytest.mark.usefixtures("soon")
+def test_handler_that_waits_before_it_writes_is_not_named(inbox, drain, onlooker):
+    found = []
+
+    def waits(event, tx):
+        wait_for(lambda: inbox.rows(REPORTS))
+        time.sleep(0.2)
+        found.append(named(onlooker))
+        effect(event, tx)
+
+    inbox.on(waits)
+    inbox.deliver("a")
+
+    with drain.reporting():
+        inbox.work()
+
+    assert found == [[]]
+
+
+@pytest.mark.usefixtures("soon")
+def test_worker_that_runs_one_at_a_time_has_no_slots_to_be_listed(inbox, drain, onlooker):
+    listed = []
+
+    def waits(event, tx):
+        effect(event, tx)
+        wait_for(lambda: inbox.rows(REPORTS))
+        listed.append(worker_slots.workers(onlooker))
+
+    inbox.on(waits)
+    inbox.deliver("a")
+
+    with drain.reporting():
+        inbox.work()
+
+    assert listed == [[]]
+
+
+def test_nothing_is_written_where_nothing_takes_long(inbox, drain):
+    def connect():
+        raise AssertionError("nobody asked for a connection")
+
+    looks = []
+
+    def is_quick(event, _tx):
+        Reporter(drain, connect).look()
+        looks.append(event.event_id)
+
+    inbox.on(is_quick)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    assert looks == ["a"]
+
+
+@pytest.mark.usefixtures("soon")
+def test_report_that_fails_is_made_again(inbox, drain, onlooker):
+    refusals = []
+
+    @contextmanager
+    def connect():
+        if len(refusals) < 2:
+            refusals.append(1)
+            raise psycopg.OperationalError("no more connections")
+        with drain.executor.ledger_for_once() as connection:
+            yield connection
+
+    found = []
+
+    def waits(event, tx):
+        effect(event, tx)
+        found.append(wait_for(lambda: named(onlooker)))
+
+    inbox.on(waits)
+    [event] = inbox.deliver("a")
+
+    with Reporter(drain, connect):
+        inbox.work()
+
+    assert (len(refusals), found) == (2, [[("waits", event)]])
