@@ -16,7 +16,7 @@ from hookonce.jobs.drain import Drain
 from hookonce.jobs.event import HAS_TRANSACTION, Refusal
 from hookonce.jobs.handlers import GiveUp, HandlerError, Registry, RetryLater
 from hookonce.jobs.registration import on
-from hookonce.receiver.ledger.runs import renewal
+from hookonce.receiver.ledger.runs import claimed, renewal
 from hookonce.receiver.ledger.runs.claimed import Attempt
 from tests.support.inbox import inbox
 
@@ -37,6 +37,13 @@ def write(event, what="effect"):
 def long(inbox):
     """A function that registers a handler without a transaction."""
     return lambda function, **options: inbox.on(function, tx="none", **options)
+
+
+@pytest.fixture
+def other_worker(inbox):
+    worker = Drain(inbox.settings, inbox.registry)
+    yield worker
+    worker.close()
 
 
 def errors(inbox):
@@ -171,6 +178,47 @@ def test_lease_is_short_and_renewed(inbox, long, monkeypatch):
 
     assert [28 <= each <= 30 for each in leases] == [True, True]
     assert inbox.runs() == [("a", "waits", "done", 1)]
+
+
+def test_step_lasts_as_long_as_the_renewed_lease_of_its_run(inbox, long, monkeypatch, other_worker):
+    monkeypatch.setattr(renewal, "RENEW_INTERVAL", timedelta(seconds=0.05))
+    monkeypatch.setattr(claimed, "LONG_LEASE", timedelta(seconds=0.5))
+    monkeypatch.setattr(renewal, "LONG_LEASE", timedelta(seconds=0.5))
+    calls = []
+
+    def charges(event):
+        def charge(key):
+            calls.append(key)
+            deadline = time.monotonic() + 1.5
+            while time.monotonic() < deadline:
+                assert other_worker.run_due() == 0
+                time.sleep(0.05)
+            return len(calls)
+
+        return event.step("charge", charge)
+
+    long(charges)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert inbox.runs() == [("a", "charges", "done", 1)]
+    assert inbox.rows("SELECT state, attempt FROM hookonce.steps") == [("completed", 1)]
+    assert len(calls) == 1
+
+
+def test_stale_worker_gets_no_step(inbox, long):
+    calls = []
+
+    def stale(event):
+        steal(inbox)
+        event.step("charge", calls.append)
+
+    long(stale)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert (calls, errors(inbox)) == ([], [])
+    assert inbox.runs() == [("a", "stale", "running", 1)]
 
 
 def test_renewal_renews_nothing_that_is_another_s(inbox, long):
