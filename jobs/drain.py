@@ -193,7 +193,8 @@ class Drain:
 
     def reporting(self) -> AbstractContextManager[object]:
         """Report for the desk what takes long, as long as a block lasts."""
-        return Reporter(self, self._executor.ledger_for_once)
+        besides = [self._batches] if self._batches is not None else []
+        return Reporter(self, self._executor.ledger_for_once, besides)
 
     def finish(self) -> int:
         """End the work that is still under way; return the exit status."""

@@ -45,10 +45,11 @@ class Place(Protocol):
 
 
 class Report:
-    """The reports of one process."""
+    """The reports of one process: its slots, and what is no slot `besides`, whose long attempts are told as well."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, places: Sequence[Place], besides: Sequence[Place] = ()) -> None:
         self._places = places
+        self._besides = besides
         self._worker = uuid.uuid4()
         self._name = f"{socket.gethostname()}:{os.getpid()}"
         self._due = 0.0
@@ -68,7 +69,7 @@ class Report:
     def long_attempts(self) -> list[LongAttempt]:
         """Return the attempts that take long, with the backends that they are with."""
         least = time.monotonic() - worker_slots.LONG_AFTER.total_seconds()
-        found = [(place.executor, place.under_way) for place in self._places]
+        found = [(place.executor, place.under_way) for place in (*self._places, *self._besides)]
         return [
             LongAttempt(under_way.run.handler, under_way.run.event.id, executor.backend)
             for executor, under_way in found
@@ -88,9 +89,12 @@ class Reporter:
     """
 
     def __init__(
-        self, place: Place, connect: Callable[[], AbstractContextManager[psycopg.Connection]]
+        self,
+        place: Place,
+        connect: Callable[[], AbstractContextManager[psycopg.Connection]],
+        besides: Sequence[Place] = (),
     ) -> None:
-        self._report = Report([place])
+        self._report = Report([place], besides)
         self._connect = connect
         self._has_reported = False
         self._has_ended = threading.Event()

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.handlers import Registry
+from hookonce.jobs.report import UnderWay
 from hookonce.jobs.stopping import stopping
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import batch_claims
@@ -31,7 +32,9 @@ class BatchDrain:
         self._cursor = cursor
         self._beside = beside
         self._ripe_at: float | None = None
-        self.under_way: ClaimedBatch | ClaimedRun | None = None
+        self.claimed: ClaimedBatch | ClaimedRun | None = None
+        self.under_way: UnderWay | None = None
+        """Of a batch the first run."""
 
     def run(
         self, due: Mapping[str, Sequence[int]], until: float, run_alone: RunAlone, notify: Callable[[], None]
@@ -53,7 +56,7 @@ class BatchDrain:
                 cursor=self._cursor,
                 beside=self._beside,
             )
-            self.under_way = claim.batch or claim.alone
+            self.claimed = claim.batch or claim.alone
             if claim.unripe is not None:
                 self._note_unripe(claim.unripe)
             if claim.alone is not None:
@@ -64,8 +67,18 @@ class BatchDrain:
                 reach("run.claimed")
                 self._attempt(claim.batch)
                 count += len(claim.batch.runs)
-            self.under_way = None
+            self.claimed = None
         return count
+
+    @property
+    def executor(self) -> BatchExecutor:
+        """What makes the attempts."""
+        return self._executor
+
+    @property
+    def is_lost(self) -> bool:
+        """Never: a time limit that does not end a batch ends the process."""
+        return False
 
     def patience(self, longest: float) -> float:
         """Return how long (seconds) to wait for a notification: no longer than until a batch has waited enough."""
@@ -77,8 +90,12 @@ class BatchDrain:
         handler = self._registry.named(batch.handler)
         if handler is None:  # cannot be: the claim asked the same registry
             raise LookupError(f"handler '{batch.handler}' vanished from the registry")
-        with self._executor.alarm:
-            self._executor.attempt_batch(batch, handler)
+        self.under_way = UnderWay(batch.runs[0], handler, time.monotonic())
+        try:
+            with self._executor.alarm:
+                self._executor.attempt_batch(batch, handler)
+        finally:
+            self.under_way = None
 
     def _note_unripe(self, left: timedelta) -> None:
         at = time.monotonic() + left.total_seconds()

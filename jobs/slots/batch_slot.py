@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.batches.batch_drain import BatchDrain
 from hookonce.jobs.handlers import Registry
+from hookonce.jobs.report import UnderWay
 from hookonce.jobs.slots.slot import AWAY
 from hookonce.jobs.stopping import stopping
 from hookonce.receiver.ledger.runs import batches
@@ -51,7 +52,12 @@ class BatchSlot:
     @property
     def is_busy(self) -> bool:
         """Whether something is under way, or it was told of events that it has not looked at."""
-        return self._drain.under_way is not None or bool(self._told)
+        return self._drain.claimed is not None or bool(self._told)
+
+    @property
+    def under_way(self) -> UnderWay | None:
+        """What it is at; of a batch the first run."""
+        return self._drain.under_way
 
     def begin(self) -> None:
         """Start the thread."""
@@ -75,7 +81,7 @@ class BatchSlot:
 
     def give_back(self, executor: BatchExecutor) -> None:
         """Let go of what is under way, on another connection: due at once, and charged with nothing."""
-        at = self._drain.under_way
+        at = self._drain.claimed
         if isinstance(at, ClaimedBatch):
             batches.take_apart(executor.ledger, at, ())
         elif at is not None:
@@ -108,8 +114,12 @@ class BatchSlot:
             handler = self._registry.named(run.handler)
             if handler is None:  # cannot be: the claim asked the same registry
                 raise LookupError(f"handler '{run.handler}' vanished from the registry")
-            with self.executor.alarm:
-                self.executor.attempt(run, handler, lambda: None)
+            self._drain.under_way = UnderWay(run, handler, time.monotonic())
+            try:
+                with self.executor.alarm:
+                    self.executor.attempt(run, handler, lambda: None)
+            finally:
+                self._drain.under_way = None
         return len(runs)
 
     def _rest(self) -> None:

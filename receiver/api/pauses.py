@@ -1,5 +1,6 @@
 """Handlers, and pauses of sources and handlers."""
 
+from datetime import timedelta
 from typing import Literal
 
 from pydantic import Field
@@ -66,7 +67,9 @@ class Handler(ResponseModel):
     waiting_for_limit: int = Field(
         description=f"runs that wait because so many run as its limit allows; {limit_gate.MAX_WAITING} at most"
     )
-
+    rate_delay_seconds: float = Field(
+        description="how long what comes now waits for the handler's rate; of several accounts or sources the longest"
+    )
     batches: HandlerBatches | None = Field(description="null if it has taken none")
 
 
@@ -82,8 +85,9 @@ def list_handlers(call: Call) -> Handlers:
     paused = {name for kind, name in pauses.paused(call.connection) if kind == "handler"}
     failing = {each.handler: each for each in breakers.breakers(call.connection)}
     waiting = limit_gate.waiting(call.connection)
+    delays = limit_gate.delays(call.connection)
     in_batches = batches.figures(call.connection)
-    names = {*pauses.handlers(call.connection), *paused, *failing, *waiting, *in_batches}
+    names = {*pauses.handlers(call.connection), *paused, *failing, *waiting, *delays, *in_batches}
     return Handlers(
         data=[
             Handler(
@@ -91,6 +95,7 @@ def list_handlers(call: Call) -> Handlers:
                 is_paused=name in paused,
                 breaker=HandlerBreaker.model_validate(failing[name]) if name in failing else None,
                 waiting_for_limit=waiting.get(name, 0),
+                rate_delay_seconds=delays.get(name, timedelta()).total_seconds(),
                 batches=HandlerBatches.model_validate(in_batches[name]) if name in in_batches else None,
             )
             for name in sorted(names)

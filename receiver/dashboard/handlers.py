@@ -25,6 +25,7 @@ def handlers() -> str:
         figures = {row.handler: row for row in handler_stats.handlers(connection)}
         failing = {each.handler: each for each in breakers.breakers(connection)}
         waiting = limit_gate.waiting(connection)
+        delays = limit_gate.delays(connection)
         in_batches = batches.figures(connection)
         suspects = worker_slots.suspects(connection)
         long = {each.handler: each for each in reversed(worker_slots.long_transactions(connection))}
@@ -34,12 +35,15 @@ def handlers() -> str:
         patterns[one.handler].append(one)
     return render_template(
         "admin/handlers.html",
-        names=sorted({*patterns, *figures, *paused, *failing, *waiting, *in_batches, *suspects, *long}),
+        names=sorted(
+            {*patterns, *figures, *paused, *failing, *waiting, *delays, *in_batches, *suspects, *long}
+        ),
         patterns=patterns,
         figures=figures,
         paused=paused,
         failing=failing,
         waiting=waiting,
+        delays=delays,
         in_batches=in_batches,
         suspects=suspects,
         long=long,

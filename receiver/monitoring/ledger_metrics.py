@@ -219,6 +219,13 @@ def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
     )
     waiting = [([handler], float(count)) for handler, count in limit_gate.waiting(connection).items()]
     yield _gauge("hookonce_waiting_for_limit", "Runs that wait for a place of a limit", ["handler"], waiting)
+    delays = [([handler], delay.total_seconds()) for handler, delay in limit_gate.delays(connection).items()]
+    yield _gauge(
+        "hookonce_rate_delay_seconds",
+        "How long what comes now waits for a handler's rate",
+        ["handler"],
+        delays,
+    )
     yield from _batches(connection)
     yield from _slots(connection)
     replays, left = backlog.bulk_replays(connection)

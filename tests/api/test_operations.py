@@ -231,7 +231,14 @@ def test_source_and_handler_are_paused_and_resumed(inbox):
         ("source", "stripe"),
     ]
     assert inbox.ask("GET", "/handlers").json["data"] == [
-        {"name": "app.credit", "is_paused": True, "breaker": None, "waiting_for_limit": 0, "batches": None}
+        {
+            "name": "app.credit",
+            "is_paused": True,
+            "breaker": None,
+            "waiting_for_limit": 0,
+            "rate_delay_seconds": 0.0,
+            "batches": None,
+        }
     ]
     assert resumed.status_code == 204
 

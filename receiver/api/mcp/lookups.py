@@ -228,16 +228,18 @@ class Lookups:
         return Answer(_sources(self._client_of(ctx))).text
 
     def list_handlers(self, ctx: Context) -> str:
-        """List handlers: paused, failing in a row, waiting for a limit."""
+        """List handlers: paused, failing in a row, waiting for a limit, how their batches went."""
         handlers = self._client_of(ctx).get("/handlers")["data"]
+        parts = ("breaker", "batches")
         known = [
-            {**handler, "breaker": handler["breaker"] and _without(handler["breaker"], "error")}
+            {**handler, **{part: handler[part] and _without(handler[part], "error") for part in parts}}
             for handler in handlers
         ]
         said = [
-            {"name": handler["name"], "error": handler["breaker"]["error"]}
+            {"name": handler["name"], "of": part, "error": handler[part]["error"]}
             for handler in handlers
-            if handler["breaker"]
+            for part in parts
+            if handler[part] and handler[part]["error"] is not None
         ]
         return Answer(known, said).text
 

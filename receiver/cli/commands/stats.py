@@ -6,8 +6,9 @@ import click
 import psycopg
 
 from hookonce.receiver.cli.connections import configured, ledger
-from hookonce.receiver.cli.output.tables import print_json, show
+from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.ledger import alerts, pauses
+from hookonce.receiver.ledger.runs import batches, breakers, limit_gate
 from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats import backlog, event_counts, totals, worker_slots
 from hookonce.receiver.redis.client import RedisUnavailable, connect
@@ -49,20 +50,42 @@ def stats(*, as_json: bool, recount: bool) -> None:
             f"{name.replace('_', ' '):<20} {'unknown: Redis does not answer' if value is None else value}"
         )
     for row in numbers["alerts"]:
-        click.echo(f"{'alert':<20} {row['kind']} {row['subject']}: {row['detail']}")
+        _line("alert", f"{row['kind']} {row['subject']}: {row['detail']}")
     _show_slots(numbers)
+    _show_handlers(numbers)
     for row in numbers["paused"]:
-        click.echo(f"{'paused':<20} {row['kind']} {row['name']}")
+        _line("paused", f"{row['kind']} {row['name']}")
+
+
+def _line(name: str, text: str) -> None:
+    click.echo(f"{name:<20} {clean(text)}")
 
 
 def _show_slots(numbers: dict[str, Any]) -> None:
     for row in numbers["workers"]:
         lost = f", {row['lost']} lost" if row["lost"] else ""
-        click.echo(f"{'slots':<20} {row['busy']} of {row['slots']} in use{lost} ({row['name']})")
+        _line("slots", f"{row['busy']} of {row['slots']} in use{lost} ({row['name']})")
     for handler, count in numbers["suspects"].items():
-        click.echo(f"{'suspects':<20} {count} of {handler}, run one by one")
+        _line("suspects", f"{count} of {handler}, run one by one")
     for row in numbers["long_transactions"]:
-        click.echo(f"{'long transaction':<20} {row['handler']}, event {row['event']}, {row['seconds']} s")
+        _line("long transaction", f"{row['handler']}, event {row['event']}, {row['seconds']} s")
+
+
+def _show_handlers(numbers: dict[str, Any]) -> None:
+    """Say what holds handlers up: their limits, their breakers, batches that failed."""
+    for handler, count in numbers["waiting_for_limit"].items():
+        _line("limit", f"{count} of {handler} wait for a place")
+    for handler, seconds in numbers["rate_delay_seconds"].items():
+        _line("rate", f"{handler}: what comes now waits {seconds} s")
+    for row in numbers["breakers"]:
+        state = "open" if row["is_open"] else "closed"
+        _line("breaker", f"{row['handler']}: {state}, {row['failures']} failures in a row: {row['error']}")
+    for row in numbers["batches"]:
+        left = (
+            f"; {row['waiting']} parts are to be tried, the next of {row['size']}" if row["waiting"] else ""
+        )
+        text = f"{row['events']} events in {row['batches']}, halved {row['halvings']} times{left}"
+        _line("batches", f"{row['handler']}: {text}{': ' + row['error'] if row['error'] else ''}")
 
 
 def _ledger(connection: psycopg.Connection) -> dict[str, Any]:
@@ -91,6 +114,15 @@ def _ledger(connection: psycopg.Connection) -> dict[str, Any]:
         "long_transactions": [
             {"handler": each.handler, "event": each.event, "seconds": round(each.open_for.total_seconds(), 1)}
             for each in worker_slots.long_transactions(connection)
+        ],
+        "waiting_for_limit": limit_gate.waiting(connection),
+        "rate_delay_seconds": {
+            handler: round(delay.total_seconds(), 1)
+            for handler, delay in limit_gate.delays(connection).items()
+        },
+        "breakers": [each._asdict() for each in breakers.breakers(connection)],
+        "batches": [
+            {"handler": handler, **each._asdict()} for handler, each in batches.figures(connection).items()
         ],
         "paused": [{"kind": kind, "name": name} for kind, name in pauses.paused(connection)],
     }

@@ -16,12 +16,19 @@ from hookonce.receiver.ledger.stats.worker_slots import WorkerSlots
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.workers import alive
 
-BESIDES = 3
-"""Connections of a worker process besides those of its slots: its claims, its heartbeat, what ends other runs."""
+BESIDES = 4
+"""Connections of a worker process besides those of its slots: its claims, its batches, its heartbeat, what ends other
+runs."""
+ALONE = 2
+"""Those of a worker that runs one at a time: its runs, and for moments its heartbeat and its reports."""
+# Whose sessions a role may not see in full, of those it sees neither state nor kind: who has a user and a database is
+# taken for a client. Workers of an inbox in another database are others; ours are in the reports.
 _MOST = """
-SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
-       (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'
-                                                    AND application_name <> 'hookonce worker')
+SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+       - coalesce(nullif(current_setting('reserved_connections', true), '')::int, 0),
+       (SELECT count(*) FROM pg_stat_activity
+        WHERE coalesce(backend_type = 'client backend', usesysid IS NOT NULL AND datid IS NOT NULL)
+              AND (application_name = 'hookonce worker' AND datname = current_database()) IS NOT TRUE)
 """
 
 
@@ -47,8 +54,7 @@ def _alive(redis_url: str) -> int:
 
 def _slots(connection: psycopg.Connection, configured: int, workers: int) -> Iterator[Finding]:
     reported = worker_slots.workers(connection)
-    most, others = connection.execute(_MOST).fetchone() or (0, 0)
-    yield judge_connections(most, others, reported, configured, workers)
+    yield judge_connections(*connections(connection), reported, configured, workers)
     lost = sum(each.lost for each in reported)
     if lost:
         yield Finding(
@@ -69,13 +75,19 @@ def _slots(connection: psycopg.Connection, configured: int, workers: int) -> Ite
         )
 
 
+def connections(connection: psycopg.Connection) -> tuple[int, int]:
+    """Return how many connections there may be, and how many are open that are not those of our workers."""
+    most, others = connection.execute(_MOST).fetchone() or (0, 0)
+    return most, others
+
+
 def judge_connections(
     most: int, others: int, reported: list[WorkerSlots], configured: int, workers: int
 ) -> Finding:
     """Judge whether all slots and whoever else is connected fit into `max_connections`."""
     alone = max(workers - len(reported), 0)
     needed = sum(each.slots + BESIDES for each in reported) + alone * (
-        configured + BESIDES if configured > 1 else 1
+        configured + BESIDES if configured > 1 else ALONE
     )
     text = f"workers may need {needed} connections, {others} others are open, of {most}"
     if needed + others > most:

@@ -7,7 +7,7 @@ of a claim; lock order as in `receiver.ledger.runs.transitions`, then that row.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import psycopg
 
@@ -80,6 +80,9 @@ SELECT h.handler, w.count FROM (SELECT DISTINCT handler FROM hookonce.limits WHE
         LIMIT %(most)s) AS found) AS w
 ORDER BY h.handler
 """  # noqa: S608  constants
+_DELAYS = """
+SELECT handler, max(head) - now() FROM hookonce.limits WHERE head > now() GROUP BY handler ORDER BY handler
+"""
 _FORGET_PLACES = """
 DELETE FROM hookonce.limit_places p WHERE NOT EXISTS (
     SELECT FROM hookonce.runs r WHERE (r.event, r.handler, r.token) = (p.event, p.handler, p.token))
@@ -98,6 +101,11 @@ UPDATE hookonce.runs SET parked = NULL, due_at = now() WHERE event = ANY(%(event
 def waiting(connection: psycopg.Connection) -> dict[str, int]:
     """Return how many runs wait for a place, by handler; of each `MAX_WAITING` at most."""
     return dict(connection.execute(_COUNTS, {"most": MAX_WAITING}).fetchall())
+
+
+def delays(connection: psycopg.Connection) -> dict[str, timedelta]:
+    """Return how long what comes now waits for its rate, by handler; of several accounts or sources the longest."""
+    return dict(connection.execute(_DELAYS).fetchall())
 
 
 def forget(connection: psycopg.Connection) -> None:

@@ -28,11 +28,14 @@ _WORKERS = """
 SELECT name, slots, busy, lost, seen_at FROM hookonce.worker_slots
 WHERE seen_at > now() - %s AND slots > 1 ORDER BY name, worker
 """
+# A transaction that began after the report may be another attempt's: a connection outlives them, and the number of a
+# backend that has ended is given to others, in whatever database.
 _LONG = """
 SELECT a.handler, a.event, clock_timestamp() - s.xact_start
 FROM hookonce.worker_slots w, json_to_recordset(w.attempts) AS a (handler text, event bigint, backend int)
 JOIN pg_stat_activity s ON s.pid = a.backend
-WHERE w.seen_at > now() - %s AND s.state LIKE 'idle in transaction%%' AND s.backend_xid IS NOT NULL
+WHERE w.seen_at > now() - %s AND s.datname = current_database() AND s.xact_start <= w.seen_at
+      AND s.state LIKE 'idle in transaction%%' AND s.backend_xid IS NOT NULL
       AND s.state_change < clock_timestamp() - %s
 ORDER BY 3 DESC
 """
