@@ -83,20 +83,26 @@ class Handlers(ResponseModel):
 def list_handlers(call: Call) -> Handlers:
     """List the handlers of recent runs, and those that are paused."""
     paused = {name for kind, name in pauses.paused(call.connection) if kind == "handler"}
-    failing = {each.handler: each for each in breakers.breakers(call.connection)}
+    failing = {
+        each.handler: HandlerBreaker.model_validate(each, from_attributes=True)
+        for each in breakers.breakers(call.connection)
+    }
     waiting = limit_gate.waiting(call.connection)
     delays = limit_gate.delays(call.connection)
-    in_batches = batches.figures(call.connection)
+    in_batches = {
+        handler: HandlerBatches.model_validate(each, from_attributes=True)
+        for handler, each in batches.figures(call.connection).items()
+    }
     names = {*pauses.handlers(call.connection), *paused, *failing, *waiting, *delays, *in_batches}
     return Handlers(
         data=[
             Handler(
                 name=name,
                 is_paused=name in paused,
-                breaker=HandlerBreaker.model_validate(failing[name]) if name in failing else None,
+                breaker=failing.get(name),
                 waiting_for_limit=waiting.get(name, 0),
                 rate_delay_seconds=delays.get(name, timedelta()).total_seconds(),
-                batches=HandlerBatches.model_validate(in_batches[name]) if name in in_batches else None,
+                batches=in_batches.get(name),
             )
             for name in sorted(names)
         ]

@@ -1,0 +1,129 @@
+"""What the API tells of workers and of what holds handlers up."""
+
+import uuid
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+from psycopg import sql
+
+from hookonce.receiver.ledger.stats import worker_slots
+from tests.api.conftest import open_inbox
+from tests.jobs.slots.conftest import wait_for
+from tests.support import desk
+
+ODD = 'shop.<b>"credit"</b>\u202e'
+
+
+def workers(inbox):
+    return inbox.ask("GET", "/workers", scope="read").json
+
+
+def handlers(inbox):
+    return {row.pop("name"): row for row in inbox.ask("GET", "/handlers", scope="read").json["data"]}
+
+
+def test_no_worker_has_reported(calm):
+    assert workers(calm) == {"data": [], "suspects": [], "long_transactions": []}
+    assert handlers(calm) == {}
+
+
+def test_workers_with_their_slots_are_listed_by_name(inbox):
+    desk.report(inbox.connection, name="host:2", slots=16, busy=9, lost=2)
+    desk.report(inbox.connection, name="host:1", slots=4, busy=0)
+    desk.report(inbox.connection, name="host:3", slots=1, busy=1)
+
+    listed = workers(inbox)["data"]
+
+    times = [datetime.fromisoformat(each.pop("seen_at")) for each in listed]
+    assert listed == [
+        {"name": "host:1", "slots": 4, "busy": 0, "lost": 0},
+        {"name": "host:2", "slots": 16, "busy": 9, "lost": 2},
+    ]
+    assert all(abs(datetime.now(UTC) - at) < timedelta(minutes=1) for at in times)
+
+
+def test_workers_need_a_token_that_may_read(inbox):
+    assert inbox.ask("GET", "/workers", scope="").status_code == 401
+    assert inbox.ask("GET", "/workers", scope="replay").status_code == 403
+
+
+def test_suspects_are_counted_by_handler(inbox):
+    desk.suspects(inbox.connection, ODD, 3)
+
+    assert workers(inbox)["suspects"] == [{"handler": ODD, "runs": 3}]
+
+
+def test_transaction_that_wrote_and_waits_is_named_with_its_event(inbox, monkeypatch):
+    monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
+    with desk.waiting(inbox.settings.database_url) as pid:
+        desk.report(inbox.connection, (ODD, 77, pid))
+
+        (named,) = wait_for(lambda: workers(inbox)["long_transactions"])
+
+    assert (named["handler"], named["event"]) == (ODD, 77)
+    assert 0.1 < named["seconds"] < 60
+
+
+def test_handler_says_what_holds_it_up(inbox):
+    desk.wait_for_place(inbox.connection, "shop.mail", 2)
+    desk.wait_for_rate(inbox.connection, "shop.sms", 5)
+    desk.fail_in_a_row(inbox.connection, "shop.open", 5, limit=5)
+    desk.fail_in_a_row(inbox.connection, "shop.closed", 4, limit=5)
+
+    listed = handlers(inbox)
+
+    assert {name: row["waiting_for_limit"] for name, row in listed.items() if row["waiting_for_limit"]} == {
+        "shop.mail": 2
+    }
+    assert [name for name, row in listed.items() if row["rate_delay_seconds"]] == ["shop.sms"]
+    assert 20 < listed["shop.sms"]["rate_delay_seconds"] <= 30
+    error = "ConnectionError (shop.py:7)"
+    assert {name: row["breaker"] for name, row in listed.items() if row["breaker"]} == {
+        "shop.open": {"failures": 5, "error": error, "is_open": True},
+        "shop.closed": {"failures": 4, "error": error, "is_open": False},
+    }
+    assert [name for name, row in listed.items() if row["is_paused"]] == ["shop.open"]
+
+
+def test_handler_says_how_its_batches_went(inbox):
+    desk.halve(inbox.settings, inbox.connection, "shop.track", "no such place")
+
+    (listed,) = [row["batches"] for row in handlers(inbox).values()]
+
+    assert "ValueError" in listed.pop("error")
+    assert listed == {"batches": 1, "events": 3, "halvings": 1, "size": 4, "waiting": 2}
+
+
+@contextmanager
+def role_of_its_own(database_url):
+    """The database as a role sees it that may use the ledger, and see nobody's session but its own."""
+    name = sql.Identifier(f"app_{uuid.uuid4().hex[:12]}")
+    with psycopg.connect(database_url, autocommit=True) as admin:
+        admin.execute(
+            sql.SQL(
+                "CREATE ROLE {0}; GRANT USAGE ON SCHEMA hookonce TO {0}; "
+                "GRANT ALL ON ALL TABLES IN SCHEMA hookonce TO {0}; "
+                "GRANT USAGE ON ALL SEQUENCES IN SCHEMA hookonce TO {0}"
+            ).format(name)
+        )
+        separator = "&" if "?" in database_url else "?"
+        yield f"{database_url}{separator}options=-c%20role%3D{name.as_string(None).strip(chr(34))}"
+        admin.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(name))
+
+
+def test_role_that_sees_no_sessions_lists_workers_all_the_same(database_url, redis_url, monkeypatch):
+    monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
+    with (
+        role_of_its_own(database_url) as url,
+        open_inbox(url, redis_url) as inbox,
+        psycopg.connect(database_url, autocommit=True) as admin,
+        desk.waiting(database_url) as pid,
+    ):
+        desk.report(inbox.connection, ("shop.credit", 1, pid))
+        wait_for(lambda: worker_slots.long_transactions(admin))
+
+        listed = workers(inbox)
+
+    assert [each["busy"] for each in listed["data"]] == [3]
+    assert listed["long_transactions"] == []

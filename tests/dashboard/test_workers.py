@@ -1,0 +1,170 @@
+"""What the dashboard shows of workers, and of what holds handlers up."""
+
+import re
+import uuid
+from dataclasses import replace
+from datetime import timedelta
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from hookonce.receiver.app import create_app
+from hookonce.receiver.ledger.handlers import register_handlers
+from hookonce.receiver.ledger.stats import worker_slots
+from tests.dashboard.conftest import Browser
+from tests.jobs.slots.conftest import wait_for
+from tests.support import desk
+
+ODD = "shop.<b>credit</b>"
+SAFE = "shop.&lt;b&gt;credit&lt;/b&gt;"
+
+
+def tile(browser):
+    """The tile of slots on the overview: whether it is bad, and what it says."""
+    found = re.search(
+        r'<div class="tile( is-bad)?"><span class="label">Slots in use</span><strong>([^<]*)</strong>'
+        r'<span class="more">([^<]*)</span>',
+        browser.get("/admin/").text,
+    )
+    return found and (bool(found[1]), found[2], found[3])
+
+
+def held_up(browser):
+    """What the page of handlers says in the column *held up by*, by handler, with its markup."""
+    page = browser.get("/admin/handlers").text
+    rows = re.findall(r"<tr>\s*<th scope=.*?</tr>", page, re.DOTALL)
+    return {
+        re.search(r'handler=[^"]*">([^<]*)</a>', row)[1]: re.findall(
+            r"<p>(.*?)</p>", row.split('data-label="held up by">')[1].split("</td>")[0]
+        )
+        for row in rows
+    }
+
+
+def test_overview_has_no_tile_of_slots_where_no_worker_has_any(inbox, browser):
+    desk.report(inbox.connection, slots=1, busy=1)
+
+    assert tile(browser) is None
+
+
+def test_overview_sums_the_slots_of_all_workers(inbox, browser):
+    desk.report(inbox.connection, name="host:1", slots=4, busy=1)
+    assert tile(browser) == (False, "1 of 4", "in 1 worker")
+
+    desk.report(inbox.connection, name="host:2", slots=16, busy=9)
+    assert tile(browser) == (False, "10 of 20", "in 2 workers")
+
+
+def test_overview_warns_of_slots_that_are_lost(inbox, browser):
+    desk.report(inbox.connection, slots=16, busy=9, lost=2)
+
+    assert tile(browser) == (True, "9 of 16", "2 lost to handlers that nothing ends")
+
+
+@pytest.mark.parametrize(("seconds", "is_there"), [(29, True), (31, False)])
+def test_overview_forgets_a_worker_that_reports_no_more(inbox, browser, seconds, is_there):
+    desk.report(inbox.connection)
+    desk.age(inbox.connection, seconds)
+
+    assert (tile(browser) is not None) == is_there
+
+
+def test_handler_that_nothing_holds_up_says_nothing(inbox, browser):
+    register_handlers(inbox.connection, [(ODD, "stripe", "*", 3, timedelta(seconds=30), None)])
+
+    assert held_up(browser) == {SAFE: []}
+
+
+def test_suspects_of_a_handler_are_counted(inbox, browser):
+    desk.suspects(inbox.connection, ODD, 2)
+
+    assert held_up(browser) == {SAFE: ["2 were under way when a process died, and are run by themselves."]}
+
+
+def test_transaction_that_wrote_and_waits_is_named_the_longest_of_its_handler(inbox, browser, monkeypatch):
+    monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
+    url = inbox.settings.database_url
+    with desk.waiting(url) as first, desk.waiting(url) as second, desk.waiting(url, writes=False) as reader:
+        desk.report(inbox.connection, (ODD, 8, second), (ODD, 7, first), ("shop.mail", 9, reader))
+        wait_for(lambda: len(worker_slots.long_transactions(inbox.connection)) == 2)
+
+        said = held_up(browser)
+
+    assert said.keys() == {SAFE}
+    (text,) = said[SAFE]
+    assert re.match(r"Wrote, and waits in its transaction since \d[\d.]* m?s \(event 7\)", text)
+    assert '<code>tx="none"</code>' in text
+
+
+def test_runs_that_wait_for_a_limit_or_a_rate_are_told(inbox, browser):
+    desk.wait_for_place(inbox.connection, ODD, 2)
+    desk.wait_for_rate(inbox.connection, "shop.sms", 5)
+
+    said = held_up(browser)
+
+    assert said[SAFE] == ["2 wait for a place: as many run as its limit allows."]
+    assert re.fullmatch(r"What comes now waits (2\d|30) s for its rate\.", said["shop.sms"][0])
+
+
+@pytest.mark.parametrize(
+    ("count", "begins"),
+    [
+        (4, "4 failures in a row: "),
+        (5, '<span class="error">Stopped by its circuit breaker</span> after 5 failures in a row'),
+    ],
+)
+def test_breaker_is_said_to_be_open_from_its_limit_on(inbox, browser, count, begins):
+    desk.fail_in_a_row(inbox.connection, ODD, count, limit=5, error="Odd<script>Error")
+
+    (text,) = held_up(browser)[SAFE]
+
+    assert text.startswith(begins)
+    assert "Odd&lt;script&gt;Error" in text
+    assert "<script>" not in text
+
+
+def test_batches_are_told_with_what_is_left_of_those_that_failed(inbox, browser):
+    desk.halve(inbox.settings, inbox.connection, ODD, "no such place")
+
+    (text,) = held_up(browser)[SAFE]
+
+    assert text.startswith(
+        "3 events in 1 batches, halved 1 times. One failed: its parts are tried by themselves, 2 are left, the next "
+        'has 4 events: <span class="keep">ValueError'
+    )
+
+
+def test_rest_of_a_batch_of_which_one_event_was_given_up_has_no_error(inbox, browser):
+    desk.give_up_first(inbox.settings, inbox.connection, "shop.track")
+
+    (text,) = held_up(browser)["shop.track"]
+
+    assert text.endswith("1 are left, the next has 2 events.")
+
+
+def test_role_that_sees_no_sessions_is_shown_the_rest(inbox, monkeypatch):
+    monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
+    url = inbox.settings.database_url
+    role = sql.Identifier(f"app_{uuid.uuid4().hex[:12]}")
+    inbox.connection.execute(
+        sql.SQL(
+            "CREATE ROLE {0}; GRANT USAGE ON SCHEMA hookonce TO {0}; "
+            "GRANT ALL ON ALL TABLES IN SCHEMA hookonce TO {0}; GRANT USAGE ON ALL SEQUENCES IN SCHEMA hookonce TO {0}"
+        ).format(role)
+    )
+    separator = "&" if "?" in url else "?"
+    name = role.as_string(None).strip('"')
+    app = create_app(replace(inbox.settings, database_url=f"{url}{separator}options=-c%20role%3D{name}"))
+    browser = Browser(app.test_client())
+    with desk.waiting(url) as pid, psycopg.connect(url, autocommit=True) as admin:
+        desk.report(inbox.connection, (ODD, 7, pid), lost=1)
+        desk.suspects(inbox.connection, "shop.mail", 2)
+        wait_for(lambda: worker_slots.long_transactions(admin))
+        assert browser.sign_in().status_code == 303
+
+        shown = tile(browser), held_up(browser).keys()
+
+    app.extensions["hookonce"].close()
+    inbox.connection.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(role))
+    assert shown == ((True, "3 of 4", "1 lost to handlers that nothing ends"), {"shop.mail"})

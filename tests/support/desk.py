@@ -1,0 +1,125 @@
+"""What the desk tells of workers and handlers, made by what makes it in a worker."""
+
+import uuid
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+
+import psycopg
+
+from hookonce.jobs.handlers import GiveUp
+from hookonce.jobs.stopping import stopping
+from hookonce.receiver.ledger.runs import breakers, claims
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.breakers import Failure
+from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
+from hookonce.receiver.ledger.stats import worker_slots
+from hookonce.receiver.ledger.stats.worker_slots import LongAttempt, SlotReport
+from hookonce.receiver.ledger.store import store
+from tests.ledger.test_suspects import BUDGET, Plan, Planner, Room, die
+from tests.support.inbox import Inbox
+from tests.support.new_event import new_event
+
+
+def report(connection, *attempts, slots=4, busy=3, lost=0, name="host:1"):
+    """Report as a worker does; `attempts` are (handler, event, backend)."""
+    long = [LongAttempt(*each) for each in attempts]
+    worker_slots.report(connection, uuid.uuid4(), name, SlotReport(slots, busy, lost), long)
+
+
+def age(connection, seconds):
+    """Have all reports been made so long ago."""
+    connection.execute(
+        "UPDATE hookonce.worker_slots SET seen_at = now() - make_interval(secs => %s)", [seconds]
+    )
+
+
+def suspects(connection, handler, count):
+    """Have a process die that had so many runs under way."""
+    _deliver(connection, count)
+    plans = Planner(Plan(handler))
+    assert claims.claim(connection, plans, budget=BUDGET, room=Room(count)).started == count
+    die(connection)
+    claims.claim(connection, plans, budget=BUDGET, room=Room(count))
+
+
+def wait_for_place(connection, handler, count):
+    """Have one run of a handler take the only place of its limit, and so many others wait for it."""
+    _claim_within(connection, handler, count + 1, RunLimit(concurrency=1))
+
+
+def wait_for_rate(connection, handler, count):
+    """Have so many runs of a handler be given times, six seconds apart."""
+    _claim_within(connection, handler, count, RunLimit(rate=Rate.parse("10/m")))
+
+
+def fail_in_a_row(connection, handler, count, *, limit, error="ConnectionError (shop.py:7)"):
+    """Have a handler fail so often; its breaker opens at `limit`."""
+    with connection.transaction():
+        for _ in range(count):
+            breakers.failed(connection, handler, Failure(error, limit))
+
+
+def halve(settings, connection, handler, error):
+    """Have a handler take three events in a batch, then fail with eight, and its worker stop before it tries a half."""
+
+    def take(events):
+        if len(events) > 3:
+            raise ValueError(error)
+
+    _take_batches(settings, connection, handler, take, (3, 8))
+
+
+def give_up_first(settings, connection, handler):
+    """Have a handler give up the first of three events, and its worker stop before it tries the others."""
+
+    def take(events):
+        raise GiveUp("of no use", event=events[0])
+
+    _take_batches(settings, connection, handler, take, (3,))
+
+
+@contextmanager
+def waiting(url, *, writes=True, aborts=False, **options):
+    """A transaction that waits for something else, after it has written or without; gives its backend."""
+    with psycopg.connect(url, **options) as connection:
+        if writes:
+            connection.execute("SELECT pg_current_xact_id()")
+        else:
+            connection.execute("SELECT 1")
+        if aborts:
+            with suppress(psycopg.errors.DivisionByZero):
+                connection.execute("SELECT 1/0")
+        yield connection.info.backend_pid
+        connection.rollback()
+
+
+def _take_batches(settings, connection, handler, take, counts):
+    inbox = Inbox(settings, connection)
+
+    def stops_when_it_fails(events, tx):  # noqa: ARG001
+        try:
+            take(events)
+        except Exception:
+            stopping.set()
+            raise
+
+    stops_when_it_fails.__name__ = handler
+    inbox.on(stops_when_it_fails, batch=BatchSize(8, timedelta(0)))
+    try:
+        for count in counts:
+            _deliver(connection, count)
+            inbox.work()
+        assert stopping.is_set()
+    finally:
+        stopping.clear()
+        for drain in inbox.drains:
+            drain.close()
+
+
+def _deliver(connection, count):
+    return store(connection, [new_event(uuid.uuid4().hex) for _ in range(count)])
+
+
+def _claim_within(connection, handler, count, limit):
+    _deliver(connection, count)
+    claims.claim(connection, Planner(Plan(handler, limit=limit)), budget=BUDGET)
