@@ -10,6 +10,7 @@ import pytest
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.report import Reporter
 from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.stats import worker_slots
 from tests.jobs.slots.conftest import wait_for
 from tests.support.inbox import effect
@@ -56,6 +57,24 @@ def test_handler_that_wrote_and_waits_is_named_until_it_has_ended(inbox, drain, 
         assert found == [[("waits", event)]]
         assert named(onlooker) == []
         wait_for(lambda: not inbox.rows(REPORTS))
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("count", [1, 3])
+def test_batch_that_wrote_and_waits_is_named_once_by_its_first_event(inbox, drain, onlooker, count):
+    found = []
+
+    def collects(events, tx):
+        effect(events[0], tx)
+        found.append(wait_for(lambda: named(onlooker)))
+
+    inbox.on(collects, batch=BatchSize(3, timedelta(0)))
+    first, *_ = inbox.deliver(*"abc"[:count])
+
+    with drain.reporting():
+        inbox.work()
+
+    assert found == [[("collects", first)]]
 
 
 @pytest.mark.usefixtures("soon")

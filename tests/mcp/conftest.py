@@ -15,6 +15,7 @@ from hookonce.receiver.ledger import alerts, pauses, rejected
 from hookonce.receiver.ledger.access import api_tokens
 from hookonce.receiver.ledger.store import store
 from tests.api.conftest import open_inbox
+from tests.support import desk
 from tests.support.new_event import new_event
 
 pytest.importorskip("mcp", reason="needs the extra mcp")
@@ -203,4 +204,9 @@ def seed(inbox, words):
         {("stripe", "bad_signature"): 4, ("github", "stale"): 1},
     )
     pauses.pause(connection, "handler", "books.refund", "ann")
+    desk.fail_in_a_row(connection, "shop.mail", 2, limit=5, error=words("OSError: no route"))
+    connection.execute(
+        "INSERT INTO hookonce.batches (handler, events, error) VALUES ('shop.track', '{1,2}', %s)",
+        [words("ValueError: no such place")],
+    )
     alerts.raise_alert(connection, "source_silent", "github", words("at least 40 deliveries are missing"))
