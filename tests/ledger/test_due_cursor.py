@@ -1,9 +1,12 @@
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
 import psycopg
 import pytest
 
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import claims, due_cursor, due_events
-from hookonce.receiver.ledger.runs.due_cursor import DueCursor, SweepMark
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Paced, SweepMark
 from hookonce.receiver.ledger.store import store
 from tests.ledger.test_runs import BUDGET, Plan, Planner
 from tests.support.new_event import new_event
@@ -95,17 +98,20 @@ def test_what_was_committed_a_moment_late_is_found_at_once(connection):
     assert claim(connection, cursor) == ["late"]
 
 
-def test_what_was_committed_late_is_looked_for_now_and_then(connection, clock):
-    cursor = DueCursor(clock)
-    put(connection, "first")
-    for _ in range(2):
-        claim(connection, cursor)
-    put(connection, "late", due="-1 s")
+def test_what_was_committed_late_is_looked_for_the_more_seldom_the_longer_that_takes(clock):
+    cursor, moment = DueCursor(clock), datetime(2026, 1, 1, tzinfo=UTC)
+    went_back = []
+    for _ in range(200):
+        for look in cursor.looks():
+            clock.now += 0.02 if look.since is None or moment - look.since == due_cursor.LATE else 0.01
+            if look.since is not None:
+                went_back.append(moment - look.since)
+            cursor.found(look, [SimpleNamespace(due_at=moment, source="s", type="t")], 50)
 
-    before = claim(connection, cursor)
-    clock.now += due_cursor.LATE_LOOK_INTERVAL.total_seconds()
-
-    assert (before, claim(connection, cursor)) == ([], ["late"])
+    late = [back == due_cursor.LATE for back in went_back]
+    assert late[:5] == [True] * 5, "a tenth of a second in advance"
+    spent = [0.02 if is_late else 0.01 for is_late in late]
+    assert 0.03 < 0.02 * sum(late[10:]) / sum(spent[10:]) < 0.07, "a twentieth of the time"
 
 
 def test_look_that_finds_nothing_does_not_make_the_next_one_a_full_one(connection, clock):
@@ -119,13 +125,13 @@ def test_look_that_finds_nothing_does_not_make_the_next_one_a_full_one(connectio
 
 
 def test_full_looks_that_take_long_are_seldom(clock):
-    looks = due_cursor.FullLooks(clock)
+    looks = Paced(due_cursor.FULL_LOOK_INTERVAL, clock)
     looks.begin()
     clock.now += 2
     looks.end()
 
     begun = []
-    for seconds in (5, 34, 1):
+    for seconds in (5, 30, 3):
         clock.now += seconds
         begun.append(looks.begin())
 

@@ -1,9 +1,9 @@
 """Where in the queue of due events somebody looks next; no SQL here.
 
 Entries of the index that are dead, but not yet vacuumed (somebody holds a snapshot), lie before those that are due, two
-for each event that was handled. They are passed over by looking from the due time on that was found last: from a little
-before it, now and then from further back, for what was committed late, and every few seconds from the beginning. That
-takes a second where there are a million of them, and is done the more seldom the longer it takes.
+for each event that was handled. They are passed over by looking from the due time on that was found last: from two
+seconds before it, for what was committed late, and every few seconds from the beginning. To walk a million of them
+takes a second: the longer such looks take, the more seldom they are made, and others go back a tenth of a second only.
 
 Events of one kind, a million of them, would have all that come later wait: while such a crowd is at the head of the
 queue, every other look is for what else has come lately.
@@ -19,14 +19,14 @@ from hookonce.receiver.ledger.runs.claimed import ClaimedEvent
 
 FULL_LOOK_INTERVAL = timedelta(seconds=5)
 """How often what was made due at any time before is looked for."""
-FULL_LOOK_SHARE = 20
-"""Where that takes long, it may take one part in so many of the time."""
 LATE = timedelta(seconds=2)
 """How much earlier than what was found last an event may be due that was committed only after it."""
-LATE_LOOK_INTERVAL = timedelta(milliseconds=250)
-"""How often it is looked for."""
 _NEARLY = timedelta(milliseconds=100)
 """The same for every look."""
+_SHARE = 0.05
+"""Of the time that looks of a kind may take which pass over much."""
+_ADVANCE = 0.1
+"""Seconds of it that may be used at once."""
 _CROWD_SHARE = 4
 
 Kind = tuple[str, str]
@@ -40,32 +40,38 @@ class Look(NamedTuple):
     beside: Sequence[Kind] = ()
 
 
-class FullLooks:
-    """Says when it is time to look at everything, however long that takes."""
+class Paced:
+    """Says when it is time for another look of a kind: every `interval`, and the more seldom the longer they take."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, interval: timedelta, clock: Callable[[], float]) -> None:
+        self._interval = interval.total_seconds()
         self._clock = clock
-        self._due_at = 0.0
+        self._next_at = 0.0
+        self._left = _ADVANCE  # seconds that looks may take now
+        self._counted_at = clock()
         self._began: float | None = None
 
     def begin(self) -> bool:
-        """Return whether it is time to; if so, that begins."""
-        self._began = self._clock() if self._clock() >= self._due_at else None
+        """Return whether it is time for one; if so, it begins."""
+        now = self._clock()
+        self._left = min(self._left + _SHARE * (now - self._counted_at), _ADVANCE)
+        self._counted_at = now
+        self._began = now if now >= self._next_at and self._left > 0 else None
         return self._began is not None
 
     def end(self) -> None:
-        """Hear that what was looked for has been read, if it was everything."""
+        """Hear that the look has ended, if one has begun."""
         if self._began is not None:
             now = self._clock()
-            pause = max(FULL_LOOK_INTERVAL.total_seconds(), FULL_LOOK_SHARE * (now - self._began))
-            self._due_at, self._began = now + pause, None
+            self._left -= now - self._began
+            self._next_at, self._began = now + self._interval, None
 
 
 class SweepMark:
     """From where on a sweep looks for anything due: it passes over what lay before that a moment ago."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._full_looks = FullLooks(clock)
+        self._full_looks = Paced(FULL_LOOK_INTERVAL, clock)
         self._since: datetime | None = None
 
     def look(self) -> datetime | None:
@@ -82,10 +88,9 @@ class DueCursor:
     """The place of one worker in the queue, kept from claim to claim."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
         self._since: datetime | None = None
-        self._full_looks = FullLooks(clock)
-        self._late_look_at = 0.0
+        self._full_looks = Paced(FULL_LOOK_INTERVAL, clock)
+        self._late_looks = Paced(timedelta(0), clock)
         self._crowd: Sequence[Kind] = ()
 
     @property
@@ -101,10 +106,7 @@ class DueCursor:
 
     def _before(self) -> datetime | None:
         """Return a time a little before what was found last."""
-        is_late_look = self._clock() >= self._late_look_at
-        if is_late_look:
-            self._late_look_at = self._clock() + LATE_LOOK_INTERVAL.total_seconds()
-        return self._since and self._since - (LATE if is_late_look else _NEARLY)
+        return self._since and self._since - (LATE if self._late_looks.begin() else _NEARLY)
 
     def found(self, look: Look, events: Sequence[ClaimedEvent], limit: int) -> None:
         """Note what was found, in the order of its due time; `limit` is how much might have been."""
@@ -112,6 +114,7 @@ class DueCursor:
             self._crowd = ()
             return
         self._full_looks.end()
+        self._late_looks.end()
         if events:
             self._since = events[0].due_at
             self._crowd = _crowd(events) if len(events) == limit else ()
