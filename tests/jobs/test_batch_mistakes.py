@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
+from hookonce.jobs import drain
 from hookonce.jobs.batches import batch_attempt
 from hookonce.receiver.ledger.runs import batch_claims, batches, claims, due_events
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
@@ -192,6 +193,12 @@ PLANTED = [
     (ends_those_that_are_left, "is_too_late", "stale end"),
     (leaves_what_it_takes_due, "is_shared", "taken twice"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def soon_over(monkeypatch):
+    """Have a worker end soon that a mistake keeps at it all the time."""
+    monkeypatch.setattr(drain, "DRAIN_BUDGET", timedelta(seconds=0.2))
 
 
 @pytest.fixture
