@@ -1,8 +1,10 @@
 """The next batch of each handler that has some due, one after the other, within a worker's budget."""
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.handlers import Registry
@@ -12,7 +14,7 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import batch_claims
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor
 
 RunAlone = Callable[[Sequence[ClaimedRun]], int]
 """Runs what was claimed by itself; returns the number of attempts."""
@@ -29,7 +31,7 @@ class BatchDrain:
         """Run on the connection of `executor`; `beside`: others run in this process at the same time."""
         self._executor = executor
         self._registry = registry
-        self._cursor = cursor
+        self._cursors: defaultdict[str, BatchCursor] = defaultdict(partial(BatchCursor, cursor))
         self._beside = beside
         self._ripe_at: float | None = None
         self.claimed: ClaimedBatch | ClaimedRun | None = None
@@ -53,7 +55,7 @@ class BatchDrain:
                 self._registry,
                 name,
                 ids=ids,
-                cursor=self._cursor,
+                cursor=self._cursors[name],
                 beside=self._beside,
             )
             self.claimed = claim.batch or claim.alone

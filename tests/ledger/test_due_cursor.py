@@ -1,4 +1,4 @@
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import psycopg
@@ -6,7 +6,7 @@ import pytest
 
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import claims, due_cursor, due_events
-from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Paced, SweepMark
+from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor, Paced, SweepMark
 from hookonce.receiver.ledger.store import store
 from tests.ledger.test_runs import BUDGET, Plan, Planner
 from tests.support.new_event import new_event
@@ -136,6 +136,53 @@ def test_full_looks_that_take_long_are_seldom(clock):
         begun.append(looks.begin())
 
     assert begun == [False, False, True]
+
+
+def test_look_that_a_server_held_up_does_not_put_off_the_next_for_long(clock):
+    looks = Paced(timedelta(0), clock)
+    looks.begin()
+    clock.now += 600
+    looks.end()
+
+    begun = []
+    for seconds in (59, 2):
+        clock.now += seconds
+        begun.append(looks.begin())
+
+    assert begun == [False, True]
+
+
+def test_look_that_failed_is_made_again_at_once(clock):
+    looks = Paced(timedelta(seconds=5), clock)
+    looks.begin()
+    clock.now += 2
+
+    assert looks.begin()
+
+
+def test_batches_are_looked_for_from_the_beginning_though_nobody_claims(connection, clock):
+    cursor = DueCursor(clock)
+    put(connection, "first")
+    claim(connection, cursor)
+    batch, none = BatchCursor(cursor, clock), timedelta(0)
+    looks = []
+    for seconds in (0, 4, 1):
+        clock.now += seconds
+        looks.append(batch.look(none))
+        batch.found()
+
+    assert looks == [None, cursor.since, None]
+
+
+def test_batch_that_waits_longer_than_commits_do_is_looked_for_to_its_beginning(connection, clock):
+    cursor, minute = DueCursor(clock), timedelta(minutes=1)
+    put(connection, "first")
+    claim(connection, cursor)
+    batch = BatchCursor(cursor, clock)
+    batch.look(minute)
+    batch.found()
+
+    assert batch.look(minute) == cursor.since - minute
 
 
 def test_sweep_passes_over_what_was_not_due_a_moment_ago(connection, clock):

@@ -17,7 +17,7 @@ from hookonce.receiver.ledger.runs.batches import ClaimedBatch, Group
 from hookonce.receiver.ledger.runs.claim_plan import BatchableRun, ClaimPlan, PausedHandlers, Plan, Planner
 from hookonce.receiver.ledger.runs.claim_writes import RunWrite
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
-from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+from hookonce.receiver.ledger.runs.due_cursor import BatchCursor
 from hookonce.receiver.ledger.states import EventStatus
 
 LOST = "the worker stopped in the middle of a batch, or took longer than its lease"
@@ -48,7 +48,7 @@ def claim(  # noqa: PLR0913  all but three by keyword
     name: str,
     *,
     ids: Sequence[int] = (),
-    cursor: DueCursor | None = None,
+    cursor: BatchCursor | None = None,
     beside: bool = False,
 ) -> BatchClaim:
     """Lease what a handler of batches is to take next, and start it; committed. `ids`: events that it takes, if due.
@@ -69,10 +69,16 @@ def claim(  # noqa: PLR0913  all but three by keyword
         found = _of_groups(connection, planner, name, _halved(connection, name, waiting), paused)
         is_full = False
         if not found:
-            since = cursor.since if cursor else None
             due = due_events.locked_for_batch(
-                connection, name, patterns=planner.patterns(name), ids=ids, limit=size.most, since=since
+                connection,
+                name,
+                patterns=planner.patterns(name),
+                ids=ids,
+                limit=size.most,
+                since=cursor.look(size.wait) if cursor else None,
             )
+            if cursor:
+                cursor.found()
             found = _batchable(connection, planner, name, due, paused)
             now = clock.fetchall()[0][0]
             if found and len(due) < size.most and (unripe := _unripe(found, size, now)):

@@ -4,6 +4,7 @@ Entries of the index that are dead, but not yet vacuumed (somebody holds a snaps
 for each event that was handled. They are passed over by looking from the due time on that was found last: from two
 seconds before it, for what was committed late, and every few seconds from the beginning. To walk a million of them
 takes a second: the longer such looks take, the more seldom they are made, and others go back a tenth of a second only.
+Once a minute they are made in any case: what was parked for long and is taken up again is found by nothing else.
 
 Events of one kind, a million of them, would have all that come later wait: while such a crowd is at the head of the
 queue, every other look is for what else has come lately.
@@ -27,6 +28,8 @@ _SHARE = 0.05
 """Of the time that looks of a kind may take which pass over much."""
 _ADVANCE = 0.1
 """Seconds of it that may be used at once."""
+_LONGEST_PAUSE = 60.0
+"""Seconds until the next, however long one took: a server may have held it up."""
 _CROWD_SHARE = 4
 
 Kind = tuple[str, str]
@@ -53,18 +56,23 @@ class Paced:
 
     def begin(self) -> bool:
         """Return whether it is time for one; if so, it begins."""
-        now = self._clock()
-        self._left = min(self._left + _SHARE * (now - self._counted_at), _ADVANCE)
-        self._counted_at = now
+        now = self._count()
         self._began = now if now >= self._next_at and self._left > 0 else None
         return self._began is not None
 
     def end(self) -> None:
         """Hear that the look has ended, if one has begun."""
         if self._began is not None:
-            now = self._clock()
-            self._left -= now - self._began
+            now = self._count()
+            self._left = max(self._left - (now - self._began), -_SHARE * _LONGEST_PAUSE)
             self._next_at, self._began = now + self._interval, None
+
+    def _count(self) -> float:
+        """Add what looks may take since this was done last; return the time."""
+        now = self._clock()
+        self._left = min(self._left + _SHARE * (now - self._counted_at), _ADVANCE)
+        self._counted_at = now
+        return now
 
 
 class SweepMark:
@@ -118,6 +126,26 @@ class DueCursor:
         if events:
             self._since = events[0].due_at
             self._crowd = _crowd(events) if len(events) == limit else ()
+
+
+class BatchCursor:
+    """The place of one handler of batches: where its worker's claims are, whose thread moves that beside it.
+
+    It makes full looks of its own: while all slots are busy nobody claims.
+    """
+
+    def __init__(self, cursor: DueCursor, clock: Callable[[], float] = time.monotonic) -> None:
+        self._cursor = cursor
+        self._full_looks = Paced(FULL_LOOK_INTERVAL, clock)
+
+    def look(self, wait: timedelta) -> datetime | None:
+        """Return since when to look for events that may have waited so long for others; None: ever."""
+        since = self._cursor.since
+        return None if self._full_looks.begin() or since is None else since - wait
+
+    def found(self) -> None:
+        """Note that what was looked for has been read."""
+        self._full_looks.end()
 
 
 def _crowd(events: Sequence[ClaimedEvent]) -> Sequence[Kind]:

@@ -5,10 +5,13 @@ from datetime import timedelta
 from sqlalchemy import text
 
 from hookonce.jobs.handlers import GiveUp
+from hookonce.receiver.ledger.runs import due_cursor
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.run_limits import RunLimit
 from tests.jobs.slots.conftest import wait_for
 from tests.support.inbox import effect
+
+MADE_DUE_LATE = "UPDATE hookonce.events SET due_at = now() - interval '1 min' WHERE event_id = 'late'"
 
 
 def statuses(inbox):
@@ -228,3 +231,34 @@ def test_calls_for_help_come_one_at_a_time(pool_of, monkeypatch):
         time.sleep(0.15)
         pool._call_for_help()  # noqa: SLF001
         assert len(calls) == 2
+
+
+def test_batch_that_is_due_late_is_taken_while_all_slots_are_busy(inbox, pool_of, monkeypatch):
+    monkeypatch.setattr(due_cursor, "FULL_LOOK_INTERVAL", timedelta(milliseconds=100))
+    together, enough = threading.Barrier(3), threading.Event()
+
+    def stays(event, _tx):
+        if event.event_id != "first":
+            together.wait(10)
+            enough.wait(60)
+
+    def collects(_events, _tx):
+        pass
+
+    inbox.on(stays, pattern="stays", timeout=timedelta(hours=1))
+    inbox.on(collects, pattern="track", batch=BatchSize(10, timedelta(0)))
+    inbox.deliver("first", type="stays")
+
+    with pool_of(2) as pool:
+        pool.run_due()
+        wait_for(all_done(inbox))
+        inbox.deliver("a", "b", type="stays")
+        pool.run_due()
+        together.wait(10)
+        try:
+            with inbox.connection.transaction():
+                inbox.deliver("late", type="track")
+                inbox.connection.execute(MADE_DUE_LATE)
+            wait_for(lambda: ("late", "collects", "done", 1) in inbox.runs())
+        finally:
+            enough.set()
