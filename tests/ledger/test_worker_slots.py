@@ -60,6 +60,18 @@ def test_report_of_another_forgets_who_is_gone(connection, seconds, names):
     assert [name for (name,) in rows] == names
 
 
+def test_report_waits_for_nobody_who_reports_at_the_same_time(connection, database_url):
+    desk.report(connection, name="back")
+    desk.age(connection, 31)
+    with psycopg.connect(database_url) as other:
+        other.execute("UPDATE hookonce.worker_slots SET seen_at = now()")
+        connection.execute("SET lock_timeout = '2 s'")
+
+        desk.report(connection, name="new")
+
+    assert {each.name for each in worker_slots.workers(connection)} == {"back", "new"}
+
+
 def test_report_takes_the_place_of_the_one_before(connection):
     worker = uuid.uuid4()
     for busy in (1, 4):

@@ -17,8 +17,11 @@ LONG_AFTER = timedelta(seconds=2)
 """For so long a transaction may have written and wait for something else, before it is named: it holds vacuum back."""
 MAX_SUSPECTS = 10_000
 
+# Nobody waits for another's row: after an outage all may take all others for gone, each with its own row locked.
 _REPORT = """
-WITH gone AS (DELETE FROM hookonce.worker_slots WHERE seen_at < now() - %(gone)s AND worker <> %(worker)s)
+WITH gone AS (DELETE FROM hookonce.worker_slots WHERE worker = ANY(ARRAY(
+    SELECT worker FROM hookonce.worker_slots WHERE seen_at < now() - %(gone)s AND worker <> %(worker)s
+    FOR UPDATE SKIP LOCKED)))
 INSERT INTO hookonce.worker_slots (worker, name, slots, busy, lost, attempts)
 VALUES (%(worker)s, %(name)s, %(slots)s, %(busy)s, %(lost)s, %(attempts)s::text::json)
 ON CONFLICT (worker) DO UPDATE SET
