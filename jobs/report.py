@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from datetime import timedelta
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
@@ -23,6 +24,9 @@ from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.worker_slots import LongAttempt, SlotReport
 
 log = logging.getLogger(__name__)
+
+_END_PATIENCE = timedelta(seconds=1)
+"""How long the end of a worker waits for a report that is under way; the server may hang."""
 
 
 class UnderWay(NamedTuple):
@@ -108,6 +112,7 @@ class Reporter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._has_ended.set()
+        self._thread.join(_END_PATIENCE.total_seconds())
 
     def _report_on(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are to wake the main thread
@@ -116,6 +121,8 @@ class Reporter:
                 self.look()
             except (psycopg.Error, SQLAlchemyError, LedgerUnavailable) as error:
                 log.info("what takes long was not reported: %s", type(error).__name__)
+            except Exception:
+                log.exception("what takes long was not reported")
 
     def look(self) -> None:
         """Report what takes long, or that nothing does any more. Raises what is raised where the ledger is away."""

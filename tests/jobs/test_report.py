@@ -1,5 +1,6 @@
 """What the desk hears of a worker that runs one at a time: attempts that wrote and then wait in their transaction."""
 
+import threading
 import time
 from contextlib import contextmanager
 from datetime import timedelta
@@ -133,14 +134,15 @@ def test_nothing_is_written_where_nothing_takes_long(inbox, drain):
 
 
 @pytest.mark.usefixtures("soon")
-def test_report_that_fails_is_made_again(inbox, drain, onlooker):
+@pytest.mark.parametrize("error", [psycopg.OperationalError, OSError])
+def test_report_that_fails_is_made_again(inbox, drain, onlooker, error):
     refusals = []
 
     @contextmanager
     def connect():
         if len(refusals) < 2:
             refusals.append(1)
-            raise psycopg.OperationalError("no more connections")
+            raise error("no more connections")
         with drain.executor.ledger_for_once() as connection:
             yield connection
 
@@ -157,3 +159,34 @@ def test_report_that_fails_is_made_again(inbox, drain, onlooker):
         inbox.work()
 
     assert (len(refusals), found) == (2, [[("waits", event)]])
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("is_held_up", [False, True])
+def test_end_waits_for_a_report_that_is_under_way_but_not_for_a_server_that_hangs(inbox, drain, is_held_up):
+    reached, let_go, ended = threading.Event(), threading.Event(), []
+
+    @contextmanager
+    def connect():
+        reached.set()
+        let_go.wait(30 if is_held_up else 0.2)
+        with drain.executor.ledger_for_once() as connection:
+            yield connection
+        ended.append(1)
+
+    def waits(_event, _tx):
+        reached.wait(10)
+
+    inbox.on(waits)
+    inbox.deliver("a")
+
+    with Reporter(drain, connect):
+        inbox.work()
+        began = time.monotonic()
+    took = time.monotonic() - began
+    said = len(ended)
+    let_go.set()
+    wait_for(lambda: ended)
+
+    assert said == (not is_held_up)
+    assert took < 5
