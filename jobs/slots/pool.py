@@ -216,7 +216,11 @@ class Pool(Drain):
         if self._suspects is not None and time.monotonic() > self._suspects_at:
             self._suspects_at = time.monotonic() + drain.SUSPECTS_INTERVAL.total_seconds()
             self._suspects.tend(self._executor.ledger, sorted({each.name for each in self._registry}))
+        until = time.monotonic() + TICK
         while self._has_room() and not stopping.is_set() and not self._is_ending:
+            if time.monotonic() > until:  # much that takes no room: the rest must be tended, too
+                self._wake.set()
+                break
             try:
                 self._fill()
             finally:
@@ -252,10 +256,11 @@ class Pool(Drain):
         if claim.runs or claim.parked:
             reach("run.claimed")
             self._hand_out(claim, began + drain.DRAIN_BUDGET.total_seconds())
-            if claim.is_more or claim.parked:
-                with self._lock:
-                    self._is_asked = True
-                self._call_for_help()
+        is_ahead = claim.runs or claim.events  # what is ignored or put off, too, hides what is behind it
+        if (claim.is_more and is_ahead) or claim.parked:
+            with self._lock:
+                self._is_asked = True
+            self._call_for_help()
 
     def _call_for_help(self) -> None:
         """Notify for what is more than a batch; not each time, for our own main thread may be who takes it.

@@ -185,6 +185,21 @@ def test_batch_that_waits_longer_than_commits_do_is_looked_for_to_its_beginning(
     assert batch.look(minute) == cursor.since - minute
 
 
+def test_claim_of_what_is_behind_a_crowd_says_that_there_is_more(connection):
+    crowd(connection)
+    put(connection, "other", type_="invoice.sent")
+    cursor, planner = DueCursor(), Planner(Plan("credit"))
+
+    looks = [claims.claim(connection, planner, budget=BUDGET, limit=50, cursor=cursor) for _ in range(4)]
+
+    assert [(len(look.runs), look.is_more) for look in looks] == [
+        (50, True),
+        (1, True),
+        (50, True),
+        (20, False),
+    ]
+
+
 def test_sweep_passes_over_what_was_not_due_a_moment_ago(connection, clock):
     mark = SweepMark(clock)
     put(connection, "first")

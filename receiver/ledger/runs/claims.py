@@ -107,10 +107,11 @@ def claim(  # noqa: PLR0913  all but two by keyword
     token = uuid.uuid4()
     plan = None
     starts = 1 if room is None else room.free
+    cursor = cursor or DueCursor()
     with connection.pipeline(), connection.transaction():
         pauses = connection.execute(PAUSED, prepare=True)
         if suspects_of is None:
-            due, odd = due_events.locked(connection, ids, limit, cursor or DueCursor())
+            due, odd = due_events.locked(connection, ids, limit, cursor)
         else:
             due, odd = due_events.suspect(connection, suspects_of)
         paused = Paused.of(pauses.fetchall())
@@ -142,7 +143,7 @@ def claim(  # noqa: PLR0913  all but two by keyword
         parked += _park_head(connection, planner, paused)
     claim_writes.report(plan)
     count = len(due) + len(odd) if plan.events else len(odd)
-    is_more = count == limit or left_out > 0
+    is_more = count == limit or left_out > 0 or (ids is None and cursor.has_passed_crowd)
     started = min(starts, len(plan.leased))
     return Claim(plan.leased, count, is_more, parked, paused.failing, started, _by_handler(plan.batchable))
 

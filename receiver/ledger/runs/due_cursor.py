@@ -100,6 +100,8 @@ class DueCursor:
         self._full_looks = Paced(FULL_LOOK_INTERVAL, clock)
         self._late_looks = Paced(timedelta(0), clock)
         self._crowd: Sequence[Kind] = ()
+        self.has_passed_crowd = False
+        """Whether what was found last is of the few behind a crowd: the crowd itself is likely to have more."""
 
     @property
     def since(self) -> datetime | None:
@@ -118,6 +120,7 @@ class DueCursor:
 
     def found(self, look: Look, events: Sequence[ClaimedEvent], limit: int) -> None:
         """Note what was found, in the order of its due time; `limit` is how much might have been."""
+        self.has_passed_crowd = bool(look.beside and events)
         if look.beside:
             self._crowd = ()
             return

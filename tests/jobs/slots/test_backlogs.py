@@ -1,11 +1,13 @@
 """What waits for one handler costs the others nothing: put off, a burst for a slow one, more than a rate allows."""
 
+import threading
 import time
 from datetime import timedelta
 
 import pytest
 
-from hookonce.receiver.ledger.runs import claims, due_events
+from hookonce.receiver.ledger.runs import claims, due_cursor, due_events
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
 from tests.jobs.slots.conftest import wait_for
@@ -36,6 +38,13 @@ def slow(slow_done):
         slow_done.append(event.event_id)
 
     return slow
+
+
+def long_ago(inbox):
+    """Have all that is due have been due for a minute."""
+    inbox.connection.execute(
+        "UPDATE hookonce.events SET due_at = now() - interval '1 min' WHERE due_at <= now()"
+    )
 
 
 def pages_read(inbox):
@@ -103,3 +112,64 @@ def test_what_is_put_off_is_not_read_by_a_claim(inbox):
     inbox.connection.execute("ANALYZE hookonce.events")
 
     assert pages_read(inbox) <= quiet + 3  # the index has become one or two levels deeper
+
+
+def test_what_nobody_takes_is_passed_with_one_notification(inbox, pool_of):
+    inbox.on(effect, pattern="quick")
+    inbox.deliver(*names(MANY), type="unknown")
+    long_ago(inbox)
+    inbox.deliver("quick", type="quick")
+
+    with pool_of(SLOTS) as pool:
+        pool.run_due()
+        wait_for(lambda: not inbox.rows("SELECT FROM hookonce.events WHERE due_at IS NOT NULL"))
+
+    assert inbox.effects() == ["quick"]
+
+
+def test_what_a_rate_lets_wait_is_put_off_with_one_notification(inbox, pool_of):
+    def rated(_event, _tx):
+        pass
+
+    inbox.on(rated, pattern="rated", limit=RunLimit(rate=Rate(10, timedelta(hours=1))))
+    inbox.deliver(*names(MANY), type="rated")
+
+    with pool_of(SLOTS) as pool:
+        pool.run_due()
+        wait_for(lambda: not inbox.rows("SELECT FROM hookonce.events WHERE due_at <= now()"))
+
+
+def test_batch_of_what_was_due_long_ago_is_taken_while_no_slot_is_free(inbox, pool_of, monkeypatch):
+    monkeypatch.setattr(due_cursor, "FULL_LOOK_INTERVAL", timedelta(milliseconds=200))
+    may_end, taken = threading.Event(), []
+
+    def stays(event, _tx):
+        if event.event_id.startswith("stays"):
+            may_end.wait(30)
+
+    def takes(events, _tx):
+        taken.extend(event.event_id for event in events)
+
+    def deliver_long_ago(*ids):
+        with inbox.connection.transaction():
+            inbox.deliver(*ids, type="batch")
+            inbox.connection.execute(
+                "UPDATE hookonce.events SET due_at = now() - interval '1 min' WHERE event_id = ANY(%s)",
+                [list(ids)],
+            )
+
+    inbox.on(stays, pattern="stays", timeout=timedelta(minutes=1))
+    inbox.on(takes, pattern="batch", batch=BatchSize(10, timedelta(0)))
+    with pool_of(2) as pool:
+        pool.run_due(inbox.deliver("quick_a", "quick_b", type="stays"))
+        wait_for(
+            lambda: len(inbox.runs()) == 2 and pool.is_idle
+        )  # it is known to be quick: it may take all slots
+        inbox.deliver("stays_a", "stays_b", type="stays")
+        pool.run_due()
+        wait_for(lambda: not pool._free)  # noqa: SLF001
+        deliver_long_ago("a", "b")
+        try:
+            wait_for(lambda: taken == ["a", "b"])
+        finally:
+            may_end.set()
