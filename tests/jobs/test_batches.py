@@ -48,6 +48,12 @@ def on_batches(inbox, handler, most=500, wait=timedelta(0), **options):
     inbox.on(handler, batch=BatchSize(most, wait), **options)
 
 
+def work_to_the_end(inbox):
+    """Work however many budgets that takes: on a busy machine one is not enough for many halves."""
+    while inbox.work():
+        pass
+
+
 def lapse(inbox):
     """Let all leases be over."""
     inbox.connection.execute("UPDATE hookonce.batches SET lease_until = now() WHERE token IS NOT NULL")
@@ -88,7 +94,7 @@ def test_poisonous_event_is_found_alone_and_nobody_else_is_charged(inbox):
     on_batches(inbox, taken.handler, most=64)
     inbox.deliver(*names(64))
 
-    inbox.work()
+    work_to_the_end(inbox)
 
     dead = [run for run in inbox.runs() if run[2] == "dead"]
     assert dead == [("evt_037", "handler", "dead", 3)]
@@ -107,7 +113,7 @@ def test_batch_that_fails_is_halved_until_all_stand_alone(inbox):
     on_batches(inbox, taken.handler, attempts=1)
     inbox.deliver(*names(8))
 
-    inbox.work()
+    work_to_the_end(inbox)
 
     assert sorted(taken.sizes) == [1] * 8 + [2] * 4 + [4] * 2 + [8]
     assert {run[1:] for run in inbox.runs()} == {("handler", "dead", 1)}
