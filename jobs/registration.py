@@ -140,6 +140,8 @@ def handler_of(  # noqa: PLR0913, PLR0917  what all kinds of handlers have
     tx: str | None = None,
 ) -> Handler:
     """Check what handlers of any kind are declared with. Raises `HandlerError`."""
+    for what, text in (("name", called), ("source or provider", place), ("type", pattern)):
+        _require_storable(what, text)
     pauses, limit = _times(called, attempts, backoff, timeout)
     _require_isolation(called, isolation)
     _require_callable(called, function, is_long=tx is not None)
@@ -148,6 +150,16 @@ def handler_of(  # noqa: PLR0913, PLR0917  what all kinds of handlers have
     return Handler(
         called, place, pattern, function, attempts, pauses, limit, isolation, breaker=breaker, tx=tx
     )
+
+
+def _require_storable(what: str, text: str) -> None:
+    """Refuse what PostgreSQL can't hold: claims would fail, for all handlers of the worker."""
+    try:
+        is_storable = "\0" not in text.encode().decode()
+    except UnicodeEncodeError:
+        is_storable = False
+    if not is_storable:
+        raise HandlerError(f"a handler's {what} is {text!a}; expected text without NUL or lone surrogates")
 
 
 def import_handlers(modules: Iterable[str]) -> Registry:

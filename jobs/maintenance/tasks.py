@@ -18,6 +18,7 @@ from hookonce.receiver.ledger import quarantine
 from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.replay import bulk_progress, bulk_steps
 from hookonce.receiver.ledger.runs import batches, limit_gate, parking
+from hookonce.receiver.ledger.runs.due_cursor import Paced
 from hookonce.receiver.ledger.stats import activity, event_counts
 from hookonce.receiver.redis.client import Client
 
@@ -34,11 +35,12 @@ class MaintenanceTasks:
 
     def __init__(self, settings: Settings, client: Client) -> None:
         self._mark: event_counts.Mark | None = None
+        self._looks = Paced(timedelta(0), time.monotonic)
         self._quarantines = {s.name: s.quarantine for s in settings.sources.values() if s.quarantine}
         self._tasks: tuple[tuple[str, Task], ...] = (
             ("no partitions for the coming days", _at_most_every(_partition)),  # no right to make tables, say
             ("nothing has left the quarantine", _at_most_every(self._expire)),
-            ("what is paused was not parked", parking.park_sources),
+            ("what is paused was not parked", self._park),
             ("what is not paused any more stays parked", parking.unpark_left),
             ("limits of long ago are kept", _at_most_every(limit_gate.forget)),
             ("batches of long ago are kept", _at_most_every(batches.forget)),
@@ -62,6 +64,11 @@ class MaintenanceTasks:
 
     def _expire(self, connection: psycopg.Connection) -> None:
         quarantine.expire(connection, self._quarantines)
+
+    def _park(self, connection: psycopg.Connection) -> None:
+        """Park what is due of paused sources, and what is hard to find the more seldom the longer it takes."""
+        if self._looks.begin() and not parking.park_sources(connection):
+            self._looks.end()
 
     def _count(self, connection: psycopg.Connection) -> None:
         if self._mark is None:

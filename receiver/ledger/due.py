@@ -10,3 +10,6 @@ IS_NOT_PAUSED = "source NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 's
 
 MAY_BE_CLAIMED = f"{IS_DUE} AND {IS_NOT_PAUSED}"
 """A worker may take it: its time has come, and nobody has paused its source."""
+
+IS_DUE_SINCE = f"{IS_DUE} AND due_at >= coalesce(%(since)s::timestamptz, '-infinity')"
+"""It is due, and has not been for longer than since a time that is given, if one is."""

@@ -146,6 +146,16 @@ def test_on_says_that_a_breaker_is_a_number_of_failures(registry, breaker):
     assert not len(registry)
 
 
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+@pytest.mark.parametrize("what", ["name", "type"])
+def test_on_refuses_what_postgresql_can_not_hold(registry, what, text):
+    pattern, name = (text, None) if what == "type" else ("*", text)
+    with pytest.raises(HandlerError, match=f"a handler's {what} is .* without NUL or lone surrogates"):
+        on("stripe", pattern, name=name)(lambda *_: None)
+
+    assert not len(registry)
+
+
 def test_retry_later_says_what_a_delay_is():
     with pytest.raises(TypeError, match="'5m' is not a time; expected seconds or a timedelta"):
         RetryLater("5m")

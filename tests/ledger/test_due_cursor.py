@@ -4,14 +4,16 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 
+from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import claims, due_cursor, due_events
+from hookonce.receiver.ledger.runs import claims, due_cursor, due_events, parking
 from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor, Paced, SweepMark
 from hookonce.receiver.ledger.store import store
 from tests.ledger.test_runs import BUDGET, Plan, Planner
 from tests.support.new_event import new_event
 
 CROWD = 120
+PARKED = "SELECT event_id, parked FROM hookonce.events WHERE parked IS NOT NULL"
 HANDLED = """
 INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at)
 SELECT 'stripe', 'stripe', 'evt_' || n, 'invoice.paid', sha256(n::text::bytea), true, 'received',
@@ -241,3 +243,45 @@ def pages_read(connection, since):
 
 def test_cursor_looks_from_the_beginning_first():
     assert [look.since for look in DueCursor().looks()] == [None]
+
+
+def test_what_a_paused_source_left_before_the_cursor_is_parked_all_the_same(connection, clock):
+    cursor = DueCursor(clock)
+    put(connection, "first")
+    claim(connection, cursor)
+    put(connection, "early", due="-1 min")
+    pauses.pause(connection, "source", "stripe", "test")
+
+    claim(connection, cursor)
+
+    assert connection.execute(PARKED).fetchall() == [("early", "source")]
+
+
+def test_parking_passes_over_what_lies_before_a_time(connection):
+    put(connection, "early", due="-1 min")
+    put(connection, "late")
+    pauses.pause(connection, "source", "stripe", "test")
+    (since,) = connection.execute("SELECT max(due_at) FROM hookonce.events").fetchone()
+
+    parked = [parking.park_sources(connection, since), parking.park_sources(connection)]
+
+    assert parked == [1, 1]
+
+
+def test_where_to_park_is_not_walked_again_and_again(connection, clock, monkeypatch):
+    asked = []
+
+    def slow(_connection, since):
+        asked.append(since)
+        clock.now += 2
+        return 0
+
+    monkeypatch.setattr(parking, "park_sources", slow)
+    cursor = DueCursor(clock)
+    put(connection, "first")
+    claim(connection, cursor)
+    pauses.pause(connection, "source", "stripe", "test")
+    for _ in range(3):
+        claim(connection, cursor)
+
+    assert asked == [None, cursor.since, cursor.since]

@@ -19,8 +19,8 @@ from hookonce.receiver.redis.workers import alive
 BESIDES = 4
 """Connections of a worker process besides those of its slots: its claims, its batches, its heartbeat, what ends other
 runs."""
-ALONE = 2
-"""Those of a worker that runs one at a time: its runs, and for moments its heartbeat and its reports."""
+ALONE = 3
+"""Those of a worker that runs one at a time: its runs, and once there was a long one its heartbeat and its reports."""
 # Whose sessions a role may not see in full, of those it sees neither state nor kind: who has a user and a database is
 # taken for a client. Workers of an inbox in another database are others; ours are in the reports.
 _MOST = """

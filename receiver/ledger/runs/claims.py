@@ -9,7 +9,7 @@ import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -17,7 +17,7 @@ import psycopg
 from psycopg.rows import args_row, class_row
 
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.due import IS_DUE, IS_NOT_PAUSED
+from hookonce.receiver.ledger.due import IS_DUE_SINCE, IS_NOT_PAUSED
 from hookonce.receiver.ledger.runs import (
     claim_writes,
     due_events,
@@ -136,11 +136,11 @@ def claim(  # noqa: PLR0913  all but two by keyword
                 limit_gate.hold_back(connection, plan, at_once)
                 claim_writes.write(connection, plan, token, budget, starts=starts)
                 reach("run.leased")
-    parked = parking.park_sources(connection) if paused.sources else 0
+    parked = _park_sources(connection, cursor) if paused.sources else 0
     if plan is None:
         return Claim([], len(odd), is_more=bool(odd), parked=parked, failing=paused.failing)
     if 2 * len({event for event, _ in plan.parked_whole}) > len(plan.events):
-        parked += _park_head(connection, planner, paused)
+        parked += _park_head(connection, planner, paused, cursor.since)
     claim_writes.report(plan)
     count = len(due) + len(odd) if plan.events else len(odd)
     is_more = count == limit or left_out > 0 or (ids is None and cursor.has_passed_crowd)
@@ -239,7 +239,18 @@ def _plan(
     return ClaimPlan(events, planner, existing, still, token, **how)
 
 
-def _park_head(connection: psycopg.Connection, planner: Planner, paused: "Paused") -> int:
+def _park_sources(connection: psycopg.Connection, cursor: DueCursor) -> int:
+    """Park what is due of paused sources, and now and then what lies before the cursor; return how many. Committed."""
+    since = None if cursor.parking.begin() else cursor.since
+    parked = parking.park_sources(connection, since)
+    if not parked:  # what finds something is worth its time
+        cursor.parking.end()
+    return parked
+
+
+def _park_head(
+    connection: psycopg.Connection, planner: Planner, paused: "Paused", since: datetime | None
+) -> int:
     """Park what only paused handlers take at the head of the queue; return the number of events. Committed.
 
     Where most of what a claim has met is of that kind, many more may come: they would keep all others waiting.
@@ -247,7 +258,7 @@ def _park_head(connection: psycopg.Connection, planner: Planner, paused: "Paused
     token = uuid.uuid4()
     with connection.pipeline(), connection.transaction():
         cursor = connection.cursor(row_factory=args_row(ClaimedEvent))
-        due = cursor.execute(due_events.DUE_HEAD, prepare=True, binary=True).fetchall()
+        due = cursor.execute(due_events.DUE_HEAD, {"since": since}, prepare=True, binary=True).fetchall()
         plan = _plan(connection, due, planner, paused, token)
         runs = plan.parked_whole
         events = sorted({event for event, _ in runs})
@@ -291,7 +302,7 @@ def existing_runs(
 _ANYTHING_DUE = f"""
 WITH head AS MATERIALIZED (
     SELECT source, due_at FROM hookonce.events
-    WHERE {IS_DUE} AND due_at >= coalesce(%s::timestamptz, '-infinity') ORDER BY due_at LIMIT {_LOOK})
+    WHERE {IS_DUE_SINCE} ORDER BY due_at LIMIT {_LOOK})
 SELECT EXISTS (SELECT FROM head WHERE {IS_NOT_PAUSED}) OR (SELECT count(*) FROM head) = {_LOOK},
        coalesce((SELECT min(due_at) FROM head), now())
 """  # noqa: S608  constants
@@ -303,7 +314,7 @@ def is_anything_due(connection: psycopg.Connection, mark: SweepMark | None = Non
     `mark` says from where on to look, and is told what was found.
     """
     mark = mark or SweepMark()
-    row = connection.execute(_ANYTHING_DUE, [mark.look()]).fetchone()
+    row = connection.execute(_ANYTHING_DUE, {"since": mark.look()}).fetchone()
     is_due, first = row or (False, None)
     if first is not None:
         mark.found(first)

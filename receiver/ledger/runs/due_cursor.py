@@ -99,6 +99,8 @@ class DueCursor:
         self._since: datetime | None = None
         self._full_looks = Paced(FULL_LOOK_INTERVAL, clock)
         self._late_looks = Paced(timedelta(0), clock)
+        self.parking = Paced(timedelta(0), clock)
+        """When to look from the beginning for what is to be parked."""
         self._crowd: Sequence[Kind] = ()
         self.has_passed_crowd = False
         """Whether what was found last is of the few behind a crowd: the crowd itself is likely to have more."""
@@ -124,8 +126,7 @@ class DueCursor:
         if look.beside:
             self._crowd = ()
             return
-        self._full_looks.end()
-        self._late_looks.end()
+        (self._full_looks if look.since is None else self._late_looks).end()
         if events:
             self._since = events[0].due_at
             self._crowd = _crowd(events) if len(events) == limit else ()

@@ -7,7 +7,7 @@ import psycopg
 from psycopg.rows import args_row
 
 from hookonce.receiver.ledger.columns import values
-from hookonce.receiver.ledger.due import IS_DUE, IS_NOT_PAUSED, MAY_BE_CLAIMED
+from hookonce.receiver.ledger.due import IS_DUE, IS_DUE_SINCE, IS_NOT_PAUSED, MAY_BE_CLAIMED
 from hookonce.receiver.ledger.runs import unreadable
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
@@ -36,8 +36,7 @@ ORDER BY d.due_at, d.id
 """  # noqa: S608  constants
 
 
-_SINCE = "due_at >= coalesce(%(since)s::timestamptz, '-infinity')"
-_DUE_ANY = _due(f"{MAY_BE_CLAIMED} AND {_SINCE}")
+_DUE_ANY = _due(f"{IS_DUE_SINCE} AND {IS_NOT_PAUSED}")
 _DUE_NAMED = _due(f"{MAY_BE_CLAIMED} AND id = ANY(%(ids)s)")
 
 # Among what has become due last, the first of each kind that is not left out.
@@ -63,7 +62,7 @@ SELECT EXISTS (SELECT FROM hookonce.events WHERE id = ANY(ARRAY({_SUSPECTS})) AN
 _REACH = "greatest(2 * %(limit)s, 1000)"
 _DUE_BATCH = _due(f"""{MAY_BE_CLAIMED} AND id = ANY(ARRAY(
         SELECT id FROM (SELECT id, source, provider, type FROM hookonce.events
-                        WHERE {IS_DUE} AND {_SINCE}
+                        WHERE {IS_DUE_SINCE}
                         ORDER BY due_at LIMIT {_REACH}) AS head
         WHERE EXISTS (SELECT FROM unnest(%(places)s::text[], %(types)s::text[]) AS t (place, type)
                       WHERE (head.source = t.place OR replace(head.provider, '-', '_') = replace(t.place, '-', '_'))
@@ -75,7 +74,7 @@ _DUE_BATCH = _due(f"""{MAY_BE_CLAIMED} AND id = ANY(ARRAY(
 # Without their bodies: to be parked they need none.
 DUE_HEAD = f"""
 SELECT {", ".join(name if name in _IN_EVENTS else "NULL" for name in ClaimedEvent._fields)} FROM hookonce.events
-WHERE {MAY_BE_CLAIMED} AND status <> '{EventStatus.RUNNING}'
+WHERE {IS_DUE_SINCE} AND {IS_NOT_PAUSED} AND status <> '{EventStatus.RUNNING}'
 ORDER BY due_at LIMIT {_HEAD} FOR UPDATE SKIP LOCKED
 """  # noqa: S608  constants
 

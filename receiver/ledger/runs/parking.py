@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 import psycopg
 
-from hookonce.receiver.ledger.due import IS_DUE
+from hookonce.receiver.ledger.due import IS_DUE, IS_DUE_SINCE
 from hookonce.receiver.ledger.runs import event_status
 from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus, one_of
 
@@ -31,12 +31,13 @@ _PAGE = 5000
 # The row of a pause is locked only where there is something to park: otherwise claims would write to it all the time.
 _PARK_SOURCES = f"""
 WITH met AS MATERIALIZED (
-    SELECT source FROM hookonce.events WHERE {IS_DUE} ORDER BY due_at LIMIT {_MET}
+    SELECT source FROM hookonce.events
+    WHERE EXISTS (SELECT FROM hookonce.pauses WHERE kind = 'source') AND {IS_DUE_SINCE} ORDER BY due_at LIMIT {_MET}
 ), paused AS MATERIALIZED (
     SELECT name FROM hookonce.pauses WHERE kind = 'source' AND name IN (SELECT source FROM met) FOR SHARE
 ), head AS MATERIALIZED (
     SELECT id, source FROM hookonce.events
-    WHERE {IS_DUE} AND EXISTS (SELECT FROM paused) ORDER BY due_at LIMIT {PARK_BATCH}
+    WHERE {IS_DUE_SINCE} AND EXISTS (SELECT FROM paused) ORDER BY due_at LIMIT {PARK_BATCH}
 ), mine AS MATERIALIZED (
     SELECT id FROM hookonce.events
     WHERE id = ANY(ARRAY(SELECT id FROM head WHERE source IN (SELECT name FROM paused))) AND {IS_DUE}
@@ -108,10 +109,13 @@ _LEFT_PARKED = " UNION ALL ".join(
 )
 
 
-def park_sources(connection: psycopg.Connection) -> int:
-    """Park what is due of paused sources, `PARK_BATCH` events at most; return how many were. Committed."""
+def park_sources(connection: psycopg.Connection, since: datetime | None = None) -> int:
+    """Park what is due of paused sources, `PARK_BATCH` events at most; return how many were. Committed.
+
+    What was due before `since` is passed over.
+    """
     with connection.transaction():
-        return connection.execute(_PARK_SOURCES).rowcount
+        return connection.execute(_PARK_SOURCES, {"since": since}).rowcount
 
 
 def lock_pauses(connection: psycopg.Connection, kind: str, names: set[str]) -> set[str]:
