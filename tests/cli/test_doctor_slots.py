@@ -1,13 +1,11 @@
 """What `hookonce doctor` says of workers: connections, slots that are lost, suspects, transactions that wait."""
 
 import re
-import uuid
 from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
 import redis
-from psycopg import sql
 from rq import Worker
 
 from hookonce.receiver.cli.doctor import slots
@@ -119,18 +117,8 @@ def test_role_that_sees_no_sessions_finds_lost_slots_and_suspects(
 
 @pytest.fixture
 def stranger(ledger, database_url):
-    """The database's URL for a role that may read the ledger, and sees nobody's session."""
-    name = f"stranger_{uuid.uuid4().hex[:12]}"
-    role = sql.Identifier(name)
-    ledger.execute(
-        sql.SQL(
-            "CREATE ROLE {0}; GRANT USAGE ON SCHEMA hookonce TO {0}; "
-            "GRANT SELECT ON ALL TABLES IN SCHEMA hookonce TO {0}"
-        ).format(role)
-    )
-    separator = "&" if "?" in database_url else "?"
-    yield f"{database_url}{separator}options=-c%20role%3D{name}"
-    ledger.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(role))
+    with desk.stranger(ledger, database_url) as url:
+        yield url
 
 
 def test_worker_that_only_redis_knows_runs_one_at_a_time(findings, ledger, rings, redis_url):

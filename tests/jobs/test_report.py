@@ -14,7 +14,10 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.stats import worker_slots
 from tests.jobs.slots.conftest import wait_for
+from tests.support.desk import soon
 from tests.support.inbox import effect
+
+__all__ = ["soon"]
 
 REPORTS = "SELECT slots, busy, lost FROM hookonce.worker_slots"
 
@@ -29,13 +32,6 @@ def drain(inbox):
 def onlooker(database_url):
     with connections.connect(database_url) as connection:
         yield connection
-
-
-@pytest.fixture
-def soon(monkeypatch):
-    """Have looks come every 50 ms, and what lasts for a tenth of a second take long."""
-    monkeypatch.setattr(worker_slots, "REPORT_INTERVAL", timedelta(milliseconds=50))
-    monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
 
 
 def named(connection):

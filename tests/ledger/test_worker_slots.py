@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-from psycopg import sql
 
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import limit_gate
@@ -14,18 +13,15 @@ from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.worker_slots import SlotReport
 from tests.jobs.slots.conftest import wait_for
 from tests.support import desk
+from tests.support.desk import soon
+
+__all__ = ["soon"]
 
 
 @pytest.fixture
 def connection(database_url):
     with connections.connect(database_url) as connection:
         yield connection
-
-
-@pytest.fixture
-def soon(monkeypatch):
-    """Have what lasts for a tenth of a second take long."""
-    monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
 
 
 @contextmanager
@@ -167,19 +163,8 @@ def test_transaction_is_named_as_long_as_its_worker_is_there(
 
 @pytest.fixture
 def stranger(connection, database_url):
-    """A connection of a role that may read the ledger, and see nobody's session but its own."""
-    name = f"stranger_{uuid.uuid4().hex[:12]}"
-    role = sql.Identifier(name)
-    connection.execute(
-        sql.SQL(
-            "CREATE ROLE {0}; GRANT USAGE ON SCHEMA hookonce TO {0}; "
-            "GRANT SELECT ON ALL TABLES IN SCHEMA hookonce TO {0}"
-        ).format(role)
-    )
-    with connections.connect(database_url) as other:
-        other.execute(sql.SQL("SET ROLE {}").format(role))
+    with desk.stranger(connection, database_url) as url, connections.connect(url) as other:
         yield other
-    connection.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(role))
 
 
 @pytest.mark.usefixtures("soon")

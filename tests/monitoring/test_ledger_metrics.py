@@ -1,13 +1,11 @@
 """What `/metrics` says of workers, and of what holds handlers up."""
 
-import uuid
 from contextlib import contextmanager
 from datetime import timedelta
 
 import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from psycopg import sql
 
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.settings import Settings
@@ -146,18 +144,8 @@ def test_batches_are_counted_with_their_events_halvings_and_parts(
 
 @pytest.fixture
 def stranger(connection, database_url):
-    """The database's URL for a role that may read the ledger, and sees nobody's session."""
-    name = f"stranger_{uuid.uuid4().hex[:12]}"
-    role = sql.Identifier(name)
-    connection.execute(
-        sql.SQL(
-            "CREATE ROLE {0}; GRANT USAGE ON SCHEMA hookonce TO {0}; "
-            "GRANT SELECT ON ALL TABLES IN SCHEMA hookonce TO {0}"
-        ).format(role)
-    )
-    separator = "&" if "?" in database_url else "?"
-    yield f"{database_url}{separator}options=-c%20role%3D{name}"
-    connection.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(role))
+    with desk.stranger(connection, database_url) as url:
+        yield url
 
 
 def test_role_that_sees_no_sessions_scrapes_the_rest(

@@ -5,6 +5,8 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 import psycopg
+import pytest
+from psycopg import sql
 
 from hookonce.jobs.handlers import GiveUp
 from hookonce.jobs.stopping import stopping
@@ -123,3 +125,28 @@ def _deliver(connection, count):
 def _claim_within(connection, handler, count, limit):
     _deliver(connection, count)
     claims.claim(connection, Planner(Plan(handler, limit=limit)), budget=BUDGET)
+
+
+@contextmanager
+def stranger(connection, database_url):
+    """The database's URL for a role that may read the ledger, and sees nobody's session but its own."""
+    name = f"stranger_{uuid.uuid4().hex[:12]}"
+    role = sql.Identifier(name)
+    connection.execute(
+        sql.SQL(
+            "CREATE ROLE {0}; GRANT USAGE ON SCHEMA hookonce TO {0}; "
+            "GRANT SELECT ON ALL TABLES IN SCHEMA hookonce TO {0}"
+        ).format(role)
+    )
+    separator = "&" if "?" in database_url else "?"
+    try:
+        yield f"{database_url}{separator}options=-c%20role%3D{name}"
+    finally:
+        connection.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(role))
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """Have reports come every 50 ms, and what lasts for a tenth of a second take long."""
+    monkeypatch.setattr(worker_slots, "REPORT_INTERVAL", timedelta(milliseconds=50))
+    monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))

@@ -8,18 +8,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.run_limits import RunLimit
-from hookonce.receiver.ledger.stats import worker_slots
 from tests.api.conftest import open_inbox
 from tests.jobs.slots.conftest import ENOUGH, wait_for
+from tests.support.desk import soon
 from tests.support.inbox import effect
 
+__all__ = ["soon"]
+
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture
-def soon(monkeypatch):
-    monkeypatch.setattr(worker_slots, "REPORT_INTERVAL", timedelta(milliseconds=50))
-    monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
 
 
 @pytest.fixture
