@@ -4,7 +4,7 @@ Entries of the index that are dead, but not yet vacuumed (somebody holds a snaps
 for each event that was handled. They are passed over by looking from the due time on that was found last: from two
 seconds before it, for what was committed late, and every few seconds from the beginning. To walk a million of them
 takes a second: the longer such looks take, the more seldom they are made, and others go back a tenth of a second only.
-Once a minute they are made in any case: what was parked for long and is taken up again is found by nothing else.
+Every quarter of a minute they are made in any case: nothing else finds what was parked for long and is taken up again.
 
 Events of one kind, a million of them, would have all that come later wait: while such a crowd is at the head of the
 queue, every other look is for what else has come lately.
@@ -28,7 +28,7 @@ _SHARE = 0.05
 """Of the time that looks of a kind may take which pass over much."""
 _ADVANCE = 0.1
 """Seconds of it that may be used at once."""
-_LONGEST_PAUSE = 60.0
+_LONGEST_PAUSE = 15.0
 """Seconds until the next, however long one took: a server may have held it up."""
 _CROWD_SHARE = 4
 
