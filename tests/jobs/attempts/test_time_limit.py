@@ -41,21 +41,32 @@ def test_alarm_puts_back_what_it_found():
     assert again == 0
 
 
-def test_alarm_that_rings_while_it_is_put_back_is_put_back():
-    def ring_on_leaving(frame, event, _):
-        if event == "call" and frame.f_code is TimeLimit.unset.__code__:
-            signal.getsignal(signal.SIGALRM)(signal.SIGALRM, frame)
-            rung.append(True)
+class RingsWhilePutBack(TimeLimit):
+    """An alarm that rings in the moment when `unset` looks whether it is set."""
 
-    rung, before = [], sys.gettrace()
+    rung = False
+
+    @property
+    def _is_set(self):
+        frame = sys._getframe(1)  # noqa: SLF001
+        if frame.f_code is TimeLimit.unset.__code__ and not self.rung:
+            self.rung = True
+            signal.getsignal(signal.SIGALRM)(signal.SIGALRM, frame)
+        return self.__dict__["is_set"]
+
+    @_is_set.setter
+    def _is_set(self, is_set):
+        self.__dict__["is_set"] = is_set
+
+
+def test_alarm_that_rings_while_it_is_put_back_is_put_back():
     try:
-        with TimeLimit() as alarm, alarm.limit(LONG):
-            sys.settrace(ring_on_leaving)
+        with RingsWhilePutBack() as alarm, alarm.limit(LONG):
+            pass
     finally:
-        sys.settrace(before)
         left = signal.setitimer(signal.ITIMER_REAL, 0)
 
-    assert (rung, left) == ([True], (0, 0))
+    assert (alarm.rung, left) == (True, (0, 0))
 
 
 def test_alarm_needs_no_standard_error_that_is_a_file(monkeypatch):
