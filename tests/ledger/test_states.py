@@ -217,7 +217,7 @@ OTHERS = {
     "receiver/cli/commands/handlers.py": {"dead", "done"},
     "receiver/api/events.py": {"done", "running"},
     "receiver/api/steps.py": {"done"},
-    "receiver/cli/commands/stats.py": {"dead", "held"},
+    "receiver/cli/commands/stats.py": {"dead", "held", "waiting"},
     "receiver/cli/commands/steps.py": {"done"},
     "receiver/cli/output/event_page.py": {"received"},
     "receiver/dashboard/event.py": {"done"},
