@@ -38,8 +38,8 @@ def named(connection):
     return [(each.handler, each.event) for each in worker_slots.long_transactions(connection)]
 
 
-@pytest.mark.usefixtures("soon")
-def test_handler_that_wrote_and_waits_is_named_until_it_has_ended(inbox, drain, onlooker):
+def deliver_to_one_that_waits(inbox, onlooker):
+    """Deliver an event whose handler writes and waits until it is named; give its id, and where what was named goes."""
     found = []
 
     def waits(event, tx):
@@ -48,6 +48,12 @@ def test_handler_that_wrote_and_waits_is_named_until_it_has_ended(inbox, drain, 
 
     inbox.on(waits)
     [event] = inbox.deliver("a")
+    return event, found
+
+
+@pytest.mark.usefixtures("soon")
+def test_handler_that_wrote_and_waits_is_named_until_it_has_ended(inbox, drain, onlooker):
+    event, found = deliver_to_one_that_waits(inbox, onlooker)
 
     with drain.reporting():
         inbox.work()
@@ -142,14 +148,7 @@ def test_report_that_fails_is_made_again(inbox, drain, onlooker, error):
         with drain.executor.ledger_for_once() as connection:
             yield connection
 
-    found = []
-
-    def waits(event, tx):
-        effect(event, tx)
-        found.append(wait_for(lambda: named(onlooker)))
-
-    inbox.on(waits)
-    [event] = inbox.deliver("a")
+    event, found = deliver_to_one_that_waits(inbox, onlooker)
 
     with Reporter(drain, connect):
         inbox.work()

@@ -84,7 +84,7 @@ class SweepMark:
 
     def look(self) -> datetime | None:
         """Return since when to look; None: ever."""
-        return None if self._full_looks.begin() or self._since is None else self._since
+        return None if self._full_looks.begin() else self._since
 
     def found(self, first: datetime) -> None:
         """Note when the first was due that was found; where nothing was, the time of the look."""
