@@ -105,7 +105,6 @@ def claim(  # noqa: PLR0913  all but two by keyword
     lost it only makes a suspect. `suspects_of`: claim one suspect of these handlers instead, to be run by itself.
     """
     token = uuid.uuid4()
-    plan = None
     starts = 1 if room is None else room.free
     cursor = cursor or DueCursor()
     with connection.pipeline(), connection.transaction():
@@ -117,35 +116,37 @@ def claim(  # noqa: PLR0913  all but two by keyword
         paused = Paused.of(pauses.fetchall())
         if odd:
             _bury(connection, planner, odd, budget)
-        if due:
-            planned = partial(
-                _plan,
-                connection,
-                planner=planner,
-                paused=paused,
-                token=token,
-                beside=room is not None,
-                only_suspects=suspects_of is not None,
-            )
-            if room is None:
-                plan, left_out = _plan_alone(due, planned, planner, quick_first=quick_first)
-            else:
-                events = _fitting(due, room)
-                plan, left_out = planned(events), len(due) - len(events)
-            if plan.events:
-                limit_gate.hold_back(connection, plan, at_once)
-                claim_writes.write(connection, plan, token, budget, starts=starts)
-                reach("run.leased")
+        planned = partial(
+            _plan,
+            connection,
+            planner=planner,
+            paused=paused,
+            token=token,
+            beside=room is not None,
+            only_suspects=suspects_of is not None,
+        )
+        if room is None:
+            plan, left_out = _plan_alone(due, planned, planner, quick_first=quick_first)
+        else:
+            plan, left_out = _plan_beside(due, planned, room)
+        if plan.events:
+            limit_gate.hold_back(connection, plan, at_once)
+            claim_writes.write(connection, plan, token, budget, starts=starts)
+            reach("run.leased")
     parked = _park_sources(connection, cursor) if paused.sources else 0
-    if plan is None:
-        return Claim([], len(odd), is_more=bool(odd), parked=parked, failing=paused.failing)
     if 2 * len({event for event, _ in plan.parked_whole}) > len(plan.events):
         parked += _park_head(connection, planner, paused, cursor.since)
     claim_writes.report(plan)
     count = len(due) + len(odd) if plan.events else len(odd)
-    is_more = count == limit or left_out > 0 or (ids is None and cursor.has_passed_crowd)
-    started = min(starts, len(plan.leased))
-    return Claim(plan.leased, count, is_more, parked, paused.failing, started, _by_handler(plan.batchable))
+    return Claim(
+        plan.leased,
+        events=count,
+        is_more=count == limit or bool(odd or left_out) or (ids is None and cursor.has_passed_crowd),
+        parked=parked,
+        failing=paused.failing,
+        started=min(starts, len(plan.leased)),
+        batchable=_by_handler(plan.batchable),
+    )
 
 
 def _plan_alone(
@@ -166,6 +167,18 @@ def _plan_alone(
     further = planned(behind)
     further.batchable += plan.batchable
     return further, len(rest) - len(behind)
+
+
+def _plan_beside(
+    due: Sequence[ClaimedEvent], planned: Callable[[Sequence[ClaimedEvent]], ClaimPlan], room: Room
+) -> tuple[ClaimPlan, int]:
+    """Plan for a worker that runs many at once; return the plan, and how many due events it has no room for.
+
+    What was under way is looked at in any case, and not run.
+    """
+    running = EventStatus.RUNNING
+    events = [e for e in due if e.status == running or room.fits(e.source, e.provider, e.type)]
+    return planned(events), len(due) - len(events)
 
 
 def _by_handler(runs: Sequence[BatchableRun]) -> Mapping[str, Sequence[int]]:
@@ -226,7 +239,7 @@ def _plan(
     **how: bool,
 ) -> ClaimPlan:
     """Decide on locked events; runs that are to be parked have their pause locked."""
-    existing = existing_runs(connection, events)
+    existing = existing_runs(connection, events) if events else {}
     plan = ClaimPlan(events, planner, existing, paused.handlers, token, **how)
     if not plan.parked:
         return plan
@@ -272,19 +285,13 @@ def _park_head(
 def _claimable(due: Sequence[ClaimedEvent], planner: Planner, *, quick_first: bool) -> Sequence[ClaimedEvent]:
     """Choose the events that may be claimed together."""
     running = EventStatus.RUNNING
-    if due[0].status == running:
+    if not due or due[0].status == running:
         return due[:1]
     fresh = [event for event in due if event.status != running]
     quick = [event for event in fresh if not planner.is_slow(event.source, event.provider, event.type)]
     if not quick or (quick[0] is not fresh[0] and not quick_first):
         return fresh[:1]
     return quick
-
-
-def _fitting(due: Sequence[ClaimedEvent], room: Room) -> Sequence[ClaimedEvent]:
-    """Choose the events that there is room for; what was under way is looked at in any case, and not run."""
-    running = EventStatus.RUNNING
-    return [e for e in due if e.status == running or room.fits(e.source, e.provider, e.type)]
 
 
 def existing_runs(
