@@ -12,7 +12,8 @@ import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 
@@ -58,10 +59,11 @@ class Plan:
 class Connection:
     """One keep-alive connection with at most one request on its way."""
 
-    __slots__ = ("_port", "buffer", "is_waiting", "since", "socket")
+    __slots__ = ("_port", "_request", "buffer", "is_new", "is_waiting", "since", "socket")
 
     def __init__(self, port: int) -> None:
         self._port = port
+        self._request = b""
         self.buffer = b""
         self.since = 0.0
         self.is_waiting = False
@@ -72,13 +74,26 @@ class Connection:
         self.socket = socket.create_connection(("127.0.0.1", self._port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)  # noqa: FBT003  the socket module's signature
+        self.is_new = True
 
     def send(self, request: bytes, since: float) -> None:
         """Send a request that counts from `since`."""
         self.since = since
+        self._request = request
         self.buffer = b""
         self.is_waiting = True
-        self.socket.sendall(request)
+        with suppress(BrokenPipeError, ConnectionResetError):  # to be read: no answer
+            self.socket.sendall(request)
+
+    @property
+    def was_idle(self) -> bool:
+        """Whether what is cut off now was answered before: the server closed it for having lain idle."""
+        return not (self.is_new or self.buffer)
+
+    def send_again(self) -> None:
+        """Open it again and send what got no answer, counted from when it was to be sent."""
+        self.connect()
+        self.send(self._request, self.since)
 
     def status(self) -> str | None:
         """Read; give the status of a complete answer, None while it is not; `no answer` if it was cut off."""
@@ -171,15 +186,18 @@ class Load:
         for number, _ in self._poll.poll(min(timeout, 1.0)):
             connection = self._open[number]
             if not connection.is_waiting:  # the server has closed what lay idle for long
-                self._reconnect(connection)
+                self._reopen(connection, connection.connect)
                 continue
             status = connection.status()
             if status is None:
                 continue
-            connection.is_waiting = False
+            if status == _NO_ANSWER and connection.was_idle:  # it did so while the request was on its way
+                self._reopen(connection, connection.send_again)
+                continue
+            connection.is_waiting = connection.is_new = False
             self.statuses[status] += 1
             if status == _NO_ANSWER:
-                self._reconnect(connection)
+                self._reopen(connection, connection.connect)
             yield connection
 
     def _note(self, connection: Connection, now: float, until: float) -> None:
@@ -196,10 +214,10 @@ class Load:
         self._poll.register(connection.socket, select.EPOLLIN)
         return connection
 
-    def _reconnect(self, connection: Connection) -> None:
+    def _reopen(self, connection: Connection, how: Callable[[], None]) -> None:
         del self._open[connection.socket.fileno()]
         connection.socket.close()
-        connection.connect()
+        how()
         self._open[connection.socket.fileno()] = connection
         self._poll.register(connection.socket, select.EPOLLIN)
 
