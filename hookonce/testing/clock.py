@@ -6,15 +6,22 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 
 _SHIFT = (
-    "UPDATE hookonce.runs SET due_at = due_at - %(by)s, lease_until = lease_until - %(by)s WHERE due_at IS NOT NULL",
+    """
+UPDATE hookonce.runs SET due_at = due_at - %(by)s, lease_until = lease_until - %(by)s, slot_at = slot_at - %(by)s
+WHERE due_at IS NOT NULL
+""",
     "UPDATE hookonce.events SET due_at = due_at - %(by)s WHERE due_at IS NOT NULL",
+    "UPDATE hookonce.batches SET lease_until = lease_until - %(by)s",
+    "UPDATE hookonce.limits SET head = head - %(by)s",
+    "UPDATE hookonce.breakers SET try_at = try_at - %(by)s, opened_at = opened_at - %(by)s",
 )
 
 
 class Clock:
     """What time it is where events come from, and for how long runs still wait.
 
-    Pauses and leases are PostgreSQL's to measure. So time goes on there by moving what waits nearer.
+    Pauses, leases, rates and a breaker's trials are PostgreSQL's to measure. So time goes on there by moving what waits
+    nearer.
     """
 
     def __init__(self, database_url: str, moved: Callable[[], None]) -> None:
@@ -28,7 +35,10 @@ class Clock:
         return datetime.now(UTC) + self._ahead
 
     def advance(self, by: timedelta | float) -> None:
-        """Let time pass, a timedelta or seconds: retries become due, leases run out, signatures grow old."""
+        """Let time pass, a timedelta or seconds: retries become due, leases run out, signatures grow old.
+
+        Rates have room again, and an open breaker tries its handler once more when its pause is over.
+        """
         span = by if isinstance(by, timedelta) else timedelta(seconds=by)
         if span < timedelta():
             raise ValueError(f"{span} would go back; time can only pass")

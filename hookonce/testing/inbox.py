@@ -28,12 +28,14 @@ from hookonce.receiver.ledger.queries import events as event_queries
 from hookonce.receiver.ledger.queries.events import Detail
 from hookonce.receiver.source import Source
 from hookonce.receiver.web.hooks import DeliveryEndpoint
-from hookonce.testing import crashes, events
+from hookonce.testing import crashes, events, waiting
 from hookonce.testing.clock import Clock
 
 PUBLIC_URL = "https://hooks.example.com"
 _Result = TypeVar("_Result")
-_MAX_ROUNDS = 1000
+_MAX_ROUNDS, _MAX_TRIALS = 1000, 20
+"""How often in a row time may pass and nothing come of it, and the same while a breaker is open."""
+_NO_BATCH = 3600.0  # seconds, longer than any waits for others
 
 
 @dataclass(frozen=True)
@@ -141,18 +143,28 @@ class Inbox:
 
     def work(self) -> int:
         """Run what is due until nothing is, as a worker does when it is notified; return the number of attempts."""
-        return self._in_turn(lambda: self._worker().run_due())
+        attempts = self._work()
+        while self._asked(waiting.unpark):
+            self._close_drain()  # it remembers until when nothing is due
+            attempts += self._work()
+        return attempts
 
     def settle(self) -> int:
-        """Run until every event has ended, letting the pauses between attempts pass; return the number of attempts."""
-        attempts = self.work()
-        for _ in range(_MAX_ROUNDS):
-            pause = self._next_due()
-            if pause is None:
-                return attempts
-            self.clock.advance(max(pause, timedelta()) + timedelta(milliseconds=1))
+        """Run until every event has ended, letting the pauses between attempts pass; return the number of attempts.
+
+        Rates, places of limits, trials of a breaker and what a batch waits for pass as well. Raises: AssertionError
+        if something waits for ever, and says for what.
+        """
+        attempts, idle = self.work(), 0
+        left = self._asked(waiting.left)
+        while left.events:
+            if left.pause is None or idle >= (_MAX_TRIALS if left.is_broken else _MAX_ROUNDS):
+                raise AssertionError(f"after {attempts} attempts {self._asked(waiting.story)}")
+            self.clock.advance(self._until_next(left.pause))
             attempts += self.work()
-        raise AssertionError(f"after {attempts} attempts there are still events waiting")
+            before, left = left, self._asked(waiting.left)
+            idle = idle + 1 if left[:2] == before[:2] else 0
+        return attempts
 
     # What there is
 
@@ -171,8 +183,7 @@ class Inbox:
                 f"the ledger has no event {delivered.event_id} of {delivered.source}: its delivery was answered "
                 f"{delivered.status} {delivered.answer.decode(errors='replace')}"
             )
-        with connections.connect(self.database_url) as connection:
-            found = event_queries.detail(connection, number, self._settings.keyring)
+        found = self._asked(lambda ledger: event_queries.detail(ledger, number, self._settings.keyring))
         if found is None:
             raise AssertionError(f"event {number} has gone")
         return found
@@ -249,13 +260,21 @@ class Inbox:
         """Return the settings in which every source is known that a handler may name."""
         return replace(self._settings, sources={**self._configured.sources, **self._sources})
 
-    def _next_due(self) -> timedelta | None:
-        """Return in how long the next thing is due; None if nothing waits."""
-        rows = self.execute(
-            "SELECT min(due_at) - clock_timestamp() FROM hookonce.events WHERE due_at IS NOT NULL"
-        )
-        pause = rows[0][0]
-        return pause if isinstance(pause, timedelta) else None
+    def _work(self) -> int:
+        # What the first look learns of open breakers, the second acts on.
+        return self._in_turn(lambda: self._worker().run_due() or self._worker().run_due())
+
+    def _asked(self, what: Callable[[psycopg.Connection], _Result]) -> _Result:
+        """Return what the ledger says."""
+        with connections.connect(self.database_url) as connection:
+            return what(connection)
+
+    def _until_next(self, pause: timedelta) -> timedelta:
+        """Return how long to let pass until something may go on; what is due already may wait for its batch."""
+        if pause <= timedelta():
+            ripe_in = self._worker().patience(_NO_BATCH)
+            pause = timedelta(seconds=ripe_in) if ripe_in < _NO_BATCH else timedelta()
+        return pause + timedelta(milliseconds=1)
 
     def _close_processes(self) -> None:
         if self._intake is not None:

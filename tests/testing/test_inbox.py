@@ -10,18 +10,7 @@ from hookonce.jobs import handlers
 from hookonce.jobs.event import ReceivedEvent
 from hookonce.providers.kit.registry import names
 from hookonce.receiver.samples import files
-from hookonce.testing import Inbox, crash_at, dead_with, event, handled_once, ignored
-
-
-@pytest.fixture
-def bench(database_url, redis_url, tmp_path, monkeypatch):
-    """An inbox on the servers of these tests, and no handlers of others."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(handlers, "registry", handlers.Registry())
-    made = Inbox(database_url, redis_url)
-    made.execute("CREATE TABLE effects (event text)")
-    yield made
-    made.close()
+from hookonce.testing import crash_at, dead_with, event, handled_once, ignored
 
 
 def handler(act, **options):
