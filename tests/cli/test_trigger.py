@@ -44,6 +44,18 @@ def test_trigger_sends_one_event_as_often_as_it_is_told(hookonce):
 
 
 @pytest.mark.usefixtures("receiver")
+@pytest.mark.parametrize(("source", "kind"), [("stripe", "invoice.paid"), ("github", "push")])
+def test_trigger_sends_as_many_events_as_it_is_told(hookonce, ledger, source, kind):
+    sent = hookonce("trigger", source, kind, "--count", "5", "--times", "2", "--json").documents
+
+    assert [answer["status"] for answer in sent] == ["accepted", "duplicate"] * 5
+    assert len({answer["event_id"] for answer in sent}) == 5
+    assert ledger.execute(
+        "SELECT count(DISTINCT event_id), max(repeat_of) FROM hookonce.events"
+    ).fetchall() == [(5, None)]
+
+
+@pytest.mark.usefixtures("receiver")
 @pytest.mark.parametrize(("option", "answer"), [("--forge", "401 bad_signature"), ("--stale", "401 stale")])
 def test_trigger_succeeds_when_what_is_not_genuine_is_refused(hookonce, option, answer):
     sent = hookonce("trigger", "stripe", option)
@@ -110,6 +122,8 @@ def test_trigger_finds_port_and_secret_of_a_running_dev(receiver, hookonce, monk
         (["stripe", "invoice.payd"], 4, "did you mean 'invoice.paid'?"),
         (["github", "--stale"], 1, "github signs no time"),
         (["stripe", "--set", "nonsense"], 2, "write path=value"),
+        (["stripe", "--count", "2", "--event-id", "evt_1"], 2, "leave out --edit and --event-id"),
+        (["stripe", "--count", "2", "--edit"], 2, "leave out --edit and --event-id"),
         (["stripe", "--url", "http://127.0.0.1:1"], 1, "http://127.0.0.1:1/hooks/stripe does not answer"),
         (["stripe", "--url", "127.0.0.1:8000/hooks/stripe"], 2, "expected one like http://127.0.0.1:8000"),
         ([], 2, "name a source"),

@@ -1,9 +1,10 @@
 """`hookonce trigger`: send what a sender would send, signed with the source's own secret."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -54,6 +55,7 @@ class Answer:
         "hookonce trigger stripe invoice.paid",
         "hookonce trigger stripe invoice.paid --set data.object.amount_paid=500",
         "hookonce trigger github push --times 3",
+        "hookonce trigger github push --count 100",
         "hookonce trigger stripe --forge",
         "hookonce trigger stripe --list",
     )
@@ -62,6 +64,9 @@ class Answer:
 @click.argument("kind", metavar="[TYPE]", required=False, shell_complete=completion_types.SAMPLE_TYPES)
 @click.option(
     "--times", default=1, show_default=True, type=click.IntRange(1), help="Send the same event so often."
+)
+@click.option(
+    "--count", default=1, show_default=True, type=click.IntRange(1), help="Send so many events, each another."
 )
 @click.option("--forge", is_flag=True, help="Sign with a wrong secret: should be rejected.")
 @click.option("--stale", is_flag=True, help="Sign with a time two hours ago: should be rejected.")
@@ -88,15 +93,18 @@ def trigger(source: str | None, *, listing: bool, as_json: bool, **options: Any)
         return
     if source is None:
         raise click.UsageError("name a source; `hookonce sources list` shows all")
+    if options["count"] > 1 and (options["edit"] or options["event_id"] is not None):
+        raise click.UsageError("--count makes each event anew; leave out --edit and --event-id")
     times, forge, stale = options["times"], options["forge"], options["stale"]
     found = _source(settings, source)
-    document = _document(found, options["kind"], options["event_id"])
-    _change(document, options["removals"], options["changes"], edit=options["edit"])
-    sample = SampleDelivery(found, _target(settings, found, options["url"]), document)
+    target = _target(settings, found, options["url"])
+    first = _document(found, options)  # whatever is wrong with it is told before anything is sent
+    others = (_document(found, options) for _ in range(options["count"] - 1))
     if not as_json:
-        click.echo(f"to {clean(sample.target)}", err=True)
+        click.echo(f"to {clean(target)}", err=True)
     right = True
-    for answer in _send(sample, times, forge=forge, stale=stale):
+    samples = (SampleDelivery(found, target, each) for each in chain([first], others))
+    for answer in _send(found, samples, times, forge=forge, stale=stale):
         if as_json:
             print_json(vars(answer))
         else:
@@ -142,13 +150,16 @@ def _target(settings: Settings, source: Source, url: str | None) -> str:
     return target
 
 
-def _document(source: Source, kind: str | None, event_id: str | None) -> Document:
+def _document(source: Source, options: Mapping[str, Any]) -> Document:
+    """Make an event as it was asked for, with ids of its own."""
     try:
-        return documents.fresh(source.provider, kind, datetime.now(UTC), event_id)
+        document = documents.fresh(source.provider, options["kind"], datetime.now(UTC), options["event_id"])
     except LookupError as error:
         raise NotFound(str(error.args[0])) from None
     except ValueError as error:
         raise click.UsageError(f"--event-id: {error}") from None
+    _change(document, options["removals"], options["changes"], edit=options["edit"])
+    return document
 
 
 def _change(document: Document, removals: Sequence[str], changes: Sequence[str], *, edit: bool) -> None:
@@ -173,30 +184,36 @@ def _change(document: Document, removals: Sequence[str], changes: Sequence[str],
         raise click.ClickException(f"what was saved can't be sent: {error}") from None
 
 
-def _send(sample: SampleDelivery, times: int, *, forge: bool, stale: bool) -> Iterator[Answer]:
-    """Send the event so many times, each time signed anew, as a sender's retries are."""
-    provider = sample.source.provider
+def _send(
+    source: Source, samples: Iterable[SampleDelivery], times: int, *, forge: bool, stale: bool
+) -> Iterator[Answer]:
+    """Send events of a source so many times each, each time signed anew, as a sender's retries are."""
+    provider = source.provider
     if stale and provider.tolerance is None:
         raise click.ClickException(
             f"{provider.name} signs no time, so nothing it sends is ever stale; leave out --stale"
         )
-    secret = next(iter(sample.source.secrets), "")
+    secret = next(iter(source.secrets), "")
     if forge and not secret:
         raise click.ClickException(
-            f"{sample.source.name} has no secret, so nothing sent to it is ever forged; leave out --forge"
+            f"{source.name} has no secret, so nothing sent to it is ever forged; leave out --forge"
         )
     secret = wrong_secret(secret) if forge else secret
-    target = urlsplit(sample.target)
-    signed_url = sample.source.public_url + target.path + (f"?{target.query}" if target.query else "")
     with requests.Session() as session:
         session.trust_env = False  # a proxy or ~/.netrc is for other addresses
-        for _ in range(times):
-            now = datetime.now(UTC) - (STALE_AGE if stale else timedelta(0))
-            try:
-                delivery = sample.document.delivery(secret, now, signed_url)
-            except ValueError as error:
-                raise click.ClickException(f"nothing to sign with: {error}") from None
-            yield _answer(session, sample, delivery)
+        for sample in samples:
+            for _ in range(times):
+                now = datetime.now(UTC) - (STALE_AGE if stale else timedelta(0))
+                yield _answer(session, sample, _signed(sample, secret, now))
+
+
+def _signed(sample: SampleDelivery, secret: str, now: datetime) -> Delivery:
+    target = urlsplit(sample.target)
+    url = sample.source.public_url + target.path + (f"?{target.query}" if target.query else "")
+    try:
+        return sample.document.delivery(secret, now, url)
+    except ValueError as error:
+        raise click.ClickException(f"nothing to sign with: {error}") from None
 
 
 def _answer(session: requests.Session, sample: SampleDelivery, delivery: Delivery) -> Answer:
