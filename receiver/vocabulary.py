@@ -24,12 +24,17 @@ TERMS: Final[Mapping[str, str]] = {
     "fingerprint": "the SHA-256 of a body as it was sent",
     "repeat": "an event with the body of an earlier one, under another id that its sender did not sign",
     "conflict": "another body under an id that is known",
-    "handler": "a function of yours that `@on` registers; it gets the event and a transaction",
+    "handler": "a function of yours that `@on` or `@on_batch` registers; it gets the event, or many, and a transaction "
+    '(with `tx="none"` it opens its own)',
     "run": "one handler on one event",
+    "batch": "the runs of many events that one call of a handler does in one transaction (`@on_batch`); one that fails "
+    "is halved, until who fails stands alone",
     "attempt": "one call of the handler within a run; a failed one is repeated after a pause",
     "claim": "a worker takes events that are due, for as long as a lease",
     "lease": "how long a claimed run belongs to its worker; afterwards another one may claim it",
     "drain": "a worker claims and runs what is due until nothing is left",
+    "slot": "a place for one run in a worker; with `--concurrency` a worker has many, a thread each",
+    "suspect": "a run that was under way beside others when their process died; not charged, and run by itself next",
     "sweep": "the process that finds what was forgotten, raises alerts, and prunes",
     "replay": "a new round of attempts on a stored event, under the same idempotency keys",
     "release": "to let a held event run",
