@@ -8,8 +8,9 @@ import pytest
 import redis
 from rq import Worker
 
+from hookonce.jobs.drain import STEP_CONNECTIONS
 from hookonce.receiver.cli.doctor import slots
-from hookonce.receiver.cli.doctor.slots import ALONE, BESIDES
+from hookonce.receiver.cli.doctor.slots import ALONE, BESIDES, STEPS
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.worker_slots import WorkerSlots
 from tests.jobs.slots.conftest import wait_for
@@ -56,6 +57,36 @@ def test_connections_are_enough_up_to_the_last_and_not_beyond(reported, configur
     assert (fits.level, exceeds.level) == ("ok", "warn")
     assert f"need {needed} connections, 7 others are open, of {needed + others}" in fits.text
     assert "raise max_connections" in exceeds.text
+
+
+@pytest.mark.parametrize(
+    ("reported", "besides", "needed"),
+    [
+        ([], {"has_steps": True}, 2 * (ALONE + STEPS)),
+        ([worker(16)], {"has_steps": True}, 16 + BESIDES + ALONE + 2 * STEPS),
+        ([worker(16)], {"has_suspects": True}, 16 + BESIDES + 2 * ALONE),
+        ([worker(16)], {"has_steps": True, "has_suspects": True}, 16 + BESIDES + 2 * ALONE + 3 * STEPS),
+    ],
+)
+def test_steps_and_the_child_that_runs_suspects_need_connections_too(reported, besides, needed):
+    found = slots.judge_connections(100, 0, reported, 1, 2, **besides)
+
+    assert f"need {needed} connections" in found.text
+
+
+def test_steps_need_as_many_connections_as_a_worker_keeps_for_them():
+    assert STEPS == STEP_CONNECTIONS
+
+
+def test_steps_that_the_ledger_holds_are_counted(findings, ledger):
+    desk.report(ledger, slots=4)
+    desk.suspects(ledger, "shop.credit", 1)
+    ledger.execute(
+        "INSERT INTO hookonce.steps (event, handler, name, state, owner) "
+        "SELECT event, handler, 'charge', 'completed', gen_random_uuid() FROM hookonce.runs"
+    )
+
+    assert f"may need {4 + BESIDES + ALONE + 2 * STEPS} connections" in findings()["connections"][1]
 
 
 def test_connections_of_a_server_are_those_that_are_not_reserved(findings, ledger):

@@ -8,6 +8,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 from sqlalchemy import text
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from hookonce import LeaseLost
 from hookonce.jobs.attempts import heartbeat
@@ -108,6 +109,52 @@ def test_transaction_that_an_error_leaves_is_rolled_back(inbox, long):
     inbox.work()
 
     assert inbox.effects() == ["a effect"]
+
+
+class Base(DeclarativeBase):
+    pass
+
+
+class Effect(Base):
+    __tablename__ = "effects"
+    event: Mapped[str] = mapped_column(primary_key=True)
+
+
+def test_session_in_a_transaction_commits_and_rolls_back_what_is_its_own(inbox, long):
+    def works(event):
+        with event.tx() as tx, Session(tx, join_transaction_mode="create_savepoint") as session:
+            with session.begin():
+                session.add(Effect(event="kept"))
+            with suppress(LookupError), session.begin():
+                session.add(Effect(event="taken back"))
+                session.flush()
+                raise LookupError
+            tx.execute(text("INSERT INTO effects VALUES ('beside it')"))
+
+    long(works, attempts=1)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert inbox.effects() == ["beside it", "kept"]
+
+
+def test_session_that_an_error_leaves_takes_its_transaction_along(inbox, long):
+    def fails(event):
+        with (
+            event.tx() as tx,
+            Session(tx, join_transaction_mode="create_savepoint") as session,
+            session.begin(),
+        ):
+            session.add(Effect(event="never"))
+            session.flush()
+            raise ValueError("no")
+
+    long(fails, attempts=1)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert inbox.effects() == []
+    assert [error.split(" (")[0] for error in errors(inbox)] == ["ValueError: no"]
 
 
 def steal(inbox):

@@ -17,10 +17,11 @@ from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.workers import alive
 
 BESIDES = 4
-"""Connections of a worker process besides those of its slots: its claims, its batches, its heartbeat, what ends other
-runs."""
+"""Connections of a worker process besides those of its slots: its claims, its batches, its heartbeat, and its end."""
 ALONE = 3
 """Those of a worker that runs one at a time: its runs, and once there was a long one its heartbeat and its reports."""
+STEPS = 4
+"""At most, in any of them, where handlers use steps (`jobs.drain.STEP_CONNECTIONS`)."""
 # Whose sessions a role may not see in full, of those it sees neither state nor kind: who has a user and a database is
 # taken for a client. Workers of an inbox in another database are others; ours are in the reports.
 _MOST = """
@@ -54,7 +55,15 @@ def _alive(redis_url: str) -> int:
 
 def _slots(connection: psycopg.Connection, configured: int, workers: int) -> Iterator[Finding]:
     reported = worker_slots.workers(connection)
-    yield judge_connections(*connections(connection), reported, configured, workers)
+    suspects = sum(worker_slots.suspects(connection).values())
+    yield judge_connections(
+        *connections(connection),
+        reported,
+        configured,
+        workers,
+        has_steps=_has_steps(connection),
+        has_suspects=suspects > 0,
+    )
     lost = sum(each.lost for each in reported)
     if lost:
         yield Finding(
@@ -62,9 +71,9 @@ def _slots(connection: psycopg.Connection, configured: int, workers: int) -> Ite
             "slots",
             f"{lost} lost to handlers that their time limit could not end; give what they wait for a timeout",
         )
-    if count := sum(worker_slots.suspects(connection).values()):
+    if suspects:
         yield Finding(
-            "warn", "suspects", f"{count} runs were under way when a process died, and are run one by one"
+            "warn", "suspects", f"{suspects} runs were under way when a process died, and are run one by one"
         )
     for each in worker_slots.long_transactions(connection):
         yield Finding(
@@ -81,14 +90,30 @@ def connections(connection: psycopg.Connection) -> tuple[int, int]:
     return most, others
 
 
-def judge_connections(
-    most: int, others: int, reported: list[WorkerSlots], configured: int, workers: int
+def _has_steps(connection: psycopg.Connection) -> bool:
+    return connection.execute("SELECT FROM hookonce.steps LIMIT 1").fetchone() is not None
+
+
+def judge_connections(  # noqa: PLR0913  the last by keyword
+    most: int,
+    others: int,
+    reported: list[WorkerSlots],
+    configured: int,
+    workers: int,
+    *,
+    has_steps: bool = False,
+    has_suspects: bool = False,
 ) -> Finding:
-    """Judge whether all slots and whoever else is connected fit into `max_connections`."""
+    """Judge whether all slots and whoever else is connected fit into `max_connections`.
+
+    Each worker that has slots runs suspects, if there are any, in a child that runs one at a time.
+    """
     alone = max(workers - len(reported), 0)
-    needed = sum(each.slots + BESIDES for each in reported) + alone * (
-        configured + BESIDES if configured > 1 else ALONE
-    )
+    has_slots = len(reported) + (alone if configured > 1 else 0)
+    children = has_slots if has_suspects else 0
+    slots = sum(each.slots for each in reported) + (has_slots - len(reported)) * configured
+    singles = alone + len(reported) - has_slots + children
+    needed = slots + has_slots * BESIDES + singles * ALONE + (has_slots + singles) * STEPS * has_steps
     text = f"workers may need {needed} connections, {others} others are open, of {most}"
     if needed + others > most:
         return Finding(
