@@ -71,7 +71,7 @@ def _parked(connection: psycopg.Connection) -> int:
 
 def story(connection: psycopg.Connection) -> str:
     """Return how much has not ended, and what it waits for: a line for each handler and reason."""
-    paused = set(pauses.paused(connection))
+    paused = {(each[0], each[1]) for each in pauses.paused(connection)}
     broken = {each.handler: each for each in breakers.breakers(connection) if each.is_open}
     ids = [row[0] for row in connection.execute(_OPEN, [_NAMED])]
     found = [detail for each in ids if (detail := events.detail(connection, each, OFF))]
@@ -105,5 +105,6 @@ def _reason(run: RunRow, breaker: breakers.Breaker | None, paused: set[tuple[str
         return f"waiting for its circuit breaker, open after {breaker.failures} failures: {breaker.error}"
     if ("handler", run.handler) in paused:
         return f"waiting, handler '{run.handler}' is paused"
-    why = _TEXTS.get(run.waits_for, "for a worker") if run.waits_for else "for a worker"
+    waits_for = run.waits_for or WaitsFor.WORKER
+    why = _TEXTS.get(waits_for, f"for a {waits_for}")
     return f"waiting {why}{f', after {run.error}' if run.error else ''}"
