@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from hookonce.jobs import drain
 from hookonce.jobs.batches import batch_attempt
-from hookonce.receiver.ledger.runs import batch_claims, batches, claims, due_events
+from hookonce.receiver.ledger.runs import batch_claims, batches, claims, due_for_batch
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from tests.stories.mistakes import replace, reword
@@ -46,7 +46,7 @@ def forgets_the_halves_at_a_kill():
 
 def mixes_the_halves_with_all_others():
     replace(batches, "groups", lambda *_: [])
-    reword(due_events, "_DUE_BATCH", "(token IS NULL OR lease_until <= now())", "false")
+    reword(due_for_batch, "_DUE_BATCH", "(token IS NULL OR lease_until <= now())", "false")
 
 
 def ends_without_the_token():
@@ -60,6 +60,7 @@ def ends_those_that_are_left():
 
 def leaves_what_it_takes_due():
     reword(batches, "_LEASE", "due_at = now() + %(lease)s, parked = NULL\n", "parked = NULL\n")
+    reword(due_for_batch, "_DUE_BATCH", "(status = 'received'", "(true")
     replace(batch_claims, "_batchable", all_of_them)
 
 
@@ -206,7 +207,7 @@ def planted(monkeypatch):
     """A function that plants a mistake for one test: what `replace` and `reword` change is put back."""
 
     def plant(mistake):
-        for module in (batches, batch_claims, due_events, batch_attempt.BatchExecutor):
+        for module in (batches, batch_claims, due_for_batch, batch_attempt.BatchExecutor):
             for name, value in list(vars(module).items()):
                 if not name.startswith("__"):
                     monkeypatch.setattr(module, name, value)

@@ -171,7 +171,7 @@ def test_batches_are_looked_for_from_the_beginning_though_nobody_claims(connecti
     for seconds in (0, 4, 1):
         clock.now += seconds
         looks.append(batch.look(none))
-        batch.found()
+        batch.found(None)
 
     assert looks == [None, cursor.since, None]
 
@@ -182,7 +182,7 @@ def test_batch_that_waits_longer_than_commits_do_is_looked_for_to_its_beginning(
     claim(connection, cursor)
     batch = BatchCursor(cursor, clock)
     batch.look(minute)
-    batch.found()
+    batch.found(None)
 
     assert batch.look(minute) == cursor.since - minute
 

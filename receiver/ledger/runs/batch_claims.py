@@ -4,26 +4,38 @@ The claims of all others (`receiver.ledger.runs.claims`) leave these runs alone 
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
 import psycopg
 
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import batches, claim_writes, claimed, claims, due_events, event_status
+from hookonce.receiver.ledger.runs import (
+    batches,
+    claim_writes,
+    claimed,
+    claims,
+    due_events,
+    due_for_batch,
+    event_status,
+)
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch, Group
 from hookonce.receiver.ledger.runs.claim_plan import BatchableRun, ClaimPlan, PausedHandlers, Plan, Planner
 from hookonce.receiver.ledger.runs.claim_writes import RunWrite
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
-from hookonce.receiver.ledger.runs.due_cursor import BatchCursor
+from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor
+from hookonce.receiver.ledger.runs.due_for_batch import Wanted
 from hookonce.receiver.ledger.states import EventStatus
 
 LOST = "the worker stopped in the middle of a batch, or took longer than its lease"
 MAX_BYTES = 32 * 1024 * 1024
-"""Of the bodies of one batch; a body that is loaded later (`due_events.HEAVY`) counts as `_HEAVY_BYTES`."""
-_HEAVY_BYTES = 4 * 1024 * 1024
+"""Of the bodies of one batch."""
+_LOOKS = 50
+"""After which a claim goes on next time, where all it met had nothing for its handler."""
+_FARTHER = 4
+"""How many times as far a look goes that got nowhere: all it met became due at the same moment."""
 
 
 class BatchPlanner(Planner, Protocol):
@@ -69,23 +81,19 @@ def claim(  # noqa: PLR0913  all but three by keyword
         found = _of_groups(connection, planner, name, _halved(connection, name, waiting), paused)
         is_full = False
         if not found:
-            due = due_events.locked_for_batch(
+            wanted = Wanted(name, planner.patterns(name), size.most, MAX_BYTES, size.wait)
+            met = _met(
                 connection,
-                name,
-                patterns=planner.patterns(name),
+                planner,
+                wanted,
                 ids=ids,
-                limit=size.most,
-                since=cursor.look(size.wait) if cursor else None,
+                cursor=cursor or BatchCursor(DueCursor()),
+                paused=paused,
             )
-            if cursor:
-                cursor.found()
-            found = _batchable(connection, planner, name, due, paused)
+            found, is_full = _bounded(met), met.is_full
             now = clock.fetchall()[0][0]
-            if found and len(due) < size.most and (unripe := _unripe(found, size, now)):
+            if found and not is_full and (unripe := _unripe(found, size, now)):
                 return BatchClaim(unripe=unripe)
-            bounded = _bounded(found)
-            is_full = len(due) == size.most or len(bounded) < len(found)
-            found = bounded
         if not found:
             return BatchClaim()
         started = _start(connection, planner, handler, found, is_full=is_full, beside=beside)
@@ -134,20 +142,61 @@ def _batchable(
     return [run for run in plan.batchable if run.handler == name]
 
 
+class _Met(NamedTuple):
+    """What a look has met: the runs that may be beside each other, and the bytes up to each event.
+
+    `is_full`: there may be more than a batch holds.
+    """
+
+    runs: Sequence[BatchableRun]
+    totals: Mapping[int, int]
+    is_full: bool
+
+
+def _met(  # noqa: PLR0913  the last three by keyword
+    connection: psycopg.Connection,
+    planner: Planner,
+    wanted: Wanted,
+    *,
+    ids: Sequence[int],
+    cursor: BatchCursor,
+    paused: PausedHandlers,
+) -> _Met:
+    """Look for what a handler may take now, and pass by what has nothing for it."""
+
+    def look(since: datetime | None, reach: int) -> _Met:
+        due = due_for_batch.locked(connection, wanted, ids, since, reach)
+        runs = _batchable(connection, planner, wanted.handler, due.events, paused)
+        is_full = len(due.events) == wanted.most or max(due.totals, default=0) > wanted.most_bytes
+        return _Met(runs, dict(zip((event.id for event in due.events), due.totals, strict=True)), is_full)
+
+    since, reach = cursor.look(wanted.wait), (shortest := max(2 * wanted.most, due_for_batch.REACH))
+    met = look(since, reach)
+    if met.runs:
+        cursor.found(met.runs[0].event.due_at)
+        return met
+    for _ in range(_LOOKS):
+        # Asked first: whatever others take away meanwhile, the look reaches at least as far.
+        end = due_for_batch.end_of_reach(connection, since, reach)
+        met = look(since, reach)
+        if met.runs or end is None:
+            cursor.found(met.runs[0].event.due_at if met.runs else since)
+            return met
+        is_farther = since is None or end > since
+        since, reach = end, shortest if is_farther else _FARTHER * reach
+    cursor.goes_on(since)
+    return met
+
+
 def _unripe(found: Sequence[BatchableRun], size: BatchSize, now: datetime) -> timedelta | None:
     """Return how long these wait for others, if they do."""
     left = size.wait - (now - min(run.event.due_at for run in found))
     return left if left > timedelta(0) else None
 
 
-def _bounded(found: Sequence[BatchableRun]) -> Sequence[BatchableRun]:
+def _bounded(met: _Met) -> Sequence[BatchableRun]:
     """Return as many as fit into the memory that a batch may take; one, whatever it takes."""
-    total = 0
-    for number, run in enumerate(found):
-        total += _HEAVY_BYTES if run.event.body is None else len(run.event.body)
-        if total > MAX_BYTES and number:
-            return found[:number]
-    return found
+    return [run for run in met.runs if met.totals[run.event.id] <= MAX_BYTES] or met.runs[:1]
 
 
 def _start(  # noqa: PLR0913  the last by keyword

@@ -1,7 +1,6 @@
 """Reads and locks due events for a claim: those that were named, or the first that its cursor leads to."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 import psycopg
 from psycopg.rows import args_row
@@ -20,14 +19,14 @@ _HEAD = 1000
 _LATEST = 500
 """Due events, the last, among which those are looked for that are not of the crowd at the head of the queue."""
 
-_IN_EVENTS = values(ClaimedEvent, "events")
-VALUES = {name: f"d.{name}" for name in _IN_EVENTS} | values(ClaimedEvent, "bodies")
+IN_EVENTS = values(ClaimedEvent, "events")
+VALUES = {name: f"d.{name}" for name in IN_EVENTS} | values(ClaimedEvent, "bodies")
 
 
 def _due(which: str) -> str:
     return f"""
 WITH due AS MATERIALIZED (
-    SELECT {", ".join(_IN_EVENTS)} FROM hookonce.events
+    SELECT {", ".join(IN_EVENTS)} FROM hookonce.events
     WHERE {which}
     ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
 SELECT {", ".join(VALUES[name] for name in ClaimedEvent._fields)}
@@ -58,22 +57,9 @@ _DUE_SUSPECT = _due(f"id = ANY(ARRAY({_SUSPECTS})) AND {IS_NOT_PAUSED}")
 _IS_SUSPECT_DUE = f"""
 SELECT EXISTS (SELECT FROM hookonce.events WHERE id = ANY(ARRAY({_SUSPECTS})) AND {IS_NOT_PAUSED})
 """  # noqa: S608  constants
-# Of those due first, the ones that a handler of batches may take: met before, or of its places and types.
-_REACH = "greatest(2 * %(limit)s, 1000)"
-_DUE_BATCH = _due(f"""{MAY_BE_CLAIMED} AND id = ANY(ARRAY(
-        SELECT id FROM (SELECT id, source, provider, type FROM hookonce.events
-                        WHERE {IS_DUE_SINCE}
-                        ORDER BY due_at LIMIT {_REACH}) AS head
-        WHERE EXISTS (SELECT FROM unnest(%(places)s::text[], %(types)s::text[]) AS t (place, type)
-                      WHERE (head.source = t.place OR replace(head.provider, '-', '_') = replace(t.place, '-', '_'))
-                            AND head.type LIKE t.type)
-        UNION SELECT unnest(%(ids)s::bigint[])
-        EXCEPT SELECT unnest(events) FROM hookonce.batches
-               WHERE handler = %(handler)s AND (token IS NULL OR lease_until <= now())))""")  # noqa: S608  constants
-
 # Without their bodies: to be parked they need none.
 DUE_HEAD = f"""
-SELECT {", ".join(name if name in _IN_EVENTS else "NULL" for name in ClaimedEvent._fields)} FROM hookonce.events
+SELECT {", ".join(name if name in IN_EVENTS else "NULL" for name in ClaimedEvent._fields)} FROM hookonce.events
 WHERE {IS_DUE_SINCE} AND {IS_NOT_PAUSED} AND status <> '{EventStatus.RUNNING}'
 ORDER BY due_at LIMIT {_HEAD} FOR UPDATE SKIP LOCKED
 """  # noqa: S608  constants
@@ -112,36 +98,6 @@ def is_suspect_due(connection: psycopg.Connection, handlers: Sequence[str]) -> b
 def locked_named(connection: psycopg.Connection, ids: Sequence[int]) -> list[ClaimedEvent]:
     """Lock those of these events that are due; leave out what can't be read."""
     return _locked(connection, _DUE_NAMED, len(ids), ids=list(ids))[0]
-
-
-def locked_for_batch(  # noqa: PLR0913  by keyword
-    connection: psycopg.Connection,
-    handler: str,
-    *,
-    patterns: Sequence[tuple[str, str]],
-    ids: Sequence[int],
-    limit: int,
-    since: datetime | None,
-) -> list[ClaimedEvent]:
-    """Lock due events that a handler may take, of those due first since a time, and of `ids`; in their order.
-
-    `patterns`: places and types, with `*` for any characters. Left out is what is to be tried by itself, or was lost.
-    """
-    wanted = {
-        "handler": handler,
-        "places": [place for place, _ in patterns],
-        "types": [_like(pattern) for _, pattern in patterns],
-        "ids": list(ids),
-        "since": since,
-    }
-    return _locked(connection, _DUE_BATCH, limit, **wanted)[0]
-
-
-def _like(pattern: str) -> str:
-    """Return a pattern as LIKE has it."""
-    for special in ("\\", "%", "_"):
-        pattern = pattern.replace(special, "\\" + special)
-    return pattern.replace("*", "%")
 
 
 def _locked(

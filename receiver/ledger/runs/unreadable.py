@@ -6,12 +6,14 @@ The rows are at the client already when that is found, so the transaction goes o
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TypeVar
 
 import psycopg
 from psycopg.rows import tuple_row
 
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent
 
+Row = TypeVar("Row")
 _ERRORS = (psycopg.DataError, ValueError, RecursionError)
 _ID = ClaimedEvent._fields.index("id")
 _LABELS = "SELECT id, source, provider, type FROM hookonce.events WHERE id = ANY(%s) ORDER BY id"
@@ -21,7 +23,7 @@ WHERE d.id = %(id)s
 """
 
 
-def sort_out(cursor: psycopg.Cursor[ClaimedEvent]) -> tuple[list[ClaimedEvent], list[int]]:
+def sort_out(cursor: psycopg.Cursor[Row]) -> tuple[list[Row], list[int]]:
     """Return the events that a cursor has fetched, in binary, and the ids of those that can't be read."""
     try:
         return cursor.fetchall(), []
