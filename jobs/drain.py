@@ -326,6 +326,10 @@ def executor_class(settings: Settings, base: type[Executor] = Executor) -> type[
     if settings.tracing:
         from hookonce.jobs.attempts.traced import TracedExecutor
 
+        if issubclass(base, BatchExecutor):
+            from hookonce.jobs.batches.traced import TracedBatches
+
+            return type("TracedExecutor", (TracedBatches, TracedExecutor, base), {})
         return TracedExecutor if base is Executor else type("TracedExecutor", (TracedExecutor, base), {})
     return base
 

@@ -27,12 +27,12 @@ class Signature:
     session_class: type | None = None
 
 
-def signature_of(function: Callable[..., Any]) -> Signature:
-    """Read how a handler is called.
+def signature_of(function: Callable[..., Any], given: str = "event") -> Signature:
+    """Read how a handler is called; `given`: how errors call what it takes first.
 
     Raises `ValueError` saying what is wrong, `TypeError` where it does not take two arguments.
     """
-    _require_plain(function)
+    _require_plain(function, given)
     is_async = _is_coroutine_function(function)
     try:
         found = inspect.signature(function)
@@ -43,16 +43,18 @@ def signature_of(function: Callable[..., Any]) -> Signature:
     if first is None or first.kind not in _POSITIONAL or second is None or second.kind not in _POSITIONAL:
         return Signature(is_async)
     if first.name in _SECOND:
-        raise ValueError(f"takes '{first.name}' first; a handler takes (event, tx) or (event, session)")
+        raise ValueError(f"takes '{first.name}' first; a handler takes ({given}, tx) or ({given}, session)")
     annotation = _evaluated(function, second)
     kind = _kind(annotation)
-    _require_understood(second.name, annotation, kind)
+    _require_understood(second.name, annotation, kind, given)
     _require_right_colour(kind, is_async=is_async)
     if second.name == "session" and kind in _CONNECTIONS.values():
         raise ValueError(f"calls {kind} 'session'; annotate it {_SESSIONS[is_async]}, or call it tx")
     takes_session = second.name == "session" or kind in _SESSIONS.values()
-    given = annotation if takes_session and isinstance(annotation, type) and kind is not None else None
-    return Signature(is_async, takes_session, given)
+    session_class = (
+        annotation if takes_session and isinstance(annotation, type) and kind is not None else None
+    )
+    return Signature(is_async, takes_session, session_class)
 
 
 def signature_of_long(function: Callable[..., Any]) -> Signature:
@@ -71,9 +73,9 @@ def signature_of_long(function: Callable[..., Any]) -> Signature:
     return Signature()
 
 
-def _require_plain(function: Callable[..., Any]) -> None:
+def _require_plain(function: Callable[..., Any], given: str = "event") -> None:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise ValueError("is a generator; make it a function of (event, tx) that returns")
+        raise ValueError(f"is a generator; make it a function of ({given}, tx) that returns")
 
 
 def uses_steps(function: Callable[..., Any]) -> bool:
@@ -91,12 +93,12 @@ def uses_steps(function: Callable[..., Any]) -> bool:
     return False
 
 
-def _require_understood(name: str, annotation: object, kind: str | None) -> None:
+def _require_understood(name: str, annotation: object, kind: str | None, given: str) -> None:
     """Refuse a second argument that plainly expects something else."""
     if kind is None and _is_plain_class(annotation):
         raise ValueError(
-            f"takes {inspect.formatannotation(annotation)}; annotate it Connection for (event, tx), or Session for an "
-            "ORM session (AsyncConnection, AsyncSession where it is an async def)"
+            f"takes {inspect.formatannotation(annotation)}; annotate it Connection for ({given}, tx), or Session for "
+            "an ORM session (AsyncConnection, AsyncSession where it is an async def)"
         )
     if kind is None and name != "session" and "session" in name.lower():
         raise ValueError(

@@ -138,13 +138,15 @@ def handler_of(  # noqa: PLR0913, PLR0917  what all kinds of handlers have
     isolation: str | None,
     breaker: int | None,
     tx: str | None = None,
+    *,
+    given: str = "event",
 ) -> Handler:
-    """Check what handlers of any kind are declared with. Raises `HandlerError`."""
+    """Check what handlers of any kind are declared with; `given`: what they take first. Raises `HandlerError`."""
     for what, text in (("name", called), ("source or provider", place), ("type", pattern)):
         _require_storable(what, text)
     pauses, limit = _times(called, attempts, backoff, timeout)
     _require_isolation(called, isolation)
-    _require_callable(called, function, is_long=tx is not None)
+    _require_callable(called, function, given, is_long=tx is not None)
     if breaker is not None and (isinstance(breaker, bool) or not isinstance(breaker, int) or breaker < 1):
         raise HandlerError(f"handler '{called}': {breaker=} is wrong; expected a number of failures from 1")
     return Handler(
@@ -250,13 +252,13 @@ def _require_transaction(called: str, tx: str | None, isolation: str | None) -> 
         )
 
 
-def _require_callable(called: str, function: Callable[..., Any], *, is_long: bool) -> None:
+def _require_callable(called: str, function: Callable[..., Any], given: str, *, is_long: bool) -> None:
     """Raise `HandlerError` for a function that can't be called as a handler."""
     try:
-        signature_of_long(function) if is_long else signature_of(function)
+        signature_of_long(function) if is_long else signature_of(function, given)
     except TypeError:
         long = "one argument, (event), since it has tx='none'"
-        expected = long if is_long else "two arguments, (event, tx) or (event, session)"
+        expected = long if is_long else f"two arguments, ({given}, tx) or ({given}, session)"
         raise HandlerError(f"handler '{called}' must take {expected}") from None
     except ValueError as error:
         raise HandlerError(f"handler '{called}' {error}") from None

@@ -9,6 +9,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Coroutine
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
@@ -58,7 +59,7 @@ from hookonce.receiver.idempotency.postgresql import Connections
 from hookonce.receiver.idempotency.records import StoreUnavailable
 from hookonce.receiver.ledger.runs import run_end, transitions, xact_status
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.run_end import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs.run_end import Also, AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
@@ -150,7 +151,7 @@ class Executor(AttemptConnection):
         event, call = self._event(run, handler), self._call_of(handler)
         result = self._called(handler, partial(alone, call) if handler.batch else call, event)
         event.require_steps_ended()
-        return self._succeed(run, result, following)
+        return self._succeed(run, handler, result, following)
 
     def _attempt_long(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
         """Make an attempt whose handler opens its transactions itself; while it waits it holds no connection."""
@@ -167,18 +168,20 @@ class Executor(AttemptConnection):
                 work.end()
             reach("handler.returned")
             event.require_steps_ended()
-            return self._succeed(run, result, following)
+            return self._succeed(run, handler, result, following)
 
-    def _succeed(self, run: ClaimedRun, result: object, following: Following) -> bool:
+    def _succeed(self, run: ClaimedRun, handler: Handler, result: object, following: Following) -> bool:
         """End an attempt whose handler has returned; return whether the following run was started."""
-        ending = AttemptResult(
-            RunStatus.DONE, endings.storable(result), also=self.failure_rows.after_success(run.handler)
-        )
+        ending = AttemptResult(RunStatus.DONE, endings.storable(result), also=self._after_success(handler))
         started = self._end(run, ending, following())
         reach("run.committed")
         self._clean()
         self._report(run, ending)
         return started
+
+    def _after_success(self, handler: Handler) -> Also | None:
+        """Return what is written with the end of an attempt that succeeds."""
+        return self.failure_rows.after_success(handler.name)
 
     def _called(self, handler: Handler, call: Callable[[Any, Connection], object], given: object) -> object:
         """Call a handler in the transaction that was begun; return what it returned, if that can be committed."""
@@ -262,9 +265,13 @@ class Executor(AttemptConnection):
     def _refused(self, run: ClaimedRun, lost: LeaseLost) -> None:
         """Say, and count, that an attempt could not be ended, since its lease is somebody else's."""
         log.warning("lease lost: %s", lost, extra=endings.names_of(run))
+        self._count_refused({run.event.source})
+
+    def _count_refused(self, sources: AbstractSet[str]) -> None:
+        """Count an end that was refused, for each of the sources of what was not ended."""
         self._reset()
         try:
-            counters.add(self._begun(), {Tally(Kind.REFUSED, run.event.source): 1})
+            counters.add(self._begun(), {Tally(Kind.REFUSED, source): 1 for source in sources})
             self._transaction().commit()
         except (psycopg.Error, SQLAlchemyError) as error:  # it is only a count
             log.debug("a lost lease was not counted: %s", type(error).__name__)
@@ -359,6 +366,10 @@ class Executor(AttemptConnection):
 
     def _report(self, run: ClaimedRun, ending: AttemptResult) -> None:
         """Tell of an attempt that has ended for good."""
+        self._log_run(run, ending)
+
+    @staticmethod
+    def _log_run(run: ClaimedRun, ending: AttemptResult) -> None:
         if log.isEnabledFor(logging.INFO):
             log.info("run", extra={**endings.names_of(run), "status": ending.status})
 

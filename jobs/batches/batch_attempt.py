@@ -7,8 +7,12 @@ is charged, and each half is tried by itself (`receiver.ledger.runs.batches`). W
 
 import logging
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import timedelta
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
+
+import psycopg
 
 from hookonce.jobs import failure_callbacks
 from hookonce.jobs.attempts import endings
@@ -24,7 +28,7 @@ from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import batches
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
-from hookonce.receiver.ledger.runs.run_end import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs.run_end import Also, AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import RunStatus
 
 log = logging.getLogger(__name__)
@@ -52,6 +56,10 @@ class _Outcome(NamedTuple):
 class BatchExecutor(Executor):
     """Runs what was claimed, batches too."""
 
+    def __init__(self, *of_executor: Any, **named: Any) -> None:  # noqa: ANN401  what `Executor` takes
+        super().__init__(*of_executor, **named)
+        self._warned: set[str] = set()  # handlers whose lists have another length than their batches
+
     def attempt_batch(self, batch: ClaimedBatch, handler: Handler) -> None:
         """Have a handler take a batch, and end it.
 
@@ -63,11 +71,12 @@ class BatchExecutor(Executor):
         except LeaseLost as lost:
             self._reset()
             if not batches.is_ours(self._begun(), batch):
-                self._log_lost(batch, lost)
-                self._reset()
+                self._refused_batch(batch, lost)
                 return
             error: BaseException = RolledBack(self.rolled_back)
         except TimeUp as late:
+            self.alarm.unset()
+            late.args = self.alarm.time_up().args  # raised from outside it has none
             self.discard()  # the alarm may have cut a call into libpq
             error = late
         except KeyboardInterrupt:
@@ -84,6 +93,7 @@ class BatchExecutor(Executor):
         self._begin(handler)
         events = self._events(batch, handler)
         returned = self._called(handler, self._call_of(handler), events)
+        self._warn_of_list(handler, returned, len(events))
         done = [
             self._sealed(run, AttemptResult(RunStatus.DONE, result))
             for run, result in zip(batch.runs, results_of(returned, len(events)), strict=True)
@@ -95,7 +105,12 @@ class BatchExecutor(Executor):
         transaction.commit()
         reach("run.committed")
         self._clean()
-        self._log_end(batch, RunStatus.DONE)
+        self._report_batch(batch, RunStatus.DONE, len(batch.runs))
+
+    def _after_success(self, handler: Handler) -> Also | None:
+        """Count a handler of batches that was given one event."""
+        also = super()._after_success(handler)
+        return partial(_count_alone, handler=handler.name, also=also) if handler.batch else also
 
     def _events(self, batch: ClaimedBatch, handler: Handler) -> list[ReceivedEvent]:
         """Make what the handler gets. Raises `_Unreadable`, which names all that have no body."""
@@ -129,10 +144,15 @@ class BatchExecutor(Executor):
             error=outcome.error,
         )
         if not is_ours:
-            self._log_lost(batch, batches.lost(batch))
+            self._refused_batch(batch, batches.lost(batch))
             return
         reach("failure.committed")
-        self._log_end(batch, RunStatus.WAITING, error if outcome.error else None)
+        for run in batch.runs:
+            if run.event.id in outcome.verdicts:
+                self._log_run(run, outcome.verdicts[run.event.id][0])
+        left = len(batch.runs) - len(outcome.verdicts)
+        status = RunStatus.WAITING if left else RunStatus.DEAD
+        self._report_batch(batch, status, left, error if outcome.error else None)
         if failure_callbacks.callbacks:
             for run in batch.runs:
                 ending, of_run = outcome.verdicts.get(run.event.id, (None, None))
@@ -171,16 +191,49 @@ class BatchExecutor(Executor):
                 return _Outcome(delay=ending.delay)
         return _Outcome(groups=batches.halves(batch.events), error=endings.text(self._said(error)))
 
-    def _log_end(self, batch: ClaimedBatch, status: RunStatus, error: BaseException | None = None) -> None:
-        """Tell of a batch that has ended, and of one that failed always: its events have no failures of it."""
-        said = {"handler": batch.handler, "events": len(batch.runs), "status": status}
+    def _report_batch(
+        self, batch: ClaimedBatch, status: RunStatus, events: int, error: BaseException | None = None
+    ) -> None:
+        """Tell of the events of a batch that ended alike; of one that failed always: they have no failures of it."""
+        said: dict[str, object] = {"handler": batch.handler, "events": events, "status": status}
+        if len(sources := _sources(batch)) == 1:
+            said |= {"source": next(iter(sources))}
         if error is not None:
             log.warning("a batch failed, each half is tried by itself: %s", whereabouts(error), extra=said)
-        else:
+        elif events:
             log.info("batch", extra=said)
 
-    def _log_lost(self, batch: ClaimedBatch, lost: LeaseLost) -> None:
-        log.warning("lease lost: %s", lost, extra={"handler": batch.handler, "events": len(batch.runs)})
+    def _refused_batch(self, batch: ClaimedBatch, lost: LeaseLost) -> None:
+        """Say, and count, that a batch could not be ended; the line names the first of its events."""
+        names = {**endings.names_of(batch.runs[0]), "events": len(batch.runs)}
+        log.warning("lease lost: %s", lost, extra=names)
+        self._count_refused(_sources(batch))
+
+    def _warn_of_list(self, handler: Handler, returned: object, events: int) -> None:
+        """Say once that a list has another length than the batch: each run would keep all of it."""
+        if (
+            isinstance(returned, list | tuple)
+            and len(returned) != events
+            and handler.name not in self._warned
+        ):
+            self._warned.add(handler.name)
+            log.warning(
+                "a list of %d was returned for %d events, and is kept with each of them: return one result per event, "
+                "in their order, or None",
+                len(returned),
+                events,
+                extra={"handler": handler.name},
+            )
+
+
+def _sources(batch: ClaimedBatch) -> AbstractSet[str]:
+    return {run.event.source for run in batch.runs}
+
+
+def _count_alone(connection: psycopg.Connection, handler: str, also: Also | None) -> None:
+    if also is not None:
+        also(connection)
+    batches.count_alone(connection, handler)
 
 
 def _named(error: GiveUp | RetryLater, batch: ClaimedBatch) -> list[int]:

@@ -54,7 +54,9 @@ def on_batch(  # noqa: PLR0913  the public signature, all but two by keyword
     def register(function: Function) -> Function:
         called = name_of(function, name)
         _require_fit(called, place, unfit)
-        handler = handler_of(called, place, pattern, function, attempts, backoff, timeout, isolation, breaker)
+        handler = handler_of(
+            called, place, pattern, function, attempts, backoff, timeout, isolation, breaker, given="events"
+        )
         handlers.registry.add(replace(handler, batch=_size(called, most, wait)))
         return function
 

@@ -1,4 +1,4 @@
-"""What a person sees of the children's logs: a line per delivery, run and ignored event, and whatever went wrong.
+"""What a person sees of the children's logs: a line per delivery, run, batch and ignored event, and what went wrong.
 
 The children log JSON objects, handlers' lines among them, which are all shown; anything else they write (a handler's
 `print`, a message before logging is set up) is shown as it is. Names and ids come from senders, so nothing that a
@@ -144,6 +144,12 @@ def _run(record: Mapping[str, Any]) -> _Line:
     return _Line(record.get("source"), record.get("status"), f"{what}  ({tail})")
 
 
+def _batch(record: Mapping[str, Any]) -> _Line:
+    count = int(record.get("events") or 0)
+    what = f"{record.get('handler')}  {count} {'event' if count == 1 else 'events'} in a batch"
+    return _Line(record.get("source") or "(several)", record.get("status"), what)
+
+
 def _ignored(record: Mapping[str, Any]) -> _Line:
     what = f"{record.get('type')}  no handler takes it (event {record.get('event')})"
     return _Line(record.get("source"), EventStatus.IGNORED, what)
@@ -178,6 +184,7 @@ _SHAPES = {
     "rejected": _rejected,
     "conflict": _conflict,
     "run": _run,
+    "batch": _batch,
     "ignored": _ignored,
     "alert": _alert,
 }

@@ -245,6 +245,14 @@ WRITTEN = {"time": "2026-01-31 12:00:00,000", "level": "INFO", "logger": "hookon
             "a             dead       t\N{REPLACEMENT CHARACTER}[2J  h  (attempt 2; why: hookonce events show 7)",
         ),
         (
+            {"message": "batch", "source": "a", "handler": "h", "status": "done", "events": 400},
+            "a             done       h  400 events in a batch",
+        ),
+        (
+            {"message": "batch", "handler": "h", "status": "waiting", "events": 1},
+            "(several)     waiting    h  1 event in a batch",
+        ),
+        (
             {"message": "conflict", "source": "a", "event": 7, "level": "WARNING"},
             "a             conflict   event 7 came again with another body",
         ),

@@ -1,6 +1,5 @@
 """Batches, with real claims: what a handler gets, who is charged, and what a worker that died leaves behind."""
 
-import tracemalloc
 from datetime import timedelta
 
 import pytest
@@ -8,11 +7,8 @@ from sqlalchemy import text
 
 from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import batch_claims, batches, claims, due_for_batch
+from hookonce.receiver.ledger.runs import batch_claims, batches, claims
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
-from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor
-from hookonce.receiver.ledger.runs.run_end import AttemptResult
-from hookonce.receiver.ledger.states import RunStatus
 from tests.support.inbox import effect
 
 BUDGET = timedelta(seconds=2)
@@ -393,115 +389,4 @@ def test_figures_say_how_large_batches_were(inbox):
 
     inbox.work()
 
-    assert batches.figures(inbox.connection)["handler"] == batches.BatchFigures(2, 6, 2)
-
-
-def take_all(inbox, handler="handler", cursor=None):
-    """Claim a batch and end it as done; return how many it had."""
-    batch = batch_claims.claim(inbox.connection, inbox.registry, handler, cursor=cursor).batch
-    if batch is None:
-        return 0
-    inbox.connection.execute("BEGIN")
-    batches.end(inbox.connection, batch, [AttemptResult(RunStatus.DONE)] * len(batch.runs))
-    return len(batch.runs)
-
-
-@pytest.mark.parametrize("most", [10, 500])
-def test_batch_finds_what_is_new_behind_all_that_waits_for_another_handler(inbox, most, monkeypatch):
-    monkeypatch.setattr(due_for_batch, "REACH", 20)
-    on_batches(inbox, Batches().handler, most=most)
-    inbox.on(effect)
-    inbox.deliver(*names(600))
-    cursor = BatchCursor(DueCursor())
-    while take_all(inbox, cursor=cursor):
-        pass
-    inbox.deliver(*(f"new_{n}" for n in range(10)))
-
-    assert [take_all(inbox, cursor=cursor), take_all(inbox, cursor=cursor)] == [10, 0]
-    assert inbox.rows("SELECT count(*) FROM hookonce.events WHERE due_at <= now()") == [(610,)]
-
-
-def test_batch_passes_by_what_became_due_all_at_once(inbox, monkeypatch):
-    monkeypatch.setattr(due_for_batch, "REACH", 20)
-    on_batches(inbox, Batches().handler, most=10)
-    inbox.on(effect)
-    inbox.deliver(*names(300))
-    inbox.connection.execute("UPDATE hookonce.events SET due_at = now() - interval '1 min'")
-    cursor = BatchCursor(DueCursor())
-
-    assert [take_all(inbox, cursor=cursor) for _ in range(31)] == [10] * 30 + [0]
-
-
-def test_look_for_a_batch_that_is_broken_off_goes_on(inbox, monkeypatch):
-    monkeypatch.setattr(due_for_batch, "REACH", 20)
-    on_batches(inbox, Batches().handler, most=10)
-    inbox.on(effect)
-    inbox.deliver(*names(300))
-    while take_all(inbox):
-        pass
-    one_by_one = "UPDATE hookonce.events SET due_at = now() - interval '10 s' + id * interval '1 ms'"
-    inbox.connection.execute(one_by_one)
-    monkeypatch.setattr(batch_claims, "_LOOKS", 2)
-    inbox.deliver("new")
-    cursor, looks = BatchCursor(DueCursor()), 1
-
-    while (
-        found := batch_claims.claim(inbox.connection, inbox.registry, "handler", cursor=cursor)
-    ).alone is None:
-        looks += 1
-        assert looks < 20
-
-    assert found.alone.event.event_id == "new"
-    assert looks > 2
-
-
-def test_batch_reads_no_more_bodies_than_it_takes(inbox, monkeypatch):
-    monkeypatch.setattr(batch_claims, "MAX_BYTES", 1_000_000)
-    taken = Batches()
-    on_batches(inbox, taken.handler, most=100)
-    inbox.deliver(*names(60), body=b"x" * 100_000)
-    tracemalloc.start()
-
-    claim = batch_claims.claim(inbox.connection, inbox.registry, "handler")
-
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert (len(claim.batch.runs), claim.batch.is_full) == (10, True)
-    assert all(run.event.body for run in claim.batch.runs)
-    assert peak < 3_000_000
-
-
-def test_batch_that_waits_for_more_reads_no_body(inbox):
-    on_batches(inbox, Batches().handler, most=100, wait=timedelta(seconds=30))
-    inbox.deliver(*names(60), body=b"x" * 100_000)
-    tracemalloc.start()
-
-    claim = batch_claims.claim(inbox.connection, inbox.registry, "handler")
-
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert claim.unripe is not None
-    assert peak < 1_000_000
-
-
-def test_batch_whose_bodies_fill_the_memory_waits_for_no_more(inbox, monkeypatch):
-    monkeypatch.setattr(batch_claims, "MAX_BYTES", 500_000)
-    on_batches(inbox, Batches().handler, most=100, wait=timedelta(seconds=30))
-    inbox.deliver(*names(8), body=b"x" * 100_000)
-
-    assert len(batch_claims.claim(inbox.connection, inbox.registry, "handler").batch.runs) == 5
-
-
-def test_heavy_bodies_are_loaded_when_their_batch_is_run(inbox, monkeypatch):
-    monkeypatch.setattr(due_for_batch, "HEAVY", 50_000)
-    sizes = []
-
-    def handler(events, _tx):
-        sizes.append([len(event.raw) for event in events])
-
-    on_batches(inbox, handler)
-    inbox.deliver(*names(10), body=b"x" * 100_000)
-
-    work_to_the_end(inbox)
-
-    assert sizes == [[100_000] * 8, [100_000] * 2]
+    assert batches.figures(inbox.connection)["handler"] == batches.BatchFigures(3, 7, 2)

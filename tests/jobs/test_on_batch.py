@@ -1,5 +1,6 @@
 """What `@on_batch` takes, and what it refuses, at the start of a worker."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -77,3 +78,23 @@ def test_one_name_has_one_size(registry):
     with pytest.raises(HandlerError, match="in two places"):
         on_batch("segment", "page", name="n", most=20)(take)
     assert len(registry) == 1
+
+
+def one(events):
+    """Take no transaction."""
+
+
+def turned(tx, events):
+    """Take them the wrong way round."""
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (one, "must take two arguments, (events, tx) or (events, session)"),
+        (turned, "a handler takes (events, tx) or (events, session)"),
+    ],
+)
+def test_error_about_arguments_speaks_of_events(registry, function, said):
+    with pytest.raises(HandlerError, match=re.escape(said)):
+        on_batch("segment", "track")(function)

@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs/reference/observability.md").read_text()
 RULES = yaml.safe_load((ROOT / "deploy/alerts.yml").read_text())["groups"][0]["rules"]
 CODE = re.compile(r"`([^`]+)`")
 METRIC = re.compile(r"(hookonce_\w+)\{(.*)\}")
-FIELD = re.compile(r"(delivery|run|conflict|lease lost)\.(\w+)")
+FIELD = re.compile(r"(delivery|run|batch|conflict|lease lost)\.(\w+)")
 
 
 def rows(heading):

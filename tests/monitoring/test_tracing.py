@@ -28,8 +28,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from hookonce.jobs import drain
 from hookonce.jobs.attempts import traced as traced_attempts
+from hookonce.jobs.batches import traced as traced_batches
 from hookonce.jobs.drain import Drain
 from hookonce.receiver.intake import traced as traced_intake
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.monitoring import otel
 from tests.support.in_process import Receiver
 
@@ -47,9 +49,14 @@ def spans(monkeypatch):
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    for module in (traced_intake, traced_attempts):
+    for module in (traced_intake, traced_attempts, traced_batches):
         monkeypatch.setattr(module, "tracer", lambda: provider.get_tracer("tests"))
-    yield lambda: {span.name.split(" ")[0]: span for span in exporter.get_finished_spans()}
+
+    def by_name():
+        return {span.name.split(" ")[0]: span for span in exporter.get_finished_spans()}
+
+    by_name.all = exporter.get_finished_spans
+    yield by_name
     provider.shutdown()
 
 
@@ -66,8 +73,8 @@ def receiver(inbox, spans):  # noqa: ARG001  before anything is traced
     receiver.close()
 
 
-def deliver(receiver, secret=SECRET, **headers):
-    body = b'{"id": "evt_1", "type": "invoice.paid", "private": "a body is not traced"}'
+def deliver(receiver, secret=SECRET, number=1, **headers):
+    body = b'{"id": "evt_%d", "type": "invoice.paid", "private": "a body is not traced"}' % number
     signed = load("stripe").sign(body, secret, receiver.now)
     receiver.send("stripe", Delivery("POST", "/", {**signed, **headers}, body))
 
@@ -108,6 +115,32 @@ def test_trace_of_a_failed_attempt_says_so_without_the_error_itself(receiver, in
     assert (run.status.status_code, run.status.description) == (StatusCode.ERROR, None)
     assert run.attributes["hookonce.status"] == "dead"
     assert "secret" not in run.to_json() + spans()["delivery"].to_json()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_batch_is_a_span_in_the_first_trace_that_is_linked_to_the_others(receiver, inbox, spans, fails):
+    def count(events, _tx):
+        if fails and len(events) > 1:
+            raise ValueError("a secret of the handler")
+
+    inbox.on(count, batch=BatchSize(10))
+    for number in range(3):
+        deliver(receiver, number=number)
+
+    inbox.work()
+
+    found = [span for span in spans.all() if span.name == "batch count"]
+    delivered = [span.context for span in spans.all() if span.name.startswith("delivery")]
+    batch = found[0]
+    assert batch.parent.span_id == delivered[0].span_id
+    assert [link.context.span_id for link in batch.links] == [each.span_id for each in delivered[1:]]
+    assert dict(batch.attributes) == {
+        "hookonce.handler": "count",
+        "hookonce.events": 3,
+        "hookonce.status": "waiting" if fails else "done",
+    }
+    assert batch.status.status_code == (StatusCode.ERROR if fails else StatusCode.UNSET)
+    assert not any("secret" in span.to_json() for span in found)
 
 
 def test_trace_of_a_sender_is_linked_to_and_not_gone_on_with(receiver, spans):
@@ -172,7 +205,7 @@ def test_only_modules_that_are_loaded_when_wanted_need_opentelemetry():
     importing = re.compile(
         r"^(?:from|import) "
         r"(opentelemetry|hookonce\.receiver\.monitoring\.otel|"
-        r"hookonce\.(?:jobs\.attempts|receiver\.intake|receiver\.idempotency)\.traced)\b",
+        r"hookonce\.(?:jobs\.attempts|jobs\.batches|receiver\.intake|receiver\.idempotency)\.traced)\b",
         re.MULTILINE,
     )
     modules = [path for package in ("jobs", "receiver") for path in (ROOT / package).rglob("*.py")]
@@ -181,6 +214,7 @@ def test_only_modules_that_are_loaded_when_wanted_need_opentelemetry():
 
     assert found == {
         "jobs/attempts/traced.py",
+        "jobs/batches/traced.py",
         "receiver/idempotency/traced.py",
         "receiver/intake/traced.py",
         "receiver/monitoring/otel.py",

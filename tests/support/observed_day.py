@@ -12,6 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from hookonce.jobs.alerts.watcher import AlertWatcher
 from hookonce.jobs.attempts import traced as traced_attempts
+from hookonce.jobs.batches import traced as traced_batches
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.providers import Delivery
@@ -36,6 +37,7 @@ from hookonce.receiver.ledger import alerts
 from hookonce.receiver.ledger.access import api_tokens
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.stats import activity
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.work_queue import WorkQueue
@@ -79,7 +81,7 @@ def live(database_url, redis_url, monkeypatch):
     """Live through the day."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    for module in (traced_intake, traced_attempts, traced_operations):
+    for module in (traced_intake, traced_attempts, traced_batches, traced_operations):
         monkeypatch.setattr(module, "tracer", lambda: provider.get_tracer("tests"))
     settings = Settings(database_url, redis_url, {}, tracing=True, alerts=LOUD)
     with _lines() as lines, connections.connect(database_url) as ledger:
@@ -117,12 +119,14 @@ def deliver(receiver, number, kind="invoice.paid", **more):
 
 
 def receive(settings, ledger):
-    """Five events; then the API, twice under one key."""
+    """Seven events; then the API, twice under one key."""
     receiver = Receiver(settings.database_url, settings.redis_url, tracing=True)
     receiver.add("stripe", load("stripe"), SECRET)
     with closing(receiver):
         for number, kind in enumerate(["invoice.paid"] * 2 + ["slow", "broken", "never"], 1):
             deliver(receiver, number, kind)
+        for number in (8, 9):
+            deliver(receiver, number, "track")
         token = api_tokens.create(ledger, "tests", list(Scope), None, "tests")
         headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "one"}
         client = receiver.app.test_client(use_cookies=False)
@@ -131,7 +135,7 @@ def receive(settings, ledger):
 
 
 def work(settings, ledger):
-    """One event is done and comes again, one loses its lease, one fails and waits, one is under way for good."""
+    """Two events are done together; one is done and comes again, one loses its lease, one fails, one is never over."""
     registry = Registry()
 
     def credit(_event, _tx):
@@ -147,6 +151,9 @@ def work(settings, ledger):
                 "UPDATE hookonce.events SET due_at = now() - interval '1 second' WHERE type = 'slow'"
             )
 
+    def count(_events, _tx):
+        return None
+
     def broken(_event, _tx):
         raise ValueError("the shop is closed")
 
@@ -154,6 +161,8 @@ def work(settings, ledger):
         pattern = "invoice.*" if handler is credit else handler.__name__
         pause = (timedelta(hours=1), timedelta(hours=1))
         registry.add(Handler(handler.__name__, "stripe", pattern, handler, 5, pause, timedelta(seconds=5)))
+    of_many = Handler("count", "stripe", "track", count, 5, pause, timedelta(seconds=5), batch=BatchSize(10))
+    registry.add(of_many)
     drain = Drain(settings, registry)
     drain.run_due()
     drain.run_due()

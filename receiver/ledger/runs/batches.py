@@ -24,6 +24,8 @@ from hookonce.receiver.ledger.runs import event_status
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.run_end import Also, AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
+from hookonce.receiver.ledger.stats import counters
+from hookonce.receiver.ledger.stats.counters import Kind, Tally
 
 FORGOTTEN_AFTER = timedelta(days=1)
 """How long a batch is remembered that nobody comes for; its runs are taken up as any."""
@@ -133,7 +135,12 @@ UPDATE hookonce.runs SET status = '{RunStatus.WAITING}', token = NULL, lease_unt
 WHERE event = ANY(%(events)s) AND handler = %(handler)s AND token = %(token)s AND status = '{RunStatus.RUNNING}'
 RETURNING event
 """  # noqa: S608  constants
+_SOURCES = "SELECT DISTINCT source FROM hookonce.events WHERE id = ANY(%s) ORDER BY source"
 _GROUP = "INSERT INTO hookonce.batches (handler, events, error) VALUES (%s, %s, %s)"
+_COUNT_ALONE = """
+INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings) VALUES (%s, 1, 1, 0)
+ON CONFLICT (handler) DO UPDATE SET batches = c.batches + 1, events = c.events + 1
+"""
 _COUNT_HALVING = """
 INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings) VALUES (%s, 0, 0, 1)
 ON CONFLICT (handler) DO UPDATE SET halvings = c.halvings + 1
@@ -269,9 +276,17 @@ def halve_lost(connection: psycopg.Connection, handler: str, group: Group, error
     forget_groups(connection, [group.id])
     connection.execute(event_status.LOCK_EVENTS, [group.events])
     if group.token is not None:
-        _let_go(connection, handler, group.token, group.events, timedelta(0))
+        let_go = _let_go(connection, handler, group.token, group.events, timedelta(0))
+        sources = [source for (source,) in connection.execute(_SOURCES, [let_go])]
+        if sources:
+            counters.add(connection, {Tally(Kind.RECOVERED, source, "again"): 1 for source in sources})
     _write_groups(connection, handler, halves(group.events), error)
     connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": group.events})
+
+
+def count_alone(connection: psycopg.Connection, handler: str) -> None:
+    """Count a batch of one, in the transaction that ends its run as any other."""
+    connection.execute(_COUNT_ALONE, [handler], prepare=True)
 
 
 def halves(events: Sequence[int]) -> list[Sequence[int]]:
@@ -306,9 +321,10 @@ def forget(connection: psycopg.Connection) -> None:
 
 def _let_go(
     connection: psycopg.Connection, handler: str, token: uuid.UUID, events: Sequence[int], delay: timedelta
-) -> None:
+) -> list[int]:
+    """Return the events whose runs were under the token, and wait now."""
     values = {"events": list(events), "handler": handler, "token": token, "delay": delay}
-    connection.execute(_LET_GO, values)
+    return [event for (event,) in connection.execute(_LET_GO, values)]
 
 
 def _write_groups(
