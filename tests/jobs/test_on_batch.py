@@ -95,6 +95,7 @@ def turned(tx, events):
         (turned, "a handler takes (events, tx) or (events, session)"),
     ],
 )
-def test_error_about_arguments_speaks_of_events(registry, function, said):
+@pytest.mark.usefixtures("registry")
+def test_error_about_arguments_speaks_of_events(function, said):
     with pytest.raises(HandlerError, match=re.escape(said)):
         on_batch("segment", "track")(function)

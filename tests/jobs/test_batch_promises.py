@@ -1,0 +1,286 @@
+"""What batches promise besides what `test_batch_mistakes` has, each promise with a mistake that breaks it."""
+
+import threading
+import time
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from hookonce.jobs.batches import batch_attempt
+from hookonce.jobs.handlers import GiveUp, RetryLater
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.runs import batch_claims, batches, breakers, claims
+from tests.jobs.test_batches import Batches, claimed, lapse, names, on_batches, work_to_the_end, write
+from tests.stories.mistakes import replace, reword
+
+HOUR = timedelta(hours=1)
+IS_WAITING = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+
+def holds_no_event_while_it_waits_for_its_batch(inbox):
+    """Whoever takes a lost batch apart locks the batch, then its events; so must the end, or they block each other."""
+    found = []
+
+    def look(events):
+        lapse(inbox)
+        with connections.connect(inbox.settings.database_url) as other, other.transaction():
+            assert batches.groups(other, "handler")
+            holding.set()
+            deadline = time.monotonic() + 4
+            while not inbox.rows(IS_WAITING) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            try:
+                with other.transaction():
+                    other.execute(
+                        "SELECT FROM hookonce.events WHERE id = ANY(%s) FOR UPDATE NOWAIT",
+                        [[event.id for event in events]],
+                    )
+                found.append("free")
+            except psycopg.errors.LockNotAvailable:
+                found.append("locked")
+
+    def handler(events, _tx):
+        thread = threading.Thread(target=look, args=[events])
+        threads.append(thread)
+        thread.start()
+        assert holding.wait(10)
+
+    holding, threads = threading.Event(), []
+    on_batches(inbox, handler, timeout=timedelta(seconds=30))
+    inbox.deliver(*names(4))
+    inbox.work()
+    for thread in threads:
+        thread.join()
+    assert found == ["free"]
+
+
+def is_not_done_in_another_transaction(inbox):
+    """What a handler rolled back itself is lost; that it began another transaction must not make its events done."""
+
+    def handler(events, tx):
+        write(events, tx)
+        driver = tx.connection.driver_connection
+        driver.execute("ROLLBACK")
+        driver.execute("BEGIN")
+
+    on_batches(inbox, handler, attempts=1)
+    inbox.deliver(*names(4))
+    work_to_the_end(inbox)
+    assert {run[2] for run in inbox.runs()} == {"dead"}
+
+
+def keeps_no_body_of_a_source_that_wants_none(inbox):
+    """Bodies go with the end of the batch; those of what is dead, and of other sources, stay."""
+
+    def handler(events, _tx):
+        if bad := [event for event in events if event.event_id == "evt_001"]:
+            raise GiveUp("no", event=bad)
+
+    on_batches(inbox, handler)
+    inbox.deliver(*names(4), keep_body=False)
+    inbox.deliver("kept")
+    work_to_the_end(inbox)
+    left = inbox.rows(
+        "SELECT event_id FROM hookonce.events e JOIN hookonce.bodies b ON b.event = e.id ORDER BY 1"
+    )
+    assert left == [("evt_001",), ("kept",)]
+
+
+def closes_its_breaker_when_it_succeeds(inbox):
+    """Failures in a row are over with a batch that goes through."""
+    taken = Batches("evt_000")
+    on_batches(inbox, taken.handler, breaker=5, attempts=10, backoff=(HOUR, HOUR))
+    inbox.deliver("evt_000")
+    inbox.work()
+    assert [breaker.failures for breaker in breakers.breakers(inbox.connection)] == [1]
+    inbox.deliver("new_1", "new_2")
+    inbox.work()
+    assert taken.sizes == [1, 2]
+    assert breakers.breakers(inbox.connection) == []
+
+
+def halves_what_names_a_stranger(inbox):
+    """An error about events of which some are not in the batch is no verdict on any; all of them are tried apart."""
+    kept, sizes = [], []
+
+    def handler(events, _tx):
+        sizes.append(len(events))
+        kept.extend(events[-1:])
+        if len(events) > 1:
+            raise GiveUp("no", event=[events[0], kept[0]])
+
+    on_batches(inbox, handler)
+    inbox.deliver("other")
+    inbox.work()
+    inbox.deliver(*names(4))
+    work_to_the_end(inbox)
+    assert {run[2] for run in inbox.runs()} == {"done"}
+    assert sorted(sizes) == [1, 1, 1, 1, 1, 2, 2, 4]
+
+
+def halves_what_is_to_be_tried_later_and_names_none_of_it(inbox):
+    """`RetryLater` that is about others has nobody wait."""
+    kept = []
+
+    def handler(events, _tx):
+        kept.extend(events[-1:])
+        if len(events) > 1:
+            raise RetryLater(3600, event=kept[0])
+
+    on_batches(inbox, handler)
+    inbox.deliver("other")
+    inbox.work()
+    inbox.deliver(*names(4))
+    work_to_the_end(inbox)
+    assert {run[2] for run in inbox.runs()} == {"done"}
+
+
+def takes_no_more_than_the_memory_is_for(inbox):
+    """As many as their bodies allow."""
+    on_batches(inbox, Batches().handler, most=100)
+    inbox.deliver(*names(12), body=b"x" * 100_000)
+    found = batch_claims.claim(inbox.connection, inbox.registry, "handler")
+    assert len(found.batch.runs) == 5
+
+
+def hides_nothing_that_is_behind_it(inbox):
+    """What is left to a batch and waits for more does not hide a slow one behind it; the claim tells of both."""
+
+    def slow(_event, _tx):
+        pass
+
+    on_batches(inbox, Batches().handler, pattern="track", wait=timedelta(seconds=30))
+    inbox.on(slow, pattern="slow")
+    inbox.registry.note("slow", timedelta(seconds=5))
+    ids = inbox.deliver(*names(3), type="track")
+    inbox.deliver("slow", type="slow")
+    claim = claims.claim(inbox.connection, inbox.registry, budget=timedelta(seconds=2))
+    assert [run.event.event_id for run in claim.runs] == ["slow"]
+    assert {name: sorted(found) for name, found in claim.batchable.items()} == {"handler": ids}
+
+
+def forgets_what_nobody_comes_for(inbox):
+    """A day later a part whose handler is gone is no row any more, and its events are taken up as any."""
+    taken = Batches()
+    on_batches(inbox, taken.handler)
+    inbox.deliver(*names(4))
+    claimed(inbox)
+    lapse(inbox)
+    batches.forget(inbox.connection)
+    assert inbox.rows("SELECT count(*) FROM hookonce.batches") == [(1,)]
+    inbox.connection.execute("UPDATE hookonce.batches SET lease_until = now() - interval '25 h'")
+    batches.forget(inbox.connection)
+    assert inbox.rows("SELECT count(*) FROM hookonce.batches") == [(0,)]
+    inbox.work()
+    assert {run[2] for run in inbox.runs()} == {"done"}
+
+
+def ends_without_locking_its_batch():
+    reword(batches, "_LOCK", " FOR UPDATE", "")
+
+
+def believes_in_any_transaction():
+    reword(batches, "_END", "%(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned()", "true")
+
+
+def keeps_all_bodies():
+    reword(batches, "_DROP_BODIES", "WHERE b.event", "WHERE false AND b.event")
+
+
+def leaves_the_breaker_as_it_is():
+    def end(*of_batch, also=None, **named):  # noqa: ARG001
+        right(*of_batch, **named)
+
+    right = replace(batches, "end", end)
+
+
+def believes_whatever_is_named():
+    def named(error, batch):
+        about = error.event if isinstance(error.event, list) else [error.event]
+        return sorted({event.id for event in about} & set(batch.events))
+
+    replace(batch_attempt, "_named", named)
+
+
+def waits_for_whoever_is_named():
+    def outcome(self, batch, handler, error):
+        if isinstance(error, RetryLater):
+            error.event = None
+        return right(self, batch, handler, error)
+
+    right = replace(batch_attempt.BatchExecutor, "_outcome", outcome)
+
+
+def takes_all_that_is_due():
+    replace(batch_claims, "_bounded", lambda met: met.runs)
+
+
+def looks_at_nothing_behind_a_batch():
+    def plan_alone(due, planned, planner, *, quick_first):
+        events = claims._claimable(due, planner, quick_first=quick_first)  # noqa: SLF001
+        return planned(events), len(due) - len(events)
+
+    replace(claims, "_plan_alone", plan_alone)
+
+
+def forgets_the_batch_for_what_is_behind():
+    def plan_alone(due, planned, planner, *, quick_first):
+        plan, left = right(due, planned, planner, quick_first=quick_first)
+        if plan.events:
+            plan.batchable.clear()
+        return plan, left
+
+    right = replace(claims, "_plan_alone", plan_alone)
+
+
+def never_forgets():
+    reword(batches, "_FORGET", "WHERE ", "WHERE false AND ")
+
+
+PLANTED = [
+    (ends_without_locking_its_batch, holds_no_event_while_it_waits_for_its_batch),
+    (believes_in_any_transaction, is_not_done_in_another_transaction),
+    (keeps_all_bodies, keeps_no_body_of_a_source_that_wants_none),
+    (leaves_the_breaker_as_it_is, closes_its_breaker_when_it_succeeds),
+    (believes_whatever_is_named, halves_what_names_a_stranger),
+    (waits_for_whoever_is_named, halves_what_is_to_be_tried_later_and_names_none_of_it),
+    (takes_all_that_is_due, takes_no_more_than_the_memory_is_for),
+    (looks_at_nothing_behind_a_batch, hides_nothing_that_is_behind_it),
+    (forgets_the_batch_for_what_is_behind, hides_nothing_that_is_behind_it),
+    (never_forgets, forgets_what_nobody_comes_for),
+]
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch):
+    monkeypatch.setattr(batch_claims, "MAX_BYTES", 500_000)
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    """A function that plants a mistake for one test: what `replace` and `reword` change is put back."""
+
+    def plant(mistake):
+        for owner in (batches, batch_claims, claims, batch_attempt, batch_attempt.BatchExecutor):
+            for name, value in list(vars(owner).items()):
+                if not name.startswith("__"):
+                    monkeypatch.setattr(owner, name, value)
+        mistake()
+
+    return plant
+
+
+@pytest.mark.parametrize(
+    "promise", dict.fromkeys(promise for _, promise in PLANTED), ids=lambda each: each.__name__
+)
+def test_batch(inbox, promise):
+    promise(inbox)
+
+
+@pytest.mark.parametrize(("mistake", "promise"), PLANTED, ids=[each[0].__name__ for each in PLANTED])
+def test_planted_mistake_breaks_the_promise(inbox, planted, mistake, promise):
+    planted(mistake)
+
+    with pytest.raises(AssertionError):
+        promise(inbox)
