@@ -193,6 +193,7 @@ LIBRARIES = {
         "receiver.intake.traced",
         "receiver.idempotency.traced",
         "jobs.attempts.traced",
+        "jobs.batches.traced",
     ),
     "prometheus_client": ("receiver.monitoring",),
     "pydantic": ("receiver.config", "receiver.api", "receiver.cli", "jobs.command_models"),

@@ -8,7 +8,8 @@ is counted by, `what` the kind, and after a dot its detail:
     met.<status>            the status of the event that a repetition met
     type.<event type>       repetitions by type; `MAX_TYPES` of a source, the rest without a type
     recovered.again|dead    a lease that had run out was found, and the run leased again, or buried
-    refused                 an attempt that could not be ended, because its lease was somebody else's by then
+    refused                 an attempt that could not be ended, because its lease was somebody else's by then; these two
+                            count a batch once for each of its sources
     redis.<phase>           an error of Redis, by what it was asked for; counted by no source
     key.<outcome>           a request under a key, by operation (`receiver.idempotency.counted`)
     ended.<status>          a run that ended, by handler; `receiver.ledger.stats.run_durations` counts these
