@@ -26,10 +26,11 @@ from hookonce.jobs.failure_callbacks import failure_of
 from hookonce.jobs.handlers import GiveUp, Handler, RetryLater
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import batches
+from hookonce.receiver.ledger.runs import batch_parts, batches
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.run_end import Also, AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.stats import batch_figures
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ class _Unreadable(Exception):  # noqa: N818  what was found
 class _Outcome(NamedTuple):
     """What is to become of a batch that did not succeed; see `batches.take_apart`."""
 
-    groups: Sequence[Sequence[int]] = ()
+    parts: Sequence[Sequence[int]] = ()
     verdicts: Mapping[int, tuple[AttemptResult, BaseException]] = {}
     delay: timedelta = _NOW
     error: str | None = None
@@ -138,7 +139,7 @@ class BatchExecutor(Executor):
         is_ours = batches.take_apart(
             self.ledger,
             batch,
-            outcome.groups,
+            outcome.parts,
             verdicts={event: ending for event, (ending, _) in outcome.verdicts.items()},
             delay=outcome.delay,
             error=outcome.error,
@@ -184,12 +185,12 @@ class BatchExecutor(Executor):
                 if run.event.id in endings_of
             }
             rest = [event for event in batch.events if event not in verdicts]
-            return _Outcome(groups=[rest] if rest else [], verdicts=verdicts)
+            return _Outcome(parts=[rest] if rest else [], verdicts=verdicts)
         if isinstance(error, RetryLater) and error.event is None:
             ending = endings.verdict(batch.runs[0], handler, error, self._said)
             if ending.delay is not None and not ending.counted:
                 return _Outcome(delay=ending.delay)
-        return _Outcome(groups=batches.halves(batch.events), error=endings.text(self._said(error)))
+        return _Outcome(parts=batch_parts.halves(batch.events), error=endings.text(self._said(error)))
 
     def _report_batch(
         self, batch: ClaimedBatch, status: RunStatus, events: int, error: BaseException | None = None
@@ -233,7 +234,7 @@ def _sources(batch: ClaimedBatch) -> AbstractSet[str]:
 def _count_alone(connection: psycopg.Connection, handler: str, also: Also | None) -> None:
     if also is not None:
         also(connection)
-    batches.count_alone(connection, handler)
+    batch_figures.count_alone(connection, handler)
 
 
 def _named(error: GiveUp | RetryLater, batch: ClaimedBatch) -> list[int]:

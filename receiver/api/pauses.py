@@ -10,7 +10,8 @@ from hookonce.receiver.api.operations import Call, operation
 from hookonce.receiver.api.problem import Problem
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.runs import batches, breakers, limit_gate
+from hookonce.receiver.ledger.runs import breakers, limit_gate
+from hookonce.receiver.ledger.stats import batch_figures
 
 Kind = Literal["source", "handler"]
 
@@ -91,7 +92,7 @@ def list_handlers(call: Call) -> Handlers:
     delays = limit_gate.delays(call.connection)
     in_batches = {
         handler: HandlerBatches.model_validate(each, from_attributes=True)
-        for handler, each in batches.figures(call.connection).items()
+        for handler, each in batch_figures.figures(call.connection).items()
     }
     names = {*pauses.handlers(call.connection), *paused, *failing, *waiting, *delays, *in_batches}
     return Handlers(

@@ -9,8 +9,8 @@ from hookonce.receiver.dashboard.blueprint import actor, admin, context
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.handlers import KnownHandler, known_handlers
 from hookonce.receiver.ledger.queries import handler_stats
-from hookonce.receiver.ledger.runs import batches, breakers, limit_gate
-from hookonce.receiver.ledger.stats import worker_slots
+from hookonce.receiver.ledger.runs import breakers, limit_gate
+from hookonce.receiver.ledger.stats import batch_figures, worker_slots
 from hookonce.receiver.redis.workers import notify
 
 KINDS = ("source", "handler")
@@ -26,7 +26,7 @@ def handlers() -> str:
         failing = {each.handler: each for each in breakers.breakers(connection)}
         waiting = limit_gate.waiting(connection)
         delays = limit_gate.delays(connection)
-        in_batches = batches.figures(connection)
+        in_batches = batch_figures.figures(connection)
         suspects = worker_slots.suspects(connection)
         long = {each.handler: each for each in reversed(worker_slots.long_transactions(connection))}
         paused = {name for kind, name in pauses.paused(connection) if kind == "handler"}

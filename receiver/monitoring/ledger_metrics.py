@@ -15,11 +15,12 @@ from prometheus_client.core import (
 
 from hookonce.providers import Reason
 from hookonce.receiver.ledger import alerts
-from hookonce.receiver.ledger.runs import batches, breakers, limit_gate
+from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats import (
     activity,
     backlog,
+    batch_figures,
     counters,
     open_operations,
     retries,
@@ -240,7 +241,7 @@ def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
 
 
 def _batches(connection: psycopg.Connection) -> Iterator[Metric]:
-    figures = batches.figures(connection)
+    figures = batch_figures.figures(connection)
     for name, text, field in (
         ("hookonce_batches", "Batches that succeeded", "batches"),
         ("hookonce_batch_events", "Events in batches that succeeded", "events"),

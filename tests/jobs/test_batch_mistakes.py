@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from hookonce.jobs import drain
 from hookonce.jobs.batches import batch_attempt
-from hookonce.receiver.ledger.runs import batch_claims, batches, claims, due_for_batch
+from hookonce.receiver.ledger.runs import batch_claims, batch_parts, batches, claims, due_for_batch
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from tests.stories.mistakes import replace, reword
@@ -28,24 +28,24 @@ LAPSE = (
 
 
 def charges_all():
-    reword(batches, "_LET_GO", "token = NULL,", "token = NULL, attempts = attempts + 1,")
+    reword(batch_parts, "_LET_GO", "token = NULL,", "token = NULL, attempts = attempts + 1,")
 
 
 def tries_all_again_together():
-    replace(batches, "halves", lambda events: [events])
+    replace(batch_parts, "halves", lambda events: [events])
 
 
 def forgets_the_halves_at_a_kill():
-    def forgetful(connection, handler, group, _error):
-        batches.forget_groups(connection, [group.id])
-        batches._let_go(connection, handler, group.token, group.events, timedelta(0))  # noqa: SLF001
-        connection.execute(batches.event_status.DERIVE_EVENT_STATUS, {"events": group.events})
+    def forgetful(connection, handler, part, _error):
+        batch_parts.delete(connection, [part.id])
+        batch_parts.let_go(connection, handler, part.token, part.events, timedelta(0))
+        connection.execute(batches.event_status.DERIVE_EVENT_STATUS, {"events": part.events})
 
-    replace(batches, "halve_lost", forgetful)
+    replace(batch_parts, "halve_lost", forgetful)
 
 
 def mixes_the_halves_with_all_others():
-    replace(batches, "groups", lambda *_: [])
+    replace(batch_parts, "locked", lambda *_: [])
     reword(due_for_batch, "_DUE_BATCH", "(token IS NULL OR lease_until <= now())", "false")
 
 
@@ -207,7 +207,7 @@ def planted(monkeypatch):
     """A function that plants a mistake for one test: what `replace` and `reword` change is put back."""
 
     def plant(mistake):
-        for module in (batches, batch_claims, due_for_batch, batch_attempt.BatchExecutor):
+        for module in (batches, batch_parts, batch_claims, due_for_batch, batch_attempt.BatchExecutor):
             for name, value in list(vars(module).items()):
                 if not name.startswith("__"):
                     monkeypatch.setattr(module, name, value)

@@ -10,7 +10,7 @@ import pytest
 from hookonce.jobs.batches import batch_attempt
 from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import batch_claims, batches, breakers, claims
+from hookonce.receiver.ledger.runs import batch_claims, batch_parts, batches, breakers, claims
 from tests.jobs.test_batches import Batches, claimed, lapse, names, on_batches, work_to_the_end, write
 from tests.stories.mistakes import replace, reword
 
@@ -25,7 +25,7 @@ def holds_no_event_while_it_waits_for_its_batch(inbox):
     def look(events):
         lapse(inbox)
         with connections.connect(inbox.settings.database_url) as other, other.transaction():
-            assert batches.groups(other, "handler")
+            assert batch_parts.locked(other, "handler")
             holding.set()
             deadline = time.monotonic() + 4
             while not inbox.rows(IS_WAITING) and time.monotonic() < deadline:
@@ -167,10 +167,10 @@ def forgets_what_nobody_comes_for(inbox):
     inbox.deliver(*names(4))
     claimed(inbox)
     lapse(inbox)
-    batches.forget(inbox.connection)
+    batch_parts.forget(inbox.connection)
     assert inbox.rows("SELECT count(*) FROM hookonce.batches") == [(1,)]
     inbox.connection.execute("UPDATE hookonce.batches SET lease_until = now() - interval '25 h'")
-    batches.forget(inbox.connection)
+    batch_parts.forget(inbox.connection)
     assert inbox.rows("SELECT count(*) FROM hookonce.batches") == [(0,)]
     inbox.work()
     assert {run[2] for run in inbox.runs()} == {"done"}
@@ -235,7 +235,7 @@ def forgets_the_batch_for_what_is_behind():
 
 
 def never_forgets():
-    reword(batches, "_FORGET", "WHERE ", "WHERE false AND ")
+    reword(batch_parts, "_FORGET", "WHERE ", "WHERE false AND ")
 
 
 PLANTED = [
@@ -262,7 +262,7 @@ def planted(monkeypatch):
     """A function that plants a mistake for one test: what `replace` and `reword` change is put back."""
 
     def plant(mistake):
-        for owner in (batches, batch_claims, claims, batch_attempt, batch_attempt.BatchExecutor):
+        for owner in (batches, batch_parts, batch_claims, claims, batch_attempt, batch_attempt.BatchExecutor):
             for name, value in list(vars(owner).items()):
                 if not name.startswith("__"):
                     monkeypatch.setattr(owner, name, value)

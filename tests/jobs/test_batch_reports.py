@@ -6,8 +6,8 @@ import pytest
 
 from hookonce.jobs.handlers import GiveUp
 from hookonce.jobs.slots import slot_limit
-from hookonce.receiver.ledger.runs import batch_claims, batches
-from hookonce.receiver.ledger.stats import counters
+from hookonce.receiver.ledger.runs import batch_claims
+from hookonce.receiver.ledger.stats import batch_figures, counters
 from tests.jobs.slots.conftest import pool_of, wait_for
 from tests.jobs.test_batches import Batches, claimed, lapse, names, on_batches, work_to_the_end
 
@@ -124,7 +124,7 @@ def test_batch_of_one_is_a_batch_in_the_figures(inbox):
 
     inbox.work()
 
-    assert batches.figures(inbox.connection)["handler"] == batches.BatchFigures(2, 5, 0)
+    assert batch_figures.figures(inbox.connection)["handler"] == batch_figures.BatchFigures(2, 5, 0)
 
 
 def test_batch_of_one_that_fails_is_none(inbox):
@@ -133,7 +133,7 @@ def test_batch_of_one_that_fails_is_none(inbox):
 
     inbox.work()
 
-    assert batches.figures(inbox.connection) == {}
+    assert batch_figures.figures(inbox.connection) == {}
 
 
 def test_events_given_up_have_lines_of_their_own_and_the_others_one(inbox, caplog):

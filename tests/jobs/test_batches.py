@@ -7,8 +7,9 @@ from sqlalchemy import text
 
 from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import batch_claims, batches, claims
+from hookonce.receiver.ledger.runs import batch_claims, claims
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.stats import batch_figures
 from tests.support.inbox import effect
 
 BUDGET = timedelta(seconds=2)
@@ -389,4 +390,4 @@ def test_figures_say_how_large_batches_were(inbox):
 
     inbox.work()
 
-    assert batches.figures(inbox.connection)["handler"] == batches.BatchFigures(3, 7, 2)
+    assert batch_figures.figures(inbox.connection)["handler"] == batch_figures.BatchFigures(3, 7, 2)

@@ -13,7 +13,7 @@ from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.ledger import handlers as known
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.queries import handler_stats
-from hookonce.receiver.ledger.runs import batches
+from hookonce.receiver.ledger.stats import batch_figures
 
 
 @click.group()
@@ -47,7 +47,7 @@ def _documents(connection: psycopg.Connection) -> list[dict[str, Any]]:
     """Return one object for each pattern of each handler."""
     stats = {each.handler: each for each in handler_stats.handlers(connection)}
     paused = {name for kind, name in pauses.paused(connection) if kind == "handler"}
-    in_batches = batches.figures(connection)
+    in_batches = batch_figures.figures(connection)
     documents = []
     for each in known.known_handlers(connection):
         recent = stats.get(each.handler)

@@ -8,9 +8,9 @@ import psycopg
 from hookonce.receiver.cli.connections import configured, ledger
 from hookonce.receiver.cli.output.tables import clean, print_json, show
 from hookonce.receiver.ledger import alerts, pauses
-from hookonce.receiver.ledger.runs import batches, breakers, limit_gate
+from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats import backlog, event_counts, totals, worker_slots
+from hookonce.receiver.ledger.stats import backlog, batch_figures, event_counts, totals, worker_slots
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.work_queue import WorkQueue
 
@@ -122,7 +122,8 @@ def _ledger(connection: psycopg.Connection) -> dict[str, Any]:
         },
         "breakers": [each._asdict() for each in breakers.breakers(connection)],
         "batches": [
-            {"handler": handler, **each._asdict()} for handler, each in batches.figures(connection).items()
+            {"handler": handler, **each._asdict()}
+            for handler, each in batch_figures.figures(connection).items()
         ],
         "paused": [{"kind": kind, "name": name} for kind, name in pauses.paused(connection)],
     }

@@ -4,6 +4,7 @@
 - `claims`: leases what is due, and starts it
 - `due_events`, `claim_writes`: what a claim reads and locks, and what it writes
 - `batch_size`, `due_for_batch`, `batch_claims`, `batches`: runs that one handler takes together, ended as one
+- `batch_parts`: parts of those that failed or were lost, to be tried by themselves
 - `unreadable`: rows that can't be read, kept from failing a claim
 - `claimed`: what a worker holds between claim and end
 - `due_cursor`: where in the queue a worker looks next; no SQL

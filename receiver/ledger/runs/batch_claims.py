@@ -12,6 +12,7 @@ import psycopg
 
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import (
+    batch_parts,
     batches,
     claim_writes,
     claimed,
@@ -20,8 +21,9 @@ from hookonce.receiver.ledger.runs import (
     due_for_batch,
     event_status,
 )
+from hookonce.receiver.ledger.runs.batch_parts import Part
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
-from hookonce.receiver.ledger.runs.batches import ClaimedBatch, Group
+from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claim_plan import BatchableRun, ClaimPlan, PausedHandlers, Plan, Planner
 from hookonce.receiver.ledger.runs.claim_writes import RunWrite
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
@@ -74,11 +76,11 @@ def claim(  # noqa: PLR0913  all but three by keyword
     with connection.pipeline(), connection.transaction():
         pauses = connection.execute(claims.PAUSED, prepare=True)
         clock = connection.execute("SELECT now()", prepare=True)
-        waiting = batches.groups(connection, name)
+        waiting = batch_parts.locked(connection, name)
         paused = claims.Paused.of(pauses.fetchall()).handlers
         if name in paused.names:
             return BatchClaim()
-        found = _of_groups(connection, planner, name, _halved(connection, name, waiting), paused)
+        found = _of_parts(connection, planner, name, _halved(connection, name, waiting), paused)
         is_full = False
         if not found:
             wanted = Wanted(name, planner.patterns(name), size.most, MAX_BYTES, size.wait)
@@ -101,25 +103,25 @@ def claim(  # noqa: PLR0913  all but three by keyword
     return started
 
 
-def _halved(connection: psycopg.Connection, name: str, waiting: Sequence[Group]) -> Sequence[Group]:
+def _halved(connection: psycopg.Connection, name: str, waiting: Sequence[Part]) -> Sequence[Part]:
     """Take apart what was lost; return what is to be tried by itself."""
-    lost = [group for group in waiting if group.is_lost]
-    for group in lost:
-        batches.halve_lost(connection, name, group, LOST)
-    return batches.groups(connection, name) if lost else waiting
+    lost = [part for part in waiting if part.is_lost]
+    for part in lost:
+        batch_parts.halve_lost(connection, name, part, LOST)
+    return batch_parts.locked(connection, name) if lost else waiting
 
 
-def _of_groups(
+def _of_parts(
     connection: psycopg.Connection,
     planner: Planner,
     name: str,
-    waiting: Sequence[Group],
+    waiting: Sequence[Part],
     paused: PausedHandlers,
 ) -> Sequence[BatchableRun]:
     """Return the runs of the first part of a batch that has any left; it is a batch now, and no part any more."""
-    for group in waiting:
-        due = due_events.locked_named(connection, group.events)
-        batches.forget_groups(connection, [group.id])
+    for part in waiting:
+        due = due_events.locked_named(connection, part.events)
+        batch_parts.delete(connection, [part.id])
         if found := _batchable(connection, planner, name, due, paused):
             return found
     return []

@@ -3,8 +3,8 @@
 A row of `batches` with a token is a batch under way; it is written with the lease and deleted with the end, so what is
 left of a worker that died says which runs were beside each other. A batch that fails or is lost costs none of them an
 attempt: two rows without a token take its place, each half of it, to be tried by itself. So who fails is found in as
-many steps as the size can be halved, whatever dies meanwhile, and stands alone when it is counted. A row is a hint,
-no lock: once a half is claimed, whatever of it could not be goes back to all others.
+many steps as the size can be halved, whatever dies meanwhile, and stands alone when it is counted. Such parts are
+`receiver.ledger.runs.batch_parts`.
 
 Lock order: a row of `batches`, then as in `receiver.ledger.runs.transitions`.
 """
@@ -14,21 +14,16 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database.arrays import array
-from hookonce.receiver.ledger.runs import event_status
+from hookonce.receiver.ledger.runs import batch_parts, event_status
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.run_end import Also, AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
-from hookonce.receiver.ledger.stats import counters
-from hookonce.receiver.ledger.stats.counters import Kind, Tally
-
-FORGOTTEN_AFTER = timedelta(days=1)
-"""How long a batch is remembered that nobody comes for; its runs are taken up as any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,36 +40,6 @@ class ClaimedBatch:
         """The events, in the order of their ids."""
         return sorted(run.event.id for run in self.runs)
 
-
-class Group(NamedTuple):
-    """A row of `batches` that nobody is at."""
-
-    id: int
-    events: list[int]
-    token: uuid.UUID | None
-    is_lost: bool
-
-
-class BatchFigures(NamedTuple):
-    """What became of the batches of a handler.
-
-    `size`: of the next, None while it is not halved. `waiting`: parts of batches that are to be tried by themselves.
-    """
-
-    batches: int = 0
-    events: int = 0
-    halvings: int = 0
-    size: int | None = None
-    waiting: int = 0
-    error: str | None = None
-
-
-_GROUPS = """
-SELECT id, events, token, token IS NOT NULL FROM hookonce.batches
-WHERE handler = %s AND (token IS NULL OR lease_until <= now()) ORDER BY cardinality(events), id
-FOR UPDATE SKIP LOCKED
-"""
-_DELETE_GROUP = "DELETE FROM hookonce.batches WHERE id = ANY(%s)"
 
 # The first try of each, or one of those that ended with nobody charged.
 _LEASE = f"""
@@ -130,22 +95,6 @@ WHERE b.event = ANY(%s) AND b.received_at BETWEEN %s AND %s AND (e.id, e.receive
 _TAKE_BACK = """
 DELETE FROM hookonce.batches WHERE token = %s RETURNING handler, events
 """
-_LET_GO = f"""
-UPDATE hookonce.runs SET status = '{RunStatus.WAITING}', token = NULL, lease_until = NULL, due_at = now() + %(delay)s
-WHERE event = ANY(%(events)s) AND handler = %(handler)s AND token = %(token)s AND status = '{RunStatus.RUNNING}'
-RETURNING event
-"""  # noqa: S608  constants
-_SOURCES = "SELECT DISTINCT source FROM hookonce.events WHERE id = ANY(%s) ORDER BY source"
-_GROUP = "INSERT INTO hookonce.batches (handler, events, error) VALUES (%s, %s, %s)"
-_COUNT_ALONE = """
-INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings) VALUES (%s, 1, 1, 0)
-ON CONFLICT (handler) DO UPDATE SET batches = c.batches + 1, events = c.events + 1
-"""
-_COUNT_HALVING = """
-INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings) VALUES (%s, 0, 0, 1)
-ON CONFLICT (handler) DO UPDATE SET halvings = c.halvings + 1
-"""
-
 # One of a batch, by itself: its verdict is known.
 _VERDICT = f"""
 WITH ended AS (
@@ -163,25 +112,6 @@ _IS_OURS = f"""
 SELECT count(*) FROM hookonce.runs
 WHERE event = ANY(%s) AND handler = %s AND token = %s AND status = '{RunStatus.RUNNING}'
 """  # noqa: S608  constants
-_FIGURES = """
-SELECT handler, coalesce(c.batches, 0), coalesce(c.events, 0), coalesce(c.halvings, 0), g.size, coalesce(g.waiting, 0),
-       g.error
-FROM hookonce.batch_counts c FULL JOIN (
-    SELECT handler, min(cardinality(events)) AS size, count(*) AS waiting, max(error) AS error
-    FROM hookonce.batches WHERE token IS NULL GROUP BY handler) AS g USING (handler)
-ORDER BY handler
-"""
-_FORGET = "DELETE FROM hookonce.batches WHERE coalesce(lease_until, made_at) < now() - %s::interval"
-
-
-def groups(connection: psycopg.Connection, handler: str) -> list[Group]:
-    """Lock what nobody is at: parts of batches to be tried by themselves, smallest first, and lost batches."""
-    return [Group(*row) for row in connection.execute(_GROUPS, [handler], prepare=True)]
-
-
-def forget_groups(connection: psycopg.Connection, ids: Sequence[int]) -> None:
-    """Delete rows of `batches`, in the caller's transaction."""
-    connection.execute(_DELETE_GROUP, [list(ids)])
 
 
 def lease(connection: psycopg.Connection, batch: ClaimedBatch, span: timedelta) -> None:
@@ -247,7 +177,7 @@ def end(
 def take_apart(  # noqa: PLR0913  by keyword
     connection: psycopg.Connection,
     batch: ClaimedBatch,
-    groups: Sequence[Sequence[int]],
+    parts: Sequence[Sequence[int]],
     *,
     verdicts: Mapping[int, AttemptResult] | None = None,
     delay: timedelta = timedelta(0),
@@ -255,7 +185,7 @@ def take_apart(  # noqa: PLR0913  by keyword
 ) -> bool:
     """Let go of a batch that did not succeed, and commit; return whether it was still ours.
 
-    `groups`: which of its events are to be tried by themselves; two of them are a halving. `verdicts`: how those ended
+    `parts`: which of its events are to be tried by themselves; two of them are a halving. `verdicts`: how those ended
     that are known. All others are due after `delay`, and charged with nothing.
     """
     with connection.transaction():
@@ -264,35 +194,11 @@ def take_apart(  # noqa: PLR0913  by keyword
         connection.execute(event_status.LOCK_EVENTS, [batch.events])
         for event, ending in (verdicts or {}).items():
             connection.execute(_VERDICT, _verdict(batch, event, ending))
-        _let_go(connection, batch.handler, batch.token, batch.events, delay)
-        _write_groups(connection, batch.handler, groups, error)
+        batch_parts.let_go(connection, batch.handler, batch.token, batch.events, delay)
+        batch_parts.write(connection, batch.handler, parts, error)
         connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": batch.events})
         reach("batch.apart")
     return True
-
-
-def halve_lost(connection: psycopg.Connection, handler: str, group: Group, error: str) -> None:
-    """Take a batch apart whose worker has gone, or was too slow; in the caller's transaction."""
-    forget_groups(connection, [group.id])
-    connection.execute(event_status.LOCK_EVENTS, [group.events])
-    if group.token is not None:
-        let_go = _let_go(connection, handler, group.token, group.events, timedelta(0))
-        sources = [source for (source,) in connection.execute(_SOURCES, [let_go])]
-        if sources:
-            counters.add(connection, {Tally(Kind.RECOVERED, source, "again"): 1 for source in sources})
-    _write_groups(connection, handler, halves(group.events), error)
-    connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": group.events})
-
-
-def count_alone(connection: psycopg.Connection, handler: str) -> None:
-    """Count a batch of one, in the transaction that ends its run as any other."""
-    connection.execute(_COUNT_ALONE, [handler], prepare=True)
-
-
-def halves(events: Sequence[int]) -> list[Sequence[int]]:
-    """Return both halves of what failed together."""
-    middle = (len(events) + 1) // 2
-    return [events[:middle], events[middle:]]
 
 
 def is_ours(connection: psycopg.Connection, batch: ClaimedBatch) -> bool:
@@ -307,34 +213,6 @@ def lost(batch: ClaimedBatch) -> LeaseLost:
         f"the lease on a batch of {len(batch.runs)} events (handler {batch.handler}) ran out and another worker "
         "may have some of them; this batch's writes are rolled back"
     )
-
-
-def figures(connection: psycopg.Connection) -> dict[str, BatchFigures]:
-    """Return what became of batches, by handler."""
-    return {handler: BatchFigures(*row) for handler, *row in connection.execute(_FIGURES)}
-
-
-def forget(connection: psycopg.Connection) -> None:
-    """Delete rows of batches that nobody has come for in a long time. Safe in many processes at once."""
-    connection.execute(_FORGET, [FORGOTTEN_AFTER])
-
-
-def _let_go(
-    connection: psycopg.Connection, handler: str, token: uuid.UUID, events: Sequence[int], delay: timedelta
-) -> list[int]:
-    """Return the events whose runs were under the token, and wait now."""
-    values = {"events": list(events), "handler": handler, "token": token, "delay": delay}
-    return [event for (event,) in connection.execute(_LET_GO, values)]
-
-
-def _write_groups(
-    connection: psycopg.Connection, handler: str, groups: Sequence[Sequence[int]], error: str | None
-) -> None:
-    for group in groups:
-        if group:
-            connection.execute(_GROUP, [handler, list(group), error])
-    if len(groups) > 1:
-        connection.execute(_COUNT_HALVING, [handler])
 
 
 def _verdict(batch: ClaimedBatch, event: int, ending: AttemptResult) -> dict[str, Any]:

@@ -8,5 +8,6 @@
 - `open_operations`: keys of requests that are in progress
 - `retries`: what is tried again and again
 - `worker_slots`: what workers are at
+- `batch_figures`: how large batches were, and what waits of those that failed
 - `backlog`: what is due, waits, is dead or held
 """
