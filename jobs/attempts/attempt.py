@@ -109,6 +109,8 @@ class Executor(AttemptConnection):
         self.heartbeat = Heartbeat(self.ledger_for_once)
         self.guard: TransactionGuard | None = None  # of the handler under way, or the one before
         self._loop: EventLoop | None = None  # for `async def` handlers, once there is one
+        self.tell_failure: Callable[[FailedAttempt], None] = self.call_back
+        """Has the callbacks told of a failed attempt; in another thread, where this one may not wait for them."""
 
     def attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
         """Make one attempt and end it, starting the `following()` run, asked for when it ends, in one transaction.
@@ -259,7 +261,7 @@ class Executor(AttemptConnection):
         reach("failure.committed")
         self._report(run, ending)
         if ending.error is not None and failure_callbacks.callbacks:
-            self._call_back(failure_of(run, error, is_dead=ending.status == RunStatus.DEAD))
+            self.tell_failure(failure_of(run, error, is_dead=ending.status == RunStatus.DEAD))
         return started
 
     def _refused(self, run: ClaimedRun, lost: LeaseLost) -> None:
@@ -311,7 +313,7 @@ class Executor(AttemptConnection):
         text, key = self._keyring.encrypt(plain, result_context(run.event.id, run.handler))
         return replace(ending, result=None, sealed_result=text, key_id=key)
 
-    def _call_back(self, failure: FailedAttempt) -> None:
+    def call_back(self, failure: FailedAttempt) -> None:
         """Tell whoever wants to hear of failures; nothing that they do harms the run, which has ended."""
         share = failure_callbacks.TIMEOUT / len(failure_callbacks.callbacks)
         for callback in failure_callbacks.callbacks:
@@ -379,7 +381,9 @@ class Executor(AttemptConnection):
         Under its token: whatever that thread does later finds the run no longer its own.
         """
         self._xact_id = lost.guard.xact_id if lost.guard else None
-        self._end_apart(run, endings.failure(run, handler, str(error)), lambda: None, error)
+        ending = endings.failure(run, handler, str(error))
+        ending = replace(ending, also=self.failure_rows.after_failure(handler, error))
+        self._end_apart(run, ending, lambda: None, error)
 
     def hand_back(self, run: ClaimedRun) -> bool:
         """Give up, on our connection, a run that is under way in another thread: due at once, and not counted.

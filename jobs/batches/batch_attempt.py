@@ -28,6 +28,7 @@ from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import batch_parts, batches
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.run_end import Also, AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import batch_figures
@@ -88,6 +89,16 @@ class BatchExecutor(Executor):
         else:
             return
         self._take_apart(batch, handler, error)
+
+    def end_for_lost(
+        self, lost: Executor, run: ClaimedRun | ClaimedBatch, handler: Handler, error: BaseException
+    ) -> None:
+        """End what is under way in another thread and was not ended by its time limit; a batch is halved."""
+        if isinstance(run, ClaimedRun):
+            super().end_for_lost(lost, run, handler, error)
+            return
+        self._xact_id = lost.guard.xact_id if lost.guard else None
+        self._take_apart(run, handler, error)
 
     def _attempt_batch(self, batch: ClaimedBatch, handler: Handler) -> None:
         self._xact_id, self.guard = None, None
@@ -158,7 +169,7 @@ class BatchExecutor(Executor):
             for run in batch.runs:
                 ending, of_run = outcome.verdicts.get(run.event.id, (None, None))
                 if ending is not None and of_run is not None and ending.error is not None:
-                    self._call_back(failure_of(run, of_run, is_dead=ending.status == RunStatus.DEAD))
+                    self.tell_failure(failure_of(run, of_run, is_dead=ending.status == RunStatus.DEAD))
 
     def _outcome(self, batch: ClaimedBatch, handler: Handler, error: BaseException) -> _Outcome:
         """Say what is to become of a batch by what its handler raised: of some of its events, or of all alike."""

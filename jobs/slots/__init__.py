@@ -3,6 +3,8 @@
 - `pool`: claims, hands runs to free slots, stops
 - `slot`: one thread, one run at a time
 - `batch_slot`: the thread that takes batches
+- `ending`: slots that nothing ended, and what is given back when the process stops
+- `failure_calls`: the callbacks of what was ended for a lost slot
 - `shelf`: runs that are leased and not started yet
 - `pace`: how many slow runs a second the slots end
 - `occupancy`: what the slots are at, and what may be started or leased besides

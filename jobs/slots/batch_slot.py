@@ -34,6 +34,7 @@ class BatchSlot:
         """Take batches of the handlers of `registry` from where `cursor` is, which whoever claims for others moves."""
         self.executor = executor
         self.is_lost = False
+        self._lost: ClaimedBatch | ClaimedRun | None = None
         self._registry = registry
         self._notify = notify
         self._names = sorted({handler.name for handler in registry if handler.batch})
@@ -79,10 +80,20 @@ class BatchSlot:
         if self._thread.is_alive():
             self._thread.join(max(timeout, 0))
 
+    def lose(self) -> UnderWay | None:
+        """Note that nothing ends what it is at; return that."""
+        self._lost = self._drain.claimed
+        return self.under_way
+
     def give_back(self, executor: BatchExecutor) -> None:
-        """Let go of what is under way, on another connection: due at once, and charged with nothing."""
-        at = self._drain.claimed
-        if isinstance(at, ClaimedBatch):
+        """Let go of what is under way, on another connection: due at once, and charged with nothing.
+
+        What nothing has ended has failed: a batch is halved, and a run by itself has used an attempt up.
+        """
+        at, under_way = self._drain.claimed, self.under_way
+        if at is not None and at is self._lost and under_way is not None:
+            executor.end_for_lost(self.executor, at, under_way.handler, self.executor.alarm.time_up())
+        elif isinstance(at, ClaimedBatch):
             batches.take_apart(executor.ledger, at, ())
         elif at is not None:
             executor.hand_back(at)

@@ -16,13 +16,15 @@ from functools import partial
 import psycopg
 from sqlalchemy.exc import DataError
 
-from hookonce.jobs import drain
+from hookonce.jobs import drain, failure_callbacks
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Registry
-from hookonce.jobs.report import Report, UnderWay
+from hookonce.jobs.report import Report
 from hookonce.jobs.slots.batch_slot import BatchSlot
+from hookonce.jobs.slots.ending import Ending
+from hookonce.jobs.slots.failure_calls import FailureCalls
 from hookonce.jobs.slots.occupancy import Occupancy
 from hookonce.jobs.slots.shelf import Leased, Shelf
 from hookonce.jobs.slots.slot import AWAY, Slot
@@ -42,8 +44,6 @@ STOP_GRACE = timedelta(seconds=20)
 """How long runs under way may go on when the process is told to stop; then they are given back, not counted."""
 BREAK_GRACE = timedelta(seconds=5)
 """The same where too many slots are lost."""
-LOST_SHARE = 4
-"""One slot in so many lost, and the process starts anew."""
 RESTART = 75
 """The exit status for that: EX_TEMPFAIL of sysexits.h."""
 TICK = 1.0
@@ -66,18 +66,19 @@ class Pool(Drain):
     ) -> None:
         super().__init__(settings, registry, attempts_by, connections=slots + 3)
         self._lock = threading.Lock()
+        self._wake = threading.Event()
         self._slots = [Slot(n + 1, self._new_executor(), registry, self) for n in range(slots)]
-        limits = [SlotLimit() for _ in self._slots]
-        for slot, limit in zip(self._slots, limits, strict=True):
-            slot.executor.alarm = limit
-            slot.executor.failure_rows = self._executor.failure_rows
-            slot.executor.heartbeat = self._executor.heartbeat
         self._batch_slot = self._new_batch_slot()
         self._is_told = False
-        watched: list[tuple[Watched, SlotLimit]] = list(zip(self._slots, limits, strict=True))
+        self._failure_calls = FailureCalls(self._new_executor())
+        self._executor.tell_failure = self._failure_calls.put
+        self._ending = Ending(self._slots, self._batch_slot, self._wake.set)
+        places: list[Watched] = [*self._slots, self._failure_calls]
         if self._batch_slot is not None:
-            watched.append((self._batch_slot, self._batch_limit))
-        self._watchdog = Watchdog(watched, self._lose)
+            places.append(self._batch_slot)
+        self._watchdog = Watchdog(
+            [(each, self._limited(each.executor)) for each in places], self._ending.lose
+        )
         self._free = list(reversed(self._slots))
         self._shelf = Shelf()
         self._occupancy = Occupancy(registry, self._slots, self._shelf)
@@ -87,10 +88,7 @@ class Pool(Drain):
         self._named: list[int] = []
         self._is_asked = False
         self._is_more = False
-        self._lost: list[tuple[Slot, UnderWay]] = []
-        self._wake = threading.Event()
         self._is_ending = False
-        self._is_broken = False
         self._claimer: threading.Thread | None = None
 
     def run_due(self, ids: Sequence[int] = ()) -> int:
@@ -137,10 +135,8 @@ class Pool(Drain):
 
     def became_free(self, slot: Slot) -> None:
         """Hear that a slot has ended its last run."""
+        self._ending.came_back(slot)
         with self._lock:
-            if slot.is_lost:
-                slot.is_lost = False
-                log.warning("slot %d has come back", slot.number)
             self._free.append(slot)
         has_freed_place, slot.has_freed_place = slot.has_freed_place, False
         if self._is_more or has_freed_place or len(self._shelf):
@@ -156,20 +152,23 @@ class Pool(Drain):
         if self._batch_slot is not None:
             self._batch_slot.stop()
         if self._claimer is not None:
-            until = time.monotonic() + (BREAK_GRACE if self._is_broken else STOP_GRACE).total_seconds()
+            until = time.monotonic() + (BREAK_GRACE if self._ending.is_broken else STOP_GRACE).total_seconds()
             self._claimer.join(until - time.monotonic())
             self._wait_for_slots(until)
             if self._batch_slot is not None:
                 self._batch_slot.join(until - time.monotonic())
             self._watchdog.end()
             last = self._new_executor()  # the claiming thread may still be at the other
+            last.failure_rows, last.tell_failure = self._executor.failure_rows, self._failure_calls.put
             try:
-                self._give_back(last)
+                self._release(last, self._shelf.take_all(lambda _: True))
+                self._ending.give_back(last)
                 self._report.end(last.ledger)
             except AWAY as error:
-                log.warning("what was under way was not given back: %s", type(error).__name__)
+                log.warning("what was leased was not given back: %s", type(error).__name__)
             last.close()
-        return RESTART if self._is_broken else 0
+            self._failure_calls.wait(failure_callbacks.TIMEOUT.total_seconds())
+        return RESTART if self._ending.is_broken else 0
 
     def close(self) -> None:
         """End, and close every connection; for tests."""
@@ -208,7 +207,7 @@ class Pool(Drain):
 
     def _tend(self) -> None:
         """Do what is due besides, then claim as long as there is room and something may be due."""
-        self._end_lost()
+        self._ending.end_lost(self._executor)
         self._let_go()
         if time.monotonic() > self._wake_at:
             self.requeue_ignored()
@@ -281,11 +280,15 @@ class Pool(Drain):
         )
         if slot is None or not slot.is_needed:
             return None
-        self._batch_limit = SlotLimit()
-        executor.alarm = self._batch_limit
+        return slot
+
+    def _limited(self, executor: Executor) -> SlotLimit:
+        """Have another thread's executor share what this process knows, and return the time limit that it is given."""
+        limit = SlotLimit()
+        executor.alarm = limit
         executor.failure_rows = self._executor.failure_rows
         executor.heartbeat = self._executor.heartbeat
-        return slot
+        return limit
 
     def _tell_of_batches(self, claim: Claim) -> None:
         """Hand over what is left to a batch, and look once for what is behind it."""
@@ -334,56 +337,9 @@ class Pool(Drain):
                 reach("run.released")
                 self._notify()
 
-    def _lose(self, slot: Watched) -> None:
-        """Count a slot as lost; the watchdog's thread calls this."""
-        if not isinstance(slot, Slot):
-            self._lose_batches()
-            return
-        with self._lock:
-            if slot.is_lost:
-                return
-            slot.is_lost = True
-            if (at := slot.under_way) is not None:
-                self._lost.append((slot, at))
-            lost = sum(each.is_lost for each in self._slots)
-        log.error("slot %d is lost: its handler stays in spite of its time limit", slot.number)
-        self._wake.set()
-        if lost * LOST_SHARE >= len(self._slots) and not self._is_broken:
-            log.error("%d of %d slots are lost; the process starts anew", lost, len(self._slots))
-            self._is_broken = True
-            stopping.set()
-
-    def _lose_batches(self) -> None:
-        if not self._is_broken:
-            log.error("a batch goes on in spite of its time limit; the process starts anew")
-            self._is_broken = True
-            stopping.set()
-
-    def _end_lost(self) -> None:
-        """End what lost slots are at, as failed; a slot that has ended it just now finds it ended, or we do."""
-        with self._lock:
-            lost, self._lost = self._lost, []
-        for slot, at in lost:
-            if slot.under_way is at:
-                self._executor.end_for_lost(slot.executor, at.run, at.handler, slot.executor.alarm.time_up())
-
     def _wait_for_slots(self, until: float) -> None:
         while time.monotonic() < until and any(each.under_way and not each.is_lost for each in self._slots):
             time.sleep(_AWAY_PAUSE / 10)
-
-    def _give_back(self, executor: Executor) -> None:
-        """Let go of all that is leased; what is under way is due at once, as if it had not been started."""
-        self._release(executor, self._shelf.take_all(lambda _: True))
-        if self._batch_slot is not None and isinstance(executor, BatchExecutor):
-            self._batch_slot.give_back(executor)
-        with self._lock:
-            lost, self._lost = self._lost, []
-        for slot, at in lost:
-            if slot.under_way is at:
-                executor.end_for_lost(slot.executor, at.run, at.handler, slot.executor.alarm.time_up())
-        for run in [each.under_way.run for each in self._slots if each.under_way and not each.is_lost]:
-            if executor.hand_back(run):
-                log.warning("given back, not counted: event %d (handler %s)", run.event.id, run.handler)
 
 
 def pool_of(

@@ -1,8 +1,11 @@
 import time
 from contextlib import contextmanager
+from datetime import timedelta
 
 import pytest
 
+from hookonce.jobs.slots import pool as pools
+from hookonce.jobs.slots import slot_limit
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.stopping import stopping
 from tests.support.inbox import inbox
@@ -35,3 +38,11 @@ def pool_of(inbox):
             stopping.clear()
 
     return pool_of
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Time limits that follow one another within parts of a second."""
+    monkeypatch.setattr(slot_limit, "GRACE_PERIOD", timedelta(seconds=0.3))
+    monkeypatch.setattr(slot_limit, "AGAIN", 0.2)
+    monkeypatch.setattr(pools, "BREAK_GRACE", timedelta(seconds=0.5))

@@ -10,9 +10,9 @@ from sqlalchemy import text
 
 from hookonce.jobs.attempts import heartbeat
 from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.slots import ending, slot_limit
 from hookonce.jobs.slots import pool as pools
-from hookonce.jobs.slots import slot_limit
-from hookonce.jobs.slots.pool import Pool
+from hookonce.jobs.slots.ending import Ending
 from hookonce.jobs.slots.room import SlotRoom
 from hookonce.jobs.slots.slot_limit import SlotLimit
 from hookonce.jobs.stopping import stopping
@@ -191,7 +191,7 @@ def stuck(inbox, pool_of):
 
 
 def lets_a_slot_outlive_its_lease(patch):
-    patch.setattr(Pool, "_end_lost", lambda _: None)
+    patch.setattr(Ending, "end_lost", lambda *_: None)
 
 
 def ends_a_neighbour_at_the_limit(patch):
@@ -247,7 +247,7 @@ def counts_what_it_hands_back(patch):
 
 
 def never_starts_anew(patch):
-    patch.setattr(pools, "LOST_SHARE", 0)
+    patch.setattr(ending, "LOST_SHARE", 0)
 
 
 def mixed(inbox, pool_of):

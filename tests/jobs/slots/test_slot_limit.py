@@ -97,12 +97,6 @@ def test_slot_goes_on_after_a_time_limit(inbox, pool_of):
     assert inbox.effects() == ["q"]
 
 
-@pytest.fixture
-def impatient(monkeypatch):
-    monkeypatch.setattr(slot_limit, "GRACE_PERIOD", timedelta(seconds=0.3))
-    monkeypatch.setattr(slot_limit, "AGAIN", 0.2)
-
-
 @pytest.mark.usefixtures("impatient")
 def test_slot_that_nothing_ends_is_lost_and_its_run_ended_for_it(inbox, pool_of):
     let_go = threading.Event()

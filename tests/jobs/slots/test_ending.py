@@ -1,0 +1,235 @@
+"""How what is under way ends with its process, or without its slot: who is charged, and who is given back."""
+
+import logging
+import threading
+import time
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from hookonce.jobs import failure_callbacks
+from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.slots import pool as pools
+from hookonce.jobs.stopping import stopping
+from hookonce.receiver.ledger.runs import breakers
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from tests.jobs.slots.conftest import wait_for
+from tests.support.inbox import effect
+
+SHORT = timedelta(seconds=0.3)
+HOUR = timedelta(hours=1)
+STARTED = "SELECT 1 FROM hookonce.runs WHERE status = 'running'"
+
+
+@pytest.fixture
+def let_go():
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.fixture
+def stuck(inbox, let_go):
+    """A handler that nothing ends: a lock is waited for in C."""
+
+    def stuck(_event, _tx):
+        let_go.wait(30)
+
+    inbox.on(stuck, pattern="stuck", timeout=SHORT, attempts=2, backoff=(HOUR, HOUR))
+
+
+def statuses(inbox):
+    return {event: (status, attempts) for event, _, status, attempts in inbox.runs()}
+
+
+@pytest.mark.usefixtures("impatient")
+def test_batch_that_nothing_ends_is_halved_until_who_is_stuck_is_charged_alone(inbox, pool_of, let_go):
+    sizes = []
+
+    def collects(events, _tx):
+        sizes.append(len(events))
+        if any(event.event_id == "bad" for event in events):
+            let_go.wait(30)
+
+    inbox.on(collects, batch=BatchSize(50), timeout=SHORT, attempts=1)
+    inbox.deliver("bad", "b", "c", "d")
+
+    for _ in range(3):
+        with pool_of(4) as pool:
+            pool.run_due()
+            assert stopping.wait(10)
+            assert pool.finish() == pools.RESTART
+    with pool_of(4) as pool:
+        pool.run_due()
+        wait_for(lambda: {row[2] for row in inbox.runs()} == {"done", "dead"})
+
+    assert sizes[:3] == [4, 2, 1]
+    assert statuses(inbox) == {"bad": ("dead", 1)} | dict.fromkeys("bcd", ("done", 1))
+    assert inbox.rows("SELECT error FROM hookonce.failures") == [("took longer than 0.3 s",)]
+
+
+@pytest.mark.parametrize("count", [3, 1])
+def test_batch_that_is_under_way_when_the_process_stops_is_given_back_whole(
+    inbox, pool_of, monkeypatch, let_go, count
+):
+    monkeypatch.setattr(pools, "STOP_GRACE", timedelta(seconds=0.3))
+
+    def collects(_events, _tx):
+        let_go.wait(30)
+
+    inbox.on(collects, batch=BatchSize(50), timeout=timedelta(seconds=30))
+    inbox.deliver(*"abc"[:count])
+
+    with pool_of(2) as pool:
+        pool.run_due()
+        wait_for(lambda: inbox.rows(STARTED))
+        stopping.set()
+        assert pool.finish() == 0
+
+        assert set(statuses(inbox).values()) == {("waiting", 0)}
+        assert inbox.rows("SELECT token, due_at <= now() FROM hookonce.runs") == [(None, True)] * count
+        assert inbox.rows("SELECT events FROM hookonce.batches") == []
+
+
+def test_lone_run_of_a_batch_handler_says_that_others_run_beside_it(inbox, pool_of, let_go):
+    def collects(_events, _tx):
+        let_go.wait(30)
+
+    inbox.on(collects, batch=BatchSize(50), timeout=timedelta(seconds=30))
+    inbox.deliver("a")
+
+    with pool_of(2) as pool:
+        pool.run_due()
+        wait_for(lambda: inbox.rows(STARTED))
+        assert inbox.rows("SELECT beside FROM hookonce.runs") == [(True,)]
+        let_go.set()
+
+
+@pytest.fixture
+def slow_callback(monkeypatch, let_go):
+    """A callback of failures that nothing ends; what it was told of."""
+    told = []
+
+    def slow(failure):
+        told.append((failure.event.event_id, failure.attempt))
+        let_go.wait(30)
+
+    monkeypatch.setattr(failure_callbacks, "callbacks", [slow])
+    return told
+
+
+@pytest.mark.usefixtures("impatient", "stuck")
+def test_callback_of_a_lost_slot_holds_up_no_claim(inbox, pool_of, slow_callback):
+    inbox.on(effect, pattern="quick")
+    inbox.deliver("s", type="stuck")
+
+    with pool_of(8) as pool:
+        pool.run_due()
+        wait_for(lambda: slow_callback)
+        pool.run_due(inbox.deliver("q", type="quick"))
+        wait_for(inbox.effects, 5)
+
+    assert slow_callback == [("s", 1)]
+
+
+@pytest.mark.usefixtures("impatient", "stuck")
+def test_callback_is_told_of_what_the_end_of_the_process_has_ended(inbox, pool_of, monkeypatch):
+    told = []
+    monkeypatch.setattr(failure_callbacks, "callbacks", [lambda failure: told.append(failure.event.event_id)])
+    inbox.deliver("s", type="stuck")
+
+    with pool_of(2) as pool:
+        pool.run_due()
+        assert stopping.wait(10)
+        pool.finish()
+
+        assert told == ["s"]
+
+
+@pytest.mark.usefixtures("impatient", "stuck")
+def test_lost_run_whose_end_fails_is_ended_later(inbox, pool_of, monkeypatch):
+    right, tries = Executor.end_for_lost, []
+
+    def end_for_lost(self, *given):
+        tries.append(1)
+        if len(tries) == 1:
+            raise psycopg.OperationalError
+        right(self, *given)
+
+    monkeypatch.setattr(Executor, "end_for_lost", end_for_lost)
+    inbox.deliver("s", type="stuck")
+
+    with pool_of(8) as pool:
+        pool.run_due()
+        wait_for(lambda: statuses(inbox) == {"s": ("waiting", 1)})
+
+    assert len(tries) == 2
+
+
+@pytest.mark.usefixtures("impatient", "stuck")
+def test_end_of_a_lost_run_counts_for_its_breaker(inbox, pool_of):
+    def deaf(_event, _tx):
+        time.sleep(1.5)
+
+    inbox.on(deaf, pattern="deaf", timeout=SHORT, breaker=5)
+    inbox.deliver("d", type="deaf")
+
+    with pool_of(8) as pool:
+        pool.run_due()
+        wait_for(lambda: breakers.breakers(inbox.connection))
+
+    assert [(each.handler, each.failures) for each in breakers.breakers(inbox.connection)] == [("deaf", 1)]
+
+
+@pytest.mark.usefixtures("impatient", "stuck")
+def test_lost_slot_is_named_by_what_it_is_at(inbox, pool_of, caplog):
+    caplog.set_level(logging.ERROR)
+    [event] = inbox.deliver("s", type="stuck")
+
+    with pool_of(8) as pool:
+        pool.run_due()
+        wait_for(lambda: statuses(inbox) == {"s": ("waiting", 1)})
+
+    [line] = [record for record in caplog.records if "is lost" in record.message]
+    assert "stuck" in line.message
+    assert (line.event, line.handler) == (event, "stuck")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_slot_that_has_gone_on_is_not_ended_for_what_it_was_at(inbox, pool_of, let_go):
+    """Its next run is its own, whatever the watchdog has seen before."""
+
+    def late(_event, _tx):
+        let_go.wait(30)
+
+    inbox.on(late, timeout=timedelta(seconds=30))
+    inbox.deliver("a")
+
+    with pool_of(8) as pool:
+        pool.run_due()
+        slot = wait_for(lambda: next((each for each in pool._slots if each.under_way), None))  # noqa: SLF001
+        pool._ending.lose(slot)  # noqa: SLF001
+        slot.under_way = slot.under_way._replace(began=0)
+        time.sleep(1.2)
+        assert statuses(inbox) == {"a": ("running", 1)}
+        let_go.set()
+        wait_for(lambda: statuses(inbox) == {"a": ("done", 1)})
+
+
+def test_leased_run_that_waited_too_long_is_let_go_of(inbox, pool_of, monkeypatch, let_go):
+    monkeypatch.setattr(pools.drain, "DRAIN_BUDGET", timedelta(seconds=0.5))
+
+    def busy(_event, _tx):
+        let_go.wait(30)
+
+    inbox.on(busy, timeout=timedelta(seconds=30))
+    inbox.registry.note("busy", timedelta(0))  # known as quick: leased ahead
+    inbox.deliver("a", "b", "c", "d")
+    leased = "SELECT count(*) FROM hookonce.runs WHERE token IS NOT NULL"
+
+    with pool_of(2) as pool:
+        pool.run_due()
+        wait_for(lambda: inbox.rows(leased) == [(4,)])
+        wait_for(lambda: inbox.rows(leased) == [(2,)], 5)
+        let_go.set()
