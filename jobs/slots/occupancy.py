@@ -1,4 +1,7 @@
-"""What the slots of a process are at, and what may be started or leased besides: slow handlers get all but one."""
+"""What the slots of a process are at, and what may be started or leased besides.
+
+Slow handlers get all slots but one, which is kept for quick ones, if there are handlers that are, or may be.
+"""
 
 import threading
 import time
@@ -36,7 +39,7 @@ class Occupancy:
     def room(self, free: int) -> SlotRoom:
         """Return the room that a claim has; until `end_claim` nobody else takes it."""
         with self._lock:
-            slow = max(min(free, len(self._slots) - 1 - self._count_slow()), 0)
+            slow = max(min(free, self._for_slow() - self._count_slow()), 0)
             self._reserved = slow
         ahead = max(self._slow_ahead() - len(self._shelf), 0)
         # What starts with the claim must not take the slot that is kept for quick ones.
@@ -50,7 +53,7 @@ class Occupancy:
     def take(self, may_start: Callable[[ClaimedRun], bool], ending: Slot | None = None) -> Leased | None:
         """Take what may be started next from the shelf, for a slot that is free or `ending` what it is at."""
         with self._lock:
-            has_room = self._count_slow(ending) + self._reserved < len(self._slots) - 1
+            has_room = self._count_slow(ending) + self._reserved < self._for_slow()
             leased = self._shelf.take(
                 lambda run: may_start(run) and (has_room or not self._may_be_slow(run.handler))
             )
@@ -65,6 +68,16 @@ class Occupancy:
         """Whether so few runs are leased ahead that more should be claimed."""
         least = self._slow_ahead() // 2 if self._count_slow() else _AHEAD
         return len(self._shelf) < least
+
+    def _for_slow(self) -> int:
+        """Return how many slots slow handlers may have."""
+        tried = {at.run.handler for at in self.under_way()}
+        is_kept = any(
+            not is_slow(self._registry.took(each.name), is_tried=each.name in tried)
+            for each in self._registry
+            if not each.batch
+        )
+        return len(self._slots) - is_kept
 
     def _slow_ahead(self) -> int:
         """Return how many runs of slow handlers may be leased and wait for a slot: as many as will be started soon."""

@@ -1,4 +1,4 @@
-"""What a claim may start: as much as slots are free, slow handlers in all but one of them.
+"""What a claim may start: as much as slots are free, slow handlers in all but one of them, if others may be quick.
 
 A handler that was never tried may be either: one of its runs is started wherever there is a slot, the others count as
 slow until that one has ended.
@@ -11,7 +11,11 @@ from hookonce.jobs.handlers import SLOW_AFTER, Registry
 
 
 class SlotRoom:
-    """The room of one claim: `free` runs start with it, `slow` may be slow; handlers `under_way` have some already."""
+    """The room of one claim: `free` runs start with it, `slow` may be slow; handlers `under_way` have some already.
+
+    An event is leased with all its runs. If more of them are slow than there is room for, nothing starts with the
+    claim (`free` is 0 then): what may start is chosen run by run.
+    """
 
     def __init__(self, registry: Registry, free: int, slow: int, under_way: Collection[str]) -> None:
         self.free = free
@@ -23,13 +27,14 @@ class SlotRoom:
         """Return whether there is room for such an event; if so, it is taken."""
         matching = self._registry.matching(source, provider, type)
         names = {handler.name for handler in matching if not handler.batch}
-        if any(is_slow(self._registry.took(name), is_tried=name in self._tried) for name in names):
-            if self._slow <= 0:
-                return False
-            self._slow -= 1
-        elif any(self._registry.took(name) is None for name in names):
-            self._tried |= names
-            self._slow -= 1
+        slow = {name for name in names if is_slow(self._registry.took(name), is_tried=name in self._tried)}
+        if slow and self._slow <= 0:
+            return False
+        if len(slow) > self._slow:
+            self.free = 0
+        untried = {name for name in names - slow if self._registry.took(name) is None}
+        self._tried |= untried
+        self._slow -= len(slow) + len(untried)
         return True
 
 

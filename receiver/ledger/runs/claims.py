@@ -56,7 +56,10 @@ class Claim(NamedTuple):
 
 
 class Room(Protocol):
-    """What a worker that runs many at once has room for; `free`: the runs that start now, others are leased besides."""
+    """What a worker that runs many at once has room for.
+
+    `free`: the runs that start now, others are leased besides; to be asked for when all events have been.
+    """
 
     @property
     def free(self) -> int: ...  # noqa: D102
@@ -105,7 +108,6 @@ def claim(  # noqa: PLR0913  all but two by keyword
     lost it only makes a suspect. `suspects_of`: claim one suspect of these handlers instead, to be run by itself.
     """
     token = uuid.uuid4()
-    starts = 1 if room is None else room.free
     cursor = cursor or DueCursor()
     with connection.pipeline(), connection.transaction():
         pauses = connection.execute(PAUSED, prepare=True)
@@ -129,6 +131,7 @@ def claim(  # noqa: PLR0913  all but two by keyword
             plan, left_out = _plan_alone(due, planned, planner, quick_first=quick_first)
         else:
             plan, left_out = _plan_beside(due, planned, room)
+        starts = 1 if room is None else room.free  # which it knows when all has been asked for
         if plan.events:
             limit_gate.hold_back(connection, plan, at_once)
             claim_writes.write(connection, plan, token, budget, starts=starts)

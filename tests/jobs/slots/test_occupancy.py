@@ -12,6 +12,7 @@ from hookonce.jobs.report import UnderWay
 from hookonce.jobs.slots import pace
 from hookonce.jobs.slots.occupancy import Occupancy
 from hookonce.jobs.slots.pace import Pace
+from hookonce.jobs.slots.room import SlotRoom
 from hookonce.jobs.slots.shelf import Shelf
 
 SLOW, QUICK = timedelta(seconds=2), timedelta(milliseconds=1)
@@ -132,3 +133,39 @@ def test_pace_is_that_of_the_last_quarter_of_a_second(clock):
         rates.append(lately.rate())
 
     assert rates == pytest.approx([40, 40, 40, 0])
+
+
+def test_event_of_two_slow_handlers_takes_two_places(registry):
+    other = Handler("other", "stripe", "slow", anything, attempts=3, backoff=(QUICK, QUICK), timeout=SLOW)
+    registry.add(other)
+    registry.note("other", SLOW)
+
+    roomy, narrow = SlotRoom(registry, 4, 3, ()), SlotRoom(registry, 4, 3, ())
+
+    assert (roomy.fits("stripe", "stripe", "slow"), roomy.free) == (True, 4)
+    assert [narrow.fits("stripe", "stripe", "slow") for _ in range(3)] == [True, True, False]
+    assert narrow.free == 0  # not all of what was taken may start with the claim
+
+
+def test_no_slot_is_kept_where_no_handler_may_be_quick(registry, slots, shelf):
+    registry.note("quick", SLOW)
+    shelf.put([run_of("slow")] * 4, time.monotonic() + 60)
+    occupancy = Occupancy(registry, slots, shelf)
+
+    for slot in slots:
+        assert occupancy.room(free=1).fits("stripe", "stripe", "slow")
+        occupancy.end_claim()
+        assert occupancy.take(anything) is not None
+        work_at(slot, "slow")
+
+
+def test_slot_is_kept_for_a_handler_that_was_never_tried(registry, slots, shelf):
+    registry.note("quick", SLOW)
+    registry.add(Handler("new", "stripe", "new", anything, attempts=3, backoff=(QUICK, QUICK), timeout=SLOW))
+    occupancy = Occupancy(registry, slots, shelf)
+    for slot in slots[:3]:
+        work_at(slot, "slow")
+
+    assert occupancy.take(anything) is None
+    assert not occupancy.room(free=1).fits("stripe", "stripe", "slow")
+    assert occupancy.room(free=1).fits("stripe", "stripe", "new")

@@ -88,12 +88,55 @@ def test_quick_handler_goes_on_while_slow_ones_take_all_they_may(inbox, pool_of)
     assert inbox.effects() == ["q"]
 
 
+def test_quick_handler_goes_on_while_two_slow_ones_take_the_same_event(inbox, pool_of):
+    enough = threading.Event()
+
+    def first(_event, _tx):
+        enough.wait(10)
+
+    def second(_event, _tx):
+        enough.wait(10)
+
+    for slow in (first, second):
+        inbox.on(slow, pattern="slow", timeout=timedelta(seconds=20))
+        inbox.registry.note(slow.__name__, timedelta(seconds=5))
+    inbox.on(effect, pattern="quick")
+    inbox.registry.note("effect", timedelta(milliseconds=1))
+    inbox.deliver("s", type="slow")
+
+    with pool_of(2) as pool:
+        pool.run_due()
+        wait_for(lambda: inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'"))
+        pool.run_due(inbox.deliver("q", type="quick"))
+        try:
+            wait_for(inbox.effects, 3)
+        finally:
+            enough.set()
+        wait_for(all_done(inbox))
+
+
+def test_all_slots_are_used_where_all_handlers_are_slow(inbox, pool_of):
+    together = threading.Barrier(2)
+
+    def slow(_event, _tx):
+        together.wait(10)
+        time.sleep(0.15)
+
+    inbox.on(slow)
+    inbox.deliver(*(f"evt_{n}" for n in range(6)))
+
+    with pool_of(2) as pool:
+        pool.run_due()
+        wait_for(all_done(inbox))
+
+
 def test_slow_runs_are_leased_ahead_and_leave_the_slot_that_is_kept_for_others(inbox, pool_of):
     def slow(_event, _tx):
         time.sleep(0.11)
 
     inbox.on(slow)
-    inbox.deliver(*(f"evt_{n:03}" for n in range(120)))
+    inbox.on(effect, pattern="quick")
+    inbox.deliver(*(f"evt_{n:03}" for n in range(120)), type="slow")
     counts = "SELECT count(*) FILTER (WHERE status = 'running'), count(*) FROM hookonce.runs"
     seen = []
 
