@@ -25,6 +25,8 @@ from hookonce.receiver.ledger.stats.worker_slots import LongAttempt, SlotReport
 
 log = logging.getLogger(__name__)
 
+_CHANGE_INTERVAL = 1.0
+"""Seconds between two reports of a worker whose slots in use are never the same for long."""
 _END_PATIENCE = timedelta(seconds=1)
 """How long the end of a worker waits for a report that is under way; the server may hang."""
 
@@ -49,22 +51,35 @@ class Place(Protocol):
 
 
 class Report:
-    """The reports of one process: its slots, and what is no slot `besides`, whose long attempts are told as well."""
+    """The reports of one process: its slots, and what is no slot `besides`, whose long attempts are told as well.
 
-    def __init__(self, places: Sequence[Place], besides: Sequence[Place] = ()) -> None:
+    `count_children` says how many runs the process has under way in children, which use no slot and count as busy.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[Place],
+        besides: Sequence[Place] = (),
+        count_children: Callable[[], int] = lambda: 0,
+    ) -> None:
         self._places = places
         self._besides = besides
+        self._count_children = count_children
+        self._said: SlotReport | None = None
+        self._said_at = 0.0
         self._worker = uuid.uuid4()
         self._name = f"{socket.gethostname()}:{os.getpid()}"
         self._due = 0.0
 
     def tend(self, connection: psycopg.Connection) -> None:
-        """Report, if it is time to. Committed."""
-        now = time.monotonic()
-        if now < self._due:
+        """Report, if it is time to: what has changed within a second. Committed."""
+        now, count = time.monotonic(), self._count()
+        has_changed = count != self._said and now >= self._said_at + _CHANGE_INTERVAL
+        if now < self._due and not has_changed:
             return
         self._due = now + worker_slots.REPORT_INTERVAL.total_seconds()
-        worker_slots.report(connection, self._worker, self._name, self._count(), self.long_attempts())
+        worker_slots.report(connection, self._worker, self._name, count, self.long_attempts())
+        self._said, self._said_at = count, now
 
     def end(self, connection: psycopg.Connection) -> None:
         """Report no more. Committed."""
@@ -83,7 +98,9 @@ class Report:
     def _count(self) -> SlotReport:
         lost = sum(place.is_lost for place in self._places)
         busy = sum(place.under_way is not None and not place.is_lost for place in self._places)
-        return SlotReport(len(self._places), busy, lost)
+        return SlotReport(
+            len(self._places), min(busy + self._count_children(), len(self._places) - lost), lost
+        )
 
 
 class Reporter:

@@ -83,8 +83,12 @@ class Pool(Drain):
         self._shelf = Shelf()
         self._occupancy = Occupancy(registry, self._slots, self._shelf)
         self._calls_at = 0.0
-        self._report = Report(self._slots, [self._batch_slot] if self._batch_slot is not None else [])
         self._suspects = suspects
+        self._report = Report(
+            self._slots,
+            [self._batch_slot] if self._batch_slot is not None else [],
+            suspects.count if suspects is not None else lambda: 0,
+        )
         self._named: list[int] = []
         self._is_asked = False
         self._is_more = False

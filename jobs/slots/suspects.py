@@ -50,6 +50,10 @@ class Suspects:
                 spawn.command(command, on_death=signal.SIGKILL), stdin=subprocess.DEVNULL
             )
 
+    def count(self) -> int:
+        """Return how many runs are under way in the child, as of when it was tended last."""
+        return int(self._child is not None)
+
     def stop(self) -> None:
         """Have the child end after the attempt under way, or end it."""
         if self._child is not None:

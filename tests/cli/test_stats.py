@@ -41,8 +41,12 @@ def test_slots_in_use_and_lost_are_said_of_each_worker(stats, ledger):
 
     lines, document = stats("slots")
 
-    assert lines == ["0 of 4 in use (host:1)", "9 of 16 in use, 2 lost (host:2)"]
-    assert document["workers"][1] == {"name": "host:2", "slots": 16, "busy": 9, "lost": 2}
+    kept = "one of them kept for handlers that are quick, if there are any"
+    assert lines == [
+        f"0 of 4 in use, {kept} (host:1, 0 s ago)",
+        f"9 of 16 in use, 2 lost, {kept} (host:2, 0 s ago)",
+    ]
+    assert document["workers"][1] == {"name": "host:2", "slots": 16, "busy": 9, "lost": 2, "seconds_ago": 0}
 
 
 def test_suspects_are_counted_by_handler(stats, ledger):

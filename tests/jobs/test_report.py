@@ -4,12 +4,14 @@ import threading
 import time
 from contextlib import contextmanager
 from datetime import timedelta
+from types import SimpleNamespace
 
 import psycopg
 import pytest
 
 from hookonce.jobs.drain import Drain
-from hookonce.jobs.report import Reporter
+from hookonce.jobs.report import Report, Reporter
+from hookonce.jobs.slots.pool import Pool
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.stats import worker_slots
@@ -185,3 +187,41 @@ def test_end_waits_for_a_report_that_is_under_way_but_not_for_a_server_that_hang
 
     assert said == (not is_held_up)
     assert took < 5
+
+
+def test_slots_in_use_are_said_soon_after_they_have_changed(inbox):
+    let_go = threading.Event()
+
+    def waits(_event, _tx):
+        let_go.wait(20)
+
+    inbox.on(waits, timeout=timedelta(seconds=30))
+    inbox.deliver("a", "b")
+    pool = Pool(inbox.settings, inbox.registry, slots=4)
+
+    def in_use(count):
+        return lambda: inbox.rows(REPORTS) == [(4, count, 0)]
+
+    try:
+        pool.run_due()
+        wait_for(in_use(2), 4)
+        let_go.set()
+        wait_for(in_use(0), 4)
+    finally:
+        let_go.set()
+        pool.close()
+
+
+def test_run_in_a_child_counts_as_one_under_way(onlooker):
+    places = [SimpleNamespace(under_way=None, is_lost=False, executor=None) for _ in range(2)]
+    children = []
+    report = Report(places, count_children=lambda: len(children))
+
+    counts = []
+    for _ in range(4):
+        report._due = 0  # noqa: SLF001  it is time to
+        report.tend(onlooker)
+        counts += onlooker.execute(REPORTS).fetchall()
+        children.append(1)
+
+    assert [busy for _, busy, _ in counts] == [0, 1, 2, 2]

@@ -64,7 +64,9 @@ def _line(name: str, text: str) -> None:
 def _show_slots(numbers: dict[str, Any]) -> None:
     for row in numbers["workers"]:
         lost = f", {row['lost']} lost" if row["lost"] else ""
-        _line("slots", f"{row['busy']} of {row['slots']} in use{lost} ({row['name']})")
+        kept = ", one of them kept for handlers that are quick, if there are any"
+        age = f", {row['seconds_ago']} s ago"
+        _line("slots", f"{row['busy']} of {row['slots']} in use{lost}{kept} ({row['name']}{age})")
     for handler, count in numbers["suspects"].items():
         _line("suspects", f"{count} of {handler}, run one by one")
     for row in numbers["long_transactions"]:
@@ -107,7 +109,13 @@ def _ledger(connection: psycopg.Connection) -> dict[str, Any]:
         ],
         "alerts": [alert._asdict() for alert in alerts.open_alerts(connection)],
         "workers": [
-            {"name": each.name, "slots": each.slots, "busy": each.busy, "lost": each.lost}
+            {
+                "name": each.name,
+                "slots": each.slots,
+                "busy": each.busy,
+                "lost": each.lost,
+                "seconds_ago": round(worker_slots.age(connection, each).total_seconds()),
+            }
             for each in worker_slots.workers(connection)
         ],
         "suspects": worker_slots.suspects(connection),

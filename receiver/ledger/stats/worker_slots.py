@@ -11,6 +11,7 @@ import psycopg
 from hookonce.receiver.ledger.states import Parked
 
 REPORT_INTERVAL = timedelta(seconds=5)
+"""The longest time between two reports: what changes is told within a second or two."""
 GONE_AFTER = timedelta(seconds=30)
 """A worker that has not reported for so long is no more."""
 LONG_AFTER = timedelta(seconds=2)
@@ -111,6 +112,12 @@ def forget(connection: psycopg.Connection, worker: uuid.UUID) -> None:
 def workers(connection: psycopg.Connection) -> list[WorkerSlots]:
     """Return the workers that run many at once."""
     return [WorkerSlots(*row) for row in connection.execute(_WORKERS, [GONE_AFTER])]
+
+
+def age(connection: psycopg.Connection, worker: WorkerSlots) -> timedelta:
+    """Return how long ago a worker has reported."""
+    row = connection.execute("SELECT clock_timestamp() - %s", [worker.seen_at]).fetchone()
+    return row[0] if row else timedelta(0)
 
 
 def long_transactions(connection: psycopg.Connection) -> list[LongTransaction]:
