@@ -3,6 +3,7 @@
 import logging
 import os
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -25,6 +26,8 @@ class AttemptConnection:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._connection: Connection | None = None
+        self._lock = threading.Lock()  # who acts on it from another thread finds it still in our hands
+        self._cancelling: threading.Thread | None = None
         if not contains(engine, "before_cursor_execute", watch_sql):
             listen(engine, "before_cursor_execute", watch_sql)
 
@@ -65,9 +68,11 @@ class AttemptConnection:
     def put_back(self) -> None:
         """Let go of the connection, rolled back: whoever waits needs none."""
         self._reset()
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        with self._lock:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            self.await_cancellation()
+            connection.close()
 
     def _transaction(self) -> RootTransaction:
         """Return the transaction that the last commit began, or begin one."""
@@ -94,17 +99,27 @@ class AttemptConnection:
 
     def cut(self) -> None:
         """Shut down the connection's socket, from another thread: whoever waits for it does no longer."""
-        connection = self._connection
-        with suppress(Exception):  # it may be closed at this moment, and that is as good
-            if connection is not None:
-                shut_down(engines.raw(connection).fileno())
+        with self._lock, suppress(Exception):  # it may be closed at this moment, and that is as good
+            if self._connection is not None:
+                shut_down(engines.raw(self._connection).fileno())
 
     def cancel_statement(self, timeout: timedelta) -> None:
-        """Cancel what the connection is at, from another thread."""
-        connection = self._connection
-        with suppress(Exception):  # same
-            if connection is not None:
-                engines.raw(connection).cancel_safe(timeout=timeout.total_seconds())
+        """Have what the connection is at cancelled, from another thread; return at once.
+
+        Whoever then goes on to something else on this connection waits for it by `await_cancellation`.
+        """
+        with self._lock, suppress(Exception):  # same
+            if self._connection is None or (self._cancelling and self._cancelling.is_alive()):
+                return
+            given = (engines.raw(self._connection), timeout)
+            self._cancelling = threading.Thread(target=_cancel, args=given, name="cancels", daemon=True)
+            self._cancelling.start()
+
+    def await_cancellation(self) -> None:
+        """Wait until a cancellation that is under way has reached the server: it is not for what comes next."""
+        if self._cancelling is not None:
+            self._cancelling.join()
+            self._cancelling = None
 
     @property
     def backend(self) -> int | None:
@@ -119,6 +134,11 @@ class AttemptConnection:
         """Lend another connection of the engine, for other threads."""
         with self._engine.connect() as connection:
             yield engines.raw(connection)
+
+
+def _cancel(connection: psycopg.Connection, timeout: timedelta) -> None:
+    with suppress(Exception):  # same
+        connection.cancel_safe(timeout=timeout.total_seconds())
 
 
 def shut_down(descriptor: int) -> None:

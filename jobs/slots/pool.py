@@ -288,7 +288,7 @@ class Pool(Drain):
 
     def _limited(self, executor: Executor) -> SlotLimit:
         """Have another thread's executor share what this process knows, and return the time limit that it is given."""
-        limit = SlotLimit()
+        limit = SlotLimit(executor)
         executor.alarm = limit
         executor.failure_rows = self._executor.failure_rows
         executor.heartbeat = self._executor.heartbeat

@@ -2,18 +2,21 @@
 
 At the limit `TimeUp` is raised in it and its statement is cancelled; every second again, for handlers that swallow it.
 After `GRACE_PERIOD` its socket is shut down. Whoever stays even then, in a call into C that waits for something else,
-has lost its slot: its run is ended for it. The watchdog does all that (`hookonce.jobs.slots.watchdog`).
+has lost its slot: its run is ended for it. The watchdog rings (`hookonce.jobs.slots.watchdog`).
 """
 
 import ctypes
 import threading
 import time
+from datetime import timedelta
 from enum import Enum, auto
 from types import TracebackType
 from typing import Self
 
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.time_limit import GRACE_PERIOD, TimeLimit, TimeUp
 
+CANCEL_TIMEOUT = timedelta(seconds=2)
 AGAIN = 1.0
 """Seconds after which a thread that goes on is told again."""
 
@@ -37,8 +40,10 @@ class Step(Enum):
 class SlotLimit(TimeLimit):
     """The limit of one slot's attempts; `ring` is called by another thread, everything else by the slot's."""
 
-    def __init__(self) -> None:
+    def __init__(self, connection: AttemptConnection | None = None) -> None:
+        """Limit what is done on a connection."""
         super().__init__()
+        self._connection = connection
         self._lock = threading.Lock()
         self._thread = 0
         self._deadline: float | None = None
@@ -68,9 +73,14 @@ class SlotLimit(TimeLimit):
             if self._has_rung:
                 self._has_rung = False
                 _clear_in(self._thread, None)
+        if self._connection is not None:
+            self._connection.await_cancellation()
 
     def ring(self, now: float) -> Step:
-        """Do what is due by the monotonic clock; return what is left to be done besides."""
+        """Do what is due by the monotonic clock; return what that was.
+
+        Only while the limit is set: what is cancelled, and what is cut, is never what comes after it.
+        """
         with self._lock:
             if self._deadline is None or now < self._ring_at:
                 return Step.NONE
@@ -86,4 +96,9 @@ class SlotLimit(TimeLimit):
                 _raise_in(self._thread, TimeUp)
             else:
                 warn()
+            if self._connection is not None:
+                if self._is_cut:
+                    self._connection.cut()
+                else:
+                    self._connection.cancel_statement(CANCEL_TIMEOUT)
             return Step.CUT if self._is_cut else Step.CANCEL

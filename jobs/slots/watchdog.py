@@ -11,7 +11,6 @@ from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.slots.slot_limit import SlotLimit, Step
 
 TICK = 0.1
-CANCEL_TIMEOUT = timedelta(seconds=2)
 INTERPRETER_HELD = timedelta(seconds=60)
 """A call into C that lets no other thread run for so long ends the process: nobody could end that call."""
 _REARM = timedelta(seconds=10)
@@ -55,14 +54,5 @@ class Watchdog:
                 held = (INTERPRETER_HELD + _REARM).total_seconds()
                 faulthandler.dump_traceback_later(held, exit=True, file=_STDERR)
             for slot, limit in self._slots:
-                self._act(slot, limit.ring(now))
-
-    def _act(self, slot: Watched, step: Step) -> None:
-        if step is Step.CANCEL:  # which waits for the server
-            threading.Thread(
-                target=slot.executor.cancel_statement, args=[CANCEL_TIMEOUT], daemon=True
-            ).start()
-        elif step is Step.CUT:
-            slot.executor.cut()
-        elif step is Step.LOST:
-            self._on_lost(slot)
+                if limit.ring(now) is Step.LOST:
+                    self._on_lost(slot)

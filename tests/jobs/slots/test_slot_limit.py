@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from hookonce.jobs.slots import pool as pools
 from hookonce.jobs.slots import slot_limit
 from hookonce.jobs.slots.slot_limit import SlotLimit, Step
 from hookonce.jobs.stopping import stopping
+from hookonce.receiver.ledger.database.round_trip import PreparingConnection
 from tests.jobs.slots.conftest import wait_for
 from tests.support.inbox import effect
 
@@ -233,3 +235,46 @@ def test_steps_follow_one_another():
         assert limit.ring(now) is Step.NONE
         assert limit.ring(now + 101) is Step.CANCEL
         assert limit.ring(now + 101.5) is Step.NONE
+
+
+def swallows_its_limit(_event, _tx):
+    with suppress(TimeUp):
+        while True:
+            time.sleep(0.01)
+
+
+def swallows_it_in_a_block(event):
+    with suppress(TimeUp), event.tx() as tx:
+        tx.execute(text("SELECT 1"))
+        while True:
+            time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("late", "options"), [(swallows_its_limit, {}), (swallows_it_in_a_block, {"tx": "none"})]
+)
+def test_cancellation_that_comes_late_hits_no_other_run(inbox, pool_of, monkeypatch, late, options):
+    right = PreparingConnection.cancel_safe
+
+    def cancel_safe(self, **given):
+        time.sleep(0.5)
+        right(self, **given)
+
+    monkeypatch.setattr(PreparingConnection, "cancel_safe", cancel_safe)
+
+    def asks(_event, tx):
+        tx.execute(text("SELECT pg_sleep(1)"))
+
+    inbox.on(late, pattern="late", timeout=SHORT, **options)
+    inbox.on(asks, pattern="asks", attempts=1, timeout=timedelta(seconds=20))
+    for handler in (late, asks):
+        inbox.registry.note(handler.__name__, timedelta(0))  # quick: the next follows at once
+    inbox.deliver("l", type="late")
+
+    with pool_of(1) as pool:
+        pool.run_due()
+        wait_for(lambda: [row[2] for row in inbox.runs()] == ["running"])
+        pool.run_due(inbox.deliver("a", type="asks"))
+        wait_for(lambda: len(inbox.runs()) == 2 and all(row[2] in {"done", "dead"} for row in inbox.runs()))
+
+    assert failures(inbox) == []
