@@ -27,7 +27,7 @@ from hookonce.jobs.attempts.batch_results import alone
 from hookonce.jobs.attempts.failure_rows import FailureRows
 from hookonce.jobs.attempts.handler_transaction import require_at_rest, set_isolation
 from hookonce.jobs.attempts.heartbeat import Heartbeat
-from hookonce.jobs.attempts.long_run import LongRun
+from hookonce.jobs.attempts.long_run import LongRun, OverlongBlock
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import (
     RESET_SETTINGS,
@@ -74,7 +74,16 @@ VERDICT_TIMEOUT = timedelta(seconds=5)
 VERDICT_POLL = timedelta(milliseconds=50)
 VERDICTS = (GiveUp, RetryLater, Refusal, BodyDropped, CannotDecrypt)
 """Errors that say themselves what is to become of the run."""
-OURS = (TimeUp, RolledBack, BodyDropped, CannotDecrypt, StepError, StepStopped, StoreUnavailable)
+OURS = (
+    TimeUp,
+    RolledBack,
+    OverlongBlock,
+    BodyDropped,
+    CannotDecrypt,
+    StepError,
+    StepStopped,
+    StoreUnavailable,
+)
 """Errors whose text is ours, and quotes nothing of the event's."""
 Following = Callable[[], ClaimedRun | None]
 """Returns the run to start next, if it may still be started."""

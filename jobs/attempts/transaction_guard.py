@@ -10,7 +10,7 @@ were left on it are for nobody else.
 """
 
 import os
-from typing import Any, NoReturn, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 from psycopg import Cursor
 from psycopg.pq import TransactionStatus
@@ -53,6 +53,21 @@ ISOLATION_IS_DECLARED = (
     "as in @on(..., isolation='serializable')"
 )
 
+BLOCK_REFUSED = "the transaction is hookonce's: end the block to commit it, raise to roll it back"
+BLOCK_ISOLATION = "the isolation of event.tx() can't be set; tx='none' gives READ COMMITTED"
+
+
+class Texts(NamedTuple):
+    """What is said to a handler of what it may not do with its transaction."""
+
+    refused: str = REFUSED
+    rolled_back: str = ROLLED_BACK
+    isolation: str = ISOLATION_IS_DECLARED
+
+
+OF_BLOCK = Texts(BLOCK_REFUSED, f"{WAS_ROLLED_BACK}; use tx.begin_nested()", BLOCK_ISOLATION)
+"""The same for a block of `event.tx()`."""
+
 _HOOKED = {"connection": ("commit", "rollback", "close"), "driver": ("commit", "rollback", "wait")}
 
 
@@ -69,7 +84,8 @@ class TransactionGuard:
     while its transaction lasts no vacuum goes beyond it.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, texts: Texts = Texts()) -> None:  # noqa: B008  immutable
+        self.texts = texts
         self.xact_id: str | None = None
         self._connection = connection
         self._driver = engines.raw(connection)
@@ -135,7 +151,7 @@ class TransactionGuard:
             raise RolledBack(CANCELLED)
         is_idle = self._driver.pgconn.transaction_status == TransactionStatus.IDLE
         if is_idle or not (self._given and self._given.is_active):
-            raise RolledBack(ROLLED_BACK)
+            raise RolledBack(self.texts.rolled_back)
 
     def _roll_back(self) -> None:
         """Roll back, for the handler or a session of its; from now on there is nothing to write to."""
@@ -145,7 +161,7 @@ class TransactionGuard:
         self._driver.__dict__["wait"] = self._refuse
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise RuntimeError(ROLLED_BACK if self._is_rolled_back else REFUSED)
+        raise RuntimeError(self.texts.rolled_back if self._is_rolled_back else self.texts.refused)
 
 
 class _GivenConnection(Connection):
@@ -210,10 +226,12 @@ def watch_sql(connection: Connection, _cursor: object, statement: str, *_rest: o
     of transaction it is `TRANSACTION_CHANGED`.
     """
     effects = effects_of(statement)
+    guard = connection.__dict__.get("guard")
+    texts = guard.texts if isinstance(guard, TransactionGuard) else Texts()
     if effects.sets_isolation:
-        raise RuntimeError(ISOLATION_IS_DECLARED)
+        raise RuntimeError(texts.isolation)
     if effects.ends_transaction:
-        raise RuntimeError(REFUSED)
+        raise RuntimeError(texts.refused)
     if effects.changes_session:
         connection.info[SESSION_CHANGED] = True
     if effects.changes_setting:

@@ -12,7 +12,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from hookonce import LeaseLost
 from hookonce.jobs.attempts import heartbeat
-from hookonce.jobs.attempts.long_run import OPEN_ALREADY, OTHER_THREAD
+from hookonce.jobs.attempts.long_run import OPEN_ALREADY, OTHER_THREAD, TOO_LONG
+from hookonce.jobs.attempts.transaction_guard import BLOCK_REFUSED
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.event import HAS_TRANSACTION, Refusal
 from hookonce.jobs.handlers import GiveUp, HandlerError, Registry, RetryLater
@@ -298,7 +299,7 @@ def test_transaction_that_is_open_for_too_long_is_cut(inbox, long, monkeypatch):
 
     assert inbox.effects() == []
     assert inbox.runs() == [("a", "dawdles", "dead", 1)]
-    assert "OperationalError" in errors(inbox)[0]
+    assert errors(inbox)[0].startswith(f"OverlongBlock: {TOO_LONG.format(0.1)}")
 
 
 def test_transactions_do_not_nest_and_are_not_for_other_threads(inbox, long):
@@ -443,3 +444,51 @@ def test_handler_must_take_the_event_alone(monkeypatch):
 
     with pytest.raises(HandlerError, match="is an async def; with tx='none' it is a plain function"):
         on("stripe", name="h", tx="none")(waits)
+
+
+def commits(tx):
+    tx.commit()
+
+
+def commits_by_sql(tx):
+    tx.execute(text("COMMIT"))
+
+
+@pytest.mark.parametrize("ends", [commits, commits_by_sql])
+def test_commit_in_a_block_is_told_to_end_the_block(inbox, long, ends):
+    def works(event):
+        with event.tx() as tx:
+            ends(tx)
+
+    long(works, attempts=1)
+    inbox.deliver("a")
+    inbox.work()
+
+    [error] = errors(inbox)
+    assert BLOCK_REFUSED in error
+
+
+def test_block_that_is_not_entered_says_how_it_is_meant(inbox, long):
+    def works(event):
+        event.tx().execute(text("SELECT 1"))
+
+    long(works, attempts=1)
+    inbox.deliver("a")
+    inbox.work()
+
+    [error] = errors(inbox)
+    assert "with event.tx() as tx: tx.execute(…)" in error
+
+
+def test_block_that_was_rolled_back_inside_is_told_of_savepoints(inbox, long):
+    def works(event):
+        with event.tx() as tx:
+            tx.connection.driver_connection.rollback()
+
+    long(works, attempts=1)
+    inbox.deliver("a")
+    inbox.work()
+
+    [error] = errors(inbox)
+    assert "tx.begin_nested()" in error
+    assert "session" not in error
