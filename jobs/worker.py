@@ -6,6 +6,7 @@ latency and nothing else, and it takes no commands over pub/sub.
 
 import logging
 import signal
+import threading
 import time
 from datetime import timedelta
 from types import FrameType
@@ -20,6 +21,7 @@ from rq.job import Job as RqJob
 from rq.serializers import JSONSerializer
 
 from hookonce.jobs import drain, stopping
+from hookonce.jobs.report import UnderWay
 from hookonce.jobs.rq_job import Job, NotOurs
 from hookonce.receiver.redis.client import RedisUnavailable, connect, ping
 from hookonce.receiver.redis.client import client as redis_client
@@ -183,7 +185,7 @@ class Worker(SimpleWorker):
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:  # noqa: ARG002  a signal handler
         """Stop after the attempt under way; what was claimed besides is let go of."""
-        stopping.stopping.set()
+        _stop(signum)
         self._stop_requested = True
         if self._is_listening:
             self._is_listening = False
@@ -204,7 +206,7 @@ def work(redis_url: str, name: str | None = None) -> None:
     ledger = drain.process_drain()
     ledger.requeue_ignored()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.stopping.set())
+        signal.signal(number, lambda signum, _: _stop(signum))
     with ledger.reporting():
         while not stopping.stopping.is_set():
             if _is_there(redis_url):
@@ -213,6 +215,21 @@ def work(redis_url: str, name: str | None = None) -> None:
             while not stopping.stopping.is_set() and time.monotonic() < until:
                 if not ledger.run_due():
                     stopping.stopping.wait(_POLL)
+
+
+def _stop(signum: int) -> None:
+    """Hear a signal to stop; if an attempt is under way in the main thread, say that it is waited for."""
+    if stopping.tell(signum) and (at := drain.process_drain().under_way):
+        # In a thread: the signal may have come in the middle of a line that is being written.
+        threading.Thread(target=_say_what_is_waited_for, args=[at]).start()
+
+
+def _say_what_is_waited_for(at: UnderWay) -> None:
+    log.warning(
+        "waiting for event %d (handler %s) before it stops; killed, it has used up an attempt",
+        at.run.event.id,
+        at.run.handler,
+    )
 
 
 def _listen(redis_url: str, name: str | None) -> None:

@@ -22,7 +22,9 @@ from hookonce.receiver.ledger.runs.claimed import Attempt, ClaimedRun
 
 OPEN_ALREADY = "a transaction of this event is open already; end its block first, or use tx.begin_nested()"
 OTHER_THREAD = "event.tx() is for the thread that the handler was called in; let others hand it what to write"
-TOO_LONG = "a block of event.tx() may be open for {:g} s, and this one was cut; end it before you wait for something else"
+TOO_LONG = (
+    "a block of event.tx() may be open for {:g} s, and was cut; end it before you wait for something else"
+)
 ENDED = "the attempt has ended; event.tx() can't be opened any more"
 
 

@@ -75,10 +75,15 @@ class BatchSlot:
         self._is_ending = True
         self._wake.set()
 
-    def join(self, timeout: float) -> None:
-        """Wait until the thread has ended, for so many seconds at most."""
-        if self._thread.is_alive():
-            self._thread.join(max(timeout, 0))
+    @property
+    def is_at_work(self) -> bool:
+        """Whether its thread has not ended, and will."""
+        return self._thread.is_alive() and not self.is_given_up
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether nothing ends what it is at."""
+        return self._lost is not None and self._lost is self._drain.claimed
 
     def lose(self) -> UnderWay | None:
         """Note that nothing ends what it is at; return that."""
@@ -91,7 +96,7 @@ class BatchSlot:
         What nothing has ended has failed: a batch is halved, and a run by itself has used an attempt up.
         """
         at, under_way = self._drain.claimed, self.under_way
-        if at is not None and at is self._lost and under_way is not None:
+        if self.is_given_up and under_way is not None and at is not None:
             executor.end_for_lost(self.executor, at, under_way.handler, self.executor.alarm.time_up())
         elif isinstance(at, ClaimedBatch):
             batches.take_apart(executor.ledger, at, ())

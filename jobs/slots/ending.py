@@ -5,7 +5,9 @@ Who was lost is charged, as a failed attempt; whoever was only beside it is due 
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import partial
 
 from hookonce.jobs.attempts import endings
@@ -20,6 +22,8 @@ from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
 log = logging.getLogger(__name__)
 
+_MAX_NAMED = 5
+"""Handlers that are named in one line."""
 LOST_SHARE = 4
 """One slot in so many lost, and the process starts anew."""
 
@@ -70,6 +74,36 @@ class Ending:
                 executor.discard()
                 with self._lock:
                     self._lost.append((slot, at))
+
+    @property
+    def is_anything_under_way(self) -> bool:
+        """Whether anything is under way that may yet end by itself."""
+        is_batch = self._batch_slot is not None and self._batch_slot.is_at_work
+        return is_batch or bool(self._under_way())
+
+    def say_what_is_waited_for(self, grace: timedelta) -> None:
+        """Tell whoever has asked the process to stop what it is still at."""
+        if under_way := self._under_way():
+            counts = Counter(at.handler.name for at in under_way).most_common()
+            named = [f"{name} ({count})" for name, count in counts[:_MAX_NAMED]]
+            log.warning(
+                "waiting up to %g s for %d to end before it stops: %s; what is left then, or at Ctrl-C again, is given "
+                "back and not counted",
+                grace.total_seconds(),
+                len(under_way),
+                ", ".join(named + ["…"] * (len(counts) > _MAX_NAMED)),
+            )
+
+    def _under_way(self) -> list[UnderWay]:
+        places = [each for each in self._slots if not each.is_lost]
+        found = [at for each in places if (at := each.under_way) is not None]
+        if (
+            (slot := self._batch_slot) is not None
+            and not slot.is_given_up
+            and (at := slot.under_way) is not None
+        ):
+            found.append(at)
+        return found
 
     def give_back(self, executor: Executor) -> None:
         """End what is lost, and let go of what is under way: due at once. Where that fails, its lease's end does it."""

@@ -31,7 +31,7 @@ from hookonce.jobs.slots.slot import AWAY, Slot
 from hookonce.jobs.slots.slot_limit import SlotLimit
 from hookonce.jobs.slots.suspects import Suspects
 from hookonce.jobs.slots.watchdog import Watchdog, Watched
-from hookonce.jobs.stopping import stopping
+from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import claims, transitions
@@ -48,6 +48,8 @@ RESTART = 75
 """The exit status for that: EX_TEMPFAIL of sysexits.h."""
 TICK = 1.0
 _AWAY_PAUSE = 0.25
+_LAST_CLAIM = 1.0
+"""Seconds that a claim has to come to its end when nothing else is waited for."""
 _CALL_INTERVAL = 0.1
 """Seconds between two notifications of what is due besides."""
 
@@ -156,11 +158,12 @@ class Pool(Drain):
         if self._batch_slot is not None:
             self._batch_slot.stop()
         if self._claimer is not None:
-            until = time.monotonic() + (BREAK_GRACE if self._ending.is_broken else STOP_GRACE).total_seconds()
-            self._claimer.join(until - time.monotonic())
-            self._wait_for_slots(until)
-            if self._batch_slot is not None:
-                self._batch_slot.join(until - time.monotonic())
+            grace = BREAK_GRACE if self._ending.is_broken else STOP_GRACE
+            until = time.monotonic() + grace.total_seconds()
+            self._ending.say_what_is_waited_for(grace)
+            while time.monotonic() < until and not hurrying.is_set() and self._is_at_work():
+                time.sleep(_AWAY_PAUSE / 10)
+            self._claimer.join(_LAST_CLAIM)
             self._watchdog.end()
             last = self._new_executor()  # the claiming thread may still be at the other
             last.failure_rows, last.tell_failure = self._executor.failure_rows, self._failure_calls.put
@@ -171,8 +174,12 @@ class Pool(Drain):
             except AWAY as error:
                 log.warning("what was leased was not given back: %s", type(error).__name__)
             last.close()
-            self._failure_calls.wait(failure_callbacks.TIMEOUT.total_seconds())
+            if not hurrying.is_set():
+                self._failure_calls.wait(failure_callbacks.TIMEOUT.total_seconds())
         return RESTART if self._ending.is_broken else 0
+
+    def _is_at_work(self) -> bool:
+        return bool(self._claimer and self._claimer.is_alive()) or self._ending.is_anything_under_way
 
     def close(self) -> None:
         """End, and close every connection; for tests."""
@@ -340,10 +347,6 @@ class Pool(Drain):
             if transitions.release(executor.ledger, each):
                 reach("run.released")
                 self._notify()
-
-    def _wait_for_slots(self, until: float) -> None:
-        while time.monotonic() < until and any(each.under_way and not each.is_lost for each in self._slots):
-            time.sleep(_AWAY_PAUSE / 10)
 
 
 def pool_of(

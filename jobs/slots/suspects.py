@@ -9,6 +9,7 @@ import logging
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,13 +17,17 @@ import psycopg
 
 from hookonce.jobs.drain import WORKER_ENDED
 from hookonce.jobs.last_attempt import LastAttempt
+from hookonce.jobs.stopping import hurrying
 from hookonce.receiver.ledger.runs import due_events, transitions
 from hookonce.receiver.processes import spawn
 
 log = logging.getLogger(__name__)
 
-STOPS_WITHIN = 10.0
-"""Seconds."""
+STOPS_WITHIN = 19.0
+"""Seconds; what the slots are at has a little longer."""
+
+
+_POLL = 0.05  # seconds
 
 
 class Suspects:
@@ -58,11 +63,12 @@ class Suspects:
         """Have the child end after the attempt under way, or end it."""
         if self._child is not None:
             self._child.terminate()
-            try:
-                self._child.wait(STOPS_WITHIN)
-            except subprocess.TimeoutExpired:
-                self._child.kill()
-                self._child.wait()
+            until = time.monotonic() + STOPS_WITHIN
+            while self._child.poll() is None and time.monotonic() < until:
+                if hurrying.wait(_POLL):
+                    break
+            self._child.kill()
+            self._child.wait()
         self._directory.cleanup()
 
     def _note_end(self, connection: psycopg.Connection, status: int) -> None:

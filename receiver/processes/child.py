@@ -82,6 +82,10 @@ class ChildProcess:
         """Ask it to end."""
         self._popen.terminate()
 
+    def interrupt(self) -> None:
+        """Tell it, when it was asked to end, that somebody at a terminal will not wait."""
+        self._popen.send_signal(signal.SIGINT)
+
     def hang_up(self) -> None:
         """Tell it to read again what it has read at its start."""
         self._popen.send_signal(signal.SIGHUP)

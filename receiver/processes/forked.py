@@ -50,6 +50,11 @@ class ForkedProcess:
         if self.status() is None:
             os.kill(self._pid, signal.SIGTERM)
 
+    def interrupt(self) -> None:
+        """Tell it, when it was asked to end, that somebody at a terminal will not wait."""
+        if self.status() is None:
+            os.kill(self._pid, signal.SIGINT)
+
     def end(self, *, listen: bool = True) -> None:  # noqa: ARG002  it has no output of its own
         """Kill what still runs of it and its process group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):

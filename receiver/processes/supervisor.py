@@ -30,6 +30,8 @@ __all__ = ["Child", "RestartDelays", "Supervisor"]
 
 BAD_CONFIGURATION = 78  # EX_CONFIG of sysexits.h
 STOP_TIMEOUT = timedelta(seconds=30)
+HURRY_TIMEOUT = timedelta(seconds=5)
+"""How long a child may take when Ctrl-C was pressed again."""
 MIN_RESTART_DELAY = timedelta(seconds=1)
 MAX_RESTART_DELAY = timedelta(seconds=30)
 SAME_CRASHES = 5
@@ -120,8 +122,9 @@ class Supervisor:
     """Runs children until SIGTERM, SIGINT, SIGHUP or `stop()`, or until starting one again would not help.
 
     `on_line(name, line)` is given every line that a child without a `stdout` of its own writes to stdout or
-    stderr. `grace` is how long a child may take to end after SIGTERM; a second SIGINT cuts it short. With `patient` a
-    child that can't work waits for `restart`, and SIGHUP is one of all, if `restarts_on_hangup`.
+    stderr. `grace` is how long a child may take to end after SIGTERM. A second SIGINT is handed on, and leaves them
+    `HURRY_TIMEOUT`; a third kills them. With `patient` a child that can't work waits for `restart`, and SIGHUP is one
+    of all, if `restarts_on_hangup`.
     """
 
     def __init__(  # noqa: PLR0913  all but one by keyword
@@ -148,6 +151,7 @@ class Supervisor:
         self._wake.settimeout(0)
         self._awake.settimeout(0)
         self._kill_at: float | None = None  # set: we are stopping
+        self._is_hurried = False
         self._status = 0
 
     def run(self) -> int:
@@ -208,7 +212,17 @@ class Supervisor:
         elif self._kill_at is None:
             self._shut_down()
         elif signum == signal.SIGINT:
-            self._kill_at = self._clock()
+            self._hurry()
+
+    def _hurry(self) -> None:
+        """Leave the children less time; the next time none."""
+        is_first, self._is_hurried = not self._is_hurried, True
+        span = HURRY_TIMEOUT.total_seconds() if is_first else 0
+        until = self._clock() + span
+        self._kill_at = until if self._kill_at is None else min(self._kill_at, until)
+        for kept in self._kept:
+            if kept.process and is_first:
+                kept.process.interrupt()
 
     def _restart(self, kept: _SupervisedChild) -> None:
         """Have a child begin again: what it did before is no reason to wait any more."""
@@ -230,7 +244,12 @@ class Supervisor:
     def _kill_rest(self) -> None:
         for kept in self._kept:
             if kept.process:
-                log.warning("%s did not end in time and is killed", kept.child.name)
+                why = (
+                    "still at work though Ctrl-C was pressed again"
+                    if self._is_hurried
+                    else "did not end in time"
+                )
+                log.warning("%s is killed: %s", kept.child.name, why)
                 kept.process.end()
                 kept.process = None
 
@@ -244,7 +263,7 @@ class Supervisor:
             elif self._kill_at is None:
                 self._after_death(kept, status)
         if kept.process and kept.kill_at is not None and self._clock() >= kept.kill_at:
-            log.warning("%s did not end in time and is killed", kept.child.name)
+            log.warning("%s is killed: did not end in time", kept.child.name)
             kept.process.end()
         if self._clock() >= kept.told_at:
             self._tell(kept, kept.crashes.release())

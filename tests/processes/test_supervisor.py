@@ -215,15 +215,41 @@ def test_stubborn_child_is_killed_after_the_grace(caplog):
     status, lines = supervise(sh(STUBBORN), react={"ready": "stop"}, grace=grace)
 
     assert (status, lines[0]) == (0, ("child", "ready"))
-    assert caplog.messages == ["child did not end in time and is killed"]
+    assert caplog.messages == ["child is killed: did not end in time"]
 
 
-def test_second_sigint_hastens_the_end():
-    react = {"ready": send(signal.SIGINT), "refuses": send(signal.SIGINT)}
+def test_second_sigint_is_handed_on_and_the_third_kills(caplog):
+    script = (
+        "trap 'echo waits' TERM; trap 'echo hurries' INT; echo ready; while :; do sleep 1000 & wait; done"
+    )
+    react = dict.fromkeys(("ready", "waits", "hurries"), send(signal.SIGINT))
 
-    status, lines = supervise(sh(STUBBORN), react=react)
+    status, lines = supervise(sh(script), react=react)
 
-    assert (status, lines) == (0, [("child", "ready"), ("child", "refuses")])
+    assert (status, [line for _, line in lines]) == (0, ["ready", "waits", "hurries"])
+    assert caplog.messages == ["child is killed: still at work though Ctrl-C was pressed again"]
+
+
+def test_child_that_hurries_is_not_killed(caplog):
+    script = (
+        "trap 'echo waits' TERM; trap 'echo bye; exit' INT; echo ready; while :; do sleep 1000 & wait; done"
+    )
+    react = dict.fromkeys(("ready", "waits"), send(signal.SIGINT))
+
+    status, lines = supervise(sh(script), react=react)
+
+    assert (status, [line for _, line in lines]) == (0, ["ready", "waits", "bye"])
+    assert not caplog.messages
+
+
+def test_child_that_does_not_hurry_is_killed_soon(monkeypatch):
+    monkeypatch.setattr(supervisors, "HURRY_TIMEOUT", timedelta(milliseconds=50))
+    react = dict.fromkeys(("ready", "refuses"), send(signal.SIGINT))
+    script = f"trap '' INT; {STUBBORN}"
+
+    status, _ = supervise(sh(script), react=react)
+
+    assert status == 0
 
 
 def test_second_sigterm_does_not_shorten_the_grace():

@@ -7,7 +7,7 @@ import pytest
 from hookonce.jobs.slots import pool as pools
 from hookonce.jobs.slots import slot_limit
 from hookonce.jobs.slots.pool import Pool
-from hookonce.jobs.stopping import stopping
+from hookonce.jobs.stopping import hurrying, stopping
 from tests.support.inbox import inbox
 
 __all__ = ["inbox"]
@@ -36,6 +36,7 @@ def pool_of(inbox):
         finally:
             pool.close()
             stopping.clear()
+            hurrying.clear()
 
     return pool_of
 

@@ -11,7 +11,7 @@ import pytest
 from hookonce.jobs import failure_callbacks
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.slots import pool as pools
-from hookonce.jobs.stopping import stopping
+from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.runs import breakers
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from tests.jobs.slots.conftest import wait_for
@@ -233,3 +233,42 @@ def test_leased_run_that_waited_too_long_is_let_go_of(inbox, pool_of, monkeypatc
         wait_for(lambda: inbox.rows(leased) == [(4,)])
         wait_for(lambda: inbox.rows(leased) == [(2,)], 5)
         let_go.set()
+
+
+def test_stop_says_what_is_waited_for_and_hurries_when_told_again(inbox, pool_of, let_go, caplog):
+    def first(_event, _tx):
+        let_go.wait(30)
+
+    def second(_events, _tx):
+        let_go.wait(30)
+
+    inbox.on(first, pattern="first", timeout=timedelta(seconds=60))
+    inbox.on(second, pattern="second", batch=BatchSize(10), timeout=timedelta(seconds=60))
+    inbox.deliver("a", "b", type="first")
+    inbox.deliver("c", "d", type="second")
+
+    with pool_of(4) as pool:
+        pool.run_due()
+        wait_for(lambda: inbox.rows(STARTED)[3:])
+        stopping.set()
+        threading.Timer(0.5, hurrying.set).start()
+        began = time.monotonic()
+        assert pool.finish() == 0
+        took = time.monotonic() - began
+
+        assert set(statuses(inbox).values()) == {("waiting", 0)}
+
+    assert 0.4 < took < 5
+    line, *_ = [each for each in caplog.messages if each.startswith("waiting up to")]
+    assert "waiting up to 20 s for 3 to end before it stops: first (2), second (1)" in line
+
+
+def test_nothing_is_said_where_nothing_is_waited_for(inbox, pool_of, caplog):
+    inbox.on(effect)
+    inbox.deliver("a")
+
+    with pool_of(2) as pool:
+        pool.run_due()
+        wait_for(lambda: statuses(inbox) == {"a": ("done", 1)})
+
+    assert not caplog.messages

@@ -1,9 +1,11 @@
 """A handler that kills its process, among others that do nothing wrong: `hookonce worker`, as users run it."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import psycopg
@@ -28,6 +30,10 @@ def poison(event, tx):
 def innocent(event, tx):
     time.sleep(0.5)
     tx.execute(text("INSERT INTO effects VALUES (:event)"), {"event": event.event_id})
+
+@on("stripe", "long", attempts=1, timeout=60)
+def long(event, tx):
+    time.sleep(50)
 """
 TIME_PASSES = """
 WITH passed AS (
@@ -108,3 +114,23 @@ def test_worker_of_many_slots_stops_when_it_is_told_to(inbox, worker, database_u
     assert inbox.runs() == [("a", "handlers.innocent", "done", 1)]
     with psycopg.connect(database_url) as connection:
         assert connection.execute("SELECT count(*) FROM hookonce.worker_slots").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("again", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_again_gives_back_what_is_under_way_and_sigterm_again_does_not(inbox, worker, tmp_path, again):
+    inbox.deliver("a", "b", type="long")
+    process = worker()
+    wait_for(lambda: inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'")[1:], SECONDS)
+    log = tmp_path / "log"
+
+    process.terminate()
+    wait_for(lambda: "waiting up to 20 s for 2 to end" in log.read_text())
+    process.send_signal(again)
+    hurries = again == signal.SIGINT
+    with nullcontext() if hurries else pytest.raises(subprocess.TimeoutExpired):
+        assert process.wait(5) == 0
+    if not hurries:
+        process.send_signal(signal.SIGINT)
+
+    assert process.wait(SECONDS) == 0
+    assert {row[2:] for row in inbox.runs()} == {("waiting", 0)}
