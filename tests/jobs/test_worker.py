@@ -15,6 +15,7 @@ from hookonce.jobs import worker
 from hookonce.jobs.rq_job import Job
 from hookonce.jobs.worker import Worker
 from hookonce.receiver.redis.work_queue import WorkQueue
+from tests.jobs.slots.conftest import wait_for
 from tests.support.inbox import effect
 
 HOSTILE = {
@@ -125,6 +126,22 @@ def test_worker_drains_when_the_bell_rings(inbox, client, work):
     work()
 
     assert inbox.effects() == ["a", "b"]
+
+
+@pytest.mark.usefixtures("signals")
+def test_worker_that_is_told_to_stop_says_which_attempt_it_waits_for(inbox, client, work, caplog):
+    def is_told(_event, _tx):
+        os.kill(os.getpid(), signal.SIGTERM)
+        wait_for(lambda: "waiting for event" in caplog.text)
+
+    inbox.on(is_told, pattern="long")
+    [event] = inbox.deliver("a", type="long")
+    WorkQueue(client).notify([event])
+
+    work(burst=False)
+
+    assert f"waiting for event {event} (handler is_told) before it stops" in caplog.text
+    assert ("a", "is_told", "done", 1) in inbox.runs()
 
 
 @pytest.mark.parametrize("job", HOSTILE.values(), ids=HOSTILE)
