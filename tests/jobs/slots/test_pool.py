@@ -305,3 +305,23 @@ def test_batch_that_is_due_late_is_taken_while_all_slots_are_busy(inbox, pool_of
             wait_for(lambda: ("late", "collects", "done", 1) in inbox.runs())
         finally:
             enough.set()
+
+
+def test_batch_that_is_full_calls_for_help(inbox, pool_of, monkeypatch):
+    def collects(_events, _tx):
+        pass
+
+    inbox.on(collects, batch=BatchSize(4, timedelta(0)))
+    calls = []
+
+    with pool_of(2) as pool:
+        monkeypatch.setattr(pool, "_notify", lambda: calls.append(1))
+        inbox.deliver(*"abc")
+        pool.run_due()
+        wait_for(all_done(inbox))
+        assert not calls
+
+        inbox.deliver(*"defg")
+        pool.run_due()
+        wait_for(all_done(inbox))
+        assert calls
