@@ -48,6 +48,8 @@ RESTART = 75
 """The exit status for that: EX_TEMPFAIL of sysexits.h."""
 TICK = 1.0
 _AWAY_PAUSE = 0.25
+_SILENCE = 0.5
+"""Seconds after which it is said what is waited for: nobody asks for what ends at once."""
 _LAST_CLAIM = 1.0
 """Seconds that a claim has to come to its end when nothing else is waited for."""
 _CALL_INTERVAL = 0.1
@@ -160,8 +162,11 @@ class Pool(Drain):
         if self._claimer is not None:
             grace = BREAK_GRACE if self._ending.is_broken else STOP_GRACE
             until = time.monotonic() + grace.total_seconds()
-            self._ending.say_what_is_waited_for(grace)
+            say_at = time.monotonic() + _SILENCE
             while time.monotonic() < until and not hurrying.is_set() and self._is_at_work():
+                if time.monotonic() >= say_at:
+                    say_at = until
+                    self._ending.say_what_is_waited_for(grace)
                 time.sleep(_AWAY_PAUSE / 10)
             self._claimer.join(_LAST_CLAIM)
             self._watchdog.end()

@@ -64,7 +64,7 @@ def test_batch_that_nothing_ends_is_halved_until_who_is_stuck_is_charged_alone(i
         pool.run_due()
         wait_for(lambda: {row[2] for row in inbox.runs()} == {"done", "dead"})
 
-    assert sizes[:3] == [4, 2, 1]
+    assert (sizes[0], sizes.count(4), min(sizes)) == (4, 1, 1)
     assert statuses(inbox) == {"bad": ("dead", 1)} | dict.fromkeys("bcd", ("done", 1))
     assert inbox.rows("SELECT error FROM hookonce.failures") == [("took longer than 0.3 s",)]
 
@@ -251,14 +251,14 @@ def test_stop_says_what_is_waited_for_and_hurries_when_told_again(inbox, pool_of
         pool.run_due()
         wait_for(lambda: inbox.rows(STARTED)[3:])
         stopping.set()
-        threading.Timer(0.5, hurrying.set).start()
+        threading.Timer(1, hurrying.set).start()
         began = time.monotonic()
         assert pool.finish() == 0
         took = time.monotonic() - began
 
         assert set(statuses(inbox).values()) == {("waiting", 0)}
 
-    assert 0.4 < took < 5
+    assert 0.9 < took < 5
     line, *_ = [each for each in caplog.messages if each.startswith("waiting up to")]
     assert "waiting up to 20 s for 3 to end before it stops: first (2), second (1)" in line
 
