@@ -178,6 +178,66 @@ def test_worker_that_runs_one_at_a_time_runs_what_was_lost_together_at_once_and_
     assert failures(connection) == []
 
 
+@pytest.mark.parametrize("options", [{"room": Room()}, {}], ids=["many at once", "one at a time"])
+@pytest.mark.parametrize("is_paused", [True, False])
+def test_run_lost_beside_others_is_a_suspect_whoever_finds_it(connection, options, is_paused):
+    deliver(connection, 1)
+    claim_many(connection)
+    die(connection)
+    known = "credit" if is_paused else "another"
+    if is_paused:
+        pauses.pause(connection, "handler", "credit", "somebody")
+
+    assert claims.claim(connection, Planner(Plan(known)), budget=BUDGET, **options).runs == []
+
+    assert runs(connection) == [("waiting", 0, "suspect", True)]
+
+
+def test_killer_is_alone_and_charged_although_a_worker_without_its_handler_finds_it_each_time(connection):
+    deliver(connection, 1)
+    claim_many(connection)
+    for _ in range(2):
+        die(connection)
+        claim_many(connection, Plan("another"))
+        assert claim_many(connection).runs == []
+        assert len(claim_suspect(connection).runs) == 1
+    die(connection)
+    claim_many(connection)
+
+    assert [row[:2] for row in runs(connection)] == [("dead", 2)]
+
+
+@pytest.mark.parametrize(
+    "limit", [RunLimit(concurrency=1), RunLimit(rate=Rate.parse("1/h"))], ids=["place", "rate"]
+)
+def test_run_lost_beside_others_that_a_limit_holds_back_is_a_suspect(connection, limit):
+    deliver(connection, 2)
+    claim_many(connection)
+    die(connection)
+    plan = Plan(limit=limit)
+    assert len(claims.claim(connection, Planner(plan), budget=BUDGET).runs) == 1  # has the place, or the time
+
+    assert claims.claim(connection, Planner(plan), budget=BUDGET).runs == []
+
+    assert [row[2] for row in runs(connection)] == [None, "suspect"]
+
+
+@pytest.mark.parametrize("is_suspect", [True, False])
+def test_of_two_runs_of_one_event_that_were_lost_together_one_is_leased(connection, is_suspect):
+    deliver(connection, 1)
+    plans = Plan("a"), Plan("b")
+    claim_many(connection, *plans)
+    die(connection)
+    if is_suspect:
+        claim_many(connection, *plans)
+
+    options = {"suspects_of": ["a", "b"]} if is_suspect else {}
+    claim = claims.claim(connection, Planner(*plans), budget=BUDGET, **options)
+
+    assert [run.handler for run in claim.runs] == ["a"]
+    assert [row[:3] for row in runs(connection)] == [("running", 1, None), ("waiting", 0, "suspect")]
+
+
 def test_other_run_of_a_suspects_event_goes_on(connection):
     deliver(connection, 1)
     plans = Plan("a"), Plan("credit")

@@ -103,8 +103,8 @@ class ClaimPlan:
     `refunds`: those that get their attempt back, since others ran beside them. `batchable`: what is left to
     `receiver.ledger.runs.batch_claims`; events that have nothing else are not among `events`.
 
-    `beside`: what is leased runs beside others, so no run that was lost is. `only_suspects`: nothing but a suspect is.
-    `is_alone`: nothing is left to a batch.
+    `beside`: what is leased runs beside others, so no run that was lost is. `only_suspects`: nothing but a suspect is,
+    and one of each event. `is_alone`: nothing is left to a batch, nor to anybody else.
     """
 
     def __init__(  # noqa: PLR0913  the last three by keyword
@@ -131,7 +131,7 @@ class ClaimPlan:
         self.beside = beside
         self._only_suspects = only_suspects
         self.batchable: list[BatchableRun] = []
-        self._is_alone = is_alone or only_suspects
+        self._is_alone = is_alone
         self._planner = planner
         self._paused = paused
         self._token = token
@@ -168,23 +168,39 @@ class ClaimPlan:
         if run.status not in OPEN_RUNS or not run.is_due or waits or is_suspect != self._only_suspects:
             return
         is_lost = run.status == RunStatus.RUNNING
-        if is_lost and run.beside:
+        is_beside = is_lost and run.beside
+        if is_beside:
             self.refunds.add((event.id, run.handler))
             run = run._replace(attempts=run.attempts - 1)
         plan = self._planner.named(run.handler)
+        may_kill = self._is_to_be_suspected(run, is_here=plan is not None and not is_paused)
         if plan is None:
-            (self.parked if is_paused else self.put_off).append((event.id, run.handler))
+            others = self.parked if is_paused else self.put_off
+            (self.suspects if may_kill else others).append((event.id, run.handler))
             return
-        is_beside = is_lost and run.beside
         if not is_beside and self._leave_to_batch(event, plan, run, is_new=False, is_sole=is_sole):
             return
         is_spent = run.attempts >= plan.attempts
         if is_spent or (is_lost and not run.beside):
             self.lost.append((event.id, run.handler, is_spent))
-        if is_lost and self.beside and not is_spent:
+        if may_kill and not is_spent:
             self.suspects.append((event.id, run.handler))
         elif not is_spent:
             self._lease(event, plan, run, is_sole=is_sole)
+
+    def _is_to_be_suspected(self, run: ExistingRun, *, is_here: bool) -> bool:
+        """Return whether a run that was lost, or is a suspect, is to be run by itself, later or by somebody else.
+
+        Unless it is the first of those that are leased now, which starts with nothing beside it. `is_here`: it may run
+        here and now. What was lost alone and charged, a worker that runs one at a time may start as any.
+        """
+        is_first = is_here and not self.leased
+        if self._only_suspects:
+            return not is_first
+        is_of_a_batch = not (run.beside or run.attempts)  # which is halved
+        if run.status != RunStatus.RUNNING or self._is_alone or is_of_a_batch:
+            return False
+        return self.beside or (run.beside and not is_first)
 
     def _is_paused(self, event: ClaimedEvent, handler: str) -> bool:
         return handler in self._paused.names and (event.id, handler) not in self._paused.trials
@@ -194,7 +210,7 @@ class ClaimPlan:
     ) -> bool:
         """Leave a run to a batch if it may be beside others: not if it has failed alone, or is tried for a breaker."""
         is_trial = (event.id, plan.name) in self._paused.trials
-        if plan.batch is None or run.attempts or is_trial or self._is_alone:
+        if plan.batch is None or run.attempts or is_trial or self._is_alone or self._only_suspects:
             return False
         if self._is_paused(event, plan.name):
             return False
@@ -217,7 +233,15 @@ class ClaimPlan:
             return
         lease = claimed.LONG_LEASE if plan.is_long else plan.timeout + claimed.LEASE_MARGIN
         leased = ClaimedRun(
-            event, plan.name, run.attempts + 1, run.cycle, self._token, lease, is_sole, self.beside
+            event,
+            plan.name,
+            run.attempts + 1,
+            run.cycle,
+            self._token,
+            lease,
+            is_sole,
+            self.beside,
+            is_trial=(event.id, plan.name) in self._paused.trials,
         )
         self.leased.append(leased)
         if plan.limit is not None:
@@ -227,6 +251,6 @@ class ClaimPlan:
         """Take a run out of those to be leased."""
         self.leased.remove(run)
         has_slot = parked is None
-        if self._only_suspects:
+        if self._only_suspects or (run.event.id, run.handler) in self.refunds:
             delay, parked = delay if has_slot else SUSPECT_PAUSE, Parked.SUSPECT
         self.held.append(HeldRun(run.event.id, run.handler, delay, parked, has_slot))

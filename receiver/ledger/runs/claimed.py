@@ -79,6 +79,7 @@ class ClaimedRun:
     `attempt` is the number its next start gets, `lease` how long a start is good for, `is_sole` whether the
     event has no other run. A start by `end` leaves the event's `due_at` at the claim's: whoever comes for it
     then finds the run running, and sets it right. `beside`: others may run in the same process at the same time.
+    `is_trial`: it is run to see whether its handler, whose breaker is open, can go on.
     """
 
     event: ClaimedEvent
@@ -89,3 +90,4 @@ class ClaimedRun:
     lease: timedelta
     is_sole: bool
     beside: bool = False
+    is_trial: bool = False
