@@ -295,8 +295,10 @@ class Drain:
         """Return the run of this number, unless there is none, no time for it, or its handler's breaker has opened."""
         if number >= len(claimed) or stopping.is_set() or time.monotonic() >= until:
             return None
-        handler = self._registry.named(claimed[number].handler)
-        return None if handler and self._executor.failure_rows.has_tripped(handler) else claimed[number]
+        run = claimed[number]
+        handler = self._registry.named(run.handler)
+        has_tripped = handler is not None and self._executor.failure_rows.has_tripped(handler)
+        return None if has_tripped and not run.is_trial else run
 
     def flush(self) -> None:
         """Send what has been traced."""

@@ -332,7 +332,7 @@ class Pool(Drain):
     def _may_start(self, run: ClaimedRun) -> bool:
         """Return whether a handler's breaker lets a run be started."""
         handler = self._registry.named(run.handler)
-        return handler is None or not self._executor.failure_rows.has_tripped(handler)
+        return run.is_trial or handler is None or not self._executor.failure_rows.has_tripped(handler)
 
     def _let_go(self) -> None:
         """Release what is leased and can't be started any more."""

@@ -1,5 +1,7 @@
 """A handler that fails by one error again and again is stopped, one event is tried, and a person may decide."""
 
+import time
+from contextlib import nullcontext
 from datetime import timedelta
 
 import pytest
@@ -8,7 +10,10 @@ from hookonce.jobs.handlers import GiveUp, HandlerError
 from hookonce.jobs.registration import on
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.runs import breakers, parking
+from tests.jobs.slots.conftest import pool_of, wait_for
 from tests.support.inbox import effect
+
+__all__ = ["pool_of"]
 
 HOUR = timedelta(hours=1)
 
@@ -88,6 +93,51 @@ def test_one_event_is_tried_and_fails_alone(inbox, shop):
         assert shop.calls == calls + expected
 
     assert is_paused(inbox)
+
+
+class Feed:
+    """A handler that is quick and always has more to do: each event of it delivers another."""
+
+    def __init__(self, inbox, most):
+        self.inbox, self.most, self.ran = inbox, most, 0
+
+    def begin(self, count):
+        self.inbox.deliver(*(f"first_{n}" for n in range(count)), type="quick")
+
+    def __call__(self, event, tx):  # noqa: ARG002
+        time.sleep(0.004)
+        self.ran += 1
+        if self.ran < self.most:
+            self.inbox.deliver(f"quick_{self.ran}", type="quick")
+
+
+@pytest.mark.parametrize("slots", [None, 2])
+def test_event_that_is_tried_does_not_wait_until_nothing_else_is_due(inbox, pool_of, slots):
+    feed, ran_before = Feed(inbox, 300), []
+
+    def credit(event, tx):  # noqa: ARG001
+        ran_before.append(feed.ran)
+        raise ConnectionError
+
+    def quick(event, tx):
+        feed(event, tx)
+
+    inbox.on(credit, pattern="charge", breaker=2, attempts=10, backoff=(HOUR, HOUR))
+    inbox.on(quick, pattern="quick")
+    for name in ("credit", "quick"):
+        inbox.registry.note(name, timedelta(milliseconds=4))
+    inbox.deliver(*(f"evt_{n}" for n in range(8)), type="charge")
+    with pool_of(slots) if slots else nullcontext() as pool:
+        work = pool.run_due if pool else inbox.work
+        wait_for(lambda: (work(), inbox.rows("SELECT FROM hookonce.runs WHERE parked = 'handler'"))[1])
+        calls = len(ran_before)
+        feed.begin(40)
+        may_try(inbox)
+        work()
+        wait_for(lambda: (work(), feed.ran >= feed.most)[1])
+
+    assert len(ran_before) == calls + 1
+    assert ran_before[-1] < feed.most / 2
 
 
 def test_try_that_succeeds_lets_all_go_on(inbox, shop):
