@@ -152,6 +152,8 @@ class Executor(AttemptConnection):
             error, ending = raised, endings.failure(run, handler, self._said(raised))
         if not isinstance(error, VERDICTS):
             ending = replace(ending, also=self.failure_rows.after_failure(handler, error))
+            if run.is_trial and ending.also is not None:
+                ending = endings.of_trial(run, handler, ending)
         return self._end_apart(run, ending, following, error)
 
     def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
@@ -268,6 +270,7 @@ class Executor(AttemptConnection):
             self._refused(run, lost)
             return False
         reach("failure.committed")
+        self.failure_rows.say_if_opened(ending.also)
         self._report(run, ending)
         if ending.error is not None and failure_callbacks.callbacks:
             self.tell_failure(failure_of(run, error, is_dead=ending.status == RunStatus.DEAD))

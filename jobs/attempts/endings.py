@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 
 from hookonce.jobs.attempts.transaction_guard import COMMITTED, WAS_ROLLED_BACK
 from hookonce.jobs.event import BodyDropped, Refusal
@@ -50,6 +51,11 @@ def failure(run: ClaimedRun, handler: Handler, error: str) -> AttemptResult:
     if run.attempt >= handler.attempts:
         return AttemptResult(RunStatus.DEAD, error=text(error))
     return AttemptResult(RunStatus.WAITING, error=text(error), delay=handler.delay(run.attempt))
+
+
+def of_trial(run: ClaimedRun, handler: Handler, ending: AttemptResult) -> AttemptResult:
+    """Return the end of a failed attempt that was made to see whether a breaker may close: it uses none up."""
+    return replace(ending, status=RunStatus.WAITING, delay=handler.delay(run.attempt), counted=False)
 
 
 def committed(error: str | None) -> str:

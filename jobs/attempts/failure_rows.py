@@ -9,6 +9,8 @@ import threading
 from collections.abc import Set as AbstractSet
 from functools import partial
 
+import psycopg
+
 from hookonce.jobs.error_summary import whereabouts
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.ledger.runs import breakers
@@ -50,12 +52,35 @@ class FailureRows:
             before, count = self._rows.get(handler.name, (failure.error, 0))
             count = count + 1 if before == failure.error else 1
             self._rows[handler.name] = (failure.error, count)
-        if count == handler.breaker:
-            log.warning(
-                "stopped by its circuit breaker after %s failures in a row: %s (%s); one event is tried in %s s",
-                count,
-                handler.name,
-                failure.error,
-                f"{breakers.FIRST_TRY.total_seconds():g}",
-            )
-        return partial(breakers.failed, handler=handler.name, failure=failure)
+        return CountedFailure(handler.name, failure)
+
+    def say_if_opened(self, also: Also | None) -> None:
+        """Log it, once in all processes, if a failure that was counted and committed has opened the breaker."""
+        if not isinstance(also, CountedFailure) or not also.has_opened:
+            return
+        failure = also.failure
+        with self._lock:
+            self._rows[also.handler] = (failure.error, failure.limit)
+        log.warning(
+            "stopped by its circuit breaker after %s failures in a row: %s (%s); one event is tried in %s s",
+            failure.limit,
+            also.handler,
+            failure.error,
+            f"{breakers.FIRST_TRY.total_seconds():g}",
+        )
+
+
+class CountedFailure:
+    """Counts a failure in the transaction that ends its attempt; the ledger knows then whether it was the last."""
+
+    def __init__(self, handler: str, failure: breakers.Failure) -> None:
+        self.handler, self.failure = handler, failure
+        self._opening: psycopg.Cursor | None = None
+
+    def __call__(self, connection: psycopg.Connection) -> None:
+        self._opening = breakers.failed(connection, self.handler, self.failure)
+
+    @property
+    def has_opened(self) -> bool:
+        """Whether this failure has paused the handler."""
+        return self._opening is not None and self._opening.rowcount > 0

@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import GiveUp, HandlerError
 from hookonce.jobs.registration import on
 from hookonce.receiver.ledger import pauses
-from hookonce.receiver.ledger.runs import breakers, parking
+from hookonce.receiver.ledger.runs import breakers, claims, parking
 from tests.jobs.slots.conftest import pool_of, wait_for
 from tests.support.inbox import effect
 
@@ -68,6 +69,16 @@ def test_failures_in_a_row_by_one_error_stop_the_handler(inbox, shop, caplog):
     )
     assert is_paused(inbox)
     assert (breaker.handler, breaker.is_open, breaker.error[:15]) == ("credit", True, "ConnectionError")
+
+
+def test_it_is_said_once_whichever_process_saw_the_last_failure(inbox, shop, caplog):
+    inbox.drains += [Drain(inbox.settings, inbox.registry) for _ in range(2)]
+    for n in range(7):
+        inbox.deliver(f"evt_{n}")
+        inbox.drains[n % 2].run_due()
+
+    assert shop.calls == 5
+    assert caplog.text.count("stopped by its circuit breaker") == 1
 
 
 def test_events_of_a_stopped_handler_are_parked_and_use_no_attempts(inbox, shop):
@@ -152,6 +163,107 @@ def test_try_that_succeeds_lets_all_go_on(inbox, shop):
 
     assert len(inbox.effects()) == 15  # the others wait for their next attempt
     assert (is_paused(inbox), breakers.breakers(inbox.connection)) == (False, [])
+
+
+def test_tries_use_no_attempt_up_and_their_event_is_done_in_the_end(inbox):
+    shop = Shop()
+
+    def credit(event, tx):
+        shop(event, tx)
+
+    inbox.on(credit, breaker=2, attempts=3)
+    inbox.deliver("evt")
+    inbox.work()
+    for _ in range(5):
+        may_try(inbox)
+        inbox.work()
+    assert shop.calls == 2 + 5
+    assert inbox.runs() == [("evt", "credit", "waiting", 2)]
+    assert inbox.rows("SELECT attempt FROM hookonce.failures ORDER BY id") == [(1,), (2,)] + [(3,)] * 5
+
+    shop.error = None
+    may_try(inbox)
+    inbox.work()
+
+    assert inbox.runs() == [("evt", "credit", "done", 3)]
+    assert not is_paused(inbox)
+
+
+def test_another_event_is_tried_each_time(inbox):
+    called = []
+
+    def credit(event, tx):  # noqa: ARG001
+        called.append(event.event_id)
+        if event.event_id == "evt_00":  # fails always, as the service did
+            raise ConnectionError
+
+    inbox.on(credit, breaker=1, attempts=10)
+    inbox.deliver("evt_00")
+    inbox.work()
+    inbox.deliver(*(f"evt_{n:02}" for n in range(1, 5)))
+    inbox.work()
+    may_try(inbox)
+    inbox.work()
+    assert set(called) == {"evt_00"}
+
+    may_try(inbox)
+    inbox.work()
+
+    assert called[-1] != "evt_00"
+    assert breakers.breakers(inbox.connection) == []
+
+
+def test_try_is_not_spent_on_an_event_of_a_paused_source(inbox, shop):
+    deliver(inbox, 5)
+    inbox.work()
+    inbox.deliver(*(f"stripe_{n:02}" for n in range(20)))
+    inbox.deliver("another", source="stripe-eu")
+    inbox.work()
+    pauses.pause(inbox.connection, "source", "stripe", "test")
+    calls, shop.error = shop.calls, None
+
+    may_try(inbox)
+    inbox.work()
+
+    assert (shop.calls, inbox.effects()[:1]) == (calls + 1, ["another"])
+    assert breakers.breakers(inbox.connection) == []
+
+
+def test_no_try_is_counted_where_all_are_of_a_paused_source(inbox, shop):
+    deliver(inbox, 20)
+    inbox.work()
+    inbox.work()
+    pauses.pause(inbox.connection, "source", "stripe", "test")
+    calls = shop.calls
+
+    may_try(inbox)
+    inbox.work()
+
+    assert shop.calls == calls
+    assert inbox.rows("SELECT tries, trying, try_at > now() FROM hookonce.breakers") == [(0, None, True)]
+
+
+def test_try_that_kills_its_worker_is_charged(inbox):
+    def credit(event, tx):  # noqa: ARG001
+        raise ConnectionError
+
+    inbox.on(credit, breaker=1, attempts=3)
+    (event,) = inbox.deliver("evt")
+    inbox.work()
+    may_try(inbox)
+    inbox.work()  # a try that only fails
+    may_try(inbox)
+    assert breakers.try_one(inbox.connection, ["credit"]) == [event]
+    for attempt in (2, 3):
+        (run,) = claims.claim(inbox.connection, inbox.registry, budget=HOUR).runs
+        assert (run.is_trial, run.attempt) == (True, attempt)
+        for table in ("runs", "events"):
+            inbox.connection.execute(f"UPDATE hookonce.{table} SET due_at = now()")  # noqa: S608
+        inbox.connection.execute("UPDATE hookonce.runs SET lease_until = now()")
+
+    assert claims.claim(inbox.connection, inbox.registry, budget=HOUR).runs == []
+    assert inbox.runs() == [("evt", "credit", "dead", 3)]
+    assert inbox.rows("SELECT attempt FROM hookonce.failures ORDER BY id") == [(1,), (2,), (2,), (3,)]
 
 
 def test_next_try_is_later_each_time(inbox, shop):

@@ -33,7 +33,7 @@ class Inbox:
 
     def deliver(self, *ids, **changes):
         answers = store(self.connection, [new_event(event_id, **changes) for event_id in ids])
-        return [answers["stripe", event_id].id for event_id in ids]
+        return [answers[changes.get("source", "stripe"), event_id].id for event_id in ids]
 
     def work(self, ids=()):
         if not self.drains:

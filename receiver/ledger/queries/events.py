@@ -141,7 +141,7 @@ SELECT r.handler, r.status, r.attempts, r.cycle, r.due_at, r.lease_until, r.star
            WHEN r.due_at <= now() THEN '{WaitsFor.WORKER}'
            WHEN r.slot_at IS NOT NULL THEN '{WaitsFor.RATE}'
            WHEN EXISTS (SELECT FROM hookonce.failures f
-                        WHERE (f.event, f.handler, f.cycle, f.attempt) = (r.event, r.handler, r.cycle, r.attempts))
+                        WHERE (f.event, f.handler, f.cycle) = (r.event, r.handler, r.cycle) AND f.attempt >= r.attempts)
            THEN '{WaitsFor.BACKOFF}'
            WHEN r.started_at IS NOT NULL THEN '{WaitsFor.DELAY}'
            ELSE '{WaitsFor.WORKER}'

@@ -1,23 +1,29 @@
 """A handler's circuit breaker: what fails again and again by one error is not tried on every event, ten times each.
 
 After so many failures in a row, by one error and whatever the event, the handler is paused as a person would pause it:
-its events are parked. From time to time one of them is tried; when it is done the pause is over. A person may end the
-pause, or make it his own, which only he ends then. A row of `breakers` counts; it is written at failures, and gone
-after a success.
+its events are parked. From time to time one of them is tried, another each time, and if that fails it has used no attempt
+up (docs/decisions/0031); when it is done the pause is over. A person may end the pause, or make it his own, which only he
+ends then. A row of `breakers` counts; it is written at failures, and gone after a success.
 """
 
+import random
 from collections.abc import Collection
 from datetime import timedelta
 from typing import NamedTuple
 
 import psycopg
 
+from hookonce.receiver.ledger.due import IS_NOT_PAUSED
 from hookonce.receiver.ledger.runs import event_status
 from hookonce.receiver.ledger.states import Parked, RunStatus
 
 FIRST_TRY = timedelta(seconds=30)
 """How long after it opened one event is tried; twice as long after each that failed, up to `LONGEST_WAIT`."""
 LONGEST_WAIT = timedelta(minutes=10)
+LOOK_AGAIN = timedelta(seconds=1)
+"""How long after none was found that may be tried, though some are parked."""
+_PAGE = 1000
+_GOLDEN = (5**0.5 - 1) / 2
 WHO = "circuit breaker"
 """Who it was, in the audit."""
 
@@ -54,15 +60,26 @@ SELECT '{WHO}', 'resume', 'handler ' || name, '{{}}' FROM ended
 """  # noqa: S608  constants
 _HAND_OVER = "DELETE FROM hookonce.breakers WHERE handler = %s AND opened_at IS NOT NULL RETURNING handler"
 _TRIED = """
-SELECT handler FROM hookonce.breakers WHERE opened_at IS NOT NULL AND try_at <= now() AND handler = ANY(%s)
+SELECT handler, tries FROM hookonce.breakers WHERE opened_at IS NOT NULL AND try_at <= now() AND handler = ANY(%s)
 ORDER BY handler FOR UPDATE SKIP LOCKED
 """
+# From a place between the oldest and the newest on; what is of a paused source is passed over, a page of it at most.
 _PARKED = f"""
-SELECT e.id FROM hookonce.events e
-WHERE e.id = ANY(ARRAY(SELECT event FROM hookonce.runs WHERE parked = '{Parked.HANDLER}' AND handler = %s
-                       ORDER BY event LIMIT 10))
-ORDER BY e.id LIMIT 1 FOR UPDATE SKIP LOCKED
+WITH ends AS (
+    SELECT min(event) AS first, max(event) AS last FROM hookonce.runs
+    WHERE parked = '{Parked.HANDLER}' AND handler = %(handler)s
+), page AS MATERIALIZED (
+    SELECT event FROM hookonce.runs WHERE parked = '{Parked.HANDLER}' AND handler = %(handler)s
+        AND event >= (SELECT first + floor((last - first + 1) * %(place)s)::bigint FROM ends)
+    ORDER BY event LIMIT {_PAGE}
+)
+SELECT id FROM hookonce.events WHERE id = ANY(ARRAY(
+    SELECT id FROM hookonce.events WHERE id = ANY(ARRAY(SELECT event FROM page)) AND {IS_NOT_PAUSED}
+    ORDER BY id LIMIT 10))
+ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
 """  # noqa: S608  constants
+_IS_ANY_PARKED = f"SELECT FROM hookonce.runs WHERE parked = '{Parked.HANDLER}' AND handler = %s LIMIT 1"
+_LOOK_LATER = "UPDATE hookonce.breakers SET try_at = now() + %s WHERE handler = %s"
 _TRY = f"""
 WITH tried AS (
     UPDATE hookonce.breakers SET trying = %(event)s, tries = tries + 1,
@@ -91,12 +108,15 @@ class Breaker(NamedTuple):
     is_open: bool
 
 
-def failed(connection: psycopg.Connection, handler: str, failure: Failure) -> None:
-    """Count a failure, in the transaction that ends the attempt; the last of them pauses the handler."""
+def failed(connection: psycopg.Connection, handler: str, failure: Failure) -> psycopg.Cursor:
+    """Count a failure, in the transaction that ends the attempt; the last of them pauses the handler.
+
+    The cursor's `rowcount` is 1 if it was the last; in a pipeline, as soon as that has ended.
+    """
     values = {**failure._asdict(), "handler": handler, "first": FIRST_TRY}
     connection.execute(_LOCK)
     connection.execute(_FAILED, values)
-    connection.execute(_OPEN, values)
+    return connection.execute(_OPEN, values)
 
 
 def close(connection: psycopg.Connection, handler: str) -> None:
@@ -113,15 +133,26 @@ def try_one(connection: psycopg.Connection, handlers: Collection[str]) -> list[i
     """Make one event due of each of these handlers whose breaker is open and may try; return the events. Committed."""
     tried = []
     with connection.transaction():
-        for (handler,) in connection.execute(_TRIED, [sorted(handlers)]).fetchall():
-            found = connection.execute(_PARKED, [handler]).fetchone()
-            if found:
-                values = {"handler": handler, "event": found[0], "first": FIRST_TRY, "longest": LONGEST_WAIT}
+        for handler, tries in connection.execute(_TRIED, [sorted(handlers)]).fetchall():
+            event = _one_parked(connection, handler, tries)
+            if event is not None:
+                values = {"handler": handler, "event": event, "first": FIRST_TRY, "longest": LONGEST_WAIT}
                 connection.execute(_TRY, values)
-                tried.append(found[0])
+                tried.append(event)
+            elif connection.execute(_IS_ANY_PARKED, [handler]).fetchone() is not None:
+                connection.execute(_LOOK_LATER, [LOOK_AGAIN, handler])
         if tried:
             connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": sorted(tried)})
     return tried
+
+
+def _one_parked(connection: psycopg.Connection, handler: str, tries: int) -> int | None:
+    """Lock one of a handler's parked events: the oldest first, then here and there among them, wherever others fail."""
+    for place in (tries * _GOLDEN % 1, 0.0, random.random()):  # noqa: S311  spreads looks, keeps no secret
+        found = connection.execute(_PARKED, {"handler": handler, "place": place}).fetchone()
+        if found:
+            return int(found[0])
+    return None
 
 
 def breakers(connection: psycopg.Connection) -> list[Breaker]:

@@ -49,12 +49,12 @@ WITH lost AS (
                     finished_at = CASE WHEN buried THEN now() ELSE runs.finished_at END
     FROM unnest(%(events)s::bigint[], %(handlers)s::text[], %(buried)s::bool[]) AS t (event, handler, buried)
     WHERE runs.event = t.event AND runs.handler = t.handler
-    RETURNING runs.event, runs.handler, runs.cycle, runs.attempts
+    RETURNING runs.event, runs.handler, runs.cycle, runs.attempts, runs.started_at
 )
 INSERT INTO hookonce.failures (event, handler, cycle, attempt, error)
 SELECT event, handler, cycle, attempts, %(error)s FROM lost
 WHERE NOT EXISTS (SELECT FROM hookonce.failures f WHERE f.event = lost.event AND f.handler = lost.handler
-                  AND f.cycle = lost.cycle AND f.attempt = lost.attempts)
+                  AND f.cycle = lost.cycle AND f.attempt = lost.attempts AND f.failed_at >= lost.started_at)
 """  # noqa: S608  constants
 
 _IGNORE = f"""
