@@ -203,7 +203,7 @@ class Drain:
     def _take_up(self) -> None:
         """Make due what waited for a place that is free now, or is to be tried."""
         if places := self._registry.places():
-            limit_gate.take_up(self._executor.ledger, places)
+            limit_gate.take_up(self._executor.ledger, places, self._registry.rates())
         if names := self._failing & self._registry.with_breakers():
             breakers.try_one(self._executor.ledger, names)
 

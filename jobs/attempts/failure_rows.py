@@ -78,6 +78,7 @@ class CountedFailure:
         self._opening: psycopg.Cursor | None = None
 
     def __call__(self, connection: psycopg.Connection) -> None:
+        """Count it."""
         self._opening = breakers.failed(connection, self.handler, self.failure)
 
     @property

@@ -1,6 +1,7 @@
 """Limits of handlers, with real claims: how often, how many at once, and what the others notice of it."""
 
 import dataclasses
+import time
 from datetime import timedelta
 
 import pytest
@@ -108,6 +109,48 @@ def test_all_are_run_by_and_by_in_their_order(inbox):
     inbox.work()
 
     assert ran == names(20)
+
+
+def test_rate_and_number_at_once_together_keep_the_order_and_waste_no_time(inbox):
+    ran = []
+
+    def handler(event, tx):  # noqa: ARG001
+        ran.append(event.event_id)
+
+    inbox.on(handler, limit=RunLimit(Rate(300, timedelta(minutes=1)), concurrency=1))
+    inbox.deliver(*names(40))
+
+    inbox.work()
+    assert 30 <= len(ran) < 40  # a tenth of the rate at once
+    began = time.monotonic()
+    while len(ran) < 40 and time.monotonic() < began + 10:
+        time.sleep(0.5)
+        inbox.work()
+
+    assert ran == names(40)
+    assert 1.5 < time.monotonic() - began < 4  # 0.22 s for each of the others
+
+
+def test_run_without_a_place_keeps_the_time_that_its_rate_gave_it(inbox):
+    inbox.on(effect, limit=RunLimit(Rate(60, timedelta(minutes=1)), concurrency=1))
+    inbox.deliver("held", "next")
+    claim(inbox, limit=1)
+    inbox.connection.execute("UPDATE hookonce.limits SET head = now() + interval '5 s'")
+    slot = inbox.rows("SELECT now() - interval '1 s'")[0][0]
+    inbox.connection.execute(
+        "INSERT INTO hookonce.runs (event, handler, status, due_at, slot_at) "
+        "SELECT id, 'effect', 'waiting', now(), %s FROM hookonce.events WHERE event_id = 'next'",
+        [slot],
+    )
+    inbox.connection.execute("UPDATE hookonce.events SET status = 'waiting' WHERE event_id = 'next'")
+
+    claim(inbox)
+
+    ((parked, kept),) = inbox.rows("SELECT parked, slot_at FROM hookonce.runs WHERE status = 'waiting'")
+    assert (parked, abs(kept - slot) < timedelta(milliseconds=1)) == ("limit:", True)
+    assert inbox.rows(
+        "SELECT head > now() + interval '4 s' AND head < now() + interval '5 s' FROM hookonce.limits"
+    ) == [(True,)]
 
 
 def test_worker_that_died_gives_its_places_back(inbox):

@@ -1,9 +1,9 @@
 """A handler's circuit breaker: what fails again and again by one error is not tried on every event, ten times each.
 
 After so many failures in a row, by one error and whatever the event, the handler is paused as a person would pause it:
-its events are parked. From time to time one of them is tried, another each time, and if that fails it has used no attempt
-up (docs/decisions/0031); when it is done the pause is over. A person may end the pause, or make it his own, which only he
-ends then. A row of `breakers` counts; it is written at failures, and gone after a success.
+its events are parked. From time to time one of them is tried, another each time; if that fails it has used no attempt
+up (docs/decisions/0031), and when one is done the pause is over. A person may end the pause, or make it his own, which
+only he ends then. A row of `breakers` counts; it is written at failures, and gone after a success.
 """
 
 import random

@@ -80,13 +80,16 @@ class BatchableRun(NamedTuple):
 
 
 class HeldRun(NamedTuple):
-    """A run that a limit holds back: for how long, or parked until somebody takes it up; `has_slot`: it has a time."""
+    """A run that a limit holds back: for how long, or parked until somebody takes it up.
+
+    `slot`: how far off the time is that its rate has given it, if it has; less than nothing where it is past.
+    """
 
     event: int
     handler: str
     delay: timedelta = timedelta(0)
     parked: str | None = None
-    has_slot: bool = True
+    slot: timedelta | None = None
 
 
 SUSPECT_PAUSE = timedelta(seconds=5)
@@ -247,10 +250,17 @@ class ClaimPlan:
         if plan.limit is not None:
             self.limited.append(LimitedRun(leased, plan.limit, run.slot_at))
 
-    def hold(self, run: ClaimedRun, delay: timedelta = timedelta(0), parked: str | None = None) -> None:
-        """Take a run out of those to be leased."""
+    def put_off_run(self, run: ClaimedRun, delay: timedelta) -> None:
+        """Take a run out of those to be leased until its rate's time for it."""
+        self._hold(run, HeldRun(run.event.id, run.handler, delay, slot=delay))
+
+    def park_run(self, run: ClaimedRun, parked: str, slot: timedelta | None) -> None:
+        """Take a run out of those to be leased until there is a place for it; `slot` is kept for it."""
+        self._hold(run, HeldRun(run.event.id, run.handler, parked=parked, slot=slot))
+
+    def _hold(self, run: ClaimedRun, held: HeldRun) -> None:
         self.leased.remove(run)
-        has_slot = parked is None
         if self._only_suspects or (run.event.id, run.handler) in self.refunds:
-            delay, parked = delay if has_slot else SUSPECT_PAUSE, Parked.SUSPECT
-        self.held.append(HeldRun(run.event.id, run.handler, delay, parked, has_slot))
+            delay = held.delay if held.parked is None else SUSPECT_PAUSE
+            held = held._replace(delay=delay, parked=Parked.SUSPECT)
+        self.held.append(held)

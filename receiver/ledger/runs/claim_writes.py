@@ -100,10 +100,7 @@ def write(
     waiting = [RunWrite(*run, UNKNOWN_HANDLER_PAUSE) for run in plan.put_off]
     waiting += [RunWrite(*run, NOW, Parked.HANDLER) for run in plan.parked]
     waiting += left_to_batches(plan)
-    waiting += [
-        RunWrite(run.event, run.handler, run.delay, run.parked, run.delay if run.has_slot else None)
-        for run in plan.held
-    ]
+    waiting += [RunWrite(run.event, run.handler, run.delay, run.parked, run.slot) for run in plan.held]
     waiting += [RunWrite(*run, NOW, Parked.SUSPECT) for run in plan.suspects]
     if plan.refunds:
         leased, waiting = (

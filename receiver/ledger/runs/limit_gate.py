@@ -2,21 +2,30 @@
 
 What is beyond a rate is put off until its own time, which it keeps (`runs.slot_at`). What is beyond a number at once is
 parked as `limit:<key>`, oldest first, until one of those that hold a place ends: a place is held by a lease, so a
-worker that was killed gives it back when its lease ends. One row of `limits` per handler and key, locked for the length
-of a claim; lock order as in `receiver.ledger.runs.transitions`, then that row.
+worker that was killed gives it back when its lease ends. Where a handler has both, only what has a place is given a
+time: otherwise the times of those that are parked would be lost, and the order with them.
+
+One row of `limits` per handler and key, locked for the length of a claim, after the events and before the runs
+(`receiver.ledger.runs.transitions`); `take_up` locks it first, and then only events that nobody else holds.
 """
 
+import math
+import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 import psycopg
 
 from hookonce.receiver.ledger.runs import event_status
 from hookonce.receiver.ledger.runs.claim_plan import ClaimPlan, LimitedRun
-from hookonce.receiver.ledger.runs.run_limits import Schedule
+from hookonce.receiver.ledger.runs.run_limits import Rate, Schedule
 from hookonce.receiver.ledger.states import PARKED_BY_LIMIT
 
 MAX_WAITING = 10_000
+AHEAD = timedelta(seconds=2)
+"""How far ahead what waits for a place is given its rate's times: longer than a worker waits between two looks."""
 
 LimitKey = tuple[str, str]
 """Handler, and whose share: an account, a source, or nothing."""
@@ -34,7 +43,7 @@ FROM unnest(%s::text[], %s::text[], %s::timestamptz[]) AS t (handler, key, head)
 WHERE (limits.handler, limits.key) = (t.handler, t.key)
 """
 _QUEUES = """
-SELECT handler, key FROM hookonce.limits WHERE has_queue AND handler = ANY(%s)
+SELECT handler, key, head, now() FROM hookonce.limits WHERE has_queue AND handler = ANY(%s)
 ORDER BY handler, key FOR UPDATE SKIP LOCKED
 """
 _SET_QUEUES = """
@@ -71,6 +80,9 @@ ORDER BY e.id FOR UPDATE SKIP LOCKED
 _IS_ANY_PARKED = (
     f"SELECT FROM hookonce.runs WHERE parked = '{PARKED_BY_LIMIT}' || %s AND handler = %s LIMIT 1"
 )
+_OLDEST_PARKED = f"""
+SELECT slot_at FROM hookonce.runs WHERE parked = '{PARKED_BY_LIMIT}' || %s AND handler = %s ORDER BY event LIMIT 1
+"""  # noqa: S608  constants
 _COUNTS = f"""
 SELECT h.handler, w.count FROM (SELECT DISTINCT handler FROM hookonce.limits WHERE has_queue) AS h, LATERAL (
     SELECT count(*) FROM (
@@ -122,8 +134,22 @@ def hold_back(connection: psycopg.Connection, plan: ClaimPlan, at_once: int) -> 
     rows = connection.execute(_LOCK, keys).fetchall()
     heads = {(handler, key): head for handler, key, head, _ in rows}
     now = rows[0][3]
-    allowed = _in_time(plan, heads, now)
-    _take_places(connection, plan, [each for each in allowed if each.limit.concurrency], at_once)
+    asked = [each for each in plan.limited if each.limit.concurrency]
+    places = _Places(_held(connection, _keys(asked)) if asked else {}, at_once)
+    full = set()
+    for each in plan.limited:
+        if not places.has_one_for(each):
+            slot = None if each.slot_at is None else each.slot_at - now
+            plan.park_run(each.run, PARKED_BY_LIMIT + each.key[1], slot)
+            full.add(each.key)
+        elif (delay := _delay(each, heads, now)) is not None:
+            plan.put_off_run(each.run, delay)
+        else:
+            places.give(each)
+    if places.given:
+        connection.execute(_HOLD, [list(column) for column in zip(*places.given, strict=True)])
+    if full:
+        _set_queues(connection, dict.fromkeys(full, True))
     columns = zip(*((*key, head) for key, head in heads.items()), strict=True)
     connection.execute(_SET_HEADS, [list(column) for column in columns])
 
@@ -133,43 +159,38 @@ def _keys(limited: Sequence[LimitedRun]) -> list[list[str]]:
     return [[handler for handler, _ in found], [key for _, key in found]]
 
 
-def _in_time(plan: ClaimPlan, heads: dict[LimitKey, datetime], now: datetime) -> list[LimitedRun]:
-    """Put off whatever has a later time; return the others. Moves the heads."""
-    allowed = []
-    for each in plan.limited:
-        if each.limit.rate:
-            schedule = Schedule(each.limit.rate, heads[each.key], now)
-            at = schedule.time_for(each.slot_at)
-            heads[each.key] = schedule.head
-            if at > now:
-                plan.hold(each.run, delay=at - now)
-                continue
-        allowed.append(each)
-    return allowed
+def _delay(each: LimitedRun, heads: dict[LimitKey, datetime], now: datetime) -> timedelta | None:
+    """Return how long a run must wait for its rate, if it must; what has no time yet gets one, which moves the head."""
+    if each.limit.rate is None:
+        return None
+    schedule = Schedule(each.limit.rate, heads[each.key], now)
+    at = schedule.time_for(each.slot_at)
+    heads[each.key] = schedule.head
+    return at - now if at > now else None
 
 
-def _take_places(
-    connection: psycopg.Connection, plan: ClaimPlan, asked: Sequence[LimitedRun], at_once: int
-) -> None:
-    """Give a place to each while there are some, and park the others."""
-    if not asked:
-        return
-    taken = _held(connection, _keys(asked))
-    fresh: dict[LimitKey, int] = {}
-    holders, full = [], set()
-    for each in asked:
-        free = (each.limit.concurrency or 0) - taken.get(each.key, 0)
-        new = fresh.get(each.key, 0)
-        if new < min(free, at_once):
-            fresh[each.key] = new + 1
-            holders.append((*each.key, each.run.event.id, each.run.token))
-        else:
-            plan.hold(each.run, parked=PARKED_BY_LIMIT + each.key[1])
-            full.add(each.key)
-    if holders:
-        connection.execute(_HOLD, [list(column) for column in zip(*holders, strict=True)])
-    if full:
-        _set_queues(connection, dict.fromkeys(full, True))
+class _Places:
+    """The places of the keys that a claim meets: those `taken` before, and those that it gives.
+
+    `given`: rows of `limit_places`. No more are given of one key than the worker can use `at_once`.
+    """
+
+    def __init__(self, taken: Mapping[LimitKey, int], at_once: int) -> None:
+        self._taken = taken
+        self._at_once = at_once
+        self._new: Counter[LimitKey] = Counter()
+        self.given: list[tuple[str, str, int, uuid.UUID]] = []
+
+    def has_one_for(self, each: LimitedRun) -> bool:
+        if each.limit.concurrency is None:
+            return True
+        free = each.limit.concurrency - self._taken.get(each.key, 0)
+        return self._new[each.key] < min(free, self._at_once)
+
+    def give(self, each: LimitedRun) -> None:
+        if each.limit.concurrency is not None:
+            self._new[each.key] += 1
+            self.given.append((*each.key, each.run.event.id, each.run.token))
 
 
 def _held(connection: psycopg.Connection, keys: list[list[str]]) -> Mapping[LimitKey, int]:
@@ -182,26 +203,39 @@ def _set_queues(connection: psycopg.Connection, waiting: Mapping[LimitKey, bool]
     connection.execute(_SET_QUEUES, [list(column) for column in columns])
 
 
-def take_up(connection: psycopg.Connection, limits: Mapping[str, int]) -> list[int]:
+def take_up(
+    connection: psycopg.Connection,
+    limits: Mapping[str, int],
+    rates: Mapping[str, Rate] = MappingProxyType({}),
+) -> list[int]:
     """Make due what waits for a place that is free now; `limits` is handlers and how many may run at once.
 
-    Returns the events. Committed.
+    `rates`: those that have one besides. Their times are given out as far as `AHEAD`, so no more is made due than
+    may start until then. Returns the events. Committed.
     """
     with connection.transaction():
         waiting = connection.execute(_QUEUES, [list(limits)]).fetchall()
         if not waiting:
             return []
-        taken = _held(connection, [[handler for handler, _ in waiting], [key for _, key in waiting]])
+        taken = _held(connection, [[row[0] for row in waiting], [row[1] for row in waiting]])
         events: list[int] = []
         left: dict[LimitKey, bool] = {}
-        for handler, key in waiting:
+        for handler, key, head, now in waiting:
             free = limits[handler] - taken.get((handler, key), 0)
-            found = _take_up(connection, handler, key, free) if free > 0 else []
+            if free > 0 and handler in rates and head > now and _needs_time(connection, handler, key):
+                free = max(math.ceil((now + AHEAD - head) / rates[handler].interval), 0)
+            found = _take_up(connection, handler, key, min(free, MAX_WAITING)) if free > 0 else []
             is_any = connection.execute(_IS_ANY_PARKED, [key, handler]).fetchone() is not None
             left[handler, key] = is_any
             events += found
         _set_queues(connection, left)
     return events
+
+
+def _needs_time(connection: psycopg.Connection, handler: str, key: str) -> bool:
+    """Return whether the oldest that is parked was given no time yet."""
+    row = connection.execute(_OLDEST_PARKED, [key, handler]).fetchone()
+    return row is not None and row[0] is None
 
 
 def _take_up(connection: psycopg.Connection, handler: str, key: str, count: int) -> list[int]:
