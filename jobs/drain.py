@@ -36,6 +36,7 @@ from hookonce.receiver.ledger.runs import breakers, claims, limit_gate, transiti
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+from hookonce.receiver.ledger.runs.rate_changes import RateChanges
 from hookonce.receiver.logs import hash_ids
 from hookonce.receiver.monitoring import tracing
 from hookonce.receiver.privacy.masking import mask_secrets
@@ -58,6 +59,8 @@ STEP_CONNECTIONS = 4
 """At most, in one process, for what steps write: a millisecond each."""
 WAKE_INTERVAL = timedelta(seconds=30)
 """How often a worker looks for what others, without its handlers, have ignored."""
+RATE_CHANGE_INTERVAL = timedelta(seconds=1)
+"""How often it goes on with what another rate has put off, while anything is left of that."""
 
 
 _attempts_by: type[Executor] = BatchExecutor
@@ -108,6 +111,7 @@ class Drain:
         self._breaker = CircuitBreaker(limit=1)
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
         self._suspects_at = time.monotonic()
+        self._rate_changes = RateChanges()
         self._last_attempt: LastAttempt | None = None
         self.under_way: UnderWay | None = None
 
@@ -237,6 +241,8 @@ class Drain:
             # What was parked for a limit that has been taken away since.
             unlimited = dict.fromkeys(self._registry.without_places(), limit_gate.MAX_WAITING)
             limit_gate.take_up(self._executor.ledger, unlimited)
+            if not self._rate_changes.tend(self._executor.ledger, self._registry.schedules()):
+                self._wake_at = time.monotonic() + RATE_CHANGE_INTERVAL.total_seconds()
         except (psycopg.Error, SQLAlchemyError) as error:
             log.warning("recent ignored events were not looked at: %s", type(error).__name__)
             self._executor.discard()

@@ -196,6 +196,10 @@ class Registry:
         limited = {handler.name: handler.limit for handler in self._handlers if handler.limit}
         return {name: limit.rate for name, limit in limited.items() if limit.rate}
 
+    def schedules(self) -> dict[str, str]:
+        """Return by which rate each handler's runs are given times; empty where it has none."""
+        return {handler.name: handler.limit.schedule if handler.limit else "" for handler in self._handlers}
+
     def without_places(self) -> list[str]:
         """Return the names of the handlers of which any number may run at once."""
         return sorted({handler.name for handler in self._handlers} - self.places().keys())

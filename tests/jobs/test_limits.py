@@ -138,8 +138,8 @@ def test_run_without_a_place_keeps_the_time_that_its_rate_gave_it(inbox):
     inbox.connection.execute("UPDATE hookonce.limits SET head = now() + interval '5 s'")
     slot = inbox.rows("SELECT now() - interval '1 s'")[0][0]
     inbox.connection.execute(
-        "INSERT INTO hookonce.runs (event, handler, status, due_at, slot_at) "
-        "SELECT id, 'effect', 'waiting', now(), %s FROM hookonce.events WHERE event_id = 'next'",
+        "INSERT INTO hookonce.runs (event, handler, status, due_at, slot_at, schedule) "
+        "SELECT id, 'effect', 'waiting', now(), %s, '60/m' FROM hookonce.events WHERE event_id = 'next'",
         [slot],
     )
     inbox.connection.execute("UPDATE hookonce.events SET status = 'waiting' WHERE event_id = 'next'")

@@ -1,5 +1,6 @@
 from bisect import bisect_left
 from datetime import UTC, datetime, timedelta
+from math import ceil
 
 import pytest
 
@@ -42,6 +43,22 @@ def test_no_period_has_more_starts_than_the_rate_and_nearly_as_many(text):
     starts = [end - bisect_left(times, start) for start, end in zip(times, ends, strict=False)]
     assert max(starts) <= rate.count
     assert starts[-1] >= rate.count * 9 // 10
+
+
+@pytest.mark.parametrize(
+    ("text", "share"), [("10/s", 2), ("100/s", 2), ("19/m", 1.1), ("100/m", 1.1), ("1000/h", 1.1)]
+)
+def test_late_starts_add_a_tenth_at_most_to_a_period_but_as_many_again_to_a_second(text, share):
+    rate = Rate.parse(text)
+    schedule = Schedule(rate, NOW - timedelta(days=400), NOW)
+    times = [max(schedule.time_for(None), NOW) for _ in range(4 * rate.count)]
+    look = NOW + 2 * rate.period  # a worker that comes as late as may be, once
+    starts = sorted(look if look - rate.late <= time <= look else time for time in times)
+
+    most = max(bisect_left(starts, start + rate.period) - n for n, start in enumerate(starts))
+
+    assert most <= ceil(rate.count * share)
+    assert most > rate.count or share < 2
 
 
 def test_each_run_beyond_the_rate_has_a_time_of_its_own():

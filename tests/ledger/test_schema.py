@@ -60,7 +60,7 @@ def old_ledger(empty_database):
         connection.execute("ALTER TABLE hookonce.failures DROP COLUMN traceback, DROP COLUMN key_id")
         connection.execute(
             "ALTER TABLE hookonce.runs DROP COLUMN slot_at, DROP COLUMN sealed_result, DROP COLUMN key_id, "
-            "DROP COLUMN beside"
+            "DROP COLUMN schedule, DROP COLUMN beside"
         )
         connection.execute("ALTER TABLE hookonce.handed_secrets DROP COLUMN sealed, DROP COLUMN key_id")
         connection.execute(

@@ -108,6 +108,7 @@ runs = Table(
     Column("finished_at", _moment),
     Column("parked", Text),
     Column("slot_at", _moment),
+    Column("schedule", Text),
     Column("beside", Boolean, nullable=False, server_default=text("false")),
     Column("sealed_result", LargeBinary),
     Column("key_id", Text),
@@ -221,6 +222,7 @@ limits = Table(
     Column("key", Text, nullable=False),
     Column("head", _moment, nullable=False),
     Column("has_queue", Boolean, nullable=False, server_default=text("false")),
+    Column("schedule", Text),
     PrimaryKeyConstraint("handler", "key", name="limits_pkey"),
 )
 

@@ -9,6 +9,7 @@
 - `claimed`: what a worker holds between claim and end
 - `due_cursor`: where in the queue a worker looks next; no SQL
 - `run_limits`, `limit_gate`: how often and how many at once a handler may run, and what is held back for that
+- `rate_changes`: what another rate has put off, made due
 - `breakers`: handlers that fail by one error again and again, stopped and tried
 - `parking`: what is paused is passed over, and taken up again
 - `leases`: what is said to whoever has lost one

@@ -57,7 +57,7 @@ class PausedHandlers(NamedTuple):
 
 
 class LimitedRun(NamedTuple):
-    """A run that is to be leased if its handler's limit allows; `slot_at` is the time it was given before."""
+    """A run that is to be leased if its handler's limit allows; `slot_at`: the time its rate gave it before."""
 
     run: ClaimedRun
     limit: RunLimit
@@ -248,7 +248,8 @@ class ClaimPlan:
         )
         self.leased.append(leased)
         if plan.limit is not None:
-            self.limited.append(LimitedRun(leased, plan.limit, run.slot_at))
+            slot = run.slot_at if run.schedule == plan.limit.schedule else None
+            self.limited.append(LimitedRun(leased, plan.limit, slot))
 
     def put_off_run(self, run: ClaimedRun, delay: timedelta) -> None:
         """Take a run out of those to be leased until its rate's time for it."""

@@ -24,20 +24,21 @@ NOW = timedelta(0)
 # Leases runs, starting those marked, or parks them; the upsert creates the runs of an event that is claimed first.
 _LEASE = f"""
 INSERT INTO hookonce.runs (event, handler, status, attempts, due_at, token, lease_until, started_at, parked, slot_at,
-                           beside)
+                           schedule, beside)
 SELECT event, handler, CASE WHEN starts THEN '{RunStatus.RUNNING}' ELSE '{RunStatus.WAITING}' END, starts::int - refund,
        now() + lease, CASE WHEN leased THEN %(token)s END, CASE WHEN leased THEN now() + lease END,
        CASE WHEN starts THEN now() END, parked, CASE WHEN NOT starts THEN now() + slot END,
-       starts AND %(beside)s
+       CASE WHEN NOT starts AND slot IS NOT NULL THEN schedule END, starts AND %(beside)s
 FROM unnest(%(events)s::bigint[], %(handlers)s::text[], %(leases)s::interval[], %(leased)s::bool[],
-            %(starts)s::bool[], %(parked)s::text[], %(slots)s::interval[], %(refunds)s::int[])
-     AS t (event, handler, lease, leased, starts, parked, slot, refund)
+            %(starts)s::bool[], %(parked)s::text[], %(slots)s::interval[], %(schedules)s::text[],
+            %(refunds)s::int[])
+     AS t (event, handler, lease, leased, starts, parked, slot, schedule, refund)
 ORDER BY event, handler
 ON CONFLICT (event, handler) DO UPDATE SET
     status = excluded.status, attempts = runs.attempts + excluded.attempts, due_at = excluded.due_at,
     token = excluded.token, lease_until = excluded.lease_until,
     started_at = coalesce(excluded.started_at, runs.started_at), finished_at = NULL, parked = excluded.parked,
-    slot_at = excluded.slot_at, beside = excluded.beside
+    slot_at = excluded.slot_at, schedule = excluded.schedule, beside = excluded.beside
 """  # noqa: S608  constants
 
 # Unless whoever came after the worker has said why (`transitions.note_end_of_worker`).
@@ -87,20 +88,23 @@ def write(
         )
     if recovered := _recovered(plan):
         counters.add(connection, recovered)
-    slots = {(each.run.event.id, each.run.handler) for each in plan.limited if each.limit.rate}
+    schedules = {
+        (each.run.event.id, each.run.handler): each.limit.schedule for each in plan.limited if each.limit.rate
+    }
     unstarted = budget + claimed.UNSTARTED_MARGIN
     leased = [
         RunWrite(
             *(key := (run.event.id, run.handler)),
             run.lease if n < starts else unstarted,
-            slot=NOW if key in slots else None,
+            slot=NOW if key in schedules else None,
+            schedule=schedules.get(key),
         )
         for n, run in enumerate(plan.leased)
     ]
     waiting = [RunWrite(*run, UNKNOWN_HANDLER_PAUSE) for run in plan.put_off]
     waiting += [RunWrite(*run, NOW, Parked.HANDLER) for run in plan.parked]
     waiting += left_to_batches(plan)
-    waiting += [RunWrite(run.event, run.handler, run.delay, run.parked, run.slot) for run in plan.held]
+    waiting += [RunWrite(*run, schedules.get((run.event, run.handler))) for run in plan.held]
     waiting += [RunWrite(*run, NOW, Parked.SUSPECT) for run in plan.suspects]
     if plan.refunds:
         leased, waiting = (
@@ -138,7 +142,7 @@ def left_to_batches(plan: ClaimPlan) -> list["RunWrite"]:
 class RunWrite(NamedTuple):
     """A run as it is to be written: for how long, why it is parked, how far off its limit's time for it is.
 
-    `refund`: attempts that are given back.
+    `schedule`: by which rate that was given; `refund`: attempts that are given back.
     """
 
     event: int
@@ -146,6 +150,7 @@ class RunWrite(NamedTuple):
     span: timedelta
     parked: str | None = None
     slot: timedelta | None = None
+    schedule: str | None = None
     refund: int = 0
 
 
@@ -161,7 +166,7 @@ def write_runs(  # noqa: PLR0913  the last two by keyword
     """Write runs that wait, and those leased, the first `starts` of which are started."""
     if not (leased or waiting):
         return
-    events, handlers, spans, parked, slots, refunds = zip(*leased, *waiting, strict=True)
+    events, handlers, spans, parked, slots, schedules, refunds = zip(*leased, *waiting, strict=True)
     connection.execute(
         _LEASE,
         {
@@ -172,6 +177,7 @@ def write_runs(  # noqa: PLR0913  the last two by keyword
             "starts": [n < min(starts, len(leased)) for n in range(len(events))],
             "parked": list(parked),
             "slots": list(slots),
+            "schedules": list(schedules),
             "refunds": list(refunds),
             "beside": beside,
             "token": token,

@@ -69,6 +69,7 @@ class ExistingRun(NamedTuple):
     is_due: bool = True
     parked: str | None = None
     slot_at: datetime | None = None
+    schedule: str | None = None
     beside: bool = False
 
 

@@ -72,7 +72,7 @@ class Room(Protocol):
 # Event by event, whatever the planner thinks of the table: it may have been empty when the plan was made.
 _RUNS = """
 SELECT r.event, r.handler, r.status, r.attempts, r.cycle, r.due_at <= now() AS is_due, r.parked, r.slot_at,
-       r.beside
+       r.schedule, r.beside
 FROM unnest(%s::bigint[]) AS t (event), LATERAL (SELECT * FROM hookonce.runs WHERE event = t.event OFFSET 0) AS r
 """
 

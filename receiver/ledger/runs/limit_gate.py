@@ -20,6 +20,7 @@ import psycopg
 
 from hookonce.receiver.ledger.runs import event_status
 from hookonce.receiver.ledger.runs.claim_plan import ClaimPlan, LimitedRun
+from hookonce.receiver.ledger.runs.rate_changes import CHANGING
 from hookonce.receiver.ledger.runs.run_limits import Rate, Schedule
 from hookonce.receiver.ledger.states import PARKED_BY_LIMIT
 
@@ -30,13 +31,14 @@ AHEAD = timedelta(seconds=2)
 LimitKey = tuple[str, str]
 """Handler, and whose share: an account, a source, or nothing."""
 
-_LOCK = """
-INSERT INTO hookonce.limits (handler, key, head)
-SELECT handler, key, now() - interval '2 days'  -- longer than any period: nothing has started
-FROM unnest(%s::text[], %s::text[]) AS t (handler, key) ORDER BY handler, key
-ON CONFLICT (handler, key) DO UPDATE SET head = limits.head
+_LOCK = f"""
+INSERT INTO hookonce.limits (handler, key, head, schedule)
+SELECT handler, key, now() - interval '2 days', schedule  -- longer than any period: nothing has started
+FROM unnest(%s::text[], %s::text[], %s::text[]) AS t (handler, key, schedule) ORDER BY handler, key
+ON CONFLICT (handler, key) DO UPDATE SET schedule =
+    CASE WHEN limits.schedule IN (excluded.schedule, '{CHANGING}' || excluded.schedule) THEN limits.schedule END
 RETURNING handler, key, head, now()
-"""
+"""  # noqa: S608  constants
 _SET_HEADS = """
 UPDATE hookonce.limits SET head = t.head
 FROM unnest(%s::text[], %s::text[], %s::timestamptz[]) AS t (handler, key, head)
@@ -130,8 +132,9 @@ def hold_back(connection: psycopg.Connection, plan: ClaimPlan, at_once: int) -> 
     """Take out of a plan what its limits do not allow; `at_once` is how many runs this worker can start together."""
     if not plan.limited:
         return
+    schedules = {each.key: each.limit.schedule for each in plan.limited}
     keys = _keys(plan.limited)
-    rows = connection.execute(_LOCK, keys).fetchall()
+    rows = connection.execute(_LOCK, [*keys, [schedules[key] for key in zip(*keys, strict=True)]]).fetchall()
     heads = {(handler, key): head for handler, key, head, _ in rows}
     now = rows[0][3]
     asked = [each for each in plan.limited if each.limit.concurrency]

@@ -1,8 +1,8 @@
 """What `@on(rate=…, concurrency=…, per=…)` allows: so many starts in a period, so many at once; no SQL here.
 
 A rate is a schedule: what comes beyond it gets a time of its own, spread over the period, so that a backlog is not
-claimed again and again. A tenth of the rate may start at once after a silence, and never more than the
-rate in one period.
+claimed again and again. A tenth of the rate may start at once after a silence, and no period has more times than the
+rate. Starts may be late (`Rate.late`), so a period can have a tenth more of them, and a second as many again.
 """
 
 from dataclasses import dataclass
@@ -35,6 +35,10 @@ class Rate:
             raise ValueError(f"{text!r} is not a rate; {error}") from None
         return cls(limit.count, limit.period)
 
+    def __str__(self) -> str:
+        letters = {timedelta(seconds=1): "s", timedelta(minutes=1): "m", timedelta(hours=1): "h"}
+        return f"{self.count}/{letters.get(self.period, 'd')}"
+
     @property
     def burst(self) -> int:
         """How many may start at once after a silence."""
@@ -42,7 +46,7 @@ class Rate:
 
     @property
     def interval(self) -> timedelta:
-        """How far apart the others are, so that with the burst no period has more than `count`."""
+        """How far apart the times of the others are, so that with the burst no period has more than `count`."""
         return -(-self.period // (self.count - self.burst + 1))  # rounded up
 
     @property
@@ -58,6 +62,13 @@ class RunLimit:
     rate: Rate | None = None
     concurrency: int | None = None
     per: str | None = None
+
+    @property
+    def schedule(self) -> str:
+        """What the times that the rate gives are told by from those of another; empty without a rate."""
+        if self.rate is None:
+            return ""
+        return f"{self.rate} per {self.per}" if self.per else str(self.rate)
 
     def key(self, event: ClaimedEvent) -> str:
         """Return whose share of the limit an event's run uses."""

@@ -1,0 +1,129 @@
+"""Makes due what was put off by a rate that its handler has no more, so that it gets its time by the one it has now.
+
+A row of `limits` says by which rate its times are given (`RunLimit.schedule`), and so does each run that was given one.
+A worker that finds another rate than its own there sets the row's head back to now, and goes through what is open, a
+page at a time; what is claimed meanwhile is given its time by the new rate. The row is marked as long as that lasts, so
+that another worker goes on where one has died. An old worker of a rolling deploy takes that away again when it gives
+a time, and the next look finds what it gave.
+"""
+
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import psycopg
+
+from hookonce.receiver.ledger.runs import event_status
+from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus, one_of
+
+TURN = timedelta(milliseconds=200)
+"""How long a worker goes on with it, at a time."""
+CHANGING = "~"
+"""What is put before the schedule of a row while runs are left that an older one has put off."""
+_PAGE = 2000
+
+_BEGIN = f"""
+WITH other AS MATERIALIZED (
+    SELECT l.handler, l.key, t.schedule, l.schedule IS NOT DISTINCT FROM '{CHANGING}' || t.schedule AS is_begun
+    FROM hookonce.limits l JOIN unnest(%s::text[], %s::text[]) AS t (handler, schedule) USING (handler)
+    WHERE l.schedule IS DISTINCT FROM t.schedule ORDER BY l.handler, l.key FOR UPDATE OF l
+), begun AS (
+    UPDATE hookonce.limits l SET head = least(l.head, now()), schedule = '{CHANGING}' || other.schedule
+    FROM other WHERE (l.handler, l.key) = (other.handler, other.key) AND NOT is_begun
+)
+SELECT handler, bool_and(is_begun) FROM other GROUP BY handler ORDER BY handler
+"""  # noqa: S608  constants
+_END = f"""
+UPDATE hookonce.limits l SET schedule = t.schedule
+FROM unnest(%s::text[], %s::text[]) AS t (handler, schedule)
+WHERE l.handler = t.handler AND l.schedule = '{CHANGING}' || t.schedule
+"""  # noqa: S608  constants
+_WAS_PUT_OFF = f"""r.slot_at IS NOT NULL AND r.schedule IS DISTINCT FROM t.schedule
+    AND r.status = '{RunStatus.WAITING}' AND r.token IS NULL"""
+_OPEN_PAGE = f"""
+WITH page AS MATERIALIZED (
+    SELECT id, due_at, status FROM hookonce.events
+    WHERE due_at IS NOT NULL AND parked IS NULL AND (due_at, id) > (%(due_at)s, %(id)s)
+    ORDER BY due_at, id LIMIT {_PAGE}
+), early AS (
+    SELECT id FROM page WHERE {one_of("status", (EventStatus.RUNNING, EventStatus.WAITING))} AND EXISTS (
+        SELECT FROM hookonce.runs r
+        JOIN unnest(%(handlers)s::text[], %(schedules)s::text[]) AS t (handler, schedule) USING (handler)
+        WHERE r.event = page.id AND {_WAS_PUT_OFF} OFFSET 0)
+)
+SELECT due_at, id, ARRAY(SELECT id FROM early ORDER BY id) FROM page ORDER BY due_at DESC, id DESC LIMIT 1
+"""  # noqa: S608  constants
+_SUSPECTS = f"""
+SELECT ARRAY(SELECT DISTINCT r.event FROM hookonce.runs r
+             JOIN unnest(%(handlers)s::text[], %(schedules)s::text[]) AS t (handler, schedule) USING (handler)
+             WHERE r.parked = '{Parked.SUSPECT}' AND {_WAS_PUT_OFF} ORDER BY 1 LIMIT {_PAGE})
+"""  # noqa: S608  constants
+_MAKE_DUE = f"""
+UPDATE hookonce.runs r SET due_at = now(), slot_at = NULL, schedule = NULL
+FROM unnest(%(handlers)s::text[], %(schedules)s::text[]) AS t (handler, schedule)
+WHERE r.event = ANY(%(events)s) AND r.handler = t.handler AND {_WAS_PUT_OFF}
+"""  # noqa: S608  constants
+
+
+class RateChanges:
+    """What one worker is at; `tend` is called now and then, by one thread."""
+
+    def __init__(self) -> None:
+        self._schedules: dict[str, str] = {}
+        self._place: tuple[datetime | str, int] | None = None
+        self._by_others: set[str] = set()
+
+    def tend(self, connection: psycopg.Connection, schedules: Mapping[str, str]) -> bool:
+        """Make due what other rates than these have put off, for `TURN` at most; return whether nothing is left.
+
+        `schedules`: `RunLimit.schedule` by handler, empty for those that have no rate. Committed page by page.
+        """
+        until = time.monotonic() + TURN.total_seconds()
+        if self._place is None:
+            self._schedules = self._changed(connection, schedules)
+            if not self._schedules:
+                return True
+            _make_due(connection, self._suspects(connection), self._wanted)
+            self._place = ("-infinity", 0)
+        while row := self._page(connection):
+            _make_due(connection, row[2], self._wanted)
+            self._place = (row[0], row[1])
+            if time.monotonic() > until:
+                return False
+        with connection.transaction():
+            connection.execute(_END, list(self._wanted.values()))
+        self._place = None
+        return True
+
+    def _changed(self, connection: psycopg.Connection, schedules: Mapping[str, str]) -> dict[str, str]:
+        """Return the handlers that had another rate; those that another worker is at only if it takes long."""
+        with connection.transaction():
+            rows = connection.execute(_BEGIN, [list(schedules), list(schedules.values())]).fetchall()
+        before, self._by_others = self._by_others, {handler for handler, is_begun in rows if is_begun}
+        ours = [handler for handler, is_begun in rows if not is_begun or handler in before]
+        self._by_others -= set(ours)
+        return {handler: schedules[handler] for handler in ours}
+
+    def _suspects(self, connection: psycopg.Connection) -> list[int]:
+        with connection.transaction():
+            row = connection.execute(_SUSPECTS, self._wanted).fetchone()
+        return row[0] if row else []
+
+    @property
+    def _wanted(self) -> dict[str, list[str]]:
+        return {"handlers": list(self._schedules), "schedules": list(self._schedules.values())}
+
+    def _page(self, connection: psycopg.Connection) -> tuple[datetime, int, list[int]] | None:
+        due_at, event = self._place or ("-infinity", 0)
+        values = {"due_at": due_at, "id": event, **self._wanted}
+        with connection.transaction():
+            return connection.execute(_OPEN_PAGE, values).fetchone()
+
+
+def _make_due(connection: psycopg.Connection, events: list[int], wanted: Mapping[str, list[str]]) -> None:
+    if not events:
+        return
+    with connection.transaction():
+        connection.execute(event_status.LOCK_EVENTS, [events])
+        connection.execute(_MAKE_DUE, {"events": events, **wanted})
+        connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": events})

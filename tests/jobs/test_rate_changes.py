@@ -1,0 +1,153 @@
+"""A handler is given another rate, or none: what the old one has put off comes by the new one."""
+
+import dataclasses
+from datetime import timedelta
+
+import pytest
+
+from hookonce.jobs.drain import Drain
+from hookonce.jobs.handlers import Registry
+from hookonce.receiver.ledger.runs import claims, limit_gate, rate_changes
+from hookonce.receiver.ledger.runs.rate_changes import RateChanges
+from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
+from tests.jobs.slots.conftest import wait_for
+from tests.support.inbox import effect
+
+TEN_AN_HOUR = RunLimit(Rate.parse("10/h"))
+BUDGET = timedelta(seconds=2)
+
+
+def names(count):
+    return [f"evt_{n:03}" for n in range(count)]
+
+
+@pytest.fixture
+def put_off(inbox):
+    """Six events, five of which wait for a rate of ten an hour."""
+    inbox.on(effect, limit=TEN_AN_HOUR)
+    inbox.deliver(*names(6))
+    inbox.work()
+    assert len(inbox.effects()) == 1
+    assert limit_gate.delays(inbox.connection)["effect"] > timedelta(minutes=30)
+    return inbox
+
+
+def deploy(inbox, limit):
+    """Start a worker of a release whose handler has another limit; return its drain, which has looked."""
+    (old,) = inbox.registry
+    new = Registry()
+    new.add(dataclasses.replace(old, limit=limit))
+    drain = Drain(inbox.settings, new)
+    inbox.drains.append(drain)
+    drain.requeue_ignored()
+    return drain
+
+
+def work_until(inbox, drain, count):
+    """Have a worker look, as each does every second, until there are so many effects."""
+    wait_for(lambda: (drain.run_due(), len(inbox.effects()) >= count)[1], seconds=5)
+
+
+@pytest.mark.parametrize(
+    "limit", [None, RunLimit(Rate.parse("1000/m")), RunLimit(Rate.parse("1000/m"), per="source")]
+)
+def test_what_a_slower_rate_has_put_off_runs_soon(put_off, limit):
+    drain = deploy(put_off, limit)
+    put_off.deliver("new")
+
+    work_until(put_off, drain, 7)
+
+
+def test_no_delay_is_told_of_a_handler_that_has_no_rate_any_more(put_off):
+    deploy(put_off, None)
+
+    assert limit_gate.delays(put_off.connection) == {}
+
+
+def test_what_a_faster_rate_has_put_off_waits_for_the_slower_one(inbox):
+    inbox.on(effect, limit=RunLimit(Rate.parse("60/m")))
+    inbox.deliver(*names(40))
+    inbox.work()
+    before = len(inbox.effects())
+
+    deploy(inbox, TEN_AN_HOUR).run_due()
+
+    assert len(inbox.effects()) <= before + 1
+    ((first, last),) = inbox.rows(
+        "SELECT min(slot_at) - now(), max(slot_at) - now() FROM hookonce.runs WHERE status = 'waiting'"
+    )
+    assert first > timedelta(minutes=5)
+    assert last > timedelta(hours=3)
+
+
+def test_time_that_another_rate_gave_is_no_time(put_off):
+    put_off.connection.execute("UPDATE hookonce.runs SET due_at = now() WHERE status = 'waiting'")
+    put_off.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE status = 'waiting'")
+    before = put_off.rows("SELECT event, slot_at FROM hookonce.runs WHERE status = 'waiting' ORDER BY event")
+    (handler,) = put_off.registry
+    registry = Registry()
+    registry.add(dataclasses.replace(handler, limit=RunLimit(Rate.parse("10/d"))))
+
+    claims.claim(put_off.connection, registry, budget=BUDGET)
+
+    after = put_off.rows("SELECT event, slot_at FROM hookonce.runs WHERE status = 'waiting' ORDER BY event")
+    assert [slot for _, slot in after] > [slot for _, slot in before]
+    assert put_off.rows("SELECT DISTINCT schedule FROM hookonce.runs WHERE status = 'waiting'") == [("10/d",)]
+
+
+def test_what_an_old_worker_puts_off_after_the_change_is_found_at_the_next_look(put_off):
+    drain = deploy(put_off, RunLimit(Rate.parse("1000/m")))
+    work_until(put_off, drain, 6)
+    put_off.deliver("one", "two", "three")
+    put_off.work()  # the old worker, which is still there
+    assert len(put_off.effects()) < 9
+
+    drain.requeue_ignored()
+
+    work_until(put_off, drain, 9)
+
+
+def test_same_rate_changes_nothing(put_off):
+    before = put_off.rows("SELECT due_at, slot_at FROM hookonce.runs ORDER BY event")
+    head = put_off.rows("SELECT * FROM hookonce.limits")
+
+    deploy(put_off, TEN_AN_HOUR).run_due()
+
+    assert put_off.rows("SELECT due_at, slot_at FROM hookonce.runs ORDER BY event") == before
+    assert put_off.rows("SELECT * FROM hookonce.limits") == head
+
+
+def test_retry_that_waits_for_its_time_is_left_alone(inbox):
+    def fails(event, tx):  # noqa: ARG001
+        raise ConnectionError
+
+    inbox.on(fails, limit=RunLimit(Rate.parse("10/h")), backoff=(timedelta(hours=1),) * 2)
+    inbox.deliver(*names(3))
+    inbox.work()
+    before = inbox.runs()
+
+    drain = deploy(inbox, None)
+    drain.run_due()
+
+    assert [row[3] for row in before] == [1, 0, 0]
+    assert [row[3] for row in inbox.runs()] == [1, 1, 1]
+
+
+def test_long_queue_is_gone_through_in_turns_and_by_another_if_the_first_is_gone(put_off, monkeypatch):
+    monkeypatch.setattr(rate_changes, "TURN", timedelta(0))
+    monkeypatch.setattr(rate_changes, "_OPEN_PAGE", rate_changes._OPEN_PAGE.replace("LIMIT 2000", "LIMIT 2"))  # noqa: SLF001
+    wanted = {"effect": ""}
+    first = RateChanges()
+    assert not first.tend(put_off.connection, wanted)
+    due = "SELECT count(*) FROM hookonce.runs WHERE status = 'waiting' AND due_at <= now()"
+    assert put_off.rows(due) == [(2,)]
+
+    other = RateChanges()
+    assert other.tend(put_off.connection, wanted)  # somebody is at it
+    turns = 0
+    while not other.tend(put_off.connection, wanted):
+        turns += 1
+
+    assert turns > 1
+    assert put_off.rows(due) == [(5,)]
+    assert RateChanges().tend(put_off.connection, wanted)
