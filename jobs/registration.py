@@ -147,7 +147,7 @@ def handler_of(  # noqa: PLR0913, PLR0917  what all kinds of handlers have
     pauses, limit = _times(called, attempts, backoff, timeout)
     _require_isolation(called, isolation)
     _require_callable(called, function, given, is_long=tx is not None)
-    if breaker is not None and (isinstance(breaker, bool) or not isinstance(breaker, int) or breaker < 1):
+    if breaker is not None and not _is_count(breaker):
         raise HandlerError(f"handler '{called}': {breaker=} is wrong; expected a number of failures from 1")
     return Handler(
         called, place, pattern, function, attempts, pauses, limit, isolation, breaker=breaker, tx=tx
@@ -184,6 +184,10 @@ def import_handlers(modules: Iterable[str]) -> Registry:
     return handlers.registry
 
 
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
 def _times(
     called: str,
     attempts: int,
@@ -205,7 +209,7 @@ def _times(
             f"handler '{called}': {timeout=} is wrong; expected seconds or a timedelta"
         ) from None
     is_in_time = timedelta(0) < limit <= MAX_TIMEOUT
-    if attempts < 1 or first < timedelta(0) or longest < first or not is_in_time:
+    if not _is_count(attempts) or first < timedelta(0) or longest < first or not is_in_time:
         raise HandlerError(
             f"handler '{called}': attempts from 1, 0 <= first pause <= longest pause, "
             f"timeout above 0 and up to {MAX_TIMEOUT.total_seconds():g} s"
@@ -232,7 +236,7 @@ def _run_limit(called: str, rate: str | None, concurrency: int | None, per: str 
         raise HandlerError(
             f"handler '{called}': {per=} is nothing to count by; expected 'account' or 'source'"
         )
-    if concurrency is not None and (not isinstance(concurrency, int) or concurrency < 1):
+    if concurrency is not None and not _is_count(concurrency):
         raise HandlerError(f"handler '{called}': {concurrency=} is wrong; expected a number from 1")
     try:
         return RunLimit(None if rate is None else Rate.parse(rate), concurrency, per)
@@ -265,4 +269,6 @@ def _require_callable(called: str, function: Callable[..., Any], given: str, *, 
 
 
 def _duration(value: float | timedelta) -> timedelta:
+    if isinstance(value, bool):
+        raise TypeError(f"{value} is no time")
     return value if isinstance(value, timedelta) else timedelta(seconds=value)

@@ -18,7 +18,7 @@ def parse_limit(text: object) -> Limit:
     """Read `100/m`. Raises: ValueError saying what was expected."""
     match = _FORM.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise ValueError('expected a number per s, m, h or d, like "600/m"')
+        raise ValueError('expected a whole number (1 to 9999999999) per s, m, h or d, like "600/m"')
     return Limit(int(match[1]), _PERIODS[match[2]])
 
 

@@ -101,7 +101,15 @@ def test_registry_refuses_two_functions_under_one_name():
 
 @pytest.mark.parametrize(
     "options",
-    [{"attempts": 0}, {"backoff": (2, 1)}, {"backoff": (-1, 1)}, {"timeout": 0}, {"timeout": 3601}],
+    [
+        {"attempts": 0},
+        {"attempts": True},
+        {"attempts": 2.5},
+        {"backoff": (2, 1)},
+        {"backoff": (-1, 1)},
+        {"timeout": 0},
+        {"timeout": 3601},
+    ],
 )
 def test_on_refuses_values_that_make_no_sense(registry, options):
     with pytest.raises(HandlerError, match="attempts from 1"):

@@ -8,10 +8,12 @@ import pytest
 
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import HandlerError
+from hookonce.jobs.maintenance.tasks import MaintenanceTasks
 from hookonce.jobs.registration import on
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import claims, limit_gate
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
+from hookonce.receiver.redis.client import connect
 from tests.support.inbox import effect
 
 BUDGET = timedelta(seconds=2)
@@ -169,6 +171,37 @@ def test_worker_that_died_gives_its_places_back(inbox):
     assert (before, len(inbox.effects())) == ([], 2)
 
 
+def test_place_whose_lease_is_over_is_free_although_nobody_has_taken_its_run_up(inbox):
+    inbox.on(effect, limit=RunLimit(concurrency=1))
+    (held,) = inbox.deliver("held")
+    claim(inbox)
+    (after,) = inbox.deliver("next")
+
+    assert claim(inbox) == []
+    inbox.connection.execute("UPDATE hookonce.runs SET lease_until = now() WHERE event = %s", [held])
+
+    assert limit_gate.take_up(inbox.connection, inbox.registry.places()) == [after]
+    assert [run.event.id for run in claim(inbox)] == [after]
+
+
+def test_what_is_over_is_forgotten_and_nothing_else(inbox, redis_url):
+    inbox.on(effect, limit=RunLimit(Rate(10, timedelta(minutes=1)), concurrency=1, per="account"))
+    for account in ("old", "young", "queued"):
+        inbox.deliver(f"{account}_1", f"{account}_2", account=account)
+    held = claim(inbox)
+    inbox.connection.execute("UPDATE hookonce.runs SET token = gen_random_uuid() WHERE event = 1")
+    inbox.connection.execute("UPDATE hookonce.limits SET has_queue = (key = 'queued')")
+    inbox.connection.execute(
+        "UPDATE hookonce.limits SET head = now() - interval '3 days' WHERE key <> 'young'"
+    )
+
+    MaintenanceTasks(inbox.settings, connect(redis_url)).turn(inbox.connection)
+
+    assert inbox.rows("SELECT key FROM hookonce.limits ORDER BY key") == [("queued",), ("young",)]
+    left = inbox.rows("SELECT event FROM hookonce.limit_places ORDER BY event")
+    assert left == [(run.event.id,) for run in held if run.event.id != 1]
+
+
 def test_other_handlers_of_an_event_do_not_wait_for_a_limit(inbox):
     def free(event, tx):
         effect(event, tx)
@@ -187,7 +220,11 @@ def test_other_handlers_of_an_event_do_not_wait_for_a_limit(inbox):
     ("options", "said"),
     [
         ({"rate": "fast"}, "is not a rate"),
+        ({"rate": "0.5/s"}, "expected a whole number"),
+        ({"rate": "99999999999/s"}, "1 to 9999999999"),
         ({"concurrency": 0}, "expected a number from 1"),
+        ({"concurrency": True}, "expected a number from 1"),
+        ({"breaker": True}, "expected a number of failures from 1"),
         ({"rate": "1/s", "per": "moon"}, "expected 'account' or 'source'"),
         ({"per": "account"}, "without rate= or concurrency="),
     ],

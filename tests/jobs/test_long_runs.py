@@ -285,6 +285,23 @@ def test_renewal_renews_nothing_that_is_another_s(inbox, long):
     assert renewed == [1, 0]
 
 
+def test_renewal_waits_for_no_run_that_is_in_a_transaction(inbox, long):
+    renewed = []
+
+    def two_at_once(event):
+        token = inbox.rows("SELECT token FROM hookonce.runs WHERE status = 'running'")[0][0]
+        inbox.connection.execute("SET lock_timeout = '2 s'")
+        with event.tx():
+            renewed.append(renewal.renew(inbox.connection, [Attempt(event.id, "two_at_once", token)]))
+        renewed.append(renewal.renew(inbox.connection, [Attempt(event.id, "two_at_once", token)]))
+
+    long(two_at_once)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert renewed == [0, 1]
+
+
 def test_transaction_that_is_open_for_too_long_is_cut(inbox, long, monkeypatch):
     monkeypatch.setattr(renewal, "TRANSACTION_LIMIT", timedelta(seconds=0.1))
 

@@ -1,6 +1,7 @@
 """A row that can't be read costs itself and nobody else; here, by a pooler's server that is west of UTC."""
 
 import logging
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -46,6 +47,21 @@ def test_event_that_can_not_be_read_keeps_no_other_from_being_handled(western):
 
     assert western.effects() == ["a", "b", "c"]
     assert [row[2] for row in western.runs() if row[0].startswith("odd")] == ["dead", "dead"]
+
+
+def test_suspect_that_can_not_be_read_is_dead(western):
+    western.on(effect)
+    western.deliver("odd", occurred_at=ZERO)
+    western.connection.execute(
+        "INSERT INTO hookonce.runs (event, handler, status, due_at, parked) "
+        "SELECT id, 'effect', 'waiting', now(), 'suspect' FROM hookonce.events"
+    )
+    western.connection.execute("UPDATE hookonce.events SET status = 'waiting', parked = 'suspect'")
+    western.drains.append(drains.Drain(western.settings, western.registry))
+
+    assert western.drains[0].run_suspects(time.monotonic() + 5) == 0
+
+    assert western.runs() == [("odd", "effect", "dead", 1)]
 
 
 def test_named_event_that_can_not_be_read_does_not_end_the_drain(western):

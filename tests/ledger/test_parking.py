@@ -318,3 +318,17 @@ def test_parked_event_keeps_the_day_of_its_body(connection, pausing):
     claim(connection, "a")
 
     assert partitions.drop_day(connection, today) is partitions.DropResult.NEEDED
+
+
+def test_what_is_leased_is_run_although_what_is_paused_could_not_be_parked(connection, database_url, caplog):
+    put(connection, *(f"evt_{n}" for n in range(4)), source="stripe-eu")
+    (event,) = put(connection, "run")
+    pauses.pause(connection, "source", "stripe-eu", "somebody")
+    connection.execute("SET lock_timeout = '100 ms'")
+    with psycopg.connect(database_url) as other:
+        other.execute("SELECT FROM hookonce.pauses FOR UPDATE")
+
+        found = claims.claim(connection, Planner("a"), budget=BUDGET)
+
+    assert ([run.event.id for run in found.runs], found.parked) == ([event], 0)
+    assert "what is paused was not parked: LockNotAvailable" in caplog.text

@@ -280,6 +280,23 @@ def test_suspect_of_a_paused_handler_waits_and_stays_a_suspect(connection):
 
 
 @pytest.mark.usefixtures("suspects")
+def test_suspect_whose_handler_is_resumed_is_one_although_another_run_of_its_event_waits(connection):
+    connection.execute(
+        "INSERT INTO hookonce.runs (event, handler, status, due_at) "
+        "SELECT event, 'other', 'waiting', now() + interval '1 h' FROM hookonce.runs"
+    )
+    connection.execute("UPDATE hookonce.runs SET due_at = now() + interval '5 s' WHERE parked = 'suspect'")
+    connection.execute("UPDATE hookonce.events SET parked = NULL, due_at = now() + interval '1 h'")
+    pauses.pause(connection, "handler", "credit", "somebody")
+
+    pauses.resume(connection, "handler", "credit", "somebody")
+
+    assert connection.execute("SELECT count(*) FROM hookonce.runs WHERE parked = 'suspect'").fetchone() == (
+        3,
+    )
+
+
+@pytest.mark.usefixtures("suspects")
 def test_suspect_of_a_paused_source_waits(connection):
     pauses.pause(connection, "source", "stripe", "somebody")
 

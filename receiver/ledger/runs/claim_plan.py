@@ -168,7 +168,8 @@ class ClaimPlan:
         is_paused = self._is_paused(event, run.handler)
         is_suspect = run.parked == Parked.SUSPECT
         waits = run.parked and (is_paused or run.parked.startswith(PARKED_BY_LIMIT))
-        if run.status not in OPEN_RUNS or not run.is_due or waits or is_suspect != self._only_suspects:
+        is_ours = self._is_alone or is_suspect == self._only_suspects
+        if run.status not in OPEN_RUNS or not run.is_due or waits or not is_ours:
             return
         is_lost = run.status == RunStatus.RUNNING
         is_beside = is_lost and run.beside

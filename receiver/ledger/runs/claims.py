@@ -39,8 +39,9 @@ _LOOK = 1000
 
 
 class Claim(NamedTuple):
-    """The runs leased, the first of them started; `events`: due ones looked at, `is_more`: some may be left.
+    """The runs leased, the first of them started; `is_more`: some that are due may be left.
 
+    `events`: the due ones that were looked at if anything was done with them, or else those that can't be read.
     `parked`: events that were parked besides; there may be more of these, too. `failing`: handlers whose failures in a
     row are counted (`receiver.ledger.runs.breakers`). `started`: how many of the runs leased, the first ones.
     `batchable`: due events that are left to a batch, by handler.
@@ -136,9 +137,7 @@ def claim(  # noqa: PLR0913  all but two by keyword
             limit_gate.hold_back(connection, plan, at_once)
             claim_writes.write(connection, plan, token, budget, starts=starts)
             reach("run.leased")
-    parked = _park_sources(connection, cursor) if paused.sources else 0
-    if 2 * len({event for event, _ in plan.parked_whole}) > len(plan.events):
-        parked += _park_head(connection, planner, paused, cursor.since)
+    parked = _park(connection, planner, paused, plan, cursor)
     claim_writes.report(plan)
     count = len(due) + len(odd) if plan.events else len(odd)
     return Claim(
@@ -253,6 +252,24 @@ def _plan(
         return plan
     still = paused.handlers._replace(names=paused.handlers.names - (names - left))
     return ClaimPlan(events, planner, existing, still, token, **how)
+
+
+def _park(
+    connection: psycopg.Connection, planner: Planner, paused: Paused, plan: ClaimPlan, cursor: DueCursor
+) -> int:
+    """Park what is paused beside what a claim has met; return how many events. Committed.
+
+    The claim is committed before: what it has leased must be run, even if this fails.
+    """
+    parked = 0
+    try:
+        if paused.sources:
+            parked = _park_sources(connection, cursor)
+        if 2 * len({event for event, _ in plan.parked_whole}) > len(plan.events):
+            parked += _park_head(connection, planner, paused, cursor.since)
+    except psycopg.Error as error:
+        log.warning("what is paused was not parked: %s", type(error).__name__)
+    return parked
 
 
 def _park_sources(connection: psycopg.Connection, cursor: DueCursor) -> int:
