@@ -236,7 +236,8 @@ class Drain:
         """Register the handlers that are here; take up recent events that other workers, without them, have ignored."""
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
         try:
-            handlers.register_handlers(self._executor.ledger, self._registry.rows(), self._registry.models())
+            rows, said = self._registry.rows(), self._registry.declarations()
+            handlers.register_handlers(self._executor.ledger, rows, said)
             woken = transitions.requeue_ignored(self._executor.ledger, self._registry, ROLLING_DEPLOY)
             # What was parked for a limit that has been taken away since.
             unlimited = dict.fromkeys(self._registry.without_places(), limit_gate.MAX_WAITING)

@@ -6,6 +6,7 @@ else (a failed attempt). Its name is the identity of its runs: renaming a functi
 leaves old ones waiting; `name=` keeps them.
 """
 
+import json
 import random
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -17,7 +18,7 @@ from typing import Any
 
 from hookonce.jobs.event import ReceivedEvent
 from hookonce.jobs.handler_signature import Signature, signature_of, signature_of_long
-from hookonce.receiver.ledger.handlers import Row
+from hookonce.receiver.ledger.handlers import LIMITS, HandlerLimits, Row
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
 
@@ -124,6 +125,22 @@ class Handler:
             self.tx,
             self.batch,
         )
+
+    @property
+    def declaration(self) -> str | None:
+        """What others may know of it beside its row, as JSON; None where there is nothing."""
+        limit = self.limit or RunLimit()
+        limits = HandlerLimits(
+            rate=str(limit.rate) if limit.rate else None,
+            concurrency=limit.concurrency,
+            per=limit.per,
+            breaker=self.breaker,
+            tx=self.tx,
+            wait_seconds=self.batch.wait.total_seconds() or None if self.batch else None,
+        ).said()
+        said = json.loads(self.models) if self.models else {}
+        said |= {LIMITS: limits} if limits else {}
+        return json.dumps(said) if said else None
 
     def takes(self, source: str, provider: str, type: str) -> bool:  # noqa: A002  the field's word
         """Return whether such an event is for this handler."""
@@ -239,9 +256,9 @@ class Registry:
             for each in self._handlers
         ]
 
-    def models(self) -> dict[str, str]:
-        """Return what commands take and give, as JSON, by the handler's name."""
-        return {each.name: each.models for each in self._handlers if each.models is not None}
+    def declarations(self) -> dict[str, str | None]:
+        """Return what else handlers say of themselves, by name: see `receiver.ledger.handlers.register_handlers`."""
+        return {each.name: each.declaration for each in self._handlers}
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers)

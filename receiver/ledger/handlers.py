@@ -1,18 +1,62 @@
 """The handlers that workers know, as they say themselves at their start and now and then: nobody else can tell."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
 import psycopg
-from psycopg.rows import class_row
+from psycopg.rows import dict_row
 
 ANNOUNCED_TTL = timedelta(minutes=5)
 """How often it is written down again that a handler is still there."""
+LIMITS = "limits"
+"""Under which name a handler says its `HandlerLimits`."""
 FORGOTTEN_AFTER = timedelta(days=1)
 """Until when a handler is shown that no worker names any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerLimits:
+    """What a handler's runs are held to, as it was declared; None for what it does not say.
+
+    `rate` is as people write it ("100/m"), `breaker` a number of failures; `wait_seconds` is how long events wait for
+    one another to be a batch.
+    """
+
+    rate: str | None = None
+    concurrency: int | None = None
+    per: str | None = None
+    breaker: int | None = None
+    tx: str | None = None
+    wait_seconds: float | None = None
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any] | None) -> "HandlerLimits":
+        """Read what a worker said, which may be newer than this process."""
+        return cls(**{field.name: (said or {}).get(field.name) for field in fields(cls)})
+
+    def said(self) -> dict[str, Any]:
+        """Return what is not None, by name."""
+        return {
+            field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None
+        }
+
+    def words(self) -> Iterator[str]:
+        """Yield each as one says it: `100/m`, `3 at once`, `per account`."""
+        if self.rate:
+            yield self.rate
+        if self.concurrency:
+            yield f"{self.concurrency} at once"
+        if self.per:
+            yield f"per {self.per}"
+        if self.breaker:
+            yield f"breaker at {self.breaker}"
+        if self.tx:
+            yield f'tx="{self.tx}"'
+        if self.wait_seconds:
+            yield f"waits {self.wait_seconds:g} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +73,7 @@ class KnownHandler:
     timeout: timedelta
     batch: int | None
     announced_at: datetime
+    limits: HandlerLimits
 
 
 _ANNOUNCE = """
@@ -40,6 +85,7 @@ DO UPDATE SET attempts = excluded.attempts, timeout = excluded.timeout, batch = 
 WHERE handlers.announced_at < now() - %s::interval OR handlers.attempts <> excluded.attempts
       OR handlers.timeout <> excluded.timeout OR handlers.batch IS DISTINCT FROM excluded.batch
 """
+# `models` holds whatever a handler says of itself in JSON: `takes` and `gives` of a command, and `limits`.
 _DESCRIBE = """
 UPDATE hookonce.handlers SET models = t.models::json
 FROM unnest(%s::text[], %s::text[]) AS t (handler, models)
@@ -48,7 +94,8 @@ WHERE handlers.handler = t.handler AND handlers.models::text IS DISTINCT FROM t.
 _MODELS = "SELECT handler, models FROM hookonce.handlers WHERE handler = ANY(%s) AND models IS NOT NULL"
 _FORGET = "DELETE FROM hookonce.handlers WHERE announced_at < now() - %s::interval"
 _ANNOUNCED = """
-SELECT handler, place, pattern, attempts, timeout, batch, announced_at FROM hookonce.handlers
+SELECT handler, place, pattern, attempts, timeout, batch, announced_at, models->'limits' AS limits
+FROM hookonce.handlers
 ORDER BY handler, place, pattern
 """
 
@@ -56,28 +103,41 @@ Row = tuple[str, str, str, int, timedelta, int | None]
 
 
 def register_handlers(
-    connection: psycopg.Connection, rows: Iterable[Row], models: Mapping[str, str] = MappingProxyType({})
+    connection: psycopg.Connection,
+    rows: Iterable[Row],
+    declarations: Mapping[str, str | None] = MappingProxyType({}),
 ) -> None:
     """Write down handlers: (name, place, pattern, attempts, timeout, most events in a batch).
 
-    `models`: what commands take and give, as JSON, by name.
+    `declarations`: by name, what else they say of themselves, as JSON: `takes` and `gives` of a command, `limits`.
     """
     known = {row[:3]: row for row in rows}
     columns = [list(column) for column in zip(*known.values(), strict=True)]
     with connection.transaction():
         if columns:
             connection.execute(_ANNOUNCE, [*columns, ANNOUNCED_TTL])
-        if models:
-            connection.execute(_DESCRIBE, [list(models), list(models.values())])
+        if declarations:
+            connection.execute(_DESCRIBE, [list(declarations), list(declarations.values())])
         connection.execute(_FORGET, [FORGOTTEN_AFTER])
 
 
 def models_of(connection: psycopg.Connection, names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return what the handlers of commands take and give (JSON Schema), by name, as far as workers have said so."""
-    return dict(connection.execute(_MODELS, [list(names)]).fetchall())
+    said: dict[str, dict[str, Any]] = dict(connection.execute(_MODELS, [list(names)]).fetchall())
+    return {
+        name: {role: schema for role, schema in each.items() if role != LIMITS} for name, each in said.items()
+    }
 
 
 def known_handlers(connection: psycopg.Connection) -> list[KnownHandler]:
     """Return what workers announced lately, by handler."""
-    with connection.cursor(row_factory=class_row(KnownHandler)) as cursor:
-        return cursor.execute(_ANNOUNCED).fetchall()
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return [
+            KnownHandler(**(row | {"limits": HandlerLimits.of(row["limits"])}))
+            for row in cursor.execute(_ANNOUNCED)
+        ]
+
+
+def limits_of(known: Iterable[KnownHandler]) -> dict[str, HandlerLimits]:
+    """Return by name what handlers are held to, whatever they take."""
+    return {each.handler: each.limits for each in known}

@@ -113,7 +113,7 @@ class Shop:
     def announce(self):
         """Say which handlers there are, as a worker does at its start."""
         registry = drain.handlers_of(self.settings)
-        register_handlers(self.ledger, registry.rows(), registry.models())
+        register_handlers(self.ledger, registry.rows(), registry.declarations())
 
     def work(self):
         """Do what is due, once."""
