@@ -47,7 +47,8 @@ class Event(ResponseModel):
     deliveries: int
     repeat_of: Identifier | None
     parked: str | None = Field(
-        description="why it waits although it may be due: `source` or `handler`, paused; `limit:…`, whose limit is full"
+        description="why it waits although it may be due: `source` or `handler`, paused; `limit:…`, whose limit is "
+        "full; `suspect`, its process died and it is run by itself"
     )
     is_test: bool = Field(description="whether an operator sent it, to see whether handlers work")
 
@@ -85,10 +86,11 @@ class Run(ResponseModel):
     result: Any
     error: str | None
     parked: str | None = Field(
-        description="`handler` while that is paused, `limit:…` while its limit is full"
+        description="`handler` while that is paused, `limit:…` while its limit is full, `suspect` if its process died"
     )
     waits_for: WaitsFor | None = Field(
-        description="why one that waits is not run at once; `backoff` after a failure, `delay` if it asked for that"
+        description="why one that waits is not run at once; `backoff` after a failure, `delay` if it asked for that, "
+        "`suspect` if its process died and it is run by itself, `batch` if others of its batch are to come along"
     )
     unreadable: str | None = Field(description="why the result can't be decrypted here; it is then null")
 

@@ -65,6 +65,8 @@ class WaitsFor(StrEnum):
     RATE = "rate"
     BREAKER = "breaker"
     PAUSE = "pause"
+    SUSPECT = "suspect"
+    BATCH = "batch"
     BACKOFF = "backoff"
     DELAY = "delay"
     WORKER = "worker"

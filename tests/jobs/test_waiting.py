@@ -6,10 +6,13 @@ import pytest
 
 from hookonce import RetryLater
 from hookonce.receiver.ledger import pauses
+from hookonce.receiver.ledger.handlers import register_handlers
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.runs import claims
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
 from hookonce.receiver.ledger.states import Parked, WaitsFor
+from tests.support import desk
 from tests.support.inbox import effect
 
 HOUR = timedelta(hours=1)
@@ -91,3 +94,33 @@ def test_run_that_is_over_waits_for_nothing(inbox):
     inbox.work()
 
     assert waits_for(inbox, number) == ("done", None)
+
+
+def test_run_whose_process_died_waits_to_be_run_by_itself(inbox):
+    desk.suspects(inbox.connection, "shop.credit", 1)
+    ((number,),) = inbox.rows("SELECT event FROM hookonce.runs")
+
+    assert waits_for(inbox, number) == ("waiting", WaitsFor.SUSPECT)
+
+
+def test_part_of_a_batch_that_failed_waits_for_its_others(inbox):
+    desk.halve(inbox.settings, inbox.connection, "shop.track", "no such place")
+    waiting = inbox.rows("SELECT event FROM hookonce.runs WHERE status = 'waiting'")
+
+    assert {waits_for(inbox, number) for (number,) in waiting} == {("waiting", WaitsFor.BATCH)}
+
+
+@pytest.mark.parametrize(("since", "reason"), [(0, WaitsFor.BATCH), (11, WaitsFor.WORKER)])
+def test_run_waits_for_others_of_its_batch_as_long_as_its_handler_says(inbox, since, reason):
+    def count(events, tx):
+        raise AssertionError((events, tx))
+
+    inbox.on(count, batch=BatchSize(10, timedelta(seconds=10)))
+    (number,) = inbox.deliver("a")
+    register_handlers(inbox.connection, inbox.registry.rows(), inbox.registry.declarations())
+    inbox.connection.execute(
+        "INSERT INTO hookonce.runs (event, handler, status, due_at) VALUES (%s, 'count', 'waiting', now() - %s)",
+        [number, timedelta(seconds=since)],
+    )
+
+    assert waits_for(inbox, number) == ("waiting", reason)

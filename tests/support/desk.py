@@ -61,6 +61,17 @@ def fail_in_a_row(connection, handler, count, *, limit, error="ConnectionError (
             breakers.failed(connection, handler, Failure(error, limit))
 
 
+def stop(connection, handler, count, **options):
+    """Have a handler fail until its breaker opens, and so many events wait for it."""
+    fail_in_a_row(connection, handler, 5, limit=5, **options)
+    delivered = _deliver(connection, count)
+    claims.claim(connection, Planner(Plan(handler)), budget=BUDGET)
+    connection.execute(
+        "UPDATE hookonce.events SET received_at = now() - interval '90 s' WHERE id = ANY(%s)",
+        [[each.id for each in delivered.values()]],
+    )
+
+
 def halve(settings, connection, handler, error):
     """Have a handler take three events in a batch, then fail with eight, and its worker stop before it tries a half."""
 

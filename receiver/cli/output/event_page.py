@@ -31,7 +31,7 @@ def lines(found: Detail, now: datetime) -> Iterator[str]:
 
 def _facts(found: Detail, now: datetime) -> Iterator[str]:
     event = found.event
-    yield _fact("event", f"{event.id}  {paint(event.status)}{_why(event.parked)}")
+    yield _fact("event", f"{event.id}  {paint(event.status)}{_why(found)}")
     yield _fact(
         "source",
         clean(event.source if event.source == event.provider else f"{event.source} ({event.provider})"),
@@ -145,6 +145,8 @@ _WAITS_FOR = {
     WaitsFor.RATE: "its rate is used up",
     WaitsFor.BREAKER: "parked: its handler failed too often, and its breaker is open",
     WaitsFor.PAUSE: "parked: paused",
+    WaitsFor.SUSPECT: "its process died: is run by itself",
+    WaitsFor.BATCH: "for others of its batch",
     WaitsFor.BACKOFF: "failed, and is tried again later",
     WaitsFor.DELAY: "asked to be called later",
     WaitsFor.WORKER: "for a worker",
@@ -156,13 +158,19 @@ def _waits(run: RunRow) -> str:
     return f" ({_WAITS_FOR[run.waits_for]})" if run.waits_for else ""
 
 
-def _why(parked: str | None) -> str:
-    """Return why an event is passed over."""
+def _why(found: Detail) -> str:
+    """Return why an event is passed over: what the run waits for that it is parked for."""
+    parked = found.event.parked
     if not parked:
         return ""
     if parked == Parked.SUSPECT:
-        return " (its process died: is run by itself)"
-    return f" (parked: {'its limit is full' if parked.startswith(PARKED_BY_LIMIT) else 'paused'})"
+        what = WaitsFor.SUSPECT
+    elif parked.startswith(PARKED_BY_LIMIT):
+        what = WaitsFor.LIMIT
+    else:
+        is_stopped = any(run.waits_for == WaitsFor.BREAKER for run in found.runs)
+        what = WaitsFor.BREAKER if is_stopped and parked == Parked.HANDLER else WaitsFor.PAUSE
+    return f" ({_WAITS_FOR[what]})"
 
 
 def _when(moment: datetime, now: datetime) -> str:

@@ -54,8 +54,9 @@ class RunRow:
     """One handler's run; `error` is that of the latest failed attempt, unless the run is done.
 
     `waits_for` says why one that waits is not run at once: its handler's limit is full, or its rate used up; the
-    handler failed too often and is tried with another event (breaker), or is paused; it failed and is tried again
-    later (backoff), or asked for that itself (delay). A `result` nested deeper than most writers of JSON go is its
+    handler failed too often and is tried with another event (breaker), or is paused; its process died and it is run by
+    itself (suspect); it is to be run with others of its batch; it failed and is tried again later (backoff), or asked
+    for that itself (delay). A `result` nested deeper than most writers of JSON go is its
     text; `unreadable` says why it can't be opened here.
     """
 
@@ -132,12 +133,19 @@ SELECT r.handler, r.status, r.attempts, r.cycle, r.due_at, r.lease_until, r.star
        END AS error, r.parked, CASE
            WHEN r.status <> '{RunStatus.WAITING}' OR r.token IS NOT NULL THEN NULL
            WHEN r.parked LIKE '{PARKED_BY_LIMIT}%%' THEN '{WaitsFor.LIMIT}'
+           WHEN r.parked = '{Parked.SUSPECT}' THEN '{WaitsFor.SUSPECT}'
            WHEN r.parked IS NOT NULL THEN
                CASE WHEN EXISTS (SELECT FROM hookonce.breakers b
                                  WHERE b.handler = r.handler AND b.opened_at IS NOT NULL)
                     THEN '{WaitsFor.BREAKER}' ELSE '{WaitsFor.PAUSE}' END
            WHEN EXISTS (SELECT FROM hookonce.events e WHERE e.id = r.event AND e.parked = '{Parked.SOURCE}')
            THEN '{WaitsFor.PAUSE}'
+           WHEN r.due_at <= now() AND (
+               EXISTS (SELECT FROM hookonce.batches b
+                       WHERE b.handler = r.handler AND b.token IS NULL AND r.event = ANY(b.events))
+               OR EXISTS (SELECT FROM hookonce.handlers h WHERE h.handler = r.handler
+                          AND r.due_at > now() - (h.models->'limits'->>'wait_seconds')::float * interval '1 second'))
+           THEN '{WaitsFor.BATCH}'
            WHEN r.due_at <= now() THEN '{WaitsFor.WORKER}'
            WHEN r.slot_at IS NOT NULL THEN '{WaitsFor.RATE}'
            WHEN EXISTS (SELECT FROM hookonce.failures f
