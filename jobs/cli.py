@@ -1,5 +1,6 @@
 """`hookonce worker` and `hookonce sweep`."""
 
+import json
 import logging
 import os
 import signal
@@ -8,13 +9,14 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
+from typing import NoReturn
 
 import click
 import psycopg
 
 from hookonce.jobs import handlers
 from hookonce.jobs.drain import handlers_of, make_drain_by, process_drain
-from hookonce.jobs.handlers import Registry
+from hookonce.jobs.handlers import HandlerError, Registry
 from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.reloading import supervise as supervise_reloading
@@ -26,16 +28,19 @@ from hookonce.receiver import logs
 from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.config.concurrency import MAX_CONCURRENCY
 from hookonce.receiver.config.server_urls import schema_of
+from hookonce.receiver.config.servers import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.monitoring import health, rights
-from hookonce.receiver.processes.supervisor import Child, Supervisor
+from hookonce.receiver.processes.supervisor import BAD_CONFIGURATION, Child, Supervisor
 
 log = logging.getLogger(__name__)
 
 _HOOKONCE = (sys.executable, "-m", "hookonce.receiver.cli")
 _WORKER = (*_HOOKONCE, "worker")
+_MAX_SAID = 4000
+"""Characters of an error; far less than a pipe holds."""
 
 
 @click.command()
@@ -53,6 +58,7 @@ _WORKER = (*_HOOKONCE, "worker")
 @click.option(
     "--place", type=click.Path(path_type=Path), hidden=True, help="Where it writes down what it is at."
 )
+@click.option("--check", type=int, hidden=True, help="Load handlers, write what came of it there, and end.")
 @click.option("--reloading", is_flag=True, hidden=True, help="Load handlers anew at SIGHUP.")
 def worker(  # noqa: PLR0913  an option each
     processes: int,
@@ -61,12 +67,15 @@ def worker(  # noqa: PLR0913  an option each
     alone: bool,
     suspects: bool,
     place: Path | None,
+    check: int | None,
     reloading: bool,
 ) -> None:
     """Run handlers until stopped: RQ workers and a sweep, each started again if it dies.
 
     Exit 78 if configuration, handlers or schema are not right.
     """
+    if check is not None:
+        check_handlers(check)
     settings = ready()
     at_once = concurrency or settings.concurrency
     if suspects:
@@ -85,6 +94,23 @@ def worker(  # noqa: PLR0913  an option each
         warn_of_none(registry, ", ".join(settings.handlers))
     command = [*_WORKER, "--alone", "--concurrency", str(at_once)]
     sys.exit(supervise(settings, command, processes, has_place=at_once == 1))
+
+
+def check_handlers(descriptor: int) -> NoReturn:
+    """Load what a worker loads at its start, write as JSON what came of it, and end: `hookonce doctor` asks.
+
+    At once, whatever threads the user's modules have started.
+    """
+    said: dict[str, object]
+    try:
+        registry = handlers_of(load_settings(need_secrets=False))
+        said = {"handlers": len({each.name for each in registry if each.place != ALERTS})}
+    except HandlerError as error:
+        said = {"handler_error": str(error)[:_MAX_SAID]}
+    except ConfigError as error:
+        said = {"config_error": "; ".join(error.mistakes)[:_MAX_SAID]}
+    os.write(descriptor, json.dumps(said).encode())
+    os._exit(0 if "handlers" in said else BAD_CONFIGURATION)
 
 
 def work_alone(settings: Settings, place: Path | None, concurrency: int = 1) -> None:

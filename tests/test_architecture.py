@@ -269,6 +269,7 @@ NAMES_MODULES = {
     "receiver.redis.work_queue": "RQ jobs name their function",
     "receiver.web.gunicorn_conf": "gunicorn's settings name classes",
     "jobs.cli": "the program of a child process",
+    "receiver.cli.doctor.handlers": "the program of a child process",
 }
 """Where a string may name a module, and why; each is tried."""
 

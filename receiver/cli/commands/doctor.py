@@ -7,7 +7,7 @@ import click
 import psycopg
 
 from hookonce.receiver.cli.connections import ledger
-from hookonce.receiver.cli.doctor import encryption, servers, slots
+from hookonce.receiver.cli.doctor import encryption, handlers, servers, slots
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.cli.local_sources import dev, sources
 from hookonce.receiver.cli.output.colors import paint
@@ -23,7 +23,7 @@ from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per check.")
 def doctor(*, as_json: bool) -> None:
-    """Check configuration, PostgreSQL, Redis and workers; exit 1 if a check fails."""
+    """Check configuration, handlers, PostgreSQL, Redis and workers; exit 1 if a check fails."""
     has_failed = False
     for finding in _findings():
         has_failed = has_failed or finding.level == "fail"
@@ -43,6 +43,7 @@ def _findings() -> Iterator[Finding]:
         yield from (Finding("fail", "configuration", mistake) for mistake in error.mistakes)
         return
     yield from _configuration(settings)
+    yield from handlers.handlers(settings)
     yield from _secrets(settings)
     yield from servers.postgresql(settings.database_url)
     yield from slots.slots(settings)

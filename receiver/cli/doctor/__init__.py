@@ -1,5 +1,5 @@
 """What the doctor command checks.
 
-`servers` looks at PostgreSQL, Redis and the workers, `slots` at workers that run many at once, and
-`encryption` at whether everything that is sealed can be opened.
+`handlers` has a worker load them, `servers` looks at PostgreSQL, Redis and the workers, `slots` at workers that run
+many at once, and `encryption` at whether everything that is sealed can be opened.
 """
