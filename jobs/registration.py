@@ -208,12 +208,16 @@ def _times(
         raise HandlerError(
             f"handler '{called}': {timeout=} is wrong; expected seconds or a timedelta"
         ) from None
-    is_in_time = timedelta(0) < limit <= MAX_TIMEOUT
-    if not _is_count(attempts) or first < timedelta(0) or longest < first or not is_in_time:
-        raise HandlerError(
-            f"handler '{called}': attempts from 1, 0 <= first pause <= longest pause, "
-            f"timeout above 0 and up to {MAX_TIMEOUT.total_seconds():g} s"
-        )
+    wrong = []
+    if not _is_count(attempts):
+        wrong.append(f"{attempts=} is wrong; expected a number from 1")
+    if not timedelta(0) <= first <= longest:
+        wrong.append(f"{backoff=} is wrong; expected 0 <= first pause <= longest pause")
+    if not timedelta(0) < limit <= MAX_TIMEOUT:
+        most = f"{MAX_TIMEOUT.total_seconds():g} s"
+        wrong.append(f"{timeout=} is wrong; expected more than 0, and {most} at most")
+    if wrong:
+        raise HandlerError(f"handler '{called}': {'; '.join(wrong)}")
     return (first, longest), limit
 
 

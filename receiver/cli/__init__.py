@@ -80,6 +80,13 @@ GROUPS = {
 """The commands as `--help` shows them, each in one group."""
 
 
+_SHOWN_BY = "`hookonce stats` says what holds handlers up, `hookonce handlers list` what they are held to"
+_ELSEWHERE = dict.fromkeys(
+    ("breaker", "breakers", "limit", "limits", "rate", "rates", "batches", "slots"), _SHOWN_BY
+)
+"""What is no command, and where it is."""
+
+
 @contextmanager
 def _no_collections() -> Iterator[None]:
     """Keep the collector of cycles out of imports: they make no garbage, and take a tenth longer with it."""
@@ -110,6 +117,8 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
+        if name in _ELSEWHERE:
+            ctx.fail(f"no command is called '{name}': {_ELSEWHERE[name]}")
         close = [] if name in COMMANDS else get_close_matches(name, COMMANDS, n=1)
         if close:
             ctx.fail(f"no command is called '{name}'; did you mean '{close[0]}'?")

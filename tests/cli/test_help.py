@@ -75,3 +75,19 @@ def test_examples_of_a_command_are_accepted_by_it(hookonce, command):
         while isinstance(found, click.Group):
             found = found.get_command(context, words.pop(0))
         found.make_context("hookonce", words)
+
+
+@pytest.mark.parametrize("name", ["breakers", "limits"])
+def test_what_is_no_command_but_shown_by_another_is_pointed_to(hookonce, name):
+    ran = hookonce(name)
+
+    assert ran.code == 2
+    assert f"no command is called '{name}': `hookonce stats` says what holds handlers up" in ran.err
+    assert "did you mean" not in ran.err
+
+
+def test_number_that_is_not_whole_is_told_what_is_expected(hookonce):
+    ran = hookonce("worker", "--concurrency", "1.5")
+
+    assert ran.code == 2
+    assert "'1.5' is not a whole number from 1 to 256" in ran.err

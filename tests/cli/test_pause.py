@@ -1,4 +1,8 @@
+from datetime import timedelta
+
 import pytest
+
+from hookonce.receiver.ledger.handlers import register_handlers
 
 pytestmark = pytest.mark.usefixtures("inbox")
 
@@ -29,10 +33,31 @@ def test_pause_tells_sources_from_handlers(hookonce, stored, paused, arguments, 
 def test_pause_doubts_a_handler_that_never_ran(hookonce, stored):
     stored("evt_1", runs=[("app.credit", "done", 1)])
 
-    tried = hookonce("pause", "app.credt")
+    tried = hookonce("pause", "books.refund")
 
-    assert "no run of handler app.credt is in the ledger" in tried.err
+    assert tried.code == 0
+    assert "no worker has named handler books.refund, nor did it run; taken at your word" in tried.err
+
+
+def test_pause_of_what_looks_like_a_typo_is_refused_unless_it_is_said_to_be_a_handler(
+    hookonce, stored, paused
+):
+    stored("evt_1", runs=[("app.credit", "done", 1)])
+
+    tried = hookonce("pause", "app.credt")
+    before = paused()
+    insisted = hookonce("pause", "app.credt", "--kind", "handler")
+
+    assert (tried.code, before) == (4, [])
     assert "did you mean 'app.credit'?" in tried.err
+    assert (insisted.code, paused()) == (0, [("handler", "app.credt")])
+
+
+def test_pause_knows_a_handler_that_a_worker_has_named(hookonce, ledger, paused):
+    register_handlers(ledger, [("credit", "stripe", "*", 3, timedelta(seconds=30), None)])
+
+    assert hookonce("pause", "credit").code == 0
+    assert paused() == [("handler", "credit")]
 
 
 @pytest.mark.parametrize("arguments", [["strip"], ["credi"], ["app.credit", "--kind", "source"]])

@@ -100,19 +100,20 @@ def test_registry_refuses_two_functions_under_one_name():
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "expected"),
     [
-        {"attempts": 0},
-        {"attempts": True},
-        {"attempts": 2.5},
-        {"backoff": (2, 1)},
-        {"backoff": (-1, 1)},
-        {"timeout": 0},
-        {"timeout": 3601},
+        ({"attempts": 0}, r": attempts=0 is wrong; expected a number from 1$"),
+        ({"attempts": True}, r": attempts=True is wrong"),
+        ({"attempts": 2.5}, r": attempts=2.5 is wrong"),
+        ({"backoff": (2, 1)}, r": backoff=\(2, 1\) is wrong; expected 0 <= first pause <= longest pause$"),
+        ({"backoff": (-1, 1)}, r": backoff=\(-1, 1\) is wrong"),
+        ({"timeout": 0}, r": timeout=0 is wrong; expected more than 0, and 3600 s at most$"),
+        ({"timeout": 3601}, r": timeout=3601 is wrong"),
+        ({"attempts": 0, "timeout": 0}, r": attempts=0 is wrong; .+; timeout=0 is wrong"),
     ],
 )
-def test_on_refuses_values_that_make_no_sense(registry, options):
-    with pytest.raises(HandlerError, match="attempts from 1"):
+def test_on_refuses_values_that_make_no_sense(registry, options, expected):
+    with pytest.raises(HandlerError, match=expected):
         on("stripe", "*", **options)(lambda *_: None)
 
     assert not len(registry)

@@ -56,7 +56,7 @@ def test_wait_is_a_short_time(registry, wait, span):
         ({"concurrency": 2}, "concurrency= does not go with @on_batch"),
         ({"per": "account"}, "per= does not go with @on_batch"),
         ({"moment": 1}, "there is no such parameter"),
-        ({"attempts": 0}, "attempts from 1"),
+        ({"attempts": 0}, "attempts=0 is wrong"),
         ({"isolation": "none"}, "is not an isolation level"),
     ],
 )

@@ -1,5 +1,7 @@
 """`hookonce pause` and `hookonce resume`: deliveries are taken in all the same, runs wait."""
 
+from difflib import get_close_matches
+
 import click
 import psycopg
 
@@ -13,6 +15,8 @@ from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.ledger import pauses
 
+_IS_A_TYPO = 0.8
+"""From which likeness on, by difflib, a name is taken for another that was mistyped."""
 _KIND = click.option(
     "--kind", type=click.Choice(("source", "handler")), help="What NAME is, where it could be both."
 )
@@ -37,7 +41,7 @@ def resume(name: str, kind: str | None) -> None:
     """Go on with a paused source or handler: what waited is due at once, retries included."""
     settings = configured()
     with ledger(settings) as connection:
-        paused = [each for each, paused_name in pauses.paused(connection) if paused_name == name]
+        paused = [each.kind for each in pauses.paused(connection) if each.name == name]
         kind = kind or (paused[0] if len(paused) == 1 else kind_of(connection, settings, name, None))
         changed = pauses.resume(connection, kind, name, operator())
     notify_workers(settings)
@@ -47,8 +51,8 @@ def resume(name: str, kind: str | None) -> None:
 def kind_of(connection: psycopg.Connection, settings: Settings, name: str, kind: str | None) -> str:
     """Return whether a name is a source's or a handler's; `kind` settles it. Raises: `NotFound`.
 
-    Handlers are the worker's and can't be asked for here, so a dotted name that has never run is taken at its
-    word, with a warning.
+    A handler may be paused before it has run: a dotted name that resembles none is taken at its word, with a warning,
+    and with `--kind handler` any name is.
     """
     known_sources = local_sources.sources(settings)
     if kind != "handler" and name in known_sources:
@@ -56,11 +60,17 @@ def kind_of(connection: psycopg.Connection, settings: Settings, name: str, kind:
     known = pauses.handlers(connection)
     if kind != "source" and name in known:
         return "handler"
+    looks_like = get_close_matches(name, known, n=1, cutoff=_IS_A_TYPO)
     is_new_handler = kind == "handler" or (kind is None and "." in name)
+    if kind is None and is_new_handler and looks_like:
+        hint = f"; did you mean '{looks_like[0]}'? (`--kind handler` takes any name)"
+        raise NotFound(f"no handler is called {name!r}{hint}")
     if not is_new_handler:
         what = "source" if kind else "source or handler"
         names = list(known_sources) + ([] if kind else known)
         raise NotFound(f"no {what} is called {name!r}{did_you_mean(name, names)}")
     hint = clean(did_you_mean(name, known)) if known else ""
-    click.echo(f"no run of handler {clean(name)} is in the ledger; taken at your word{hint}", err=True)
+    click.echo(
+        f"no worker has named handler {clean(name)}, nor did it run; taken at your word{hint}", err=True
+    )
     return "handler"

@@ -82,10 +82,20 @@ def _tell(text: str) -> None:
 def _of_click(error: click.ClickException) -> str:
     """Return what click says of a command line, as we say things; and where to read on."""
     text = error.format_message().rstrip(".")
+    if isinstance(error, click.BadParameter) and error.param and isinstance(error.param.type, click.IntRange):
+        text = text.replace(
+            "is not a valid integer range", f"is not a whole number{_bounds(error.param.type)}"
+        )
     is_word = text[:1].isupper() and not text[1:2].isupper()
     text = text[:1].lower() + text[1:] if is_word else text
     context = error.ctx if isinstance(error, click.UsageError) else None
     return f"{text}; `{context.command_path} --help` says more" if context else text
+
+
+def _bounds(kind: click.IntRange) -> str:
+    """Return what a number must lie between."""
+    least = "" if kind.min is None else f" from {kind.min}"
+    return least if kind.max is None else f"{least} to {kind.max}"
 
 
 def _code(error: BaseException | None) -> Exit | None:
