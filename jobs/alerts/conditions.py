@@ -1,5 +1,6 @@
 """What is wrong by the ledger's own figures, in words that say what was expected and what to do."""
 
+import shlex
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
@@ -10,6 +11,7 @@ from hookonce.receiver.config.alerts import ALERTS_SOURCE, Rate
 from hookonce.receiver.config.durations import format_duration
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.alerts import Alert
+from hookonce.receiver.ledger.runs import breakers
 from hookonce.receiver.ledger.stats import backlog, retries, source_activity
 from hookonce.receiver.ledger.stats.counters import Kind
 
@@ -39,6 +41,8 @@ def ledger_conditions(
         found |= _overdue(connection, chosen.oldest_due)
     if chosen.retried_for:
         found |= _retried(connection, chosen.retried_for)
+    if chosen.breaker_open:
+        found |= _stopped(connection, chosen.breaker_open, now)
     if chosen.duplicates:
         found |= _duplicates(connection, chosen.duplicates)
     if chosen.conflicts:
@@ -95,6 +99,26 @@ def _retried(connection: psycopg.Connection, longest: timedelta) -> Condition:
         for source, each in retries.by_source(connection, longest).items()
         if each.number and source != ALERTS_SOURCE
     }
+
+
+def _stopped(connection: psycopg.Connection, longest: timedelta, now: datetime) -> Condition:
+    found: Condition = {}
+    for each in breakers.breakers(connection):
+        if each.opened_at is None or now - each.opened_at <= longest:
+            continue
+        text = (
+            f"its circuit breaker has been open for {format_duration(now - each.opened_at)} ({each.error}); expected "
+            f"{format_duration(longest)} at most"
+        )
+        if each.oldest_waiting_seconds is not None:
+            age = format_duration(timedelta(seconds=each.oldest_waiting_seconds))
+            number = f"{each.waiting} {'event waits' if each.waiting == 1 else 'events wait'}"
+            text += f"; {number}, the oldest came {age} ago"
+        resume = f"`hookonce resume {shlex.quote(each.handler)} --kind handler`"
+        found["breaker_open", each.handler] = (
+            f"{text}; mend the cause: one event is tried now and then, and {resume} has all go on at once"
+        )
+    return found
 
 
 def _duplicates(connection: psycopg.Connection, rate: Rate) -> Condition:

@@ -1,6 +1,6 @@
 """Handlers, and pauses of sources and handlers."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from pydantic import Field
@@ -10,6 +10,7 @@ from hookonce.receiver.api.operations import Call, operation
 from hookonce.receiver.api.problem import Problem
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.handlers import known_handlers, limits_of
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.stats import batch_figures
 
@@ -28,6 +29,10 @@ class Pause(ResponseModel):
 
     kind: Kind
     name: str
+    by: Literal["person", "breaker"] = Field(
+        description="`breaker`: the handler's own, which ends it when a try succeeds; pause it, and the pause is yours"
+    )
+    since: datetime
 
 
 class Pauses(ResponseModel):
@@ -42,6 +47,23 @@ class HandlerBreaker(ResponseModel):
     failures: int
     error: str
     is_open: bool
+    opened_at: datetime | None = Field(description="null while it is closed, as the rest")
+    try_at: datetime | None = Field(description="when the next event is tried")
+    waiting: int = Field(description=f"events that wait for it; {breakers.MAX_WAITING} at most")
+    oldest_waiting_seconds: float | None = Field(
+        description="how long ago the oldest of them came; null if none waits"
+    )
+
+
+class Limits(ResponseModel):
+    """What a handler's runs are held to, as its worker says; null for what it does not limit."""
+
+    rate: str | None = Field(description="how often it may start, like `100/m`")
+    concurrency: int | None = Field(description="how many runs may be under way at once")
+    per: str | None = Field(description="`account` or `source`: each is held to these by itself")
+    breaker: int | None = Field(description="after how many failures in a row it is stopped")
+    tx: str | None = Field(description="`none`: it has no transaction of its own while it runs")
+    wait_seconds: float | None = Field(description="how long events wait for one another to be a batch")
 
 
 class HandlerBatches(ResponseModel):
@@ -58,10 +80,12 @@ class HandlerBatches(ResponseModel):
 
 
 class Handler(ResponseModel):
-    """A handler that has run lately, or is paused."""
+    """A handler that a worker has, that has run lately, or is paused."""
 
     name: str
     is_paused: bool
+    paused_by: Literal["person", "breaker"] | None
+    limits: Limits | None = Field(description="null if no worker has named it within a day")
     breaker: HandlerBreaker | None = Field(
         description="its failures in a row, if it has a breaker and failed last"
     )
@@ -82,8 +106,9 @@ class Handlers(ResponseModel):
 
 @operation("GET", "/handlers", scope=Scope.READ)
 def list_handlers(call: Call) -> Handlers:
-    """List the handlers of recent runs, and those that are paused."""
-    paused = {name for kind, name in pauses.paused(call.connection) if kind == "handler"}
+    """List the handlers that workers have, those of recent runs, and those that are paused."""
+    paused = pauses.by_handler(call.connection)
+    limits = limits_of(known_handlers(call.connection))
     failing = {
         each.handler: HandlerBreaker.model_validate(each, from_attributes=True)
         for each in breakers.breakers(call.connection)
@@ -100,6 +125,8 @@ def list_handlers(call: Call) -> Handlers:
             Handler(
                 name=name,
                 is_paused=name in paused,
+                paused_by=_by(paused[name]) if name in paused else None,
+                limits=Limits.model_validate(limits[name], from_attributes=True) if name in limits else None,
                 breaker=failing.get(name),
                 waiting_for_limit=waiting.get(name, 0),
                 rate_delay_seconds=delays.get(name, timedelta()).total_seconds(),
@@ -113,7 +140,7 @@ def list_handlers(call: Call) -> Handlers:
 @operation("GET", "/pauses", scope=Scope.READ)
 def list_pauses(call: Call) -> Pauses:
     """List what is paused."""
-    return Pauses(data=[Pause.model_validate(each) for each in _paused(call)])
+    return Pauses(data=[_shown(each) for each in pauses.paused(call.connection)])
 
 
 @operation("PUT", "/pauses/{kind}/{name}", scope=Scope.ADMIN)
@@ -122,7 +149,10 @@ def pause(call: Call, path: PausePath) -> Pause:
     if path.kind == "source" and path.name not in call.settings.sources:
         raise Problem(404, f"no source is called '{path.name}'; `/sources` lists them")
     pauses.pause(call.connection, path.kind, path.name, call.who)
-    return Pause(kind=path.kind, name=path.name)
+    for each in pauses.paused(call.connection):
+        if (each.kind, each.name) == (path.kind, path.name):
+            return _shown(each)
+    raise Problem(409, f"the {path.kind} '{path.name}' was resumed at the same moment")
 
 
 @operation("DELETE", "/pauses/{kind}/{name}", scope=Scope.ADMIN, is_atomic=False)
@@ -133,8 +163,17 @@ def resume(call: Call, path: PausePath) -> None:
     call.notifies_workers = True
 
 
-def _paused(call: Call) -> list[dict[str, str]]:
-    return [{"kind": kind, "name": name} for kind, name in pauses.paused(call.connection)]
+def _shown(pause: pauses.Pause) -> Pause:
+    return Pause(
+        kind="source" if pause.kind == "source" else "handler",
+        name=pause.name,
+        by=_by(pause),
+        since=pause.since,
+    )
+
+
+def _by(pause: pauses.Pause) -> Literal["person", "breaker"]:
+    return "breaker" if pause.is_of_breaker else "person"
 
 
 OPERATIONS = (list_handlers, list_pauses, pause, resume)

@@ -169,7 +169,7 @@ def source_of(call: Call, path: SourcePath) -> Source:
 def _shown(call: Call, sources: list[Source]) -> list[SourceModel]:
     """Return sources with what the ledger knows of them."""
     connection = call.connection
-    paused = {name for kind, name in pauses.paused(connection) if kind == "source"}
+    paused = pauses.sources(connection)
     last_seen = source_activity.last_seen(connection)
     kept = {one.source for one in handshake_secrets.all_kept(connection)}
     used = totals.secrets(connection)

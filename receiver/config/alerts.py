@@ -74,6 +74,10 @@ class AlertsTable(BaseModel):
         default=timedelta(days=1),
         description="how long an event may fail and be tried again; `off` for never",
     )
+    breaker_open: _Span = Field(
+        default=timedelta(minutes=1),
+        description="how long a handler's circuit breaker may be open; `off` for never",
+    )
     duplicates: _Rate = Field(
         default=_DUPLICATES,
         description="duplicates of a source, if they are more than what is new; `off` for never",
@@ -107,6 +111,7 @@ class Alerts:
     dead_runs: Rate | None = _DEAD
     oldest_due: timedelta | None = timedelta(minutes=5)
     retried_for: timedelta | None = timedelta(days=1)
+    breaker_open: timedelta | None = timedelta(minutes=1)
     duplicates: Rate | None = _DUPLICATES
     conflicts: Rate | None = _CONFLICTS
     lost_leases: Rate | None = _LOST_LEASES
@@ -133,6 +138,7 @@ def read_alerts(table: AlertsTable, environ: Mapping[str, str], mistakes: list[s
         dead_runs=table.dead_runs,
         oldest_due=table.oldest_due,
         retried_for=table.retried_for,
+        breaker_open=table.breaker_open,
         duplicates=table.duplicates,
         conflicts=table.conflicts,
         lost_leases=table.lost_leases,

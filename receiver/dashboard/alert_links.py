@@ -29,6 +29,7 @@ _WAYS: Final[Mapping[str, _Way]] = {
     "conflicts": _Way("admin.events", "See what came, and ask its sender why", {"since": "24h"}),
     "duplicates": _Way("admin.events", "See what came, and ask its sender why", {"since": "24h"}),
     "oldest_due": _Way("admin.handlers", "See what holds handlers up, start more workers"),
+    "breaker_open": _Way("admin.handlers", "See by which error it fails, mend the cause, resume it"),
     "lost_leases": _Way("admin.handlers", "See which handlers take long, and give workers time to end"),
 }
 _ELSEWHERE: Final = _Way("admin.overview", "See the servers' state on the overview")

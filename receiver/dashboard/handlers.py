@@ -7,7 +7,7 @@ from flask import Response, abort, make_response, redirect, render_template, req
 
 from hookonce.receiver.dashboard.blueprint import actor, admin, context
 from hookonce.receiver.ledger import pauses
-from hookonce.receiver.ledger.handlers import KnownHandler, known_handlers
+from hookonce.receiver.ledger.handlers import KnownHandler, known_handlers, limits_of
 from hookonce.receiver.ledger.queries import handler_stats
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.stats import batch_figures, worker_slots
@@ -29,7 +29,7 @@ def handlers() -> str:
         in_batches = batch_figures.figures(connection)
         suspects = worker_slots.suspects(connection)
         long = {each.handler: each for each in reversed(worker_slots.long_transactions(connection))}
-        paused = {name for kind, name in pauses.paused(connection) if kind == "handler"}
+        paused = pauses.by_handler(connection)
     patterns: dict[str, list[KnownHandler]] = defaultdict(list)
     for one in known:
         patterns[one.handler].append(one)
@@ -41,6 +41,7 @@ def handlers() -> str:
         patterns=patterns,
         figures=figures,
         paused=paused,
+        limits={name: list(each.words()) for name, each in limits_of(known).items()},
         failing=failing,
         waiting=waiting,
         delays=delays,

@@ -16,6 +16,7 @@ from hookonce.receiver.dashboard.source_pages.sources import url_of
 from hookonce.receiver.dashboard.stacked_chart import stacked
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.runs import breakers
 from hookonce.receiver.ledger.states import ENDED, OPEN, EventStatus
 from hookonce.receiver.ledger.stats import activity, backlog, totals, worker_slots
 
@@ -52,6 +53,7 @@ def _figures(span: Span, source: str | None) -> dict[str, Any]:
         waiting = backlog.waiting(connection)
         changes = audit_log.latest(connection, _MAX_CHANGES)
         paused = pauses.paused(connection)
+        stopped = [each for each in breakers.breakers(connection) if each.is_open]
         raised = alerts.open_alerts(connection)
         slots = worker_slots.workers(connection)
         kept = _kept(totals.events_by_status(connection), source)
@@ -75,7 +77,8 @@ def _figures(span: Span, source: str | None) -> dict[str, Any]:
         "most": backlog.MAX_COUNTED,
         "is_late": waiting.oldest_due > _LATE_AFTER.total_seconds(),
         "servers": servers(context()),
-        "paused": paused,
+        "paused": [each for each in paused if not each.is_of_breaker],
+        "stopped": stopped,
         "slots": slots,
         "alerts": [(each, *alert_link(each)) for each in raised],
         "changes": changes,

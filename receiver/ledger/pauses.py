@@ -5,12 +5,14 @@ when it ends: see `receiver.ledger.runs.parking`.
 """
 
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import psycopg
 
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.runs import breakers, parking
+from hookonce.receiver.ledger.states import Parked
 
 PATIENCE = timedelta(seconds=2)
 """How long a page or an API call makes due what was parked; what is left then, the sweep does."""
@@ -21,19 +23,49 @@ _PAUSE = "INSERT INTO hookonce.pauses (kind, name) VALUES (%s, %s) ON CONFLICT D
 # Claims lock rows of `pauses` for a moment, one after another: who waits for a row would not be served in turn.
 _IN_TURN = "LOCK TABLE hookonce.pauses IN EXCLUSIVE MODE"
 _RESUME = "DELETE FROM hookonce.pauses WHERE kind = %s AND name = %s RETURNING name"
-_PAUSED = "SELECT kind, name FROM hookonce.pauses ORDER BY kind, name"
+_PAUSED = f"""
+SELECT kind, name, since, kind = '{Parked.HANDLER}' AND EXISTS (
+    SELECT FROM hookonce.breakers WHERE handler = name AND opened_at IS NOT NULL)
+FROM hookonce.pauses ORDER BY kind, name
+"""  # noqa: S608  a constant
+# Workers name handlers that have not run yet.
 _HANDLERS = """
-SELECT DISTINCT handler FROM (SELECT handler FROM hookonce.runs ORDER BY event DESC LIMIT %s) AS recent ORDER BY handler
+SELECT handler FROM (SELECT handler FROM hookonce.runs ORDER BY event DESC LIMIT %s) AS recent
+UNION SELECT handler FROM hookonce.handlers ORDER BY handler
 """
 
 
-def paused(connection: psycopg.Connection) -> list[tuple[str, str]]:
-    """Return what is paused, as (kind, name)."""
-    return connection.execute(_PAUSED).fetchall()
+class Pause(NamedTuple):
+    """What is paused, since when, and whose it is: a person's, or an open circuit breaker's, which ends it itself."""
+
+    kind: str
+    name: str
+    since: datetime
+    is_of_breaker: bool
+
+    @property
+    def by(self) -> str:
+        """Whose it is, in a word: `breaker` or `person`."""
+        return "breaker" if self.is_of_breaker else "person"
+
+
+def paused(connection: psycopg.Connection) -> list[Pause]:
+    """Return what is paused."""
+    return [Pause(*row) for row in connection.execute(_PAUSED)]
+
+
+def by_handler(connection: psycopg.Connection) -> dict[str, Pause]:
+    """Return the pauses of handlers."""
+    return {each.name: each for each in paused(connection) if each.kind == Parked.HANDLER}
+
+
+def sources(connection: psycopg.Connection) -> set[str]:
+    """Return the names of the sources that are paused."""
+    return {each.name for each in paused(connection) if each.kind == Parked.SOURCE}
 
 
 def handlers(connection: psycopg.Connection) -> list[str]:
-    """Return the names of the handlers of recent runs."""
+    """Return the names of the handlers of recent runs, and of those that workers have named lately."""
     return [row[0] for row in connection.execute(_HANDLERS, [RECENT_RUNS])]
 
 

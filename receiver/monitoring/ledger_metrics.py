@@ -214,9 +214,24 @@ def operation_of(scope: str) -> str:
 def _operation(connection: psycopg.Connection) -> Iterator[Metric]:
     found = [([alert.kind, alert.subject], 1.0) for alert in alerts.open_alerts(connection)]
     yield _gauge("hookonce_alert", "Alerts that are open", ["kind", "subject"], found)
-    failing = [([each.handler], float(each.is_open)) for each in breakers.breakers(connection)]
+    failing = breakers.breakers(connection)
     yield _gauge(
-        "hookonce_breaker_open", "Handlers that failed last: 1 if stopped for it", ["handler"], failing
+        "hookonce_breaker_open",
+        "Handlers that failed last: 1 if stopped for it",
+        ["handler"],
+        [([each.handler], float(each.is_open)) for each in failing],
+    )
+    yield _gauge(
+        "hookonce_waiting_for_breaker",
+        "Events that wait for a handler that is stopped",
+        ["handler"],
+        [([each.handler], float(each.waiting)) for each in failing if each.is_open],
+    )
+    yield _gauge(
+        "hookonce_oldest_waiting_for_breaker_seconds",
+        "Age of the oldest of them, since it came",
+        ["handler"],
+        [([each.handler], each.oldest_waiting_seconds or 0.0) for each in failing if each.is_open],
     )
     waiting = [([handler], float(count)) for handler, count in limit_gate.waiting(connection).items()]
     yield _gauge("hookonce_waiting_for_limit", "Runs that wait for a place of a limit", ["handler"], waiting)

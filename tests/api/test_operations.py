@@ -234,6 +234,8 @@ def test_source_and_handler_are_paused_and_resumed(inbox):
         {
             "name": "app.credit",
             "is_paused": True,
+            "paused_by": "person",
+            "limits": None,
             "breaker": None,
             "waiting_for_limit": 0,
             "rate_delay_seconds": 0.0,

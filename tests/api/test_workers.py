@@ -7,6 +7,10 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 from psycopg import sql
 
+from hookonce.jobs.handlers import Handler, Registry
+from hookonce.receiver.ledger.handlers import register_handlers
+from hookonce.receiver.ledger.runs import breakers
+from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
 from hookonce.receiver.ledger.stats import worker_slots
 from tests.api.conftest import open_inbox
 from tests.jobs.slots.conftest import wait_for
@@ -79,11 +83,66 @@ def test_handler_says_what_holds_it_up(inbox):
     assert [name for name, row in listed.items() if row["rate_delay_seconds"]] == ["shop.sms"]
     assert 20 < listed["shop.sms"]["rate_delay_seconds"] <= 30
     error = "ConnectionError (shop.py:7)"
+    times = [
+        row["breaker"].pop(key)
+        for row in listed.values()
+        if row["breaker"] and not row["breaker"]["is_open"]
+        for key in ("opened_at", "try_at", "oldest_waiting_seconds")
+    ]
+    assert times == [None] * 3
+    for key in ("opened_at", "try_at", "oldest_waiting_seconds"):
+        listed["shop.open"]["breaker"].pop(key)
     assert {name: row["breaker"] for name, row in listed.items() if row["breaker"]} == {
-        "shop.open": {"failures": 5, "error": error, "is_open": True},
-        "shop.closed": {"failures": 4, "error": error, "is_open": False},
+        "shop.open": {"failures": 5, "error": error, "is_open": True, "waiting": 0},
+        "shop.closed": {"failures": 4, "error": error, "is_open": False, "waiting": 0},
     }
     assert [name for name, row in listed.items() if row["is_paused"]] == ["shop.open"]
+
+
+def test_handler_that_is_stopped_says_what_it_holds_since_when_and_until_when(inbox):
+    desk.stop(inbox.connection, "shop.open", 2)
+
+    listed = handlers(inbox)["shop.open"]
+
+    opened, tried = (datetime.fromisoformat(listed["breaker"][key]) for key in ("opened_at", "try_at"))
+    assert tried - opened == breakers.FIRST_TRY
+    assert listed["breaker"]["waiting"] == 2
+    assert 90 <= listed["breaker"]["oldest_waiting_seconds"] < 120
+    assert listed["paused_by"] == "breaker"
+
+
+def test_handler_says_what_its_worker_holds_it_to(inbox):
+    limit = RunLimit(Rate.parse("100/m"), 3, "account")
+    registry = Registry()
+    times = (timedelta(0), timedelta(0)), timedelta(seconds=30)
+    registry.add(Handler("shop.ship", "stripe", "*", print, 3, *times, limit=limit, breaker=5, tx="none"))
+    register_handlers(inbox.connection, registry.rows(), registry.declarations())
+    said = handlers(inbox)["shop.ship"]["limits"]
+
+    registry = Registry()
+    registry.add(Handler("shop.ship", "stripe", "*", print, 3, *times))
+    register_handlers(inbox.connection, registry.rows(), registry.declarations())
+
+    assert said == {
+        "rate": "100/m",
+        "concurrency": 3,
+        "per": "account",
+        "breaker": 5,
+        "tx": "none",
+        "wait_seconds": None,
+    }
+    assert set(handlers(inbox)["shop.ship"]["limits"].values()) == {None}
+
+
+def test_pause_says_whether_a_person_or_a_breaker_has_made_it(inbox):
+    desk.fail_in_a_row(inbox.connection, "shop.open", 5, limit=5)
+    inbox.ask("PUT", "/pauses/source/stripe")
+
+    before = inbox.ask("GET", "/pauses").json["data"]
+    taken_over = inbox.ask("PUT", "/pauses/handler/shop.open").json
+
+    assert [(each["name"], each["by"]) for each in before] == [("shop.open", "breaker"), ("stripe", "person")]
+    assert (taken_over["name"], taken_over["by"]) == ("shop.open", "person")
 
 
 def test_handler_says_how_its_batches_went(inbox):

@@ -1,7 +1,11 @@
+from datetime import timedelta
+
 import pytest
 
+from hookonce.receiver.cli.doctor import handlers as doctor_handlers
 from hookonce.receiver.cli.doctor import servers
 from hookonce.receiver.redis.client import connect
+from tests.support import desk
 
 
 def levels(examined):
@@ -47,6 +51,81 @@ def test_doctor_finds_what_is_wrong_with_the_ledger(hookonce, stored, ledger, st
 
     assert levels(examined)[check] == level
     assert examined.code == (1 if level == "fail" else 0)
+
+
+@pytest.mark.usefixtures("inbox", "rings")
+def test_doctor_does_not_call_it_well_that_events_wait_for_a_breaker(hookonce, ledger):
+    desk.stop(ledger, "shop.credit", 2)
+
+    examined = hookonce("doctor", "--json")
+
+    (told,) = [each["text"] for each in examined.documents if each["check"] == "breaker"]
+    (backlog,) = [each for each in examined.documents if each["check"] == "backlog"]
+    assert levels(examined)["breaker"] == "warn"
+    assert "after 5 failures in a row: ConnectionError (shop.py:7); 2 events wait, the oldest came 9" in told
+    assert backlog["text"] == "nothing else has been due for long"
+
+
+@pytest.fixture
+def handlers(inbox, rings, monkeypatch):  # noqa: ARG001
+    """Has the configuration name a module with this text."""
+
+    def write(text):
+        (inbox / "shop_handlers.py").write_text(text)
+        monkeypatch.setenv("HOOKONCE_HANDLERS", "shop_handlers")
+
+    return write
+
+
+ON = "import hookonce\n@hookonce.on({})\ndef credit(event, tx): ...\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "level", "said"),
+    [
+        ("print('loading', end='')\n" + ON.format("'stripe'"), "ok", "1 imports"),
+        (ON.format("'stripe', rate='100/x'"), "fail", "'100/x' is not a rate"),
+        (ON.format("'strip'"), "fail", "did you mean 'stripe'?"),
+        ("import nonsense", "fail", "handler module 'shop_handlers' does not import: ModuleNotFoundError"),
+        ("import os\nos.kill(os.getpid(), 9)", "fail", "ends the process (signal SIGKILL)"),
+        ("import os\nos._exit(0)", "fail", "ends the process (exit status 0)"),
+        (
+            "import threading, time\nthreading.Thread(target=time.sleep, args=[99]).start()\n"
+            + ON.format("'stripe'"),
+            "ok",
+            "1 imports",
+        ),
+    ],
+    ids=["good", "rate", "source", "import", "killed", "exit", "thread"],
+)
+def test_doctor_loads_handlers_and_says_what_a_worker_would(hookonce, handlers, text, level, said):
+    handlers(text)
+
+    examined = hookonce("doctor", "--json")
+
+    (told,) = [each for each in examined.documents if each["check"] == "handlers"]
+    assert (told["level"], examined.code) == (level, int(level == "fail"))
+    assert said in told["text"]
+
+
+def test_doctor_does_not_wait_for_handlers_that_hang(hookonce, handlers, monkeypatch):
+    monkeypatch.setattr(doctor_handlers, "TIME_LIMIT", timedelta(seconds=1))
+    handlers("import time; time.sleep(60)")
+
+    examined = hookonce("doctor", "--json")
+
+    assert levels(examined)["handlers"] == "fail"
+    assert any("do not import within 1 s" in each["text"] for each in examined.documents)
+
+
+def test_doctor_only_warns_of_a_secret_that_a_worker_would_need(hookonce, handlers, inbox):
+    handlers(ON.format("'stripe'"))
+    with (inbox / "hookonce.toml").open("a") as file:
+        file.write('[alerts]\nurls = ["https://alerts.example.com/in"]\nsecret = "env:NOT_HERE"\n')
+
+    examined = hookonce("doctor", "--json")
+
+    assert (levels(examined)["handlers"], examined.code) == ("warn", 0)
 
 
 @pytest.mark.usefixtures("inbox", "rings")

@@ -12,8 +12,10 @@ import pytest
 
 from hookonce.receiver.cli.output import event_lines
 from hookonce.receiver.cli.output.times import ago
+from hookonce.receiver.ledger.handlers import register_handlers
 from hookonce.receiver.ledger.queries.dead_letters import Death
 from hookonce.receiver.ledger.queries.events import EventRow
+from tests.support import desk
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FAILED = "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error)"
@@ -229,3 +231,23 @@ def test_handlers_are_listed_with_how_they_fare(hookonce, stored, ledger):
         "shop.credit", "invoice.*", 1, 0, True
     ]  # fmt: skip
     assert lines[1].split()[:5] == ["shop.credit", "(paused)", "stripe", "invoice.*", "10"]
+    assert (told["paused_by"], told["rate"], told["breaker"]) == ("person", None, None)
+
+
+@pytest.mark.usefixtures("inbox")
+def test_handlers_are_listed_with_what_they_are_held_to_and_whose_their_pause_is(hookonce, ledger):
+    limits = '{"rate": "100/m", "concurrency": 3, "per": "account", "breaker": 5, "tx": "none"}'
+    register_handlers(
+        ledger,
+        [("shop.credit", "stripe", "*", 3, timedelta(seconds=30), None)],
+        {"shop.credit": f'{{"limits": {limits}}}'},
+    )
+    desk.fail_in_a_row(ledger, "shop.credit", 5, limit=5)
+
+    (told,) = hookonce("handlers", "list", "--json").documents
+    (_, line) = hookonce("handlers", "list").lines
+
+    assert told.items() >= json.loads(limits).items()
+    assert (told["paused"], told["paused_by"]) == (True, "breaker")
+    assert "shop.credit (stopped by its breaker)" in line
+    assert '100/m, 3 at once, per account, breaker at 5, tx="none"' in line

@@ -94,9 +94,38 @@ def test_breaker_is_open_from_its_limit_on(stats, ledger, count, state):
 
     lines, document = stats("breaker")
 
-    assert lines == [f"shop.credit: {state}, {count} failures in a row: ConnectionError (shop.py:7)"]
+    (line,) = lines
+    assert line.startswith(f"shop.credit: {state}")
+    assert line.endswith(f", {count} failures in a row: ConnectionError (shop.py:7)")
     assert [row["is_open"] for row in document["breakers"]] == [state == "open"]
-    assert [row["name"] for row in document["paused"]] == ["shop.credit"] * (state == "open")
+    assert [(row["name"], row["by"]) for row in document["paused"]] == [("shop.credit", "breaker")] * (
+        state == "open"
+    )
+
+
+def test_open_breaker_says_what_waits_for_it_and_when_one_is_tried(stats, ledger):
+    desk.stop(ledger, "shop.credit", 2)
+
+    (line,), document = stats("breaker")
+
+    assert re.fullmatch(
+        r"shop\.credit: open since (now|\ds ago), 2 events wait, the oldest came 9\d s ago, the next try in \d\ds, "
+        r"5 failures in a row: ConnectionError \(shop\.py:7\)",
+        line,
+    )
+    assert (document["breakers"][0]["waiting"], document["oldest_due_seconds"]) == (2, 0)
+
+
+def test_pause_of_a_breaker_is_told_from_one_of_a_person(stats, ledger):
+    desk.fail_in_a_row(ledger, "shop.credit", 1, limit=1)
+    desk.fail_in_a_row(ledger, "shop.mail", 1, limit=5)
+    pauses.pause(ledger, "handler", "shop.mail", "ann")
+
+    lines, _ = stats("paused")
+    (told, _), _ = stats("breaker")
+
+    assert lines == ["handler shop.credit (by its circuit breaker)", "handler shop.mail"]
+    assert ", 1 failure in a row: " in told
 
 
 def test_batches_are_said_with_what_is_left_of_those_that_failed(stats, ledger):

@@ -10,6 +10,7 @@ import pytest
 from psycopg import sql
 
 from hookonce.receiver.app import create_app
+from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.handlers import register_handlers
 from hookonce.receiver.ledger.stats import worker_slots
 from tests.dashboard.conftest import Browser
@@ -120,8 +121,54 @@ def test_breaker_is_said_to_be_open_from_its_limit_on(inbox, browser, count, beg
     (text,) = held_up(browser)[SAFE]
 
     assert text.startswith(begins)
+    assert (", now; 0 events wait, one is tried <time" in re.sub(r"<time[^>]*>now</time>", "now", text)) == (
+        count == 5
+    )
     assert "Odd&lt;script&gt;Error" in text
     assert "<script>" not in text
+
+
+def row_of(browser, handler):
+    page = browser.get("/admin/handlers").text
+    (row,) = [each for each in re.findall(r"<tr>\s*<th scope=.*?</tr>", page, re.DOTALL) if handler in each]
+    return row
+
+
+def test_stopped_handler_can_be_resumed_or_its_pause_made_a_persons(inbox, browser):
+    desk.stop(inbox.connection, "shop.credit", 2)
+    stopped = row_of(browser, "shop.credit")
+
+    browser.post("/admin/pause", kind="handler", name="shop.credit")
+    paused = row_of(browser, "shop.credit")
+
+    assert re.findall(r">(Resume|Pause)<", stopped) == ["Resume", "Pause"]
+    assert 'class="status is-stopped"' in stopped
+    assert "2 events wait, the oldest came 1 min 30 s ago" in stopped
+    assert re.findall(r">(Resume|Pause)<", paused) == ["Resume"]
+    assert 'class="status is-paused"' in paused
+
+
+def test_handler_is_shown_with_what_it_is_held_to(inbox, browser):
+    register_handlers(
+        inbox.connection,
+        [(ODD, "stripe", "*", 3, timedelta(seconds=30), None)],
+        {ODD: '{"limits": {"rate": "100/m", "tx": "none"}}'},
+    )
+
+    assert '<span class="more">100/m, tx=&#34;none&#34;</span>' in row_of(browser, SAFE)
+
+
+def test_overview_tells_what_breakers_hold_from_what_a_person_has_paused(inbox, browser):
+    desk.stop(inbox.connection, ODD, 2)
+    pauses.pause(inbox.connection, "handler", "shop.mail", "ann")
+
+    page = browser.get("/admin/").text
+
+    assert re.search(
+        r'Stopped by breakers</span><strong>2</strong><span class="more">the oldest came 1 min 3', page
+    )
+    assert f"Stopped by its circuit breaker: handler <b>{SAFE}</b>" in page
+    assert "Paused: handler <b>shop.mail</b>." in page
 
 
 def test_batches_are_told_with_what_is_left_of_those_that_failed(inbox, browser):

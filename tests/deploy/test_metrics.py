@@ -14,6 +14,7 @@ from hookonce.receiver.ledger.stats import activity, counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.monitoring import ledger_metrics
+from tests.support import desk
 from tests.support.new_event import new_event
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -124,6 +125,7 @@ def happen(connection):
         "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, 'h', 1, 1, '')",
         [failed],
     )
+    desk.fail_in_a_row(connection, "h", 1, limit=1)
     connection.execute(
         "INSERT INTO hookonce.idempotency (scope, key, fingerprint, state) VALUES ('[\"pay\"]', 'k', '', 'in_progress')"
     )
@@ -225,6 +227,17 @@ def test_metrics_leave_out_what_waits_because_it_is_paused(database_url):
         (oldest, *_) = ledger_metrics.collect(connection, ())
 
     assert oldest.samples[0].value == 0
+
+
+def test_metrics_of_a_stopped_handler_say_what_waits_for_it(database_url):
+    with connections.connect(database_url) as connection:
+        desk.stop(connection, "shop.credit", 2)
+        samples = [s for family in ledger_metrics.collect(connection, ()) for s in family.samples]
+
+    told = {sample.name: sample.value for sample in samples if sample.labels.get("handler") == "shop.credit"}
+    assert told["hookonce_breaker_open"] == 1
+    assert told["hookonce_waiting_for_breaker"] == 2
+    assert 90 <= told["hookonce_oldest_waiting_for_breaker_seconds"] < 120
 
 
 def test_metrics_cost_no_more_statements_with_more_sources(database_url):

@@ -53,7 +53,7 @@ def deliver(inbox, count):
 
 
 def is_paused(inbox):
-    return ("handler", "credit") in pauses.paused(inbox.connection)
+    return "credit" in pauses.by_handler(inbox.connection)
 
 
 def test_failures_in_a_row_by_one_error_stop_the_handler(inbox, shop, caplog):

@@ -88,10 +88,10 @@ QUESTIONS = {
     ),
     "what is paused, and by whom": (
         lambda ask: (
-            ask("overview").known["paused"],
+            [(each["kind"], each["name"], each["by"]) for each in ask("overview").known["paused"]],
             [c["who"] for c in ask("list_changes").known["data"]][:1],
         ),
-        ([{"kind": "handler", "name": "books.refund"}], ["ann"]),
+        ([("handler", "books.refund", "person")], ["ann"]),
     ),
     "did an id come with two bodies": (
         lambda ask: [row["event"] for row in ask("list_conflicts").known["data"]],

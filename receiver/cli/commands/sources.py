@@ -121,7 +121,7 @@ def _known(settings: Settings) -> _Known | None:
     try:
         with ledger(settings) as connection:
             return _Known(
-                paused={name for kind, name in pauses.paused(connection) if kind == "source"},
+                paused=pauses.sources(connection),
                 handed={one.source for one in handshake_secrets.all_kept(connection)},
                 used=totals.secrets(connection),
             )

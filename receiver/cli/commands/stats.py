@@ -7,6 +7,8 @@ import psycopg
 
 from hookonce.receiver.cli.connections import configured, ledger
 from hookonce.receiver.cli.output.tables import clean, print_json, show
+from hookonce.receiver.cli.output.times import ago, soon
+from hookonce.receiver.cli.output.words import counted, events_that_wait
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.states import EventStatus
@@ -54,7 +56,8 @@ def stats(*, as_json: bool, recount: bool) -> None:
     _show_slots(numbers)
     _show_handlers(numbers)
     for row in numbers["paused"]:
-        _line("paused", f"{row['kind']} {row['name']}")
+        whose = " (by its circuit breaker)" if row["by"] == "breaker" else ""
+        _line("paused", f"{row['kind']} {row['name']}{whose}")
 
 
 def _line(name: str, text: str) -> None:
@@ -80,8 +83,14 @@ def _show_handlers(numbers: dict[str, Any]) -> None:
     for handler, seconds in numbers["rate_delay_seconds"].items():
         _line("rate", f"{handler}: what comes now waits {seconds} s")
     for row in numbers["breakers"]:
-        state = "open" if row["is_open"] else "closed"
-        _line("breaker", f"{row['handler']}: {state}, {row['failures']} failures in a row: {row['error']}")
+        state = "closed"
+        if row["is_open"]:
+            waiting = events_that_wait(row["waiting"], row["oldest_waiting_seconds"])
+            state = f"open since {ago(row['opened_at'])}, {waiting}, the next try {soon(row['try_at'])}"
+        _line(
+            "breaker",
+            f"{row['handler']}: {state}, {counted(row['failures'], 'failure')} in a row: {row['error']}",
+        )
     for row in numbers["batches"]:
         left = (
             f"; {row['waiting']} parts are to be tried, the next of {row['size']}" if row["waiting"] else ""
@@ -133,7 +142,10 @@ def _ledger(connection: psycopg.Connection) -> dict[str, Any]:
             {"handler": handler, **each._asdict()}
             for handler, each in batch_figures.figures(connection).items()
         ],
-        "paused": [{"kind": kind, "name": name} for kind, name in pauses.paused(connection)],
+        "paused": [
+            {"kind": each.kind, "name": each.name, "by": each.by, "since": each.since}
+            for each in pauses.paused(connection)
+        ],
     }
 
 

@@ -6,12 +6,16 @@ from typing import Any, Literal, NamedTuple
 
 import psycopg
 
+from hookonce.receiver.cli.output.times import ago, soon
+from hookonce.receiver.cli.output.words import counted, events_that_wait
 from hookonce.receiver.config.server_urls import schema_of
 from hookonce.receiver.ledger import alerts
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.ledger.maintenance import partitions
+from hookonce.receiver.ledger.runs import breakers
+from hookonce.receiver.ledger.runs.breakers import Breaker
 from hookonce.receiver.ledger.stats import backlog
 from hookonce.receiver.monitoring import health, rights
 from hookonce.receiver.redis import workers
@@ -56,7 +60,7 @@ def postgresql(url: str) -> Iterator[Finding]:
             yield _place(connection)
             yield _search_path(connection, schema_of(url))
             yield _partitions(connection)
-            yield _backlog(connection)
+            yield from _backlog(connection)
             yield _log(connection)
             for alert in alerts.open_alerts(connection):
                 yield Finding("warn", "alert", f"{alert.kind} {alert.subject}: {alert.detail}")
@@ -155,13 +159,30 @@ def _partitions(connection: psycopg.Connection) -> Finding:
     return Finding("ok", "partitions", f"up to {max(present)}")
 
 
-def _backlog(connection: psycopg.Connection) -> Finding:
+def _backlog(connection: psycopg.Connection) -> Iterator[Finding]:
+    """Look at what is due, and at what waits for a breaker, which is parked and so never due."""
+    stopped = [each for each in breakers.breakers(connection) if each.is_open]
+    yield from map(_stopped, stopped)
     age = timedelta(seconds=backlog.oldest_due(connection))
     if age > MAX_BACKLOG_AGE:
-        return Finding(
+        yield Finding(
             "warn", "backlog", f"an event is due for {age.seconds + age.days * 86400} s; start more workers"
         )
-    return Finding("ok", "backlog", "nothing has been due for long")
+    elif stopped:
+        yield Finding("ok", "backlog", "nothing else has been due for long")
+    else:
+        yield Finding("ok", "backlog", "nothing has been due for long")
+
+
+def _stopped(breaker: Breaker) -> Finding:
+    waiting = events_that_wait(breaker.waiting, breaker.oldest_waiting_seconds)
+    return Finding(
+        "warn",
+        "breaker",
+        f"handler {breaker.handler} was stopped {ago(breaker.opened_at)} by its circuit breaker after "
+        f"{counted(breaker.failures, 'failure')} in a row: {breaker.error}; {waiting}, "
+        f"one is tried {soon(breaker.try_at)}; mend the cause, or `hookonce resume` it to have all go on at once",
+    )
 
 
 def _log(connection: psycopg.Connection) -> Finding:

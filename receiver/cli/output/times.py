@@ -15,3 +15,8 @@ def ago(moment: datetime | None, now: datetime | None = None) -> str:
     if number == 0:
         return "now"
     return f"{number}{unit} ago" if seconds > 0 else f"in {number}{unit}"
+
+
+def soon(moment: datetime | None) -> str:
+    """Return in how long a time comes; `now` if it has."""
+    return "now" if moment is not None and moment <= datetime.now(UTC) else ago(moment)

@@ -66,7 +66,7 @@ def read_signs(connection: psycopg.Connection) -> Signs:
         taken=source_activity.recent(connection, hour, ("accepted", "duplicate")),
         oldest_due=backlog.oldest_due_by_source(connection),
         alerts=alerts.open_alerts(connection),
-        paused={name for kind, name in pauses.paused(connection) if kind == "source"},
+        paused=pauses.sources(connection),
         handed={one.source for one in handshake_secrets.all_kept(connection)},
     )
 
@@ -148,4 +148,4 @@ def _silence(source: Source, signs: Signs, now: datetime) -> Health | None:
 
 
 def _alert(raised: Iterable[Alert], name: str) -> Alert | None:
-    return next((each for each in raised if each.subject == name), None)
+    return next((each for each in raised if each.subject == name and each.kind != "breaker_open"), None)

@@ -8,7 +8,7 @@ only he ends then. A row of `breakers` counts; it is written at failures, and go
 
 import random
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import psycopg
@@ -24,6 +24,8 @@ LOOK_AGAIN = timedelta(seconds=1)
 """How long after none was found that may be tried, though some are parked."""
 _PAGE = 1000
 _GOLDEN = (5**0.5 - 1) / 2
+MAX_WAITING = 10_000
+"""As far as the events are counted that wait for an open breaker."""
 WHO = "circuit breaker"
 """Who it was, in the audit."""
 
@@ -89,7 +91,16 @@ WITH tried AS (
 UPDATE hookonce.runs SET parked = NULL, due_at = now()
 WHERE event = %(event)s AND handler = %(handler)s AND status = '{RunStatus.WAITING}'
 """  # noqa: S608  constants
-_ALL = "SELECT handler, failures, error, opened_at IS NOT NULL AS is_open FROM hookonce.breakers ORDER BY handler"
+_ALL = f"""
+SELECT b.handler, b.failures, b.error, b.opened_at IS NOT NULL, b.opened_at,
+       CASE WHEN b.opened_at IS NOT NULL THEN b.try_at END, coalesce(parked.count, 0),
+       (SELECT extract(epoch FROM now() - received_at)::float FROM hookonce.events WHERE id = parked.oldest)
+FROM hookonce.breakers b LEFT JOIN LATERAL (
+    SELECT count(*), min(event) AS oldest FROM (
+        SELECT event FROM hookonce.runs WHERE parked = '{Parked.HANDLER}' AND handler = b.handler
+        ORDER BY event LIMIT {MAX_WAITING}) AS found) AS parked ON b.opened_at IS NOT NULL
+ORDER BY b.handler
+"""  # noqa: S608  constants
 
 
 class Failure(NamedTuple):
@@ -100,12 +111,20 @@ class Failure(NamedTuple):
 
 
 class Breaker(NamedTuple):
-    """A handler that failed last: how often in a row, by which error, and whether it is stopped for that."""
+    """A handler that failed last: how often in a row, by which error, and whether it is stopped for that.
+
+    While it is: since when, when the next event is tried, how many events wait for that (`MAX_WAITING` at most; one
+    that failed itself does once its own pause is over), and how long ago the oldest of them came.
+    """
 
     handler: str
     failures: int
     error: str
     is_open: bool
+    opened_at: datetime | None = None
+    try_at: datetime | None = None
+    waiting: int = 0
+    oldest_waiting_seconds: float | None = None
 
 
 def failed(connection: psycopg.Connection, handler: str, failure: Failure) -> psycopg.Cursor:

@@ -5,16 +5,24 @@ from typing import NamedTuple
 
 import psycopg
 
-from hookonce.receiver.ledger.states import OPEN_RUNS, EventStatus, one_of
+from hookonce.receiver.ledger.states import OPEN_RUNS, EventStatus, Parked, one_of
 
 MAX_LOOKED_AT = 5000
-"""Events whose next attempt is the farthest off, and those under way; what is due is a backlog, and said elsewhere."""
+"""Events whose next attempt is the farthest off, and those under way; what is due is a backlog, and said elsewhere.
+
+And of each open breaker the oldest that wait for it: what a person has paused waits as it should.
+"""
 
 _RETRIES = f"""
 WITH open AS MATERIALIZED (
     SELECT id, source FROM (SELECT id, source, status FROM hookonce.events WHERE due_at IS NOT NULL AND parked IS NULL
                             ORDER BY due_at DESC LIMIT {MAX_LOOKED_AT}) AS latest
     WHERE {one_of("status", (EventStatus.RUNNING, EventStatus.WAITING))}
+    UNION
+    SELECT e.id, e.source FROM hookonce.breakers b, LATERAL (
+        SELECT event FROM hookonce.runs WHERE parked = '{Parked.HANDLER}' AND handler = b.handler
+        ORDER BY event LIMIT {MAX_LOOKED_AT}) AS held JOIN hookonce.events e ON e.id = held.event
+    WHERE b.opened_at IS NOT NULL
 ), retried AS (
     SELECT open.source, min(f.failed_at) AS first
     FROM open JOIN hookonce.runs r ON r.event = open.id AND {one_of("r.status", OPEN_RUNS)}

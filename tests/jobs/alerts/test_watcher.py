@@ -9,11 +9,12 @@ import redis
 from hookonce.jobs.alerts.watcher import AlertWatcher
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.encryption import Keyring
-from hookonce.receiver.ledger import alerts
+from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.replay.events import replay
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.redis.client import connect
+from tests.support import desk
 from tests.support.new_event import new_event
 
 CONFIGURATION = """
@@ -255,6 +256,56 @@ def test_watch_finds_an_event_that_nobody_takes_up(watch, connection, inbox, pau
     connection.execute("UPDATE hookonce.events SET due_at = now() - interval '6 minutes'")
     for name in pauses:
         connection.execute("INSERT INTO hookonce.pauses (kind, name) VALUES ('source', %s)", [name])
+
+    watch.evaluate(connection)
+
+    assert is_open(connection) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(61, [("breaker_open", "shop.credit")]), (50, [])], ids=["long", "not long"]
+)
+def test_watch_finds_a_handler_that_its_breaker_has_stopped(watch, connection, seconds, expected):
+    desk.stop(connection, "shop.credit", 2)
+    opened = "UPDATE hookonce.breakers SET opened_at = opened_at - make_interval(secs => %s)"
+    connection.execute(opened, [seconds])
+
+    watch.evaluate(connection)
+
+    assert is_open(connection) == expected
+    for alert in alerts.open_alerts(connection):
+        assert "has been open for 61 s (ConnectionError (shop.py:7)); expected 1 min at most" in alert.detail
+        assert "2 events wait, the oldest came 90 s ago" in alert.detail
+
+
+def test_alert_of_an_open_breaker_ends_when_a_person_takes_the_pause_over(watch, connection):
+    desk.stop(connection, "shop.credit", 2)
+    connection.execute("UPDATE hookonce.breakers SET opened_at = opened_at - interval '1 hour'")
+    watch.evaluate(connection)
+    raised = is_open(connection)
+
+    pauses.pause(connection, "handler", "shop.credit", "ann")
+    look_again(connection)
+    watch.evaluate(connection)
+
+    assert (raised, is_open(connection)) == ([("breaker_open", "shop.credit")], [])
+
+
+@pytest.mark.parametrize(
+    ("whose", "expected"),
+    [("breaker", [("retried_for", "stripe")]), ("person", [])],
+    ids=["breaker", "person"],
+)
+def test_watch_measures_how_long_an_event_is_tried_that_waits_for_a_breaker(
+    watch, connection, whose, expected
+):
+    desk.stop(connection, "shop.credit", 1)
+    if whose == "person":
+        pauses.pause(connection, "handler", "shop.credit", "ann")
+    connection.execute(
+        "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, failed_at) "
+        "SELECT event, handler, cycle, 1, '', now() - interval '25 hours' FROM hookonce.runs"
+    )
 
     watch.evaluate(connection)
 

@@ -1,0 +1,12 @@
+"""Numbers with their nouns: `1 failure`, `5 failures`."""
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of something."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def events_that_wait(number: int, oldest: float | None) -> str:
+    """Return how many events wait, and how many seconds ago the oldest of them came."""
+    said = f"{counted(number, 'event')} {'waits' if number == 1 else 'wait'}"
+    return said if oldest is None else f"{said}, the oldest came {oldest:.0f} s ago"
