@@ -62,8 +62,8 @@ class FailureRows:
         with self._lock:
             self._rows[also.handler] = (failure.error, failure.limit)
         log.warning(
-            "stopped by its circuit breaker after %s failures in a row: %s (%s); one event is tried in %s s",
-            failure.limit,
+            "stopped by its circuit breaker after %s in a row: %s (%s); one event is tried in %s s",
+            "1 failure" if failure.limit == 1 else f"{failure.limit} failures",
             also.handler,
             failure.error,
             f"{breakers.FIRST_TRY.total_seconds():g}",
