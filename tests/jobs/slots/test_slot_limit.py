@@ -237,23 +237,9 @@ def test_steps_follow_one_another():
         assert limit.ring(now + 101.5) is Step.NONE
 
 
-def swallows_its_limit(_event, _tx):
-    with suppress(TimeUp):
-        while True:
-            time.sleep(0.01)
-
-
-def swallows_it_in_a_block(event):
-    with suppress(TimeUp), event.tx() as tx:
-        tx.execute(text("SELECT 1"))
-        while True:
-            time.sleep(0.01)
-
-
-@pytest.mark.parametrize(
-    ("late", "options"), [(swallows_its_limit, {}), (swallows_it_in_a_block, {"tx": "none"})]
-)
-def test_cancellation_that_comes_late_hits_no_other_run(inbox, pool_of, monkeypatch, late, options):
+@pytest.fixture
+def late_cancellations(monkeypatch):
+    """Cancellations that are under way for half a second."""
     right = PreparingConnection.cancel_safe
 
     def cancel_safe(self, **given):
@@ -262,10 +248,23 @@ def test_cancellation_that_comes_late_hits_no_other_run(inbox, pool_of, monkeypa
 
     monkeypatch.setattr(PreparingConnection, "cancel_safe", cancel_safe)
 
-    def asks(_event, tx):
-        tx.execute(text("SELECT pg_sleep(1)"))
 
-    inbox.on(late, pattern="late", timeout=SHORT, **options)
+def asks(_event, tx):
+    tx.execute(text("SELECT pg_sleep(1)"))
+
+
+def all_ended(inbox):
+    return lambda: len(inbox.runs()) == 2 and all(row[2] in {"done", "dead"} for row in inbox.runs())
+
+
+@pytest.mark.usefixtures("late_cancellations")
+def test_cancellation_that_comes_late_does_not_hit_the_next_run_of_the_slot(inbox, pool_of):
+    def late(_event, _tx):
+        with suppress(TimeUp):
+            while True:
+                time.sleep(0.01)
+
+    inbox.on(late, pattern="late", timeout=SHORT)
     inbox.on(asks, pattern="asks", attempts=1, timeout=timedelta(seconds=20))
     for handler in (late, asks):
         inbox.registry.note(handler.__name__, timedelta(0))  # quick: the next follows at once
@@ -275,6 +274,31 @@ def test_cancellation_that_comes_late_hits_no_other_run(inbox, pool_of, monkeypa
         pool.run_due()
         wait_for(lambda: [row[2] for row in inbox.runs()] == ["running"])
         pool.run_due(inbox.deliver("a", type="asks"))
-        wait_for(lambda: len(inbox.runs()) == 2 and all(row[2] in {"done", "dead"} for row in inbox.runs()))
+        wait_for(all_ended(inbox))
+
+    assert failures(inbox) == []
+
+
+@pytest.mark.usefixtures("late_cancellations")
+def test_cancellation_that_comes_late_does_not_hit_who_is_lent_the_connection(inbox, pool_of):
+    has_let_go = threading.Event()
+
+    def late(event):
+        with suppress(TimeUp), event.tx() as tx:
+            tx.execute(text("SELECT 1"))
+            while True:
+                time.sleep(0.01)
+        has_let_go.set()
+        time.sleep(0.3)
+
+    inbox.on(late, pattern="late", timeout=SHORT, tx="none")
+    inbox.on(asks, pattern="asks", attempts=1, timeout=timedelta(seconds=20))
+    inbox.deliver("l", type="late")
+
+    with pool_of(3) as pool:
+        pool.run_due()
+        assert has_let_go.wait(10)
+        pool.run_due(inbox.deliver("a", type="asks"))
+        wait_for(all_ended(inbox))
 
     assert failures(inbox) == []
