@@ -38,7 +38,9 @@ class AttemptConnection:
 
     @property
     def connection(self) -> Connection:
-        """The connection in use, opened when needed."""
+        """The connection in use, opened when needed: also where the server has ended it while it lay idle."""
+        if self._connection is not None and engines.has_ended_idle(self._connection):
+            self.discard()
         if self._connection is None:
             self._connection = self._engine.connect()
         return self._connection

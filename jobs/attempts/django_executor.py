@@ -34,6 +34,7 @@ from hookonce.jobs.handlers import Handler
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import schema
+from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.runs import run_end, transitions, xact_status
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.run_end import AttemptResult
@@ -128,6 +129,8 @@ class DjangoExecutor(Executor):
         for each in connections.all(initialized_only=True):
             if each is not database or each.errors_occurred or each.settings_dict["CONN_MAX_AGE"] != 0:
                 each.close_if_unusable_or_obsolete()
+        if database.connection is not None and is_stale(database.connection):
+            database.close()
         database.ensure_connection()
         if database.connection is not self._set_up:
             self._set_up = database.connection

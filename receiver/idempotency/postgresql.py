@@ -201,10 +201,14 @@ class Pool:
             self._free.pop().close()
 
     def _take(self) -> psycopg.Connection:
-        try:
-            return self._free.pop()
-        except IndexError:
-            return connections.connect(self._url)
+        while True:
+            try:
+                connection = self._free.pop()
+            except IndexError:
+                return connections.connect(self._url)
+            if not connections.is_stale(connection):
+                return connection
+            connection.close()
 
     def _give_back(self, connection: psycopg.Connection) -> None:
         if connection.broken or connection.closed:

@@ -8,6 +8,7 @@ nothing is prepared and no session is changed, and the timeouts are the pooler's
 """
 
 import hashlib
+import select
 from datetime import timedelta
 from typing import Any
 
@@ -59,6 +60,19 @@ def connect(
         raise LedgerUnavailable(f"PostgreSQL does not answer: {_first_line(error)}") from None
     schema.use(connection, schema_of(url))
     return connection
+
+
+def is_stale(connection: psycopg.Connection[Any]) -> bool:
+    """Return whether a connection that lay idle is of no further use: its socket has something to read.
+
+    A session says nothing unasked but that it ends (a server that restarts or fails over, a proxy that cuts what is
+    idle). It asks the kernel and not the server, a microsecond. A machine that went without a word is not noticed.
+    """
+    if connection.closed:
+        return True
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def session(url: str, ours: str = "") -> dict[str, Any]:

@@ -6,11 +6,14 @@ Apart from `connections`, since importing SQLAlchemy costs every process memory 
 from typing import Any
 
 import psycopg
+from psycopg.pq import TransactionStatus
 from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy.event import listen
+from sqlalchemy.exc import DisconnectionError
 
 from hookonce.receiver.config.server_urls import libpq_url, schema_of
 from hookonce.receiver.ledger.database import schema
-from hookonce.receiver.ledger.database.connections import KEEPALIVE, session
+from hookonce.receiver.ledger.database.connections import KEEPALIVE, is_stale, session
 from hookonce.receiver.ledger.database.round_trip import PreparingConnection
 
 # A backend whose client is gone ends its query and lets go of its locks, which the next attempt may need; whose
@@ -32,7 +35,25 @@ def engine(url: str, *, name: str = "hookonce", **options: Any) -> Engine:  # no
         schema.use(connection, schema_of(url))
         return connection
 
-    return create_engine("postgresql+psycopg://", creator=opened, **options)
+    made = create_engine("postgresql+psycopg://", creator=opened, **options)
+    listen(made, "checkout", _require_fresh)
+    return made
+
+
+def _require_fresh(connection: psycopg.Connection[Any], *_: object) -> None:
+    """Have the pool open another connection in the place of one that ended while it lay there."""
+    if is_stale(connection):
+        raise DisconnectionError("the server has ended this connection")
+
+
+def has_ended_idle(connection: Connection) -> bool:
+    """Return whether a connection that is in no transaction was ended meanwhile, so that another must be opened."""
+    if connection.in_transaction():
+        return False
+    driver = raw(connection)
+    return driver.closed or (
+        driver.info.transaction_status is TransactionStatus.IDLE and is_stale(driver)
+    )
 
 
 def raw(connection: Connection) -> psycopg.Connection[Any]:
