@@ -59,6 +59,7 @@ _MAX_SAID = 4000
     "--place", type=click.Path(path_type=Path), hidden=True, help="Where it writes down what it is at."
 )
 @click.option("--check", type=int, hidden=True, help="Load handlers, write what came of it there, and end.")
+@click.option("--parent", type=int, hidden=True, help="With --suspects: the process to end after.")
 @click.option("--reloading", is_flag=True, hidden=True, help="Load handlers anew at SIGHUP.")
 def worker(  # noqa: PLR0913  an option each
     processes: int,
@@ -68,6 +69,7 @@ def worker(  # noqa: PLR0913  an option each
     suspects: bool,
     place: Path | None,
     check: int | None,
+    parent: int | None,
     reloading: bool,
 ) -> None:
     """Run handlers until stopped: RQ workers and a sweep, each started again if it dies.
@@ -79,7 +81,7 @@ def worker(  # noqa: PLR0913  an option each
     settings = ready()
     at_once = concurrency or settings.concurrency
     if suspects:
-        work_on_suspects(place)
+        work_on_suspects(place, parent)
         return
     if alone:
         work_alone(settings, place, at_once)
@@ -93,7 +95,7 @@ def worker(  # noqa: PLR0913  an option each
     if settings.handlers:
         warn_of_none(registry, ", ".join(settings.handlers))
     command = [*_WORKER, "--alone", "--concurrency", str(at_once)]
-    sys.exit(supervise(settings, command, processes, has_place=at_once == 1))
+    sys.exit(supervise(settings, command, processes))
 
 
 def check_handlers(descriptor: int) -> NoReturn:
@@ -116,9 +118,9 @@ def check_handlers(descriptor: int) -> NoReturn:
 def work_alone(settings: Settings, place: Path | None, concurrency: int = 1) -> None:
     """Be one worker until stopped, the next after whoever wrote at `place`."""
     if concurrency > 1:
-        make_drain_by(pool_of(concurrency, Suspects([*_WORKER, "--suspects"])))
+        make_drain_by(pool_of(concurrency, Suspects([*_WORKER, "--suspects"], place)))
     drain = process_drain()
-    if place:
+    if place and concurrency == 1:  # one that runs many at once is at many
         drain.come_after(LastAttempt(place))
     work(settings.redis_url)
     if concurrency > 1:
@@ -127,25 +129,30 @@ def work_alone(settings: Settings, place: Path | None, concurrency: int = 1) -> 
         os._exit(status)  # whatever thread nothing has ended
 
 
-def work_on_suspects(place: Path | None) -> None:
-    """Run what was under way beside others when a process died, one by one, until nothing of that is due."""
+def work_on_suspects(place: Path | None, parent: int | None = None) -> None:
+    """Run what was under way beside others when a process died, one by one, until nothing of that is due.
+
+    Where the process `parent`, which has started this one, is gone, one is run all the same, and then no other.
+    """
     drain = process_drain()
     if place:
         drain.come_after(LastAttempt(place))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    drain.run_suspects()
+    while drain.run_suspects(at_most=1):
+        if parent is not None and os.getppid() != parent:
+            break
     drain.flush()
 
 
-def supervise(settings: Settings, alone: Sequence[str], processes: int, *, has_place: bool = True) -> int:
+def supervise(settings: Settings, alone: Sequence[str], processes: int) -> int:
     """Run so many workers by the command `alone`, and a sweep, until stopped; return the exit code.
 
-    With `has_place` each worker is given `--place`, a path of its own where it writes which attempt it is at: one that
-    runs many at once is at many.
+    Each worker is given `--place`, a path of its own where it writes which attempt it is at; for one that runs many at
+    once its children do.
     """
     _warn_of_rights(settings.database_url)
-    with _directory() if has_place else nullcontext() as directory:
+    with _directory() as directory:
         workers = [_worker(number + 1, alone, directory) for number in range(processes)]
         return Supervisor([*workers, Child("sweep", [*_HOOKONCE, "sweep"])]).run()
 

@@ -169,14 +169,17 @@ class Drain:
             raise
         return attempts
 
-    def run_suspects(self, until: float | None = None) -> int:
+    def run_suspects(self, until: float | None = None, *, at_most: int | None = None) -> int:
         """Run what was under way when a process died that ran many at once, one by one; count the attempts.
 
-        Ends by a time of our monotonic clock, or when none is left. Raises what is raised where the ledger is away.
+        Ends by a time of our monotonic clock, when none is left, or after an event that makes it so many. Raises what
+        is raised where the ledger is away.
         """
         self._suspects_at = time.monotonic() + SUSPECTS_INTERVAL.total_seconds()
         attempts, names = 0, sorted({handler.name for handler in self._registry})
         while not stopping.is_set() and (until is None or time.monotonic() < until):
+            if at_most is not None and attempts >= at_most:
+                break
             claim = claims.claim(
                 self._executor.ledger, self._registry, budget=DRAIN_BUDGET, suspects_of=names
             )

@@ -33,13 +33,27 @@ class LastAttempt:
         with suppress(OSError):  # no room, for one: then nobody says it
             self._ended.write_text(how, encoding="utf-8")
 
+    def current(self) -> Attempt | None:
+        """Return the attempt that was begun last, if any was; whether it has ended nobody says here."""
+        try:
+            line, _, _ = self._began.read_bytes().partition(b"\n")
+            event, handler, token = json.loads(line)
+            return Attempt(int(event), str(handler), uuid.UUID(token))
+        except (OSError, ValueError):
+            return None
+
+    def forget(self) -> None:
+        """Forget what the worker before was at, and how it has ended."""
+        for file in (self._began, self._ended):
+            file.unlink(missing_ok=True)
+
     def take(self) -> tuple[Attempt, str] | None:
         """Return the attempt of the worker before, and how that one ended, if it began any; once."""
         try:
             how = self._ended.read_text(encoding="utf-8")
-            line, _, _ = self._began.read_bytes().partition(b"\n")
-            event, handler, token = json.loads(line)
+            if (attempt := self.current()) is None:
+                return None
             self._ended.unlink()
-            return Attempt(int(event), str(handler), uuid.UUID(token)), how
         except (OSError, ValueError):
             return None
+        return attempt, how

@@ -215,7 +215,7 @@ class Pool(Drain):
                 log.exception("a claim failed")
                 self._rest()
         if self._suspects is not None:
-            self._suspects.stop()
+            self._suspects.stop(self._executor.ledger_for_once)
 
     def _rest(self) -> None:
         self._executor.discard()

@@ -1,83 +1,92 @@
-"""What was under way beside others when a process died, run in a child of this one with nothing beside it.
+"""What was under way beside others when a process died, run in children of this one with nothing beside it.
 
-Whoever kills a process may be any of those that were under way in it: none of them is charged. The child runs them one
-after the other, and dies of the one that kills; that one was alone then, and has used an attempt up.
+Whoever kills a process may be any of those that were under way in it: none of them is charged. A child runs them one
+after the other, and dies of the one that kills; that one was alone then, and has used an attempt up. A child whose
+parent is gone ends after the suspect that it is at, and takes one in any case: however often a process dies, each of
+its starts brings the suspects on by one.
 """
 
 import contextlib
 import logging
 import signal
-import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psycopg
 
 from hookonce.jobs.drain import WORKER_ENDED
-from hookonce.jobs.last_attempt import LastAttempt
+from hookonce.jobs.slots.slot import AWAY
+from hookonce.jobs.slots.suspect_child import SuspectChild
 from hookonce.jobs.stopping import hurrying
 from hookonce.receiver.ledger.runs import due_events, transitions
-from hookonce.receiver.processes import spawn
 
 log = logging.getLogger(__name__)
 
+MOST = 4
+"""Children at once, those that a process before has left behind among them."""
+LONG = 10.0
+"""Seconds after which one suspect keeps the others waiting no longer: another child is started for them."""
 STOPS_WITHIN = 19.0
-"""Seconds; what the slots are at has a little longer."""
-
-
-_POLL = 0.05  # seconds
+"""Seconds that the suspects under way may go on when the process is told to stop; the slots have a little longer."""
 
 
 class Suspects:
-    """The child of one process, started when there is something for it; for one thread, which it does not outlive."""
+    """The children of one process, started when there is something for them; for one thread."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        """Start it by `command`, with `--place` and a path for what it is at."""
+    def __init__(self, command: Sequence[str], place: Path | None = None) -> None:
+        """Start them by `command`; `place`: a path without suffix that whoever comes after this process has, too."""
         self._command = command
-        self._directory = tempfile.TemporaryDirectory(prefix="hookonce-", ignore_cleanup_errors=True)
-        self._place = Path(self._directory.name, "suspects")
-        self._child: subprocess.Popen[bytes] | None = None
+        self._directory = (
+            tempfile.TemporaryDirectory(prefix="hookonce-", ignore_cleanup_errors=True)
+            if place is None
+            else None
+        )
+        base = Path(self._directory.name, "0") if self._directory else place or Path()
+        self._children = [SuspectChild(base.with_name(f"{base.name}-suspects-{n}")) for n in range(MOST)]
 
     def tend(self, connection: psycopg.Connection, handlers: Sequence[str]) -> None:
-        """Note how the child has ended, or start it if a suspect of these handlers is due."""
-        if self._child is not None:
-            status = self._child.poll()
-            if status is None:
-                return
-            self._child = None
-            if status:
-                self._note_end(connection, status)
-        if due_events.is_suspect_due(connection, handlers):
-            command = [*self._command, "--place", str(self._place)]
-            self._child = subprocess.Popen(  # noqa: S603  our own command
-                spawn.command(command, on_death=signal.SIGKILL), stdin=subprocess.DEVNULL
-            )
+        """Note how children have ended, and start one if a suspect of these handlers is due and none will take it."""
+        for child in self._children:
+            if status := child.take_status():
+                self._note_end(connection, child, status)
+        if any(child.is_ours and not child.is_at_one_for(LONG) for child in self._children):
+            return
+        free = next((child for child in self._children if not child.is_there), None)
+        if free is not None and due_events.is_suspect_due(connection, handlers):
+            free.start(self._command)
 
     def count(self) -> int:
-        """Return how many runs are under way in the child, as of when it was tended last."""
-        return int(self._child is not None)
+        """Return how many of our children are at work."""
+        return sum(child.is_ours for child in self._children)
 
-    def stop(self) -> None:
-        """Have the child end after the attempt under way, or end it."""
-        if self._child is not None:
-            self._child.terminate()
-            until = time.monotonic() + STOPS_WITHIN
-            while self._child.poll() is None and time.monotonic() < until:
-                if hurrying.wait(_POLL):
-                    break
-            self._child.kill()
-            self._child.wait()
-        self._directory.cleanup()
+    def stop(self, connect: Callable[[], AbstractContextManager[psycopg.Connection]]) -> None:
+        """Have the children end after what they are at, or end them, and give that back, uncounted."""
+        told = [child for child in self._children if child.is_there]
+        for child in told:
+            child.tell_to_end()
+        until = time.monotonic() + STOPS_WITHIN
+        for child in told:
+            if child.wait(until, unless=hurrying) or (attempt := child.kill()) is None:
+                continue
+            try:
+                with connect() as connection:
+                    if transitions.give_back_suspect(connection, attempt):
+                        log.warning(
+                            "given back, not counted: event %d (handler %s)", attempt.event, attempt.handler
+                        )
+            except AWAY as error:  # its lease's end charges it
+                log.warning("what was run alone was not given back: %s", type(error).__name__)
+        if self._directory is not None:
+            self._directory.cleanup()
 
-    def _note_end(self, connection: psycopg.Connection, status: int) -> None:
+    def _note_end(self, connection: psycopg.Connection, child: SuspectChild, status: int) -> None:
         how = f"exit status {status}" if status >= 0 else signal.Signals(-status).name
-        last = LastAttempt(self._place)
-        last.ended(how)
-        if found := last.take():
+        if attempt := child.take_end(how):
             log.warning(
-                "what was run by itself has ended its process (%s)", how, extra={"event": found[0].event}
+                "what was run by itself has ended its process (%s)", how, extra={"event": attempt.event}
             )
             with contextlib.suppress(psycopg.Error):  # its lease's end says as much
-                transitions.note_end_of_worker(connection, found[0], f"{WORKER_ENDED}: {how}")
+                transitions.note_end_of_worker(connection, attempt, f"{WORKER_ENDED}: {how}")

@@ -99,18 +99,33 @@ def test_what_expired_goes_when_something_comes(place):
     assert store.find(KEY) is None
 
 
-def test_connection_that_broke_is_not_lent_again(place):
-    store = place.open()
-    serve(store, Shop())
+def end_all_connections(place):
     with psycopg.connect(libpq_url(place.url), autocommit=True) as connection:
         connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
             "WHERE pid <> pg_backend_pid() AND datname = current_database()"
         )
 
-    with pytest.raises(StoreUnavailable):
-        store.find(KEY)
+
+def test_connection_that_broke_is_not_lent_again(place):
+    pool = Pool(place.url, 1)
+    with pool() as lent:
+        end_all_connections(place)
+        with pytest.raises(psycopg.OperationalError):
+            lent.execute("SELECT 1")
+
+    with pool() as connection:
+        assert connection is not lent
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    pool.close()
+
+
+def test_connection_that_ended_while_it_was_free_is_not_lent(place):
+    store = place.open()
     assert serve(store, Shop()) == ANSWER
+    end_all_connections(place)
+
+    assert store.find(KEY).state == State.COMPLETED
 
 
 def test_pool_that_is_used_up_is_unavailable_and_not_endless(place, monkeypatch):

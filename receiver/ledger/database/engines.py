@@ -51,9 +51,7 @@ def has_ended_idle(connection: Connection) -> bool:
     if connection.in_transaction():
         return False
     driver = raw(connection)
-    return driver.closed or (
-        driver.info.transaction_status is TransactionStatus.IDLE and is_stale(driver)
-    )
+    return driver.closed or (driver.info.transaction_status is TransactionStatus.IDLE and is_stale(driver))
 
 
 def raw(connection: Connection) -> psycopg.Connection[Any]:

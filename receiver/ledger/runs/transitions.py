@@ -18,7 +18,7 @@ import psycopg
 from hookonce.receiver.ledger.runs import event_status
 from hookonce.receiver.ledger.runs.claim_plan import Planner
 from hookonce.receiver.ledger.runs.claimed import Attempt, ClaimedEvent, ClaimedRun
-from hookonce.receiver.ledger.states import EventStatus, RunStatus
+from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus
 from hookonce.receiver.ledger.stats import event_counts
 
 _IS_OURS = f"""
@@ -34,6 +34,12 @@ WITH taken AS (
 )
 INSERT INTO hookonce.failures (event, handler, cycle, attempt, error)
 SELECT event, handler, cycle, attempts, %s FROM taken
+"""  # noqa: S608  constants
+
+_GIVE_BACK = f"""
+UPDATE hookonce.runs SET status = '{RunStatus.WAITING}', attempts = attempts - 1, parked = '{Parked.SUSPECT}',
+                token = NULL, lease_until = NULL, due_at = now()
+WHERE event = %s AND handler = %s AND token = %s AND status = '{RunStatus.RUNNING}'
 """  # noqa: S608  constants
 
 _IGNORED = f"""
@@ -91,6 +97,18 @@ def note_end_of_worker(connection: psycopg.Connection, attempt: Attempt, error: 
     """
     with connection.transaction():
         return connection.execute(_END_OF_WORKER, [*attempt, error]).rowcount > 0
+
+
+def give_back_suspect(connection: psycopg.Connection, attempt: Attempt) -> bool:
+    """Give back what was run alone by a process that was told to end: due at once, alone again, and not counted.
+
+    Return whether it was under way. Committed.
+    """
+    with connection.transaction():
+        connection.execute(event_status.LOCK_EVENTS, [[attempt.event]])
+        is_given_back = connection.execute(_GIVE_BACK, [*attempt]).rowcount > 0
+        connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": [attempt.event]})
+    return is_given_back
 
 
 def is_ours(connection: psycopg.Connection, run: ClaimedRun) -> bool:

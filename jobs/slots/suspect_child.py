@@ -1,0 +1,127 @@
+"""A child that runs suspects, and the place where its parent, or whoever comes after that one, finds it.
+
+It outlives its parent: a process that other runs kill must not charge the one that is run alone. So that it is known
+all the same, it holds a file locked for as long as it lives, which says who it is; another says what it is at.
+"""
+
+import fcntl
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from hookonce.jobs.last_attempt import LastAttempt
+from hookonce.receiver.ledger.runs.claimed import Attempt
+from hookonce.receiver.processes import spawn
+
+_POLL = 0.05
+_GONE_WITHIN = 5.0
+"""Seconds that the kernel may take to end what was killed."""
+
+
+class SuspectChild:
+    """The place of one child; `path` is one without suffix that nobody else uses."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._last = LastAttempt(path)
+        self._lock = path.with_suffix(".pid")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._began: Attempt | None = None
+        self._seen_at = 0.0
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether we have started it, and it is at work."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is one, ours or left by the process before."""
+        if self.is_ours:
+            return True
+        descriptor = self._locked()
+        if descriptor is None:
+            return True
+        os.close(descriptor)
+        return False
+
+    def start(self, command: Sequence[str]) -> bool:
+        """Start it by `command`, with its place and who its parent is; return False if there is one already."""
+        descriptor = self._locked()
+        if descriptor is None:
+            return False
+        try:
+            os.ftruncate(descriptor, 0)
+            self._last.forget()
+            self._began = None
+            whole = [*command, "--place", str(self._path), "--parent", str(os.getpid())]
+            # A group of its own: with its parent's the supervisor ends all that is left there.
+            self._process = subprocess.Popen(  # noqa: S603  our own command
+                whole, stdin=subprocess.DEVNULL, pass_fds=[descriptor], process_group=0
+            )
+            pid = self._process.pid
+            os.pwrite(descriptor, f"{pid} {spawn.started(pid)}".encode(), 0)
+        finally:
+            os.close(descriptor)  # the child's copy keeps the lock
+        return True
+
+    def take_status(self) -> int | None:
+        """Return how ours has ended, once; None if it has not."""
+        if self._process is None or (status := self._process.poll()) is None:
+            return None
+        self._process = None
+        return status
+
+    def take_end(self, how: str) -> Attempt | None:
+        """Return what it was at when it ended so, once."""
+        self._last.ended(how)
+        found = self._last.take()
+        return found[0] if found else None
+
+    def is_at_one_for(self, seconds: float) -> bool:
+        """Return whether it has been seen at one and the same suspect for so long."""
+        now, began = time.monotonic(), self._last.current()
+        if began != self._began:
+            self._began, self._seen_at = began, now
+        return began is not None and now - self._seen_at >= seconds
+
+    def tell_to_end(self) -> None:
+        """Have it end after the suspect that it is at."""
+        self._send(signal.SIGTERM)
+
+    def wait(self, until: float, unless: threading.Event | None = None) -> bool:
+        """Wait until it is gone, for so long by the monotonic clock and `unless` is set; return whether it is."""
+        while self.is_there:
+            if time.monotonic() >= until or (unless is not None and unless.is_set()):
+                return False
+            time.sleep(_POLL)
+        return True
+
+    def kill(self) -> Attempt | None:
+        """End it; return what it was at, unless it stays."""
+        self._send(signal.SIGKILL)
+        return self._last.current() if self.wait(time.monotonic() + _GONE_WITHIN) else None
+
+    def _send(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            return
+        with suppress(OSError, ValueError):
+            pid, started = self._lock.read_text(encoding="ascii").split()
+            if spawn.started(int(pid)) == started:  # and not another by the same number
+                os.kill(int(pid), number)
+
+    def _locked(self) -> int | None:
+        """Lock the place; None while a child holds it."""
+        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        return descriptor

@@ -1,0 +1,197 @@
+"""What is run alone after a process died: neither its parent's end nor its neighbours cost it anything."""
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from hookonce.jobs.slots import suspects as module
+from hookonce.jobs.slots.suspects import Suspects
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.runs import claims
+from tests.jobs.slots.conftest import wait_for
+
+ROOT = Path(__file__).parents[3]
+SECONDS = 60
+WORKER = [sys.executable, "-m", "hookonce.receiver.cli", "worker"]
+HANDLERS = """
+import time
+from hookonce import on
+from sqlalchemy import text
+
+@on("stripe", "quick", name="quick", attempts=1, timeout=20)
+def quick(event, tx):
+    tx.execute(text("INSERT INTO effects VALUES (:event)"), {"event": event.event_id})
+    time.sleep(1)
+
+@on("stripe", "long", name="long", attempts=1, tx="none", timeout=600)
+def long(event):
+    time.sleep(600)
+"""
+RUNNING_ALONE = "SELECT 1 FROM hookonce.runs WHERE handler = '{}' AND status = 'running' AND NOT beside"
+
+
+class Room:
+    free = 4
+
+    def fits(self, *_):
+        return True
+
+
+@pytest.fixture
+def environ(database_url, redis_url, tmp_path, monkeypatch):
+    """What a worker of the handlers above is started with, in this process's environment."""
+    (tmp_path / "handlers.py").write_text(HANDLERS)
+    changes = {
+        "DATABASE_URL": database_url,
+        "REDIS_URL": redis_url,
+        "HOOKONCE_HANDLERS": "handlers",
+        "HOOKONCE_CONFIG": "/dev/null",
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}",
+    }
+    for name, text in changes.items():
+        monkeypatch.setenv(name, text)
+    return os.environ
+
+
+@pytest.fixture
+def suspects(inbox):
+    """A function that makes suspects of events: a worker of many slots had them under way and died."""
+
+    def quick(_event, _tx):
+        pass
+
+    def long(_event):
+        pass
+
+    inbox.on(quick, pattern="quick", attempts=1)
+    inbox.on(long, pattern="long", attempts=1, tx="none")
+
+    def make(**ids):
+        for type_, names in ids.items():
+            inbox.deliver(*names, type=type_)
+        for _ in range(2):
+            claims.claim(inbox.connection, inbox.registry, budget=timedelta(seconds=5), room=Room())
+            inbox.connection.execute(
+                "UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE status = 'running'"
+            )
+            inbox.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL")
+        assert parked(inbox) == {("suspect", 0)}
+
+    return make
+
+
+def parked(inbox):
+    return set(inbox.rows("SELECT parked, attempts FROM hookonce.runs"))
+
+
+def children(environ):
+    """The processes at work on suspects of this test's ledger."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            is_child = b"--suspects" in (entry / "cmdline").read_bytes().split(b"\0")
+            if is_child and environ["DATABASE_URL"].encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+    return found
+
+
+@contextmanager
+def tended(inbox, url, place):
+    """Suspects of this process, which are stopped at the end; a function that tends them, for `wait_for`."""
+    ours = Suspects([*WORKER, "--suspects"], place)
+
+    def tend(condition):
+        def is_so():
+            ours.tend(inbox.connection, ["long", "quick"])
+            time.sleep(0.05)
+            return condition()
+
+        return wait_for(is_so, SECONDS)
+
+    try:
+        yield tend
+    finally:
+        ours.stop(lambda: connections.connect(url))
+
+
+def test_each_start_of_a_process_that_dies_at_once_brings_suspects_on_by_one(
+    inbox, suspects, environ, tmp_path
+):
+    suspects(quick=["a", "b", "c"])
+    for starts in (1, 2):
+        command = [*WORKER, "--alone", "--concurrency", "2", "--place", str(tmp_path / "1")]
+        worker = subprocess.Popen(command, process_group=0)
+        try:
+            wait_for(lambda: children(environ), SECONDS)
+        finally:
+            worker.kill()  # as by a poisonous run; the child has not begun yet
+            worker.wait()
+        wait_for(lambda: not children(environ), SECONDS)
+        assert len(inbox.effects()) == starts
+    assert [row[2:] for row in inbox.runs()] == [("done", 1), ("done", 1), ("waiting", 0)]
+    assert inbox.rows("SELECT 1 FROM hookonce.failures") == []
+
+
+def test_suspect_under_way_is_given_back_uncounted_when_its_worker_is_told_to_stop(
+    inbox, suspects, environ, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(module, "STOPS_WITHIN", 0.5)
+    suspects(long=["a"])
+
+    with tended(inbox, environ["DATABASE_URL"], tmp_path / "1") as tend:
+        tend(lambda: inbox.rows(RUNNING_ALONE.format("long")))
+
+    assert parked(inbox) == {("suspect", 0)}
+    assert inbox.rows("SELECT status, parked, due_at <= now() FROM hookonce.events") == [
+        ("waiting", "suspect", True)
+    ]
+    assert not children(environ)
+
+
+def test_suspect_that_a_process_before_has_left_behind_is_given_back_too(
+    inbox, suspects, environ, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(module, "STOPS_WITHIN", 0.5)
+    suspects(long=["a"])
+    with tended(inbox, environ["DATABASE_URL"], tmp_path / "1") as tend:
+        tend(lambda: inbox.rows(RUNNING_ALONE.format("long")))
+
+        Suspects([], tmp_path / "1").stop(lambda: connections.connect(environ["DATABASE_URL"]))
+
+        assert parked(inbox) == {("suspect", 0)}
+
+
+def test_suspect_that_takes_long_keeps_no_others_waiting(inbox, suspects, environ, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "STOPS_WITHIN", 0.5)
+    monkeypatch.setattr(module, "LONG", 2.0)
+    suspects(long=["a"], quick=["b", "c"])
+
+    with tended(inbox, environ["DATABASE_URL"], tmp_path / "1") as tend:
+        tend(lambda: len(inbox.effects()) == 2)
+        assert inbox.rows(RUNNING_ALONE.format("long"))
+        assert len(children(environ)) <= 2
+
+    assert [row[2:] for row in inbox.runs()] == [("waiting", 0), ("done", 1), ("done", 1)]
+
+
+def test_suspects_that_all_take_long_are_as_many_at_once_as_there_may_be(
+    inbox, suspects, environ, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(module, "STOPS_WITHIN", 0.5)
+    monkeypatch.setattr(module, "LONG", 0.1)
+    monkeypatch.setattr(module, "MOST", 2)
+    suspects(long=["a", "b", "c"])
+
+    with tended(inbox, environ["DATABASE_URL"], tmp_path / "1") as tend:
+        tend(lambda: len(inbox.rows(RUNNING_ALONE.format("long"))) == 2)
+        until = time.monotonic() + 1
+        tend(lambda: time.monotonic() > until)
+        assert len(children(environ)) == 2
+
+    assert parked(inbox) == {("suspect", 0)}
