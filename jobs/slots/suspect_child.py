@@ -44,14 +44,18 @@ class SuspectChild:
         """Whether there is one, ours or left by the process before."""
         if self.is_ours:
             return True
-        descriptor = self._locked()
-        if descriptor is None:
-            return True
-        os.close(descriptor)
+        with suppress(OSError):  # no place, no child
+            descriptor = self._locked()
+            if descriptor is None:
+                return True
+            os.close(descriptor)
         return False
 
     def start(self, command: Sequence[str]) -> bool:
-        """Start it by `command`, with its place and who its parent is; return False if there is one already."""
+        """Start it by `command`, with its place and who its parent is; return False if there is one already.
+
+        Raises: OSError where no process can be started, or nothing be written.
+        """
         descriptor = self._locked()
         if descriptor is None:
             return False
@@ -118,6 +122,7 @@ class SuspectChild:
 
     def _locked(self) -> int | None:
         """Lock the place; None while a child holds it."""
+        self._lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # who tidies up may have taken it
         descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -56,7 +56,10 @@ class Suspects:
             return
         free = next((child for child in self._children if not child.is_there), None)
         if free is not None and due_events.is_suspect_due(connection, handlers):
-            free.start(self._command)
+            try:
+                free.start(self._command)
+            except OSError as error:  # out of processes, memory or room
+                log.warning("what is to be run alone waits: %s", error.strerror)
 
     def count(self) -> int:
         """Return how many of our children are at work."""

@@ -195,3 +195,16 @@ def test_suspects_that_all_take_long_are_as_many_at_once_as_there_may_be(
         assert len(children(environ)) == 2
 
     assert parked(inbox) == {("suspect", 0)}
+
+
+def test_place_that_was_tidied_away_is_made_again_and_one_that_cannot_be_harms_nobody(
+    inbox, suspects, environ, tmp_path, caplog
+):
+    suspects(quick=["a"])
+    ours = Suspects(["/nowhere"], tmp_path / "file" / "1")
+    (tmp_path / "file").write_text("")
+    ours.tend(inbox.connection, ["quick"])
+    assert "what is to be run alone waits" in caplog.text
+
+    with tended(inbox, environ["DATABASE_URL"], tmp_path / "gone" / "1") as tend:
+        tend(inbox.effects)
