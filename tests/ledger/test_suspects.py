@@ -222,17 +222,14 @@ def test_run_lost_beside_others_that_a_limit_holds_back_is_a_suspect(connection,
     assert [row[2] for row in runs(connection)] == [None, "suspect"]
 
 
-@pytest.mark.parametrize("is_suspect", [True, False])
-def test_of_two_runs_of_one_event_that_were_lost_together_one_is_leased(connection, is_suspect):
+def test_of_two_suspects_of_one_event_one_is_leased(connection):
     deliver(connection, 1)
     plans = Plan("a"), Plan("b")
     claim_many(connection, *plans)
     die(connection)
-    if is_suspect:
-        claim_many(connection, *plans)
+    claim_many(connection, *plans)
 
-    options = {"suspects_of": ["a", "b"]} if is_suspect else {}
-    claim = claims.claim(connection, Planner(*plans), budget=BUDGET, **options)
+    claim = claims.claim(connection, Planner(*plans), budget=BUDGET, suspects_of=["a", "b"])
 
     assert [run.handler for run in claim.runs] == ["a"]
     assert [row[:3] for row in runs(connection)] == [("running", 1, None), ("waiting", 0, "suspect")]

@@ -195,16 +195,15 @@ class ClaimPlan:
     def _is_to_be_suspected(self, run: ExistingRun, *, is_here: bool) -> bool:
         """Return whether a run that was lost, or is a suspect, is to be run by itself, later or by somebody else.
 
-        Unless it is the first of those that are leased now, which starts with nothing beside it. `is_here`: it may run
-        here and now. What was lost alone and charged, a worker that runs one at a time may start as any.
+        `is_here`: it may run here and now. A worker that runs one at a time does so, and may start as any what was lost
+        alone and charged. Of the suspects of one event one is leased, so that none is let go as an ordinary run.
         """
-        is_first = is_here and not self.leased
         if self._only_suspects:
-            return not is_first
+            return bool(self.leased or not is_here)
         is_of_a_batch = not (run.beside or run.attempts)  # which is halved
         if run.status != RunStatus.RUNNING or self._is_alone or is_of_a_batch:
             return False
-        return self.beside or (run.beside and not is_first)
+        return self.beside or (run.beside and not is_here)
 
     def _is_paused(self, event: ClaimedEvent, handler: str) -> bool:
         return handler in self._paused.names and (event.id, handler) not in self._paused.trials
