@@ -2,7 +2,7 @@
 
 - `claim_plan`: which runs of the due events to lease; no SQL
 - `claims`: leases what is due, and starts it
-- `due_events`, `claim_writes`: what a claim reads and locks, and what it writes
+- `due_events`, `claim_reads`, `claim_writes`: what a claim locks, what it reads besides, and what it writes
 - `batch_size`, `due_for_batch`, `batch_claims`, `batches`: runs that one handler takes together, ended as one
 - `batch_parts`: parts of those that failed or were lost, to be tried by themselves
 - `unreadable`: rows that can't be read, kept from failing a claim

@@ -14,9 +14,9 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import (
     batch_parts,
     batches,
+    claim_reads,
     claim_writes,
     claimed,
-    claims,
     due_events,
     due_for_batch,
     event_status,
@@ -74,10 +74,10 @@ def claim(  # noqa: PLR0913  all but three by keyword
         return BatchClaim()
     size = handler.batch
     with connection.pipeline(), connection.transaction():
-        pauses = connection.execute(claims.PAUSED, prepare=True)
+        pauses = connection.execute(claim_reads.PAUSED, prepare=True)
         clock = connection.execute("SELECT now()", prepare=True)
         waiting = batch_parts.locked(connection, name)
-        paused = claims.Paused.of(pauses.fetchall()).handlers
+        paused = claim_reads.Paused.of(pauses.fetchall()).handlers
         if name in paused.names:
             return BatchClaim()
         found = _of_parts(connection, planner, name, _halved(connection, name, waiting), paused)
@@ -139,7 +139,7 @@ def _batchable(
         return []
     existing: dict[int, Sequence[ExistingRun]] = {event.id: () for event in due}
     if begun := [event for event in due if event.status != EventStatus.RECEIVED]:
-        existing |= claims.existing_runs(connection, begun)
+        existing |= claim_reads.existing_runs(connection, begun)
     plan = ClaimPlan(due, planner, existing, paused, uuid.uuid4())
     return [run for run in plan.batchable if run.handler == name]
 

@@ -14,11 +14,12 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 import psycopg
-from psycopg.rows import args_row, class_row
+from psycopg.rows import args_row
 
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.due import IS_DUE_SINCE, IS_NOT_PAUSED
 from hookonce.receiver.ledger.runs import (
+    claim_reads,
     claim_writes,
     due_events,
     event_status,
@@ -27,8 +28,9 @@ from hookonce.receiver.ledger.runs import (
     unreadable,
 )
 from hookonce.receiver.ledger.runs.claim_plan import BatchableRun, ClaimPlan, PausedHandlers, Planner
+from hookonce.receiver.ledger.runs.claim_reads import Paused
 from hookonce.receiver.ledger.runs.claim_writes import RunWrite
-from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
+from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor, SweepMark
 from hookonce.receiver.ledger.states import EventStatus, Parked
 
@@ -70,20 +72,6 @@ class Room(Protocol):
         ...
 
 
-# Event by event, whatever the planner thinks of the table: it may have been empty when the plan was made.
-_RUNS = """
-SELECT r.event, r.handler, r.status, r.attempts, r.cycle, r.due_at <= now() AS is_due, r.parked, r.slot_at,
-       r.schedule, r.beside
-FROM unnest(%s::bigint[]) AS t (event), LATERAL (SELECT * FROM hookonce.runs WHERE event = t.event OFFSET 0) AS r
-"""
-
-_TRIAL = "trial"
-PAUSED = f"""
-SELECT kind, name, NULL::bigint FROM hookonce.pauses
-UNION ALL SELECT '{_TRIAL}', handler, trying FROM hookonce.breakers
-"""  # noqa: S608  a constant
-
-
 def claim(  # noqa: PLR0913  all but two by keyword
     connection: psycopg.Connection,
     planner: Planner,
@@ -111,7 +99,7 @@ def claim(  # noqa: PLR0913  all but two by keyword
     token = uuid.uuid4()
     cursor = cursor or DueCursor()
     with connection.pipeline(), connection.transaction():
-        pauses = connection.execute(PAUSED, prepare=True)
+        pauses = connection.execute(claim_reads.PAUSED, prepare=True)
         if suspects_of is None:
             due, odd = due_events.locked(connection, ids, limit, cursor)
         else:
@@ -194,7 +182,7 @@ def _bury(connection: psycopg.Connection, planner: Planner, ids: Sequence[int], 
     """End the runs of events that can't be read as dead, each with one attempt: the others must go on."""
     events, token = unreadable.labels(connection, ids), uuid.uuid4()
     plan = ClaimPlan(
-        events, planner, existing_runs(connection, events), PausedHandlers(), token, is_alone=True
+        events, planner, claim_reads.existing_runs(connection, events), PausedHandlers(), token, is_alone=True
     )
     claim_writes.write(connection, plan, token, budget, starts=len(plan.leased))
     for event in events:
@@ -210,38 +198,16 @@ def _bury(connection: psycopg.Connection, planner: Planner, ids: Sequence[int], 
     connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": [event.id for event in events]})
 
 
-class Paused(NamedTuple):
-    """What is paused, and the handlers that failed last."""
-
-    sources: frozenset[str]
-    handlers: PausedHandlers
-    failing: frozenset[str]
-
-    @classmethod
-    def of(cls, rows: Sequence[tuple[str, str, int | None]]) -> "Paused":
-        """Sort the rows of `pauses` and `breakers`."""
-        return cls(
-            frozenset(name for kind, name, _ in rows if kind == Parked.SOURCE),
-            PausedHandlers(
-                frozenset(name for kind, name, _ in rows if kind == Parked.HANDLER),
-                frozenset(
-                    (event, name) for kind, name, event in rows if kind == _TRIAL and event is not None
-                ),
-            ),
-            frozenset(name for kind, name, _ in rows if kind == _TRIAL),
-        )
-
-
 def _plan(
     connection: psycopg.Connection,
     events: Sequence[ClaimedEvent],
     planner: Planner,
-    paused: "Paused",
+    paused: Paused,
     token: uuid.UUID,
     **how: bool,
 ) -> ClaimPlan:
     """Decide on locked events; runs that are to be parked have their pause locked."""
-    existing = existing_runs(connection, events) if events else {}
+    existing = claim_reads.existing_runs(connection, events) if events else {}
     plan = ClaimPlan(events, planner, existing, paused.handlers, token, **how)
     if not plan.parked:
         return plan
@@ -282,7 +248,7 @@ def _park_sources(connection: psycopg.Connection, cursor: DueCursor) -> int:
 
 
 def _park_head(
-    connection: psycopg.Connection, planner: Planner, paused: "Paused", since: datetime | None
+    connection: psycopg.Connection, planner: Planner, paused: Paused, since: datetime | None
 ) -> int:
     """Park what only paused handlers take at the head of the queue; return the number of events. Committed.
 
@@ -312,17 +278,6 @@ def _claimable(due: Sequence[ClaimedEvent], planner: Planner, *, quick_first: bo
     if not quick or (quick[0] is not fresh[0] and not quick_first):
         return fresh[:1]
     return quick
-
-
-def existing_runs(
-    connection: psycopg.Connection, events: Sequence[ClaimedEvent]
-) -> Mapping[int, Sequence[ExistingRun]]:
-    """Return the runs there are by event."""
-    found: dict[int, list[ExistingRun]] = {event.id: [] for event in events}
-    cursor = connection.cursor(row_factory=class_row(ExistingRun))
-    for run in cursor.execute(_RUNS, [list(found)], prepare=True):
-        found[run.event].append(run)
-    return found
 
 
 # Of those of paused sources, which are yet to be parked, no more than these are passed over: a worker parks them.
