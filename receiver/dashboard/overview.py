@@ -79,6 +79,7 @@ def _figures(span: Span, source: str | None) -> dict[str, Any]:
         "servers": servers(context()),
         "paused": [each for each in paused if not each.is_of_breaker],
         "stopped": stopped,
+        "waiting_for_breakers": sum(each.waiting for each in stopped),
         "slots": slots,
         "alerts": [(each, *alert_link(each)) for each in raised],
         "changes": changes,

@@ -77,6 +77,15 @@ def test_run_that_comes_at_its_time_keeps_it_and_moves_nobody():
     assert schedule.head == NOW + MINUTE
 
 
+def test_times_end_before_the_calendar_does():
+    schedule = Schedule(Rate.parse("1/d"), datetime.max.replace(tzinfo=UTC) - timedelta(hours=1), NOW)
+
+    times = [schedule.time_for(None) for _ in range(3)]
+
+    assert NOW < times[-1] < NOW + timedelta(days=4000)
+    assert schedule.head < NOW + timedelta(days=4000)
+
+
 def test_times_that_nobody_used_are_not_made_up_for():
     rate = Rate(100, MINUTE)
     schedule = Schedule(rate, NOW - timedelta(hours=1), NOW)

@@ -14,6 +14,8 @@ from hookonce.receiver.ledger.runs.claimed import ClaimedEvent
 
 _BURST_SHARE = 10
 _MIN_LATE, _MAX_LATE = timedelta(seconds=1), timedelta(seconds=10)
+_FARTHEST = timedelta(days=3650)
+"""How far off a time may be: a queue of millions at one a day would come to the end of the calendar."""
 
 PER: Final = ("account", "source")
 """What a limit may be counted by; otherwise there is one for the handler."""
@@ -90,6 +92,6 @@ class Schedule:
         if slot is not None and self._now - self._rate.late <= slot:
             return slot
         earliest = self._now - (self._rate.burst - 1) * self._rate.interval
-        given = max(self.head, earliest)
+        given = min(max(self.head, earliest), self._now + _FARTHEST)
         self.head = given + self._rate.interval
         return given
