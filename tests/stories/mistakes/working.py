@@ -13,6 +13,7 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import engines
 from hookonce.receiver.ledger.runs import (
     claim_plan,
+    claim_reads,
     claim_writes,
     claimed,
     claims,
@@ -93,7 +94,12 @@ def leases_what_follows_as_if_it_waited():
 
 
 def leases_by_its_own_clock():
-    places = (due_events, "_DUE_ANY"), (due_events, "_DUE_NAMED"), (claims, "_RUNS"), (claim_writes, "_LEASE")
+    places = (
+        (due_events, "_DUE_ANY"),
+        (due_events, "_DUE_NAMED"),
+        (claim_reads, "_RUNS"),
+        (claim_writes, "_LEASE"),
+    )
     statements = {place: getattr(*place) for place in places}
 
     def claim(*args, **options):
