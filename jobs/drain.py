@@ -111,6 +111,7 @@ class Drain:
         self._breaker = CircuitBreaker(limit=1)
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
         self._suspects_at = time.monotonic()
+        self._rates_at = time.monotonic()
         self._rate_changes = RateChanges()
         self._last_attempt: LastAttempt | None = None
         self.under_way: UnderWay | None = None
@@ -132,8 +133,7 @@ class Drain:
 
         Raises nothing when a server is away: what is due stays due, and the sweep brings it back.
         """
-        if time.monotonic() > self._wake_at:
-            self.requeue_ignored()
+        self._look_around()
         until = time.monotonic() + DRAIN_BUDGET.total_seconds()
         attempts = events = waits = 0
         try:
@@ -210,7 +210,7 @@ class Drain:
     def _take_up(self) -> None:
         """Make due what waited for a place that is free now, or is to be tried."""
         if places := self._registry.places():
-            limit_gate.take_up(self._executor.ledger, places, self._registry.rates())
+            limit_gate.take_up(self._executor.ledger, places)
         if names := self._failing & self._registry.with_breakers():
             breakers.try_one(self._executor.ledger, names)
 
@@ -245,14 +245,31 @@ class Drain:
             # What was parked for a limit that has been taken away since.
             unlimited = dict.fromkeys(self._registry.without_places(), limit_gate.MAX_WAITING)
             limit_gate.take_up(self._executor.ledger, unlimited)
-            if not self._rate_changes.tend(self._executor.ledger, self._registry.schedules()):
-                self._wake_at = time.monotonic() + RATE_CHANGE_INTERVAL.total_seconds()
         except (psycopg.Error, SQLAlchemyError) as error:
             log.warning("recent ignored events were not looked at: %s", type(error).__name__)
             self._executor.discard()
             return
         if woken:  # at once: a worker without these handlers would ignore them again
             self.run_due(woken)
+
+    def tend_rates(self) -> None:
+        """Have what another rate has put off come by the one that its handler has here."""
+        self._rates_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
+        try:
+            is_over = self._rate_changes.tend(self._executor.ledger, self._registry.schedules())
+        except (psycopg.Error, SQLAlchemyError) as error:
+            log.warning("what other rates have put off was not looked at: %s", type(error).__name__)
+            self._executor.discard()
+            return
+        if not is_over:
+            self._rates_at = time.monotonic() + RATE_CHANGE_INTERVAL.total_seconds()
+
+    def _look_around(self) -> None:
+        """Look for what others have left behind, each at its time."""
+        if time.monotonic() > self._rates_at:
+            self.tend_rates()
+        if time.monotonic() > self._wake_at:
+            self.requeue_ignored()
 
     def _run(self, claimed: Sequence[ClaimedRun], until: float) -> int:
         """Attempt the claimed runs in order, each starting the next; let go of what can't be started in time."""

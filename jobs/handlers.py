@@ -20,7 +20,7 @@ from hookonce.jobs.event import ReceivedEvent
 from hookonce.jobs.handler_signature import Signature, signature_of, signature_of_long
 from hookonce.receiver.ledger.handlers import LIMITS, HandlerLimits, Row
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
-from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
+from hookonce.receiver.ledger.runs.run_limits import RunLimit
 
 SLOW_AFTER = timedelta(milliseconds=100)
 """A handler that takes longer is kept from holding up others: its events are claimed one at a time."""
@@ -207,11 +207,6 @@ class Registry:
         """Return the handlers that are limited to a number at once, and that number."""
         limited = {handler.name: handler.limit for handler in self._handlers if handler.limit}
         return {name: limit.concurrency for name, limit in limited.items() if limit.concurrency}
-
-    def rates(self) -> dict[str, Rate]:
-        """Return the handlers that are limited to a rate, and that rate."""
-        limited = {handler.name: handler.limit for handler in self._handlers if handler.limit}
-        return {name: limit.rate for name, limit in limited.items() if limit.rate}
 
     def schedules(self) -> dict[str, str]:
         """Return by which rate each handler's runs are given times; empty where it has none."""

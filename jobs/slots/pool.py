@@ -225,8 +225,7 @@ class Pool(Drain):
         """Do what is due besides, then claim as long as there is room and something may be due."""
         self._ending.end_lost(self._executor)
         self._let_go()
-        if time.monotonic() > self._wake_at:
-            self.requeue_ignored()
+        self._look_around()
         self._report.tend(self._executor.ledger)
         if self._suspects is not None and time.monotonic() > self._suspects_at:
             self._suspects_at = time.monotonic() + drain.SUSPECTS_INTERVAL.total_seconds()

@@ -142,7 +142,8 @@ def test_run_without_a_place_keeps_the_time_that_its_rate_gave_it(inbox):
     slot = inbox.rows("SELECT now() - interval '1 s'")[0][0]
     inbox.connection.execute(
         "INSERT INTO hookonce.runs (event, handler, status, due_at, slot_at, schedule) "
-        "SELECT id, 'effect', 'waiting', now(), %s, '60/m' FROM hookonce.events WHERE event_id = 'next'",
+        "SELECT id, 'effect', 'waiting', now(), %s, l.schedule FROM hookonce.events, hookonce.limits l "
+        "WHERE event_id = 'next'",
         [slot],
     )
     inbox.connection.execute("UPDATE hookonce.events SET status = 'waiting' WHERE event_id = 'next'")
@@ -154,6 +155,27 @@ def test_run_without_a_place_keeps_the_time_that_its_rate_gave_it(inbox):
     assert inbox.rows(
         "SELECT head > now() + interval '4 s' AND head < now() + interval '5 s' FROM hookonce.limits"
     ) == [(True,)]
+
+
+def test_what_has_a_time_does_not_wait_behind_what_has_none_yet(inbox):
+    inbox.on(effect, limit=RunLimit(Rate(60, timedelta(minutes=1)), concurrency=2))
+    held = inbox.deliver("held", "held_too")
+    claim(inbox, at_once=2)
+    retries = inbox.deliver("retry", "another_retry")
+    (with_time,) = inbox.deliver("with_time")
+    claim(inbox)
+    inbox.connection.execute(
+        "UPDATE hookonce.runs r SET slot_at = now() + interval '1 s', schedule = l.schedule FROM hookonce.limits l "
+        "WHERE r.event = %s",
+        [with_time],
+    )
+    inbox.connection.execute("UPDATE hookonce.limits SET head = now() + interval '1 hour'")
+    inbox.connection.execute("UPDATE hookonce.runs SET lease_until = now() WHERE event = ANY(%s)", [held])
+
+    assert limit_gate.take_up(inbox.connection, inbox.registry.places()) == [retries[0], with_time]
+
+    claim(inbox, ids=[retries[0]])  # which gives it its time
+    assert limit_gate.take_up(inbox.connection, inbox.registry.places()) == [retries[1]]
 
 
 def test_worker_that_died_gives_its_places_back(inbox):

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from hookonce.jobs import drain as drains
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Registry
 from hookonce.receiver.ledger.runs import claims, limit_gate, rate_changes
@@ -33,13 +34,13 @@ def put_off(inbox):
 
 
 def deploy(inbox, limit):
-    """Start a worker of a release whose handler has another limit; return its drain, which has looked."""
+    """Start a worker of a release whose handler has this limit; return its drain, which has looked."""
     (old,) = inbox.registry
     new = Registry()
     new.add(dataclasses.replace(old, limit=limit))
     drain = Drain(inbox.settings, new)
     inbox.drains.append(drain)
-    drain.requeue_ignored()
+    drain.tend_rates()
     return drain
 
 
@@ -83,6 +84,9 @@ def test_what_a_faster_rate_has_put_off_waits_for_the_slower_one(inbox):
 def test_time_that_another_rate_gave_is_no_time(put_off):
     put_off.connection.execute("UPDATE hookonce.runs SET due_at = now() WHERE status = 'waiting'")
     put_off.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE status = 'waiting'")
+    put_off.connection.execute(
+        "UPDATE hookonce.limits SET schedule = '10/d@' || extract(epoch FROM now()), head = now()"
+    )
     before = put_off.rows("SELECT event, slot_at FROM hookonce.runs WHERE status = 'waiting' ORDER BY event")
     (handler,) = put_off.registry
     registry = Registry()
@@ -92,19 +96,94 @@ def test_time_that_another_rate_gave_is_no_time(put_off):
 
     after = put_off.rows("SELECT event, slot_at FROM hookonce.runs WHERE status = 'waiting' ORDER BY event")
     assert [slot for _, slot in after] > [slot for _, slot in before]
-    assert put_off.rows("SELECT DISTINCT schedule FROM hookonce.runs WHERE status = 'waiting'") == [("10/d",)]
+    by = put_off.rows("SELECT DISTINCT schedule FROM hookonce.runs WHERE status = 'waiting'")
+    assert by == put_off.rows("SELECT schedule FROM hookonce.limits")
 
 
-def test_what_an_old_worker_puts_off_after_the_change_is_found_at_the_next_look(put_off):
+def test_old_worker_gives_times_by_the_new_rate(put_off):
     drain = deploy(put_off, RunLimit(Rate.parse("1000/m")))
     work_until(put_off, drain, 6)
     put_off.deliver("one", "two", "three")
-    put_off.work()  # the old worker, which is still there
-    assert len(put_off.effects()) < 9
 
-    drain.requeue_ignored()
+    work_until(put_off, put_off.drains[0], 9)
 
-    work_until(put_off, drain, 9)
+
+def starts_within_a_minute(inbox):
+    """Count what has started, and what has a time of the rate within the next minute."""
+    ((count,),) = inbox.rows(
+        "SELECT count(*) FROM hookonce.runs r JOIN hookonce.limits l USING (handler) "
+        "WHERE r.status = 'waiting' AND r.slot_at < now() + interval '1 minute' AND r.schedule = l.schedule"
+    )
+    return count + len(inbox.effects())
+
+
+@pytest.mark.parametrize("are_restarted", [False, True])
+def test_rate_holds_while_workers_with_another_one_are_there(inbox, are_restarted):
+    limits = [TEN_AN_HOUR, RunLimit(Rate.parse("60/m"))]
+    inbox.on(effect, limit=limits[0])
+    inbox.deliver("first")
+    inbox.work()
+    drains = [inbox.drains[0], deploy(inbox, limits[1])]
+    counts = []
+    for n in range(4):
+        for number in (0, 1):
+            if are_restarted:
+                drains[number] = deploy(inbox, limits[number])
+            inbox.deliver(*[f"{number}_{n}_{each}" for each in range(50)])
+            drains[number].tend_rates()
+            drains[number].run_due()
+        counts.append(starts_within_a_minute(inbox))
+
+    assert 50 < max(counts) <= 66  # a tenth of it late
+    rates = inbox.rows("SELECT split_part(schedule, '@', 1) FROM hookonce.limits")
+    assert rates == [("60/m",)]
+
+
+def test_worker_of_before_writes_its_rate_if_that_of_another_is_old(put_off):
+    deploy(put_off, RunLimit(Rate.parse("1000/m")))
+    before = put_off.rows("SELECT schedule FROM hookonce.limits")
+
+    put_off.drains[0].tend_rates()
+    assert put_off.rows("SELECT schedule FROM hookonce.limits") == before
+    put_off.connection.execute(
+        "UPDATE hookonce.limits SET schedule = '1000/m@' || extract(epoch FROM now() - interval '16 minutes')"
+    )
+    put_off.drains[0].tend_rates()
+
+    ((after,),) = put_off.rows("SELECT schedule FROM hookonce.limits")
+    assert after.startswith("10/h@")
+
+
+def test_what_an_older_release_has_put_off_keeps_its_time(put_off):
+    put_off.connection.execute("UPDATE hookonce.limits SET schedule = NULL")
+    put_off.connection.execute("UPDATE hookonce.runs SET schedule = NULL")
+    before = put_off.rows("SELECT due_at, slot_at FROM hookonce.runs ORDER BY event")
+    put_off.deliver("new")
+
+    deploy(put_off, TEN_AN_HOUR).run_due()
+
+    after = put_off.rows("SELECT due_at, slot_at FROM hookonce.runs ORDER BY event")
+    assert after[:-1] == before
+    assert after[-1] > before[-1]
+    assert put_off.rows("SELECT schedule FROM hookonce.limits") == [("10/h",)]
+    put_off.connection.execute(
+        "UPDATE hookonce.runs SET due_at = now(), slot_at = now() WHERE status = 'waiting'"
+    )
+    put_off.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE status = 'waiting'")
+    put_off.drains[0].run_due()
+    assert len(put_off.effects()) == 7
+
+
+def test_long_queue_has_nothing_else_looked_for_again(put_off, monkeypatch):
+    monkeypatch.setattr(rate_changes, "TURN", timedelta(0))
+    monkeypatch.setattr(drains, "RATE_CHANGE_INTERVAL", timedelta(0))
+    looks = []
+    monkeypatch.setattr(Drain, "requeue_ignored", lambda _: looks.append(1))
+
+    drain = deploy(put_off, None)
+    work_until(put_off, drain, 6)
+
+    assert looks == []
 
 
 def test_same_rate_changes_nothing(put_off):

@@ -57,11 +57,15 @@ class PausedHandlers(NamedTuple):
 
 
 class LimitedRun(NamedTuple):
-    """A run that is to be leased if its handler's limit allows; `slot_at`: the time its rate gave it before."""
+    """A run that is to be leased if its handler's limit allows.
+
+    `slot_at`: the time that a rate gave it before; `schedule`: which rate (`run_limits.Given.name`).
+    """
 
     run: ClaimedRun
     limit: RunLimit
     slot_at: datetime | None
+    schedule: str | None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -102,9 +106,10 @@ class ClaimPlan:
     `leased`: to be run, in order. `parked`: (event, handler) whose handler is paused, whether or not this worker
     knows it. `put_off`: (event, handler) this worker does not know. `lost`: (event, handler, dead) started and never
     ended; dead if no attempt is left. `ignored`: events nobody takes. `limited`: those leased whose handlers have
-    limits; `held`: what these hold back. `suspects`: (event, handler) lost by a process that died, to be run alone;
-    `refunds`: those that get their attempt back, since others ran beside them. `batchable`: what is left to
-    `receiver.ledger.runs.batch_claims`; events that have nothing else are not among `events`.
+    limits; `held`: what these hold back; `schedules`: by what they give times (`run_limits.Given.name`). `suspects`:
+    (event, handler) lost by a process that died, to be run alone; `refunds`: those that get their attempt back, since
+    others ran beside them. `batchable`: what is left to `receiver.ledger.runs.batch_claims`; events that have nothing
+    else are not among `events`.
 
     `beside`: what is leased runs beside others, so no run that was lost is. `only_suspects`: nothing but a suspect is,
     and one of each event. `is_alone`: nothing is left to a batch, nor to anybody else.
@@ -129,6 +134,7 @@ class ClaimPlan:
         self.ignored: list[int] = []
         self.limited: list[LimitedRun] = []
         self.held: list[HeldRun] = []
+        self.schedules: dict[tuple[int, str], str] = {}
         self.suspects: list[tuple[int, str]] = []
         self.refunds: set[tuple[int, str]] = set()
         self.beside = beside
@@ -248,8 +254,7 @@ class ClaimPlan:
         )
         self.leased.append(leased)
         if plan.limit is not None:
-            slot = run.slot_at if run.schedule == plan.limit.schedule else None
-            self.limited.append(LimitedRun(leased, plan.limit, slot))
+            self.limited.append(LimitedRun(leased, plan.limit, run.slot_at, run.schedule))
 
     def put_off_run(self, run: ClaimedRun, delay: timedelta) -> None:
         """Take a run out of those to be leased until its rate's time for it."""

@@ -88,23 +88,20 @@ def write(
         )
     if recovered := _recovered(plan):
         counters.add(connection, recovered)
-    schedules = {
-        (each.run.event.id, each.run.handler): each.limit.schedule for each in plan.limited if each.limit.rate
-    }
     unstarted = budget + claimed.UNSTARTED_MARGIN
     leased = [
         RunWrite(
             *(key := (run.event.id, run.handler)),
             run.lease if n < starts else unstarted,
-            slot=NOW if key in schedules else None,
-            schedule=schedules.get(key),
+            slot=NOW if key in plan.schedules else None,
+            schedule=plan.schedules.get(key),
         )
         for n, run in enumerate(plan.leased)
     ]
     waiting = [RunWrite(*run, UNKNOWN_HANDLER_PAUSE) for run in plan.put_off]
     waiting += [RunWrite(*run, NOW, Parked.HANDLER) for run in plan.parked]
     waiting += left_to_batches(plan)
-    waiting += [RunWrite(*run, schedules.get((run.event, run.handler))) for run in plan.held]
+    waiting += [RunWrite(*run, plan.schedules.get((run.event, run.handler))) for run in plan.held]
     waiting += [RunWrite(*run, NOW, Parked.SUSPECT) for run in plan.suspects]
     if plan.refunds:
         leased, waiting = (
@@ -142,7 +139,7 @@ def left_to_batches(plan: ClaimPlan) -> list["RunWrite"]:
 class RunWrite(NamedTuple):
     """A run as it is to be written: for how long, why it is parked, how far off its limit's time for it is.
 
-    `schedule`: by which rate that was given; `refund`: attempts that are given back.
+    `schedule`: by what that was given (`run_limits.Given`); `refund`: attempts that are given back.
     """
 
     event: int

@@ -5,6 +5,9 @@ parked as `limit:<key>`, oldest first, until one of those that hold a place ends
 worker that was killed gives it back when its lease ends. Where a handler has both, only what has a place is given a
 time: otherwise the times of those that are parked would be lost, and the order with them.
 
+Times are given by what the row of `limits` says, and not by a worker's own rate, so that workers with different ones
+hold to one; who changes it is in `receiver.ledger.runs.rate_changes`.
+
 One row of `limits` per handler and key, locked for the length of a claim, after the events and before the runs
 (`receiver.ledger.runs.transitions`); `take_up` locks it first, and then only events that nobody else holds.
 """
@@ -14,38 +17,41 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from types import MappingProxyType
 
 import psycopg
 
 from hookonce.receiver.ledger.runs import event_status
 from hookonce.receiver.ledger.runs.claim_plan import ClaimPlan, LimitedRun
-from hookonce.receiver.ledger.runs.rate_changes import CHANGING
-from hookonce.receiver.ledger.runs.run_limits import Rate, Schedule
+from hookonce.receiver.ledger.runs.run_limits import Given, Rate, Schedule
 from hookonce.receiver.ledger.states import PARKED_BY_LIMIT
 
 MAX_WAITING = 10_000
 AHEAD = timedelta(seconds=2)
 """How far ahead what waits for a place is given its rate's times: longer than a worker waits between two looks."""
 
+_LOOKED_THROUGH = 1000
+"""How many of those that are parked are looked through for those that have a time."""
+
 LimitKey = tuple[str, str]
 """Handler, and whose share: an account, a source, or nothing."""
 
-_LOCK = f"""
+# A row of before there were schedules is taken for one by ours, and keeps its head and the times of its runs.
+_LOCK = """
 INSERT INTO hookonce.limits (handler, key, head, schedule)
-SELECT handler, key, now() - interval '2 days', schedule  -- longer than any period: nothing has started
-FROM unnest(%s::text[], %s::text[], %s::text[]) AS t (handler, key, schedule) ORDER BY handler, key
+SELECT handler, key, now() - interval '2 days',  -- longer than any period: nothing has started
+       schedule || '@' || extract(epoch FROM now())
+FROM unnest(%s::text[], %s::text[], %s::text[]) AS t (handler, key, schedule) ORDER BY handler COLLATE "C", key
 ON CONFLICT (handler, key) DO UPDATE SET schedule =
-    CASE WHEN limits.schedule IN (excluded.schedule, '{CHANGING}' || excluded.schedule) THEN limits.schedule END
-RETURNING handler, key, head, now()
-"""  # noqa: S608  constants
+    coalesce(limits.schedule, split_part(excluded.schedule, '@', 1))
+RETURNING handler, key, head, schedule, now()
+"""
 _SET_HEADS = """
 UPDATE hookonce.limits SET head = t.head
 FROM unnest(%s::text[], %s::text[], %s::timestamptz[]) AS t (handler, key, head)
 WHERE (limits.handler, limits.key) = (t.handler, t.key)
 """
 _QUEUES = """
-SELECT handler, key, head, now() FROM hookonce.limits WHERE has_queue AND handler = ANY(%s)
+SELECT handler, key, head, schedule, now() FROM hookonce.limits WHERE has_queue AND handler = ANY(%s)
 ORDER BY handler, key FOR UPDATE SKIP LOCKED
 """
 _SET_QUEUES = """
@@ -75,16 +81,25 @@ ON CONFLICT (handler, event) DO UPDATE SET key = excluded.key, token = excluded.
 """
 _PARKED = f"""
 SELECT e.id FROM hookonce.events e
-WHERE e.id = ANY(ARRAY(SELECT event FROM hookonce.runs WHERE parked = '{PARKED_BY_LIMIT}' || %s AND handler = %s
-                       ORDER BY event LIMIT %s))
+WHERE e.id = ANY(ARRAY(SELECT event FROM hookonce.runs WHERE parked = '{PARKED_BY_LIMIT}' || %(key)s
+                                                         AND handler = %(handler)s
+                       ORDER BY event LIMIT %(free)s))
+ORDER BY e.id FOR UPDATE SKIP LOCKED
+"""  # noqa: S608  constants
+_PARKED_WITH_TIMES = f"""
+SELECT e.id FROM hookonce.events e
+WHERE e.id = ANY(ARRAY(
+    SELECT event FROM (
+        SELECT event, slot_at, count(*) FILTER (WHERE slot_at IS NULL) OVER (ORDER BY event) AS number
+        FROM (SELECT event, slot_at FROM hookonce.runs
+              WHERE parked = '{PARKED_BY_LIMIT}' || %(key)s AND handler = %(handler)s
+              ORDER BY event LIMIT {_LOOKED_THROUGH}) AS oldest) AS counted
+    WHERE slot_at IS NOT NULL OR number <= %(times)s ORDER BY event LIMIT %(free)s))
 ORDER BY e.id FOR UPDATE SKIP LOCKED
 """  # noqa: S608  constants
 _IS_ANY_PARKED = (
     f"SELECT FROM hookonce.runs WHERE parked = '{PARKED_BY_LIMIT}' || %s AND handler = %s LIMIT 1"
 )
-_OLDEST_PARKED = f"""
-SELECT slot_at FROM hookonce.runs WHERE parked = '{PARKED_BY_LIMIT}' || %s AND handler = %s ORDER BY event LIMIT 1
-"""  # noqa: S608  constants
 _COUNTS = f"""
 SELECT h.handler, w.count FROM (SELECT DISTINCT handler FROM hookonce.limits WHERE has_queue) AS h, LATERAL (
     SELECT count(*) FROM (
@@ -135,17 +150,22 @@ def hold_back(connection: psycopg.Connection, plan: ClaimPlan, at_once: int) -> 
     schedules = {each.key: each.limit.schedule for each in plan.limited}
     keys = _keys(plan.limited)
     rows = connection.execute(_LOCK, [*keys, [schedules[key] for key in zip(*keys, strict=True)]]).fetchall()
-    heads = {(handler, key): head for handler, key, head, _ in rows}
-    now = rows[0][3]
+    heads = {(handler, key): head for handler, key, head, _, _ in rows}
+    given = {(handler, key): Given.parse(schedule) for handler, key, _, schedule, _ in rows}
+    now = rows[0][4]
     asked = [each for each in plan.limited if each.limit.concurrency]
     places = _Places(_held(connection, _keys(asked)) if asked else {}, at_once)
     full = set()
     for each in plan.limited:
+        by = given[each.key]
+        if by.rate is not None:
+            plan.schedules[each.run.event.id, each.run.handler] = by.name
+        slot_at = each.slot_at if by.rate is not None and by.is_by(each.schedule) else None
         if not places.has_one_for(each):
-            slot = None if each.slot_at is None else each.slot_at - now
+            slot = None if slot_at is None else slot_at - now
             plan.park_run(each.run, PARKED_BY_LIMIT + each.key[1], slot)
             full.add(each.key)
-        elif (delay := _delay(each, heads, now)) is not None:
+        elif (delay := _delay(each.key, by.rate, slot_at, heads, now)) is not None:
             plan.put_off_run(each.run, delay)
         else:
             places.give(each)
@@ -162,13 +182,15 @@ def _keys(limited: Sequence[LimitedRun]) -> list[list[str]]:
     return [[handler for handler, _ in found], [key for _, key in found]]
 
 
-def _delay(each: LimitedRun, heads: dict[LimitKey, datetime], now: datetime) -> timedelta | None:
+def _delay(
+    key: LimitKey, rate: Rate | None, slot_at: datetime | None, heads: dict[LimitKey, datetime], now: datetime
+) -> timedelta | None:
     """Return how long a run must wait for its rate, if it must; what has no time yet gets one, which moves the head."""
-    if each.limit.rate is None:
+    if rate is None:
         return None
-    schedule = Schedule(each.limit.rate, heads[each.key], now)
-    at = schedule.time_for(each.slot_at)
-    heads[each.key] = schedule.head
+    schedule = Schedule(rate, heads[key], now)
+    at = schedule.time_for(slot_at)
+    heads[key] = schedule.head
     return at - now if at > now else None
 
 
@@ -206,15 +228,12 @@ def _set_queues(connection: psycopg.Connection, waiting: Mapping[LimitKey, bool]
     connection.execute(_SET_QUEUES, [list(column) for column in columns])
 
 
-def take_up(
-    connection: psycopg.Connection,
-    limits: Mapping[str, int],
-    rates: Mapping[str, Rate] = MappingProxyType({}),
-) -> list[int]:
+def take_up(connection: psycopg.Connection, limits: Mapping[str, int]) -> list[int]:
     """Make due what waits for a place that is free now; `limits` is handlers and how many may run at once.
 
-    `rates`: those that have one besides. Their times are given out as far as `AHEAD`, so no more is made due than
-    may start until then. Returns the events. Committed.
+    Where there is a rate besides, its times are given out as far as `AHEAD`, so of those that have none yet no more is
+    made due than may start until then; but one at least, so that each has its time after so many looks. Returns the
+    events. Committed.
     """
     with connection.transaction():
         waiting = connection.execute(_QUEUES, [list(limits)]).fetchall()
@@ -223,11 +242,11 @@ def take_up(
         taken = _held(connection, [[row[0] for row in waiting], [row[1] for row in waiting]])
         events: list[int] = []
         left: dict[LimitKey, bool] = {}
-        for handler, key, head, now in waiting:
-            free = limits[handler] - taken.get((handler, key), 0)
-            if free > 0 and handler in rates and head > now and _needs_time(connection, handler, key):
-                free = max(math.ceil((now + AHEAD - head) / rates[handler].interval), 0)
-            found = _take_up(connection, handler, key, min(free, MAX_WAITING)) if free > 0 else []
+        for handler, key, head, schedule, now in waiting:
+            free = min(limits[handler] - taken.get((handler, key), 0), MAX_WAITING)
+            rate = Given.parse(schedule).rate if schedule else None
+            times = max(math.ceil((now + AHEAD - head) / rate.interval), 1) if rate and head > now else None
+            found = _take_up(connection, handler, key, free, times) if free > 0 else []
             is_any = connection.execute(_IS_ANY_PARKED, [key, handler]).fetchone() is not None
             left[handler, key] = is_any
             events += found
@@ -235,14 +254,13 @@ def take_up(
     return events
 
 
-def _needs_time(connection: psycopg.Connection, handler: str, key: str) -> bool:
-    """Return whether the oldest that is parked was given no time yet."""
-    row = connection.execute(_OLDEST_PARKED, [key, handler]).fetchone()
-    return row is not None and row[0] is None
-
-
-def _take_up(connection: psycopg.Connection, handler: str, key: str, count: int) -> list[int]:
-    events = [row[0] for row in connection.execute(_PARKED, [key, handler, count])]
+def _take_up(
+    connection: psycopg.Connection, handler: str, key: str, free: int, times: int | None
+) -> list[int]:
+    """Make the oldest due, of those without a time only so many, if that is given; return the events."""
+    values = {"key": key, "handler": handler, "free": free, "times": times}
+    found = connection.execute(_PARKED if times is None else _PARKED_WITH_TIMES, values)
+    events = [row[0] for row in found]
     if events:
         connection.execute(_UNPARK, {"events": events, "handler": handler})
         connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": events})

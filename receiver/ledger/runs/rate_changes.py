@@ -1,44 +1,59 @@
 """Makes due what was put off by a rate that its handler has no more, so that it gets its time by the one it has now.
 
-A row of `limits` says by which rate its times are given (`RunLimit.schedule`), and so does each run that was given one.
-A worker that finds another rate than its own there sets the row's head back to now, and goes through what is open, a
-page at a time; what is claimed meanwhile is given its time by the new rate. The row is marked as long as that lasts, so
-that another worker goes on where one has died. An old worker of a rolling deploy takes that away again when it gives
-a time, and the next look finds what it gave.
+A row of `limits` says by which rate its times are given, and since when; so does each run that was given one
+(`run_limits.Given`). All workers give times by that, whatever rate they have themselves. A worker that finds another
+rate than its own there writes its own and sets the row's head back to now: no time of before is one of the row's any
+more, so none of the new ones comes besides. Then it goes through what is open, a page at a time. The row is marked as
+long as that lasts, so that another worker goes on where one has died.
+
+Only a worker that began after the row was written does so, so that the old ones of a rolling deploy leave it alone;
+any other after `AGREED`, for the one that wrote it may be gone. Two services with different rates take turns by that.
+A row that says nothing is from before there were schedules, and is taken for one by the rate of who comes first. Code
+of before knows nothing of all this: it gives times by its own rate, and these may count as the row's.
 """
 
 import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import psycopg
 
 from hookonce.receiver.ledger.runs import event_status
+from hookonce.receiver.ledger.runs.run_limits import CHANGING
 from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus, one_of
 
 TURN = timedelta(milliseconds=200)
 """How long a worker goes on with it, at a time."""
-CHANGING = "~"
-"""What is put before the schedule of a row while runs are left that an older one has put off."""
+AGREED = timedelta(minutes=15)
+"""How long what a worker wrote is left alone by those that began before."""
 _PAGE = 2000
 
 _BEGIN = f"""
 WITH other AS MATERIALIZED (
-    SELECT l.handler, l.key, t.schedule, l.schedule IS NOT DISTINCT FROM '{CHANGING}' || t.schedule AS is_begun
-    FROM hookonce.limits l JOIN unnest(%s::text[], %s::text[]) AS t (handler, schedule) USING (handler)
-    WHERE l.schedule IS DISTINCT FROM t.schedule ORDER BY l.handler, l.key FOR UPDATE OF l
+    SELECT l.handler, l.key, t.schedule, split_part(l.schedule, '@', 1) = '{CHANGING}' || t.schedule AS is_begun
+    FROM hookonce.limits l
+    JOIN unnest(%(handlers)s::text[], %(schedules)s::text[]) AS t (handler, schedule) USING (handler)
+    WHERE split_part(l.schedule, '@', 1) = '{CHANGING}' || t.schedule
+       OR (split_part(ltrim(l.schedule, '{CHANGING}'), '@', 1) <> t.schedule
+           AND coalesce(nullif(split_part(l.schedule, '@', 2), ''), '0')::numeric
+               < greatest(%(began)s, extract(epoch FROM now() - %(agreed)s::interval)))
+    ORDER BY l.handler, l.key FOR UPDATE OF l
 ), begun AS (
-    UPDATE hookonce.limits l SET head = least(l.head, now()), schedule = '{CHANGING}' || other.schedule
+    UPDATE hookonce.limits l SET head = least(l.head, now()),
+                                 schedule = '{CHANGING}' || other.schedule || '@' || extract(epoch FROM now())
     FROM other WHERE (l.handler, l.key) = (other.handler, other.key) AND NOT is_begun
 )
 SELECT handler, bool_and(is_begun) FROM other GROUP BY handler ORDER BY handler
 """  # noqa: S608  constants
 _END = f"""
-UPDATE hookonce.limits l SET schedule = t.schedule
-FROM unnest(%s::text[], %s::text[]) AS t (handler, schedule)
-WHERE l.handler = t.handler AND l.schedule = '{CHANGING}' || t.schedule
+UPDATE hookonce.limits SET schedule = ltrim(schedule, '{CHANGING}') WHERE (handler, key) IN (
+    SELECT l.handler, l.key FROM hookonce.limits l
+    JOIN unnest(%(handlers)s::text[], %(schedules)s::text[]) AS t (handler, schedule) USING (handler)
+    WHERE split_part(l.schedule, '@', 1) = '{CHANGING}' || t.schedule
+    ORDER BY l.handler, l.key FOR UPDATE OF l)
 """  # noqa: S608  constants
-_WAS_PUT_OFF = f"""r.slot_at IS NOT NULL AND r.schedule IS DISTINCT FROM t.schedule
+_WAS_PUT_OFF = f"""r.slot_at IS NOT NULL AND split_part(coalesce(r.schedule, '?'), '@', 1) <> t.schedule
     AND r.status = '{RunStatus.WAITING}' AND r.token IS NULL"""
 _OPEN_PAGE = f"""
 WITH page AS MATERIALIZED (
@@ -72,6 +87,7 @@ class RateChanges:
         self._schedules: dict[str, str] = {}
         self._place: tuple[datetime | str, int] | None = None
         self._by_others: set[str] = set()
+        self._began: Decimal | None = None
 
     def tend(self, connection: psycopg.Connection, schedules: Mapping[str, str]) -> bool:
         """Make due what other rates than these have put off, for `TURN` at most; return whether nothing is left.
@@ -91,14 +107,18 @@ class RateChanges:
             if time.monotonic() > until:
                 return False
         with connection.transaction():
-            connection.execute(_END, list(self._wanted.values()))
+            connection.execute(_END, self._wanted)
         self._place = None
         return True
 
     def _changed(self, connection: psycopg.Connection, schedules: Mapping[str, str]) -> dict[str, str]:
         """Return the handlers that had another rate; those that another worker is at only if it takes long."""
         with connection.transaction():
-            rows = connection.execute(_BEGIN, [list(schedules), list(schedules.values())]).fetchall()
+            if self._began is None:
+                row = connection.execute("SELECT extract(epoch FROM now())").fetchone()
+                self._began = row[0] if row else None
+            wanted = {"handlers": list(schedules), "schedules": list(schedules.values())}
+            rows = connection.execute(_BEGIN, {**wanted, "began": self._began, "agreed": AGREED}).fetchall()
         before, self._by_others = self._by_others, {handler for handler, is_begun in rows if is_begun}
         ours = [handler for handler, is_begun in rows if not is_begun or handler in before]
         self._by_others -= set(ours)

@@ -1,12 +1,14 @@
 """What `@on(rate=…, concurrency=…, per=…)` allows: so many starts in a period, so many at once; no SQL here.
 
 A rate is a schedule: what comes beyond it gets a time of its own, spread over the period, so that a backlog is not
-claimed again and again. A tenth of the rate may start at once after a silence, and no period has more times than the
-rate. Starts may be late (`Rate.late`), so a period can have a tenth more of them, and a second as many again.
+claimed again and again. A tenth of the rate may start at once after a silence, and no period has more times of one
+rate than that. Starts may be late (`Rate.late`), so a period can have a tenth more of them, and a second as many again.
+Where a handler gets another rate, the period of the change can have what has started by the old one besides.
 """
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from hookonce.receiver.config.rates import parse_limit
@@ -14,6 +16,9 @@ from hookonce.receiver.ledger.runs.claimed import ClaimedEvent
 
 _BURST_SHARE = 10
 _MIN_LATE, _MAX_LATE = timedelta(seconds=1), timedelta(seconds=10)
+CHANGING = "~"
+"""What is put before the schedule of a row of `limits` while runs are left that an older one has put off."""
+_SINCE = "@"
 _FARTHEST = timedelta(days=3650)
 """How far off a time may be: a queue of millions at one a day would come to the end of the calendar."""
 
@@ -77,6 +82,36 @@ class RunLimit:
         if self.per == "account":
             return event.account or ""
         return event.source if self.per == "source" else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a row of `limits` says its times are given by, whatever the rate of the worker that reads it.
+
+    `name`: a `RunLimit.schedule`, and since when (`60/m@1764000000.5`), so that no time of before is one of its own;
+    the runs that it gives times have the same. Without since when: from before there were names.
+    """
+
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Given":
+        """Read a row's schedule, whether or not something is left that an older one has put off."""
+        return cls(text.removeprefix(CHANGING))
+
+    @property
+    def rate(self) -> Rate | None:
+        """The rate, if that is one."""
+        return _rate_of(self.name.partition(_SINCE)[0])
+
+    def is_by(self, schedule: str | None) -> bool:
+        """Return whether a run's time was given by this."""
+        return schedule == self.name or (schedule is None and _SINCE not in self.name)
+
+
+@lru_cache(maxsize=1000)
+def _rate_of(schedule: str) -> Rate | None:
+    return Rate.parse(schedule.partition(" per ")[0]) if schedule else None
 
 
 class Schedule:
