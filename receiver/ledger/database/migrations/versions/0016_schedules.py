@@ -9,7 +9,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add columns, which rewrites nothing; what waits is given its time anew by the workers."""
+    """Add columns, which rewrites nothing; what waits keeps its time: the workers take it for one by their rate."""
     op.execute("ALTER TABLE hookonce.runs ADD COLUMN schedule text")
     op.execute("ALTER TABLE hookonce.limits ADD COLUMN schedule text")
 
