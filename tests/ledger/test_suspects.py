@@ -7,7 +7,7 @@ import pytest
 
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import claims, due_events, run_end
+from hookonce.receiver.ledger.runs import claims, due_events, run_end, transitions
 from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
 from hookonce.receiver.ledger.states import RunStatus
@@ -233,6 +233,20 @@ def test_of_two_suspects_of_one_event_one_is_leased(connection):
 
     assert [run.handler for run in claim.runs] == ["a"]
     assert [row[:3] for row in runs(connection)] == [("running", 1, None), ("waiting", 0, "suspect")]
+
+
+def test_of_two_runs_of_one_event_lost_beside_others_the_one_that_does_not_start_is_a_suspect(connection):
+    deliver(connection, 1)
+    plans = Plan("a"), Plan("b")
+    claim_many(connection, *plans)
+    die(connection)
+
+    claim = claims.claim(connection, Planner(*plans), budget=BUDGET)
+    transitions.release(connection, claim.runs[1:])  # as one that is too slow for what it has leased does
+
+    assert [run.handler for run in claim.runs] == ["a"]
+    assert [row[:3] for row in runs(connection)] == [("running", 1, None), ("waiting", 0, "suspect")]
+    assert claim_many(connection, *plans).runs == []
 
 
 def test_other_run_of_a_suspects_event_goes_on(connection):

@@ -202,14 +202,16 @@ class ClaimPlan:
         """Return whether a run that was lost, or is a suspect, is to be run by itself, later or by somebody else.
 
         `is_here`: it may run here and now. A worker that runs one at a time does so, and may start as any what was lost
-        alone and charged. Of the suspects of one event one is leased, so that none is let go as an ordinary run.
+        alone and charged. Of what was lost beside others, and of suspects, only what starts at once is leased: what has
+        to wait may be let go, and would be an ordinary run.
         """
+        starts_at_once = is_here and not self.leased
         if self._only_suspects:
-            return bool(self.leased or not is_here)
+            return not starts_at_once
         is_of_a_batch = not (run.beside or run.attempts)  # which is halved
         if run.status != RunStatus.RUNNING or self._is_alone or is_of_a_batch:
             return False
-        return self.beside or (run.beside and not is_here)
+        return self.beside or (run.beside and not starts_at_once)
 
     def _is_paused(self, event: ClaimedEvent, handler: str) -> bool:
         return handler in self._paused.names and (event.id, handler) not in self._paused.trials
