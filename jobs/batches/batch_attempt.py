@@ -243,9 +243,10 @@ def _sources(batch: ClaimedBatch) -> AbstractSet[str]:
 
 
 def _count_alone(connection: psycopg.Connection, handler: str, also: Also | None) -> None:
+    # In the order of a batch's end: both lock the same rows.
+    batch_figures.count_alone(connection, handler)
     if also is not None:
         also(connection)
-    batch_figures.count_alone(connection, handler)
 
 
 def _named(error: GiveUp | RetryLater, batch: ClaimedBatch) -> list[int]:

@@ -36,10 +36,11 @@ def tries_all_again_together():
 
 
 def forgets_the_halves_at_a_kill():
-    def forgetful(connection, handler, part, _error):
-        batch_parts.delete(connection, [part.id])
-        batch_parts.let_go(connection, handler, part.token, part.events, timedelta(0))
-        connection.execute(batches.event_status.DERIVE_EVENT_STATUS, {"events": part.events})
+    def forgetful(connection, handler, parts, _error):
+        for part in parts:
+            batch_parts.delete(connection, [part.id])
+            batch_parts.let_go(connection, handler, part.token, part.events, timedelta(0))
+            connection.execute(batches.event_status.DERIVE_EVENT_STATUS, {"events": part.events})
 
     replace(batch_parts, "halve_lost", forgetful)
 

@@ -106,9 +106,10 @@ def claim(  # noqa: PLR0913  all but three by keyword
 def _halved(connection: psycopg.Connection, name: str, waiting: Sequence[Part]) -> Sequence[Part]:
     """Take apart what was lost; return what is to be tried by itself."""
     lost = [part for part in waiting if part.is_lost]
-    for part in lost:
-        batch_parts.halve_lost(connection, name, part, LOST)
-    return batch_parts.locked(connection, name) if lost else waiting
+    if not lost:
+        return waiting
+    batch_parts.halve_lost(connection, name, lost, LOST)
+    return batch_parts.locked(connection, name)
 
 
 def _of_parts(

@@ -5,6 +5,7 @@ others. It is kept for a day; then its runs are taken up as any.
 """
 
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import NamedTuple
@@ -56,17 +57,20 @@ def delete(connection: psycopg.Connection, ids: Sequence[int]) -> None:
     connection.execute(_DELETE, [list(ids)])
 
 
-def halve_lost(connection: psycopg.Connection, handler: str, part: Part, error: str) -> None:
-    """Take a batch apart whose worker has gone, or was too slow; in the caller's transaction."""
-    delete(connection, [part.id])
-    connection.execute(event_status.LOCK_EVENTS, [part.events])
-    if part.token is not None:
-        lost = let_go(connection, handler, part.token, part.events, timedelta(0))
-        sources = [source for (source,) in connection.execute(_SOURCES, [lost])]
-        if sources:
-            counters.add(connection, {Tally(Kind.RECOVERED, source, "again"): 1 for source in sources})
-    write(connection, handler, halves(part.events), error)
-    connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": part.events})
+def halve_lost(connection: psycopg.Connection, handler: str, parts: Sequence[Part], error: str) -> None:
+    """Take batches apart whose worker has gone, or was too slow; in the caller's transaction."""
+    recovered: Counter[Tally] = Counter()
+    for part in parts:
+        delete(connection, [part.id])
+        connection.execute(event_status.LOCK_EVENTS, [part.events])
+        if part.token is not None:
+            lost = let_go(connection, handler, part.token, part.events, timedelta(0))
+            sources = connection.execute(_SOURCES, [lost])
+            recovered.update(Tally(Kind.RECOVERED, source, "again") for (source,) in sources)
+        write(connection, handler, halves(part.events), error)
+        connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": part.events})
+    if recovered:  # behind the last lock on events: claims lock theirs first, too
+        counters.add(connection, recovered)
 
 
 def halves(events: Sequence[int]) -> list[Sequence[int]]:
