@@ -1,7 +1,8 @@
 """A child that runs suspects, and the place where its parent, or whoever comes after that one, finds it.
 
 It outlives its parent: a process that other runs kill must not charge the one that is run alone. So that it is known
-all the same, it holds a file locked for as long as it lives, which says who it is; another says what it is at.
+all the same, it holds a file locked for as long as it lives, which says who it is; another says what it is at. What a
+handler forks there holds the lock as well, and may stay: who has gone by what the file says holds no place.
 """
 
 import fcntl
@@ -37,7 +38,8 @@ class SuspectChild:
     @property
     def is_ours(self) -> bool:
         """Whether we have started it, and it is at work."""
-        return self._process is not None and self._process.poll() is None
+        process = self._process  # which the thread that tends it may let go of now
+        return process is not None and process.poll() is None
 
     @property
     def is_there(self) -> bool:
@@ -116,13 +118,33 @@ class SuspectChild:
             self._process.send_signal(number)
             return
         with suppress(OSError, ValueError):
-            pid, started = self._lock.read_text(encoding="ascii").split()
-            if spawn.started(int(pid)) == started:  # and not another by the same number
-                os.kill(int(pid), number)
+            pid, started = self._named()
+            if spawn.started(pid) == started:
+                os.kill(pid, number)
 
     def _locked(self) -> int | None:
         """Lock the place; None while a child holds it."""
         self._lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # who tidies up may have taken it
+        descriptor = self._lock_file()
+        if descriptor is None and self._has_gone():
+            self._lock.unlink(missing_ok=True)
+            descriptor = self._lock_file()
+        return descriptor
+
+    def _has_gone(self) -> bool:
+        """Return whether the child that is named has ended; one that is not named yet, or was cut off then, has not."""
+        try:
+            pid, started = self._named()
+        except (OSError, ValueError):
+            return False
+        return spawn.started(pid) != started
+
+    def _named(self) -> tuple[int, str]:
+        """Return the child's process id, and what tells it from others by the same. Raises: OSError, ValueError."""
+        pid, started = self._lock.read_text(encoding="ascii").split()
+        return int(pid), started
+
+    def _lock_file(self) -> int | None:
         descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -88,8 +88,10 @@ class Suspects:
     def _note_end(self, connection: psycopg.Connection, child: SuspectChild, status: int) -> None:
         how = f"exit status {status}" if status >= 0 else signal.Signals(-status).name
         if attempt := child.take_end(how):
-            log.warning(
-                "what was run by itself has ended its process (%s)", how, extra={"event": attempt.event}
-            )
             with contextlib.suppress(psycopg.Error):  # its lease's end says as much
-                transitions.note_end_of_worker(connection, attempt, f"{WORKER_ENDED}: {how}")
+                if transitions.note_end_of_worker(connection, attempt, f"{WORKER_ENDED}: {how}"):
+                    log.warning(
+                        "what was run by itself has ended its process (%s)",
+                        how,
+                        extra={"event": attempt.event},
+                    )
