@@ -81,17 +81,19 @@ class Ending:
         is_batch = self._batch_slot is not None and self._batch_slot.is_at_work
         return is_batch or bool(self._under_way())
 
-    def say_what_is_waited_for(self, grace: timedelta) -> None:
-        """Tell whoever has asked the process to stop what it is still at."""
-        if under_way := self._under_way():
+    def say_what_is_waited_for(self, grace: timedelta, suspects: int = 0) -> None:
+        """Tell whoever has asked the process to stop what it, and so many children with suspects, are still at."""
+        under_way = self._under_way()
+        if under_way or suspects:
             counts = Counter(at.handler.name for at in under_way).most_common()
             named = [f"{name} ({count})" for name, count in counts[:_MAX_NAMED]]
+            named += ["…"] * (len(counts) > _MAX_NAMED) + [f"run alone ({suspects})"] * bool(suspects)
             log.warning(
                 "waiting up to %g s for %d to end before it stops: %s; what is left then, or at Ctrl-C again, is given "
                 "back and not counted",
                 grace.total_seconds(),
-                len(under_way),
-                ", ".join(named + ["…"] * (len(counts) > _MAX_NAMED)),
+                len(under_way) + suspects,
+                ", ".join(named),
             )
 
     def _under_way(self) -> list[UnderWay]:
@@ -108,7 +110,7 @@ class Ending:
     def give_back(self, executor: Executor) -> None:
         """End what is lost, and let go of what is under way: due at once. Where that fails, its lease's end does it."""
         self.end_lost(executor)
-        under_way = [each.under_way.run for each in self._slots if each.under_way and not each.is_lost]
+        under_way = [at.run for each in self._slots if (at := each.under_way) and not each.is_lost]
         steps: list[Callable[[], None]] = [partial(_hand_back, executor, run) for run in under_way]
         if self._batch_slot is not None and isinstance(executor, BatchExecutor):
             steps.append(partial(self._batch_slot.give_back, executor))

@@ -88,10 +88,11 @@ class Pool(Drain):
         self._occupancy = Occupancy(registry, self._slots, self._shelf)
         self._calls_at = 0.0
         self._suspects = suspects
+        self._count_suspects = suspects.count if suspects is not None else lambda: 0
         self._report = Report(
             self._slots,
             [self._batch_slot] if self._batch_slot is not None else [],
-            suspects.count if suspects is not None else lambda: 0,
+            self._count_suspects,
         )
         self._named: list[int] = []
         self._is_asked = False
@@ -166,7 +167,7 @@ class Pool(Drain):
             while time.monotonic() < until and not hurrying.is_set() and self._is_at_work():
                 if time.monotonic() >= say_at:
                     say_at = until
-                    self._ending.say_what_is_waited_for(grace)
+                    self._ending.say_what_is_waited_for(grace, self._count_suspects())
                 time.sleep(_AWAY_PAUSE / 10)
             self._claimer.join(_LAST_CLAIM)
             self._watchdog.end()

@@ -10,7 +10,9 @@ import pytest
 
 from hookonce.jobs import failure_callbacks
 from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.drain import Drain
 from hookonce.jobs.slots import pool as pools
+from hookonce.jobs.slots.ending import Ending
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.runs import breakers
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
@@ -180,6 +182,38 @@ def test_end_of_a_lost_run_counts_for_its_breaker(inbox, pool_of):
         wait_for(lambda: breakers.breakers(inbox.connection))
 
     assert [(each.handler, each.failures) for each in breakers.breakers(inbox.connection)] == [("deaf", 1)]
+
+
+def test_slot_that_ends_while_what_is_under_way_is_given_back_keeps_no_other_from_it(
+    inbox, pool_of, let_go, caplog
+):
+    class EndsWhenSeen:
+        number, is_lost = 0, False
+
+        def __init__(self, under_way):
+            self._left = [under_way]
+
+        @property
+        def under_way(self):
+            return self._left.pop() if self._left else None
+
+    def stays(_event, _tx):
+        let_go.wait(30)
+
+    inbox.on(stays, timeout=timedelta(seconds=60))
+    inbox.deliver("a")
+    inbox.drains.append(another := Drain(inbox.settings, inbox.registry))
+
+    with pool_of(2) as pool:
+        pool.run_due()
+        slot = wait_for(lambda: next((each for each in pool._slots if each.under_way), None))  # noqa: SLF001
+        wait_for(lambda: inbox.rows(STARTED))
+        try:
+            Ending([EndsWhenSeen(slot.under_way)], None, lambda: None).give_back(another.executor)
+        finally:
+            let_go.set()
+
+        assert "given back, not counted: event" in caplog.text
 
 
 @pytest.mark.usefixtures("impatient", "stuck")

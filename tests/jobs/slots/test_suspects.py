@@ -1,8 +1,10 @@
 """What is run alone after a process died: neither its parent's end nor its neighbours cost it anything."""
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -11,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from hookonce.jobs.slots import suspects as module
+from hookonce.jobs.slots.suspect_child import SuspectChild
 from hookonce.jobs.slots.suspects import Suspects
+from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import claims
 from tests.jobs.slots.conftest import wait_for
@@ -195,6 +199,56 @@ def test_suspects_that_all_take_long_are_as_many_at_once_as_there_may_be(
         assert len(children(environ)) == 2
 
     assert parked(inbox) == {("suspect", 0)}
+
+
+def test_what_a_suspect_leaves_running_keeps_no_place(tmp_path):
+    child, named = SuspectChild(tmp_path / "1"), tmp_path / "daemon"
+    # With every descriptor, as what a handler forks.
+    child.start(["/bin/sh", "-c", f"sleep 60 & echo $! > {named}"])
+    wait_for(lambda: not child.is_ours)
+    try:
+        assert not child.is_there
+        assert child.start(["/bin/sleep"])
+        wait_for(lambda: not child.is_there)
+    finally:
+        os.kill(int(named.read_text()), signal.SIGKILL)
+
+
+def test_child_whose_last_suspect_was_done_ended_none(inbox, suspects, environ, tmp_path, caplog):
+    fails_later = "import subprocess, sys; subprocess.run(sys.argv[1:]); sys.exit(3)"
+    suspects(quick=["a"])
+    ours = Suspects([sys.executable, "-c", fails_later, *WORKER, "--suspects"], tmp_path / "1")
+
+    def has_ended():
+        ours.tend(inbox.connection, ["quick"])
+        return inbox.effects() and not ours.count()
+
+    wait_for(has_ended, SECONDS)
+    ours.tend(inbox.connection, ["quick"])
+
+    assert not children(environ)
+    assert not [each for each in caplog.messages if "ended its process" in each]
+
+
+@pytest.mark.usefixtures("environ")
+def test_stop_says_that_a_suspect_is_waited_for_and_hurries_when_told_again(
+    inbox, suspects, pool_of, tmp_path, caplog
+):
+    suspects(long=["a"])
+
+    with pool_of(2, suspects=Suspects([*WORKER, "--suspects"], tmp_path / "1")) as pool:
+        pool.run_due()
+        wait_for(lambda: inbox.rows(RUNNING_ALONE.format("long")), SECONDS)
+        stopping.set()
+        threading.Timer(1, hurrying.set).start()
+        began = time.monotonic()
+        pool.finish()
+        took = time.monotonic() - began
+        wait_for(lambda: parked(inbox) == {("suspect", 0)}, 5)
+
+    assert 0.9 < took < 5
+    line, *_ = [each for each in caplog.messages if each.startswith("waiting up to")]
+    assert "for 1 to end before it stops: run alone (1);" in line
 
 
 def test_place_that_was_tidied_away_is_made_again_and_one_that_cannot_be_harms_nobody(
