@@ -19,6 +19,9 @@ from hookonce.receiver.ledger.database import engines
 
 log = logging.getLogger(__name__)
 
+_MARGIN = 1.0
+"""Seconds that a cancellation may take longer than it was given."""
+
 
 class AttemptConnection:
     """One connection of an engine; `cut`, `cancel_statement` and `backend` are for other threads."""
@@ -28,6 +31,7 @@ class AttemptConnection:
         self._connection: Connection | None = None
         self._lock = threading.Lock()  # who acts on it from another thread finds it still in our hands
         self._cancelling: threading.Thread | None = None
+        self._cancels_within = 0.0
         if not contains(engine, "before_cursor_execute", watch_sql):
             listen(engine, "before_cursor_execute", watch_sql)
 
@@ -73,7 +77,8 @@ class AttemptConnection:
         with self._lock:
             connection, self._connection = self._connection, None
         if connection is not None:
-            self.await_cancellation()
+            if not self._has_cancelled():
+                connection.invalidate()
             connection.close()
 
     def _transaction(self) -> RootTransaction:
@@ -114,14 +119,24 @@ class AttemptConnection:
             if self._connection is None or (self._cancelling and self._cancelling.is_alive()):
                 return
             given = (engines.raw(self._connection), timeout)
+            self._cancels_within = timeout.total_seconds() + _MARGIN
             self._cancelling = threading.Thread(target=_cancel, args=given, name="cancels", daemon=True)
             self._cancelling.start()
 
     def await_cancellation(self) -> None:
-        """Wait until a cancellation that is under way has reached the server: it is not for what comes next."""
-        if self._cancelling is not None:
-            self._cancelling.join()
-            self._cancelling = None
+        """Wait until a cancellation that is under way has reached the server: it is not for what comes next.
+
+        One that takes too long costs the connection.
+        """
+        if not self._has_cancelled():
+            self.discard()
+
+    def _has_cancelled(self) -> bool:
+        """Wait as long as a cancellation may take, which libpq before 17 does not heed; return whether it is over."""
+        cancelling, self._cancelling = self._cancelling, None
+        if cancelling is not None:
+            cancelling.join(self._cancels_within)
+        return cancelling is None or not cancelling.is_alive()
 
     @property
     def backend(self) -> int | None:

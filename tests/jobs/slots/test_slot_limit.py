@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
+from hookonce.jobs.attempts import attempt_connection
 from hookonce.jobs.attempts.time_limit import TimeUp
 from hookonce.jobs.slots import pool as pools
 from hookonce.jobs.slots import slot_limit
@@ -302,3 +303,37 @@ def test_cancellation_that_comes_late_does_not_hit_who_is_lent_the_connection(in
         wait_for(all_ended(inbox))
 
     assert failures(inbox) == []
+
+
+@pytest.mark.parametrize("tx", [None, "none"])
+def test_cancellation_that_never_ends_keeps_no_slot(inbox, pool_of, monkeypatch, tx):
+    hangs = threading.Event()  # as where the network has gone, with libpq before 17
+    monkeypatch.setattr(PreparingConnection, "cancel_safe", lambda *_, **__: hangs.wait(60))
+    monkeypatch.setattr(slot_limit, "CANCEL_TIMEOUT", timedelta(seconds=0.1))
+    monkeypatch.setattr(attempt_connection, "_MARGIN", 0.1)
+
+    def waits():
+        with suppress(TimeUp):
+            while True:
+                time.sleep(0.01)
+
+    def late(_event, _tx):
+        waits()
+
+    def long(event):
+        with event.tx() as own:
+            own.execute(text("SELECT 1"))
+            waits()
+
+    inbox.on(long if tx else late, pattern="late", timeout=SHORT, attempts=1, tx=tx)
+    inbox.on(effect, pattern="next", attempts=1)
+    inbox.deliver("l", type="late")
+
+    with pool_of(1) as pool:
+        pool.run_due()
+        wait_for(lambda: [row[2] for row in inbox.runs()] == ["running"])
+        pool.run_due(inbox.deliver("n", type="next"))
+        wait_for(all_ended(inbox))
+        hangs.set()
+
+    assert inbox.effects() == ["n"]
