@@ -9,8 +9,9 @@ import redis
 from rq import Worker
 
 from hookonce.jobs.drain import STEP_CONNECTIONS
+from hookonce.jobs.slots.suspects import MOST
 from hookonce.receiver.cli.doctor import slots
-from hookonce.receiver.cli.doctor.slots import ALONE, BESIDES, STEPS
+from hookonce.receiver.cli.doctor.slots import ALONE, BESIDES, CHILDREN, STEPS
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.worker_slots import WorkerSlots
 from tests.jobs.slots.conftest import wait_for
@@ -64,11 +65,13 @@ def test_connections_are_enough_up_to_the_last_and_not_beyond(reported, configur
     [
         ([], {"has_steps": True}, 2 * (ALONE + STEPS)),
         ([worker(16)], {"has_steps": True}, 16 + BESIDES + ALONE + 2 * STEPS),
-        ([worker(16)], {"has_suspects": True}, 16 + BESIDES + 2 * ALONE),
-        ([worker(16)], {"has_steps": True, "has_suspects": True}, 16 + BESIDES + 2 * ALONE + 3 * STEPS),
+        ([worker(16)], {"suspects": 1}, 16 + BESIDES + 2 * ALONE),
+        ([worker(16)], {"suspects": 900}, 16 + BESIDES + (1 + CHILDREN) * ALONE),
+        ([worker(16)], {"has_steps": True, "suspects": 1}, 16 + BESIDES + 2 * ALONE + 3 * STEPS),
+        ([], {"suspects": 900}, 2 * ALONE),
     ],
 )
-def test_steps_and_the_child_that_runs_suspects_need_connections_too(reported, besides, needed):
+def test_steps_and_the_children_that_run_suspects_need_connections_too(reported, besides, needed):
     found = slots.judge_connections(100, 0, reported, 1, 2, **besides)
 
     assert f"need {needed} connections" in found.text
@@ -76,6 +79,10 @@ def test_steps_and_the_child_that_runs_suspects_need_connections_too(reported, b
 
 def test_steps_need_as_many_connections_as_a_worker_keeps_for_them():
     assert STEPS == STEP_CONNECTIONS
+
+
+def test_children_are_counted_up_to_as_many_as_a_worker_starts():
+    assert CHILDREN == MOST
 
 
 def test_steps_that_the_ledger_holds_are_counted(findings, ledger):

@@ -20,6 +20,8 @@ BESIDES = 4
 """Connections of a worker process besides those of its slots: its claims, its batches, its heartbeat, and its end."""
 ALONE = 3
 """Those of a worker that runs one at a time: its runs, and once there was a long one its heartbeat and its reports."""
+CHILDREN = 4
+"""The most children that run suspects, each by itself, of one worker that has slots (`jobs.slots.suspects.MOST`)."""
 STEPS = 4
 """At most, in any of them, where handlers use steps (`jobs.drain.STEP_CONNECTIONS`)."""
 # Whose sessions a role may not see in full, of those it sees neither state nor kind: who has a user and a database is
@@ -62,7 +64,7 @@ def _slots(connection: psycopg.Connection, configured: int, workers: int) -> Ite
         configured,
         workers,
         has_steps=_has_steps(connection),
-        has_suspects=suspects > 0,
+        suspects=suspects,
     )
     lost = sum(each.lost for each in reported)
     if lost:
@@ -73,7 +75,9 @@ def _slots(connection: psycopg.Connection, configured: int, workers: int) -> Ite
         )
     if suspects:
         yield Finding(
-            "warn", "suspects", f"{suspects} runs were under way when a process died, and are run one by one"
+            "warn",
+            "suspects",
+            f"{suspects} runs were under way when a process died, and are run with nothing beside them",
         )
     for each in worker_slots.long_transactions(connection):
         yield Finding(
@@ -102,15 +106,15 @@ def judge_connections(  # noqa: PLR0913  the last by keyword
     workers: int,
     *,
     has_steps: bool = False,
-    has_suspects: bool = False,
+    suspects: int = 0,
 ) -> Finding:
     """Judge whether all slots and whoever else is connected fit into `max_connections`.
 
-    Each worker that has slots runs suspects, if there are any, in a child that runs one at a time.
+    A worker that has slots runs suspects in children, each of which runs one at a time.
     """
     alone = max(workers - len(reported), 0)
     has_slots = len(reported) + (alone if configured > 1 else 0)
-    children = has_slots if has_suspects else 0
+    children = min(suspects, CHILDREN * has_slots)
     slots = sum(each.slots for each in reported) + (has_slots - len(reported)) * configured
     singles = alone + len(reported) - has_slots + children
     needed = slots + has_slots * BESIDES + singles * ALONE + (has_slots + singles) * STEPS * has_steps
