@@ -95,7 +95,7 @@ def worker(  # noqa: PLR0913  an option each
     if settings.handlers:
         warn_of_none(registry, ", ".join(settings.handlers))
     command = [*_WORKER, "--alone", "--concurrency", str(at_once)]
-    sys.exit(supervise(settings, command, processes))
+    sys.exit(supervise(settings, command, processes, has_slots=at_once > 1))
 
 
 def check_handlers(descriptor: int) -> NoReturn:
@@ -145,23 +145,24 @@ def work_on_suspects(place: Path | None, parent: int | None = None) -> None:
     drain.flush()
 
 
-def supervise(settings: Settings, alone: Sequence[str], processes: int) -> int:
+def supervise(settings: Settings, alone: Sequence[str], processes: int, *, has_slots: bool = False) -> int:
     """Run so many workers by the command `alone`, and a sweep, until stopped; return the exit code.
 
-    Each worker is given `--place`, a path of its own where it writes which attempt it is at; for one that runs many at
-    once its children do.
+    Each worker is given `--place`, a path of its own where it writes which attempt it is at, and this process how it
+    has ended. One that `has_slots` runs many at once: there its children write the one, and it the other.
     """
     _warn_of_rights(settings.database_url)
     with _directory() as directory:
-        workers = [_worker(number + 1, alone, directory) for number in range(processes)]
+        workers = [_worker(number + 1, alone, directory, has_slots=has_slots) for number in range(processes)]
         return Supervisor([*workers, Child("sweep", [*_HOOKONCE, "sweep"])]).run()
 
 
-def _worker(number: int, alone: Sequence[str], directory: str | None) -> Child:
+def _worker(number: int, alone: Sequence[str], directory: str | None, *, has_slots: bool) -> Child:
     if directory is None:
         return Child(f"worker {number}", alone)
     place = Path(directory, str(number))
-    return Child(f"worker {number}", [*alone, "--place", str(place)], on_end=LastAttempt(place).ended)
+    on_end = None if has_slots else LastAttempt(place).ended
+    return Child(f"worker {number}", [*alone, "--place", str(place)], on_end=on_end)
 
 
 def _directory() -> AbstractContextManager[str | None]:

@@ -215,6 +215,7 @@ class Inbox:
         self._close_processes()
         handlers.registry._handlers[:] = self._before  # noqa: SLF001  of the same product
         stopping.stopping.clear()
+        stopping.hurrying.clear()
 
     @contextmanager
     def crashing(self, crash: crashes.Crash) -> Iterator[None]:

@@ -65,8 +65,9 @@ def connect(
 def is_stale(connection: psycopg.Connection[Any]) -> bool:
     """Return whether a connection that lay idle is of no further use: its socket has something to read.
 
-    A session says nothing unasked but that it ends (a server that restarts or fails over, a proxy that cuts what is
-    idle). It asks the kernel and not the server, a microsecond. A machine that went without a word is not noticed.
+    What a session says unasked is that it ends (a server that restarts or fails over, a proxy that cuts what is idle),
+    or else a NOTIFY or that a setting has changed: then it is given up for nothing, which costs a reconnect. It asks
+    the kernel and not the server, a microsecond. A machine that went without a word is not noticed.
     """
     if connection.closed:
         return True
