@@ -23,6 +23,7 @@ import socket
 import subprocess
 import time
 import traceback
+from contextlib import suppress
 from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
@@ -165,9 +166,18 @@ def _work_in_django(listener, *, tight):
     _work(listener, tight=tight)
 
 
-def _work(_listener, *, tight):
+def _work(listener, *, tight):
+    """Answer the rings that wait, then run what is to be run alone, which one that goes on looks for without a ring."""
+    from hookonce.jobs import drain  # noqa: PLC0415  of no use to receivers
+
+    _answer(listener, tight=tight)
+    with suppress(Exception):  # a server may be away
+        drain.process_drain().run_suspects()
+
+
+def _answer(_listener, *, tight):
     """Answer the rings that wait, and end when there are none."""
-    from hookonce.jobs import drain, worker  # noqa: PLC0415  of no use to receivers
+    from hookonce.jobs import drain, worker  # noqa: PLC0415  same
 
     if tight:  # the budget is over after every attempt, and two events are a full batch
         drain.DRAIN_BUDGET, drain.CLAIM_BATCH = timedelta(0), 2
@@ -183,7 +193,7 @@ def _work_many(listener, *, tight):
     from hookonce.jobs.slots.pool import pool_of  # noqa: PLC0415  same
 
     drain.make_drain_by(pool_of(3))
-    _work(listener, tight=tight)
+    _answer(listener, tight=tight)
     pool, until = drain.process_drain(), time.monotonic() + MOST_SECONDS
     while not pool.is_idle and time.monotonic() < until:
         time.sleep(0.005)
