@@ -23,6 +23,7 @@ class Proxy:
         self._server = server
         self.path = Path(path)
         self._doomed = ()
+        self._after = b""
         self.swallowed = threading.Event()
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
@@ -31,10 +32,13 @@ class Proxy:
         self._threads = []
         self._begin(self._accept)
 
-    def swallow(self, *spellings):
-        """Cut the connection that carries the next reply with any of these bytes in it, and pass it not on."""
+    def swallow(self, *spellings, after=b""):
+        """Cut the connection that carries the next reply with any of these bytes in it, and pass it not on.
+
+        The next one once a reply had those of `after` in it, if any are given.
+        """
         self.swallowed.clear()
-        self._doomed = spellings
+        self._doomed, self._after = spellings, after
 
     def close(self):
         """Cut every connection, and end with it."""
@@ -73,7 +77,7 @@ class Proxy:
             ready.register(server, selectors.EVENT_READ, client)
             for key, _ in ready.select():
                 data = key.fileobj.recv(65536)
-                if key.fileobj is server and any(each in data for each in self._doomed):
+                if key.fileobj is server and self._is_doomed(data):
                     self._doomed = ()
                     self.swallowed.set()
                     return False
@@ -81,6 +85,11 @@ class Proxy:
                     return False
                 key.data.sendall(data)
         return True
+
+    def _is_doomed(self, reply):
+        if self._after in reply:
+            self._after = b""
+        return not self._after and any(each in reply for each in self._doomed)
 
 
 def hang_up(connection):

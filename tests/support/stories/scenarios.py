@@ -163,7 +163,7 @@ def reply_to_the_claim_lost(lab):
     """The claim is committed, and the worker does not know of it."""
     lab.insist(stripe("evt_claimed"))
     with before_postgres(lab.environ["DATABASE_URL"], lab.directory) as (proxy, url):
-        proxy.swallow(b"COMMIT\0")
+        proxy.swallow(b"COMMIT\0", after=b"evt_claimed")
         lab.work(environ={"DATABASE_URL": url})
         assert proxy.swallowed.is_set()
     lab.history.faults += 1
