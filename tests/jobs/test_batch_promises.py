@@ -100,6 +100,16 @@ def closes_its_breaker_when_it_succeeds(inbox):
     assert breakers.breakers(inbox.connection) == []
 
 
+def take_four_after_another(inbox, handler):
+    """Have a handler take an event by itself, then four together; all of them are done in the end."""
+    on_batches(inbox, handler)
+    inbox.deliver("other")
+    inbox.work()
+    inbox.deliver(*names(4))
+    work_to_the_end(inbox)
+    assert {run[2] for run in inbox.runs()} == {"done"}
+
+
 def halves_what_names_a_stranger(inbox):
     """An error about events of which some are not in the batch is no verdict on any; all of them are tried apart."""
     kept, sizes = [], []
@@ -110,12 +120,7 @@ def halves_what_names_a_stranger(inbox):
         if len(events) > 1:
             raise GiveUp("no", event=[events[0], kept[0]])
 
-    on_batches(inbox, handler)
-    inbox.deliver("other")
-    inbox.work()
-    inbox.deliver(*names(4))
-    work_to_the_end(inbox)
-    assert {run[2] for run in inbox.runs()} == {"done"}
+    take_four_after_another(inbox, handler)
     assert sorted(sizes) == [1, 1, 1, 1, 1, 2, 2, 4]
 
 
@@ -128,12 +133,7 @@ def halves_what_is_to_be_tried_later_and_names_none_of_it(inbox):
         if len(events) > 1:
             raise RetryLater(3600, event=kept[0])
 
-    on_batches(inbox, handler)
-    inbox.deliver("other")
-    inbox.work()
-    inbox.deliver(*names(4))
-    work_to_the_end(inbox)
-    assert {run[2] for run in inbox.runs()} == {"done"}
+    take_four_after_another(inbox, handler)
 
 
 def takes_no_more_than_the_memory_is_for(inbox):

@@ -107,19 +107,10 @@ def claim(  # noqa: PLR0913  all but two by keyword
         paused = Paused.of(pauses.fetchall())
         if odd:
             _bury(connection, planner, odd, budget)
-        planned = partial(
-            _plan,
-            connection,
-            planner=planner,
-            paused=paused,
-            token=token,
-            beside=room is not None,
-            only_suspects=suspects_of is not None,
+        planned = partial(_plan, connection, planner=planner, paused=paused, token=token)
+        plan, left_out = _plan_for(
+            room, due, planned, planner, quick_first=quick_first, only_suspects=suspects_of is not None
         )
-        if room is None:
-            plan, left_out = _plan_alone(due, planned, planner, quick_first=quick_first)
-        else:
-            plan, left_out = _plan_beside(due, planned, room)
         starts = 1 if room is None else room.free  # which it knows when all has been asked for
         if plan.events:
             limit_gate.hold_back(connection, plan, at_once)
@@ -137,6 +128,22 @@ def claim(  # noqa: PLR0913  all but two by keyword
         started=min(starts, len(plan.leased)),
         batchable=_by_handler(plan.batchable),
     )
+
+
+def _plan_for(  # noqa: PLR0913  the last two by keyword
+    room: Room | None,
+    due: Sequence[ClaimedEvent],
+    planned: Callable[..., ClaimPlan],
+    planner: Planner,
+    *,
+    quick_first: bool,
+    only_suspects: bool,
+) -> tuple[ClaimPlan, int]:
+    """Plan for a worker with `room` for many, or for one at a time; return also how many due events are left out."""
+    planned = partial(planned, beside=room is not None, only_suspects=only_suspects)
+    if room is not None:
+        return _plan_beside(due, planned, room)
+    return _plan_alone(due, planned, planner, quick_first=quick_first)
 
 
 def _plan_alone(
