@@ -13,12 +13,13 @@ UV := $(VENV)/lock/bin/uv pip compile --quiet --no-config --universal --python-v
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test dev lint format fuzz soak bench bench-peers bench-growth docs docs-site lock release-check clean
+.PHONY: help demo test test-all dev lint format fuzz soak bench bench-peers bench-growth docs docs-site lock release-check clean
 
 help:
 	@echo "make demo   the whole stack on signed samples, checked, and gone again"
 	@echo "make dev    the whole stack until Ctrl-C"
-	@echo "make test   all tests, on real servers"
+	@echo "make test   all tests but what is long and rare, on real servers; LANE=pure for one lane"
+	@echo "make test-all   these, and what is long and rare"
 	@echo "make lint   ruff and mypy        make format   what ruff can mend itself"
 	@echo "make bench  how fast it is (QUICK=1 for a look); make bench-growth, with five million events"
 	@echo "make fuzz   look for surprises, for longer than the tests do"
@@ -34,11 +35,12 @@ demo: $(INSTALLED)
 dev: $(INSTALLED)
 	@$(VENV)/bin/hookonce dev $(if $(PORT),--port $(PORT))
 
-# Who waits for a deadline on a busy machine gets a second try, alone (tests/conftest.py) and told as RERUN at the end;
-# what a checker of stories found lost or doubled does not.
+# LANE=pure, servers or alone runs one lane (tests/support/lanes.py); ARGS="tests/dev/test_stack.py -k demo" some tests.
 test: $(INSTALLED)
-	@$(PY) -m pytest -q -raR --numprocesses=auto --maxprocesses=4 --dist=worksteal \
-		--reruns=1 --rerun-except='Violation\(' $(ARGS)
+	@$(PY) -m pytest -q --numprocesses=auto $(LANE:%=--lane=%) $(ARGS)
+
+test-all: $(INSTALLED)
+	@$(PY) -m pytest -q --numprocesses=auto --lane=pure --lane=servers --lane=alone --lane=long $(ARGS)
 
 lint: $(INSTALLED)
 	@$(PY) -m ruff check .

@@ -1,7 +1,6 @@
 """Real servers for the tests: one PostgreSQL and one Valkey per run, an own database of each per test."""
 
 import contextlib
-import fcntl
 import gc
 import itertools
 import os
@@ -21,9 +20,14 @@ from psycopg import sql
 
 from hookonce.receiver.config.embedded_servers import Servers
 from hookonce.receiver.dev.embedded import EmbeddedError, Postgres, Valkey
+from tests.support import lanes
+from tests.support.second_try import SecondTry
+from tests.support.skips import Skips
 
-LONG = tuple(Path(__file__).parent / folder for folder in ("stories", "http"))
+TESTS = Path(__file__).parent
 REDIS_DATABASES = 1024
+WORKERS_PER_CORE = 2
+MOST_WORKERS = 8
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108  # mkdtemp's names are random
 ENOUGH = 1024**3  # bytes: 46 MB a server, 9 MB a database
 
@@ -32,7 +36,16 @@ settings.register_profile("fuzz", max_examples=5000, deadline=None, print_blob=T
 settings.load_profile("bounded")  # `--hypothesis-profile=fuzz` goes on for long, elsewhere each time
 
 
-def pytest_configure():
+def pytest_addoption(parser):
+    parser.addoption(
+        "--lane", choices=lanes.ALL, action="append", help="run these tests only (tests/support/lanes.py)"
+    )
+    parser.addoption(
+        "--shuffle", metavar="SEED", help="run the files, and the tests of each file, in another order"
+    )
+
+
+def pytest_configure(config):
     """Hear the signals that a shell ignores in the background, and nohup everywhere; so does what is started.
 
     And let that be compiled once, not at each of some hundred starts.
@@ -40,65 +53,50 @@ def pytest_configure():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    config.pluginmanager.register(SecondTry())
+    config.pluginmanager.register(Skips())
 
 
-def pytest_collection_modifyitems(items):
-    """Begin with what takes long, so that no process is left with it while the others have nothing more to do."""
-    items.sort(key=lambda item: item.path.parent not in LONG)
+def pytest_ignore_collect(collection_path, config):
+    """Leave out files of other lanes; what is long runs only if it is named, or its lane is."""
+    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    asked = config.getoption("lane") or (lanes.ALL if is_named(collection_path, config) else lanes.USUAL)
+    return lanes.lane_of(collection_path.relative_to(TESTS)) not in asked or None
 
 
-def pytest_collection_finish():
-    """Have the collector of cycles pass over ten thousand tests, whatever it looks for later."""
-    gc.collect()
-    gc.freeze()
+def is_named(path, config):
+    """Tell whether the command line names a file itself."""
+    return any(Path(each.split("::", 1)[0]).resolve() == path for each in config.args)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item):
-    marker = item.get_closest_marker("alone")
-    with Turn() as turn:
-        item.stash[TURN] = turn
-        turn.take(is_alone=marker is not None and marker.kwargs.get("really", True))
-        return (yield)
+def pytest_collection_modifyitems(config, items):
+    """Begin with what takes long, end with what runs alone."""
+    if seed := config.getoption("shuffle"):
+        lanes.shuffle(items, seed)
+    items.sort(key=lambda item: lanes.turn_of(item.nodeid, shuffled=bool(seed)))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """A second try has the machine for itself."""
-    if getattr(item, "execution_count", 1) > 1:
-        item.stash[TURN].take(is_alone=True)
+    lanes.check(item)
 
 
-class Turn:
-    """The right of a test to run: beside those of other processes, or when none of them runs and none begins."""
-
-    def __init__(self):
-        self._gate, self._floor = (os.open(path, os.O_RDONLY) for path in (__file__, Path(__file__).parent))
-
-    def take(self, *, is_alone):
-        """Wait for it; what was taken before is given back first."""
-        fcntl.flock(self._floor, fcntl.LOCK_UN)
-        fcntl.flock(self._gate, fcntl.LOCK_EX)  # whoever waits for the floor lets nobody pass
-        fcntl.flock(self._floor, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH)
-        fcntl.flock(self._gate, fcntl.LOCK_UN)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        fcntl.flock(self._gate, fcntl.LOCK_UN)
-        fcntl.flock(self._floor, fcntl.LOCK_UN)  # a child that was forked still has it open
-        os.close(self._floor)
-        os.close(self._gate)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """As many as the cores can feed: most tests of servers wait (CONTRIBUTING.md has the figures)."""
+    return min(WORKERS_PER_CORE * len(os.sched_getaffinity(0)), MOST_WORKERS)
 
 
-TURN = pytest.StashKey[Turn]()
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return lanes.LaneScheduling(config, log)
 
 
-@pytest.fixture
-def be_alone(request):
-    """A function that waits until no test of another process runs: none does until the end of this one."""
-    return lambda: request.node.stash[TURN].take(is_alone=True)
+def pytest_collection_finish():
+    """Have the collector of cycles pass over thousands of tests, whatever it looks for later."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tests.support.for_each import for_each
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("receiver", "providers", "jobs")
@@ -327,10 +327,9 @@ def package_of(name):
 
 
 IMPORTS = {name: {each for each in imports(path) if each != name} for name, path in PATHS.items()}
-named = pytest.mark.parametrize("name", PATHS)
 
 
-@named
+@for_each(PATHS)
 def test_module_imports_only_what_its_package_may(name):
     package = package_of(name)
     if package == "receiver":  # its docstring
@@ -350,7 +349,7 @@ def test_nothing_is_imported_by_a_bare_or_a_relative_name():
     assert not [name for name, found in IMPORTS.items() if any(each.startswith(".") for each in found)]
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@for_each(LIBRARIES)
 def test_library_is_imported_only_where_it_belongs(library):
     users = [name for name, found in IMPORTS.items() if any(is_under(each, library) for each in found)]
 
@@ -358,14 +357,14 @@ def test_library_is_imported_only_where_it_belongs(library):
     assert not [name for name in users if not any(is_under(name, owner) for owner in LIBRARIES[library])]
 
 
-@pytest.mark.parametrize("room", BORDERS)
+@for_each(BORDERS)
 def test_room_is_entered_only_by_those_who_may(room):
     users = [name for name, found in IMPORTS.items() if any(is_under(each, room) for each in found)]
 
     assert not [name for name in users if not any(is_under(name, each) for each in (room, *BORDERS[room]))]
 
 
-@pytest.mark.parametrize("package", ORDERS)
+@for_each(ORDERS)
 def test_earlier_room_imports_no_later_one(package):
     order = ORDERS[package]
     for number, room in enumerate(order):
@@ -410,9 +409,7 @@ def test_modules_have_no_circle():
     assert circle({name: {i for i in found if i in PATHS} for name, found in IMPORTS.items()}) is None
 
 
-@pytest.mark.parametrize(
-    "package", ["receiver", "receiver.ledger", "receiver.intake", "jobs", "receiver.cli"]
-)
+@for_each(["receiver", "receiver.ledger", "receiver.intake", "jobs", "receiver.cli"])
 def test_rooms_of_a_package_have_no_circle(package):
     assert circle(rooms(package)) is None
 
@@ -426,7 +423,7 @@ def test_table_itself_has_no_circle():
     assert circle(table) is None
 
 
-@named
+@for_each(PATHS)
 def test_module_imports_inside_functions_only_where_it_serves(name):
     if any(is_under(name, each) for each in LATE):
         return
@@ -443,14 +440,14 @@ def module_names(path):
             yield from MODULE_NAME.findall(node.value)
 
 
-@named
+@for_each(PATHS)
 def test_strings_name_modules_only_where_nothing_else_will_do(name):
     found = list(module_names(PATHS[name]))
 
     assert not found or name in NAMES_MODULES, f"{name} hides an import in {found}"
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES_MODULES if name in PATHS])
+@for_each([name for name in NAMES_MODULES if name in PATHS])
 def test_string_that_names_a_module_names_one_that_is_there(name):
     found = list(module_names(PATHS[name]))
 
@@ -462,7 +459,7 @@ def test_string_that_names_a_module_names_one_that_is_there(name):
         assert not attribute or hasattr(importlib.import_module(module), attribute.partition(".")[0]), text
 
 
-@pytest.mark.parametrize("name", [name for name in PATHS if is_under(name, "providers")])
+@for_each([name for name in PATHS if is_under(name, "providers")])
 def test_provider_is_pure(name):
     for imported in IMPORTS[name]:
         first = imported.split(".")[0]
@@ -484,14 +481,14 @@ def inside(name):
     return modules | {path.parent.name for path in folder.glob("*/__init__.py")}
 
 
-@pytest.mark.parametrize("name", [name for name in FOLDERS if name not in ALIKE])
+@for_each([name for name in FOLDERS if name not in ALIKE])
 def test_docstring_of_a_package_names_each_of_its_modules_once(name):
     said = re.findall(r"`(\w+)`", ast.get_docstring(ast.parse(PATHS[name].read_text())) or "")
 
     assert sorted(each for each in said if each in inside(name)) == sorted(inside(name))
 
 
-@pytest.mark.parametrize("name", [name for name in FOLDERS if name not in ALIKE])
+@for_each([name for name in FOLDERS if name not in ALIKE])
 def test_folder_can_be_taken_in_at_a_glance(name):
     assert len(inside(name)) <= (22 if name == "receiver" else 25)
 

@@ -12,8 +12,6 @@ from tests.soak.attacks import measure
 from tests.support.attacks import certificate
 from tests.support.attacks.flood import ATTACKS
 
-pytestmark = pytest.mark.alone
-
 SECONDS = 1.5
 MEDIAN, WORST = 0.25, 1.5
 """Seconds that a delivery waits; nearly all of the worst ones are the machine's."""

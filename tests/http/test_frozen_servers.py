@@ -21,8 +21,6 @@ from hookonce.receiver.ledger.database import migrate
 from tests.http.conftest import serving
 from tests.support.raw_http import connect, request
 
-pytestmark = pytest.mark.alone
-
 AT_ONCE = 1
 SLOW_COMMIT, CROWD = 1.2, 900
 """Seconds that each statement takes which stores events, and deliveries that come at once."""

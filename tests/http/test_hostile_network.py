@@ -18,8 +18,6 @@ import pytest
 from tests.http.conftest import serving
 from tests.support.raw_http import connect, converse, exchange, request
 
-pytestmark = pytest.mark.alone
-
 HEAD = b"POST /hooks/stripe HTTP/1.1\r\nHost: test\r\nStripe-Signature: t=1,v1=" + b"0" * 64 + b"\r\n"
 PROMPT = 1
 """Seconds an honest sender waits at most."""
@@ -140,7 +138,6 @@ def test_receiver_answers_promptly_beside_dripping_clients(server, start, drops)
         assert_prompt(server)
 
 
-@pytest.mark.alone(really=False)  # it only waits
 def test_receiver_hangs_up_on_clients_that_stall_or_drip(server):
     with contextlib.ExitStack() as stack:
         opened = [stack.enter_context(clients(server, 20, data)) for _, data in STALLS.values()]
@@ -247,14 +244,12 @@ def peak_megabytes(pid):
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
-@pytest.mark.alone(really=False)
 def test_receiver_tells_a_client_that_still_sends_why(server):
     answer = server.exchange(HEAD + b"Content-Length: 99999999\r\n\r\n" + b"x" * 30_000_000)
 
     assert (answer.status, answer.code) == (413, "too_large")
 
 
-@pytest.mark.alone(really=False)
 def test_receiver_takes_a_large_body_when_others_are_gone(server):
     start = event()[:-1] + b',"filler":"'
     body = start + b"x" * (server.max_body - len(start) - 2) + b'"}'
@@ -264,7 +259,6 @@ def test_receiver_takes_a_large_body_when_others_are_gone(server):
     assert (answer.status, answer.document["status"]) == (200, "accepted")
 
 
-@pytest.mark.alone(really=False)
 def test_receiver_serves_a_connection_again_and_again(server):
     with connect(server.port) as connection:
         answers = list(

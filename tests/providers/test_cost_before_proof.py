@@ -214,12 +214,11 @@ for each in CAPTURED:
 
 
 @pytest.mark.parametrize("name", BY_PROVIDER)
-def test_unsigned_megabyte_costs_little(name, be_alone):
+def test_unsigned_megabyte_costs_little(name):
     for case in different(BY_PROVIDER[name]):
         for delivery in deliveries(case):
             if seconds(case, delivery) < MOST or is_proven(case, delivery):
                 continue
-            be_alone()  # caches are shared
             most = max(MOST, TIMES_AS_LONG * least_seconds_of_json())
             spent = least_seconds(case, delivery)
             assert spent < most, f"{case}: {spent * 1000:.0f} ms for {delivery.body[:60]!r}"
@@ -257,8 +256,7 @@ def test_measure_catches_a_provider_that(bug, body):
     assert seconds(planted, replace(case.delivery, body=body)) > MOST
 
 
-def test_chain_of_a_thousand_certificates_costs_little(be_alone):
-    be_alone()
+def test_chain_of_a_thousand_certificates_costs_little():
     [case, *_] = [each for each in BY_PROVIDER["apple_app_store"] if each.is_genuine]
     header, rest = json.loads(case.delivery.body)["signedPayload"].split(".", 1)
     said = json.loads(urlsafe_b64decode(header + "=="))

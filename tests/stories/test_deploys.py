@@ -10,8 +10,6 @@ import pytest
 from tests.support.stories.sending import depot
 from tests.support.stories.stack import Stack, running, until
 
-pytestmark = pytest.mark.alone
-
 ENDED = 20
 """Seconds in which a process has ended that was asked to."""
 KNOWING = """

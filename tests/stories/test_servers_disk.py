@@ -13,8 +13,6 @@ from hookonce.receiver.dev.embedded import Postgres
 from hookonce.receiver.ledger.database import migrate
 from tests.support.stories.stack import OUTAGE, Stack, running, until
 
-pytestmark = pytest.mark.alone
-
 SIZE = 128 * 1024**2
 """Bytes of the disk: a ledger and some segments of the log, of 16 MB each."""
 DEADLINE = 8.5

@@ -20,8 +20,6 @@ from hookonce.receiver.ledger.database import migrate
 from tests.support.stories.proxy import Proxy
 from tests.support.stories.stack import OUTAGE, Stack, running, until
 
-pytestmark = pytest.mark.alone
-
 SOON = 1
 """Seconds after the promotion within which the sender comes again."""
 

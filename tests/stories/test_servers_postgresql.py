@@ -14,8 +14,6 @@ from hookonce.receiver.dev.embedded import Postgres
 from hookonce.receiver.ledger.database import migrate
 from tests.support.stories.stack import OUTAGE, Stack, running, until
 
-pytestmark = pytest.mark.alone
-
 DEADLINE = 8.5
 """Seconds in which a sender hears 503; most give ten."""
 STOPPED, DIED, CRASHED = signal.SIGINT, signal.SIGQUIT, signal.SIGKILL

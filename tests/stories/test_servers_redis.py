@@ -88,7 +88,6 @@ def test_senders_and_workers_go_on_while_redis_is_killed_and_comes_back_empty(st
     handled_with_redis_as_it_is(stack)
 
 
-@pytest.mark.alone
 def test_senders_have_their_answer_in_time_while_redis_hangs(stack, valkey):
     with stack.load():
         valkey.kill(signal.SIGSTOP)

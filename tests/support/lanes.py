@@ -1,0 +1,147 @@
+"""Lanes of tests: pure ones need no server, those with servers run beside each other, those that are alone come last.
+
+The folder or the file says which lane a test runs in, so that one lane is collected without the others. The
+controller of pytest-xdist hands out whole files, long ones first, and gives those of the lane `alone` to the one
+worker that is left.
+"""
+
+import random
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+PURE, SERVERS, ALONE, LONG = "pure", "servers", "alone", "long"
+USUAL = (PURE, SERVERS, ALONE)  # `make test`
+ALL = (*USUAL, LONG)  # `make test-all`
+SERVER_FIXTURES = frozenset({"servers", "data_directory"})
+
+PURE_PLACES = (
+    "commands/test_conduct.py",
+    "config",
+    "deploy/test_files.py",
+    "deploy/test_kubernetes.py",
+    "docs/test_contributing.py",
+    "docs/test_framework_pages.py",
+    "docs/test_guarantees.py",
+    "docs/test_pointers.py",
+    "docs/test_senders_page.py",
+    "docs/test_tunnels_page.py",
+    "idempotency/test_fingerprint.py",
+    "intake/test_explain.py",
+    "jobs/alerts/test_missing_deliveries.py",
+    "jobs/slots/test_occupancy.py",
+    "jobs/test_handler_signature.py",
+    "jobs/test_handlers.py",
+    "jobs/test_on_batch.py",
+    "jobs/test_typed_handlers.py",
+    "ledger/test_run_limits.py",
+    "privacy/test_masking.py",
+    "providers",
+    "redis/test_circuit_breaker.py",
+    "samples",
+    "stories/test_history.py",
+    "test_architecture.py",
+    "test_encryption.py",
+    "test_logs.py",
+    "test_suite.py",
+    "web/http/test_differential.py",
+    "web/http/test_limits.py",
+)
+ALONE_PLACES = (
+    "dev/test_reloading.py",
+    "http/test_attacks.py",
+    "http/test_frozen_servers.py",
+    "http/test_hostile_network.py",
+    "providers/test_cost_before_proof.py",
+    "stories/test_deploys.py",
+    "stories/test_servers_disk.py",
+    "stories/test_servers_failover.py",
+    "stories/test_servers_postgresql.py",
+    "stories/test_servers_redis.py",
+)
+LONG_PLACES = ()
+FIRST_PLACES = (
+    "stories/test_crash_loop.py",
+    "stories/test_crash_loop_of_many.py",
+    "stories/test_soak.py",
+    "stories",
+    "jobs/slots",
+    "jobs",
+)
+"""What takes longest is handed out first, so that no worker is left with it at the end."""
+
+
+def lane_of(path):
+    """Return the lane of a file of tests, given as a path below tests/ or a test's id."""
+    place = str(path).split("::", 1)[0].removeprefix("tests/")
+    for lane, places in ((LONG, LONG_PLACES), (ALONE, ALONE_PLACES), (PURE, PURE_PLACES)):
+        if any(place == each or place.startswith(f"{each}/") for each in places):
+            return lane
+    return SERVERS
+
+
+def check(item):
+    """Refuse a pure test that asks for a server, before it runs."""
+    wanted = SERVER_FIXTURES & set(item.fixturenames)
+    if wanted and lane_of(item.nodeid) == PURE:
+        raise pytest.UsageError(
+            f"{item.nodeid} wants {min(wanted)}: its place in tests/support/lanes.py is not pure"
+        )
+
+
+def turn_of(test_id, *, shuffled):
+    """Return the key of the order of tests: the lane `alone` last, long ones first unless the order is shuffled."""
+    place = test_id.split("::", 1)[0].removeprefix("tests/")
+    first = (
+        0 if shuffled or not place.startswith(FIRST_PLACES) else place_among_first(place) - len(FIRST_PLACES)
+    )
+    return lane_of(test_id) == ALONE, first
+
+
+def place_among_first(place):
+    return next(number for number, each in enumerate(FIRST_PLACES) if place.startswith(each))
+
+
+def shuffle(items, seed):
+    """Put the files, and the tests of each file, in an order that the seed decides."""
+    chance = random.Random(seed)  # noqa: S311  an order, no secret
+    chance.shuffle(items)
+    files = sorted({item.path for item in items})
+    chance.shuffle(files)
+    items.sort(key=lambda item: files.index(item.path))
+
+
+class LaneScheduling(LoadFileScheduling):
+    """Gives each worker whole files; the files of the lane `alone` to one worker, when all others have ended."""
+
+    def mark_test_complete(self, node, item_index, duration=0):
+        super().mark_test_complete(node, item_index, duration)
+        if node is not self.last_worker:
+            self._reschedule(self.last_worker)
+
+    @property
+    def last_worker(self):
+        return self.nodes[0]
+
+    def _reschedule(self, node):
+        if node.shutting_down:
+            return
+        if not self.workqueue or (self.only_alone_is_left and node is not self.last_worker):
+            node.shutdown()
+        elif (
+            self._pending_of(self.assigned_work[node]) <= 1
+        ):  # a worker begins a test when it knows the one after it
+            self._assign_work_unit(node)
+
+    def _assign_work_unit(self, node):
+        if not self.only_alone_is_left or (
+            node is self.last_worker and not any(map(self._is_busy, self.nodes[1:]))
+        ):
+            super()._assign_work_unit(node)
+
+    @property
+    def only_alone_is_left(self):
+        return lane_of(next(iter(self.workqueue))) == ALONE
+
+    def _is_busy(self, node):
+        return self._pending_of(self.assigned_work[node]) > 0

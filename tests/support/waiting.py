@@ -1,0 +1,86 @@
+"""A test waits for a condition with a deadline; a condition that went past what is awaited fails at once.
+
+`until(look, expected)` looks again and again. A look that shows more than is expected (a list with an entry too many,
+a higher count, a run that ended otherwise) is a failed assertion at first sight, since waiting would only hide it. A
+deadline that passes is a `DeadlineMissed`; that alone is tried a second time (tests/support/second_try.py).
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+ENOUGH = 20  # seconds: on a machine that is busy with other things too
+BREATH = 0.01  # seconds between two looks
+ENDS = frozenset({"done", "dead", "ignored", "held"})
+"""Statuses that a run or an event does not leave by itself: another one than expected is another end."""
+
+
+class DeadlineMissed(Exception):  # noqa: N818  the name says what happened; it is no error of the product
+    """A condition was not met in time; nothing that was seen contradicts it."""
+
+
+def until(look, expected=None, *, seconds=ENOUGH, what=None, away=(), process=None, falling=False):
+    """Look until it shows what is expected, or anything true if nothing is; return what was seen last.
+
+    - `away`: exceptions that mean "not yet", as from a server that is still starting.
+    - `process`: a process that must not end meanwhile.
+    - `falling`: the count or the list is known to come down to what is expected; so it is where 0 or nothing is.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        found, is_met = looked(look, expected, away)
+        if is_met:
+            return found
+        name = what or getattr(look, "__name__", "it")
+        assert falling or not went_past(found, expected), f"{name}: {found!r} is past {expected!r}"
+        assert process is None or process.poll() is None, f"{name}: the process ended ({process.returncode})"
+        if time.monotonic() > deadline:
+            raise DeadlineMissed(f"{name}: {found!r} after {seconds} s, not {expected!r}")
+        time.sleep(BREATH)
+
+
+def looked(look, expected, away):
+    try:
+        found = look()
+    except away as absent:
+        return absent, False
+    return found, bool(found) if expected is None else found == expected
+
+
+def went_past(found, expected):
+    """Tell whether what was found can't become what is expected by waiting on.
+
+    Where 0 or an empty list is expected, what is there may go away; of other counts and lists nothing does.
+    """
+    if isinstance(expected, bool) or not expected:
+        return False
+    for kind, is_past in BY_KIND:
+        if isinstance(expected, kind) and isinstance(found, kind):
+            return is_past(found, expected)
+    return False
+
+
+def ended_otherwise(found, expected):
+    return found != expected and {found, expected} <= ENDS
+
+
+def has_more_or_another_end(found, expected):
+    others = [found[each] for each in ENDS & (found.keys() - expected.keys())]
+    return any(others) or any(
+        went_past(found[each], expected[each]) for each in found.keys() & expected.keys()
+    )
+
+
+def is_longer_or_past_in_part(found, expected):
+    is_as_long = len(found) == len(expected)
+    return len(found) > len(expected) or (is_as_long and any(map(went_past, found, expected)))
+
+
+BY_KIND = (
+    (int | float, lambda found, expected: found > expected),
+    (str, ended_otherwise),
+    (bytes, lambda *_: False),
+    (Mapping, has_more_or_another_end),
+    (AbstractSet, lambda found, expected: len(found) > len(expected)),
+    (Sequence, is_longer_or_past_in_part),
+)
