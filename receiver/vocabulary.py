@@ -158,6 +158,7 @@ EXITS: Final[Mapping[str, str]] = {
     "PARTIAL": "part of it worked; the output says what did not",
     "NOT_FOUND": "no such event, source, handler or other name",
     "DATABASE_UNREACHABLE": "PostgreSQL does not answer (EX_UNAVAILABLE)",
+    "LEDGER_LOCKED": "another session holds the ledger's tables for too long; try again (EX_TEMPFAIL)",
     "BAD_CONFIGURATION": "the configuration has mistakes, or the schema is behind (EX_CONFIG)",
     "INTERRUPTED": "stopped by Ctrl-C, or by no for an answer",
 }

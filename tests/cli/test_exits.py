@@ -14,6 +14,7 @@ from hookonce.receiver.config.servers import ConfigError
 from hookonce.receiver.dev.embedded import EmbeddedError
 from hookonce.receiver.encryption import KeyMissing, Tampered
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.database.migrate import LedgerLocked
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.ledger.queries.event_lookup import Ambiguous
 
@@ -94,6 +95,7 @@ def test_exit_codes_are_given_to_classes_that_exist_by_their_names():
         EmbeddedError,
         HandlerError,
         KeyMissing,
+        LedgerLocked,
         LedgerUnavailable,
         NotFound,
         SchemaBehind,

@@ -19,6 +19,7 @@ class Exit(IntEnum):
     PARTIAL = 3
     NOT_FOUND = 4
     DATABASE_UNREACHABLE = 69
+    LEDGER_LOCKED = 75
     BAD_CONFIGURATION = 78
     INTERRUPTED = 130
 
@@ -30,6 +31,7 @@ BY_CLASS_NAME = {
     "SchemaBehind": Exit.BAD_CONFIGURATION,
     "HandlerError": Exit.BAD_CONFIGURATION,
     "EmbeddedError": Exit.FAILURE,
+    "LedgerLocked": Exit.LEDGER_LOCKED,
     "LedgerUnavailable": Exit.DATABASE_UNREACHABLE,
     "InsufficientPrivilege": Exit.BAD_CONFIGURATION,
     "OperationalError": Exit.DATABASE_UNREACHABLE,

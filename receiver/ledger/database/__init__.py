@@ -8,4 +8,5 @@
 - `tables`: the tables, as SQLAlchemy Core knows them
 - `schema_version`: the revision this code was written for
 - `migrations`, `migrate`: Alembic's revisions, and what runs them under a lock
+- `lock_holders`: who is in the way of that lock
 """

@@ -1,9 +1,15 @@
 """Brings the database to the tables this code was written for, under an advisory lock and in one transaction.
 
+A lock that DDL waits for stops every delivery behind it, so each try waits for `Patience.lock` only and then lets the
+deliveries pass; a reader that outlasts all tries is named.
+
 A ledger of hookonce 0.1 lay wherever the search path led, in `public` as a rule, among the tables of others. It is
 found by `hookonce_version` and moved into the schema of its own; an empty ledger is never made beside it.
 """
 
+import time
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +18,12 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from psycopg import sql
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import OperationalError
 
 from hookonce.receiver.config.server_urls import schema_of
 from hookonce.receiver.config.servers import ConfigError
-from hookonce.receiver.ledger.database import connections, engines, schema, schema_version
+from hookonce.receiver.ledger.database import connections, engines, lock_holders, schema, schema_version
 from hookonce.receiver.ledger.maintenance import partitions
 
 _LOCK = 0x686F6F6B6F6E6365  # "hookonce" in ASCII: one upgrade at a time per database
@@ -55,27 +62,79 @@ _MOVE = sql.SQL("ALTER TABLE {} SET SCHEMA {}")
 _LOCK_TABLE = sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE")
 
 
-def upgrade(url: str) -> str:
+class LedgerLocked(Exception):  # noqa: N818  a state of the world that passes
+    """Another session holds a table of the ledger for longer than an upgrade may wait."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How an upgrade waits for locks.
+
+    Deliveries wait as long as one try does, so `lock` is well below `connections.LOCK_TIMEOUT`. An autovacuum gives up
+    for others only when they have waited for deadlock_timeout (1 s), so that where one is in the way, and nowhere else,
+    the last try waits for `vacuum_lock`.
+    """
+
+    lock: timedelta = timedelta(milliseconds=300)
+    vacuum_lock: timedelta = timedelta(seconds=1.2)
+    pause: timedelta = timedelta(seconds=1)
+    tries: int = 30
+
+
+def upgrade(url: str, patience: Patience = Patience()) -> str:
     """Move a ledger of 0.1, run the missing migrations, make the partitions of the coming days; return the revision.
 
     Safe to run from several machines at once: the second waits for the first and finds nothing to do. The lock is
     a transaction's, on a connection of its own, so that it holds behind a pooler too. Raises `ConfigError` where a
-    database can't hold what senders write, or several old ledgers lie in it, and `LedgerUnavailable`.
+    database can't hold what senders write, or several old ledgers lie in it, `LedgerLocked` where a table was not to
+    be had, and `LedgerUnavailable`.
     """
     _require_utf8(url)
     engine = engines.engine(url, name="hookonce migrate")
     try:
-        with engine.begin() as guard, engine.connect() as connection:
+        with engine.begin() as guard:
             guard.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-            with connection.begin():
-                driver = engines.raw(connection)
-                _adopt(driver, schema_of(url))
-                schema.create(driver, schema_of(url))
-                _run_migrations(connection, schema_of(url))
-                partitions.create_partitions(driver)
-            return current(connection, schema_of(url)) or "none"
+            for number in range(patience.tries):
+                if number:
+                    time.sleep(patience.pause.total_seconds())
+                if (reached := _upgraded(engine, schema_of(url), patience.lock)) is not None:
+                    return reached
+            driver = engines.raw(guard)
+            if lock_holders.has_autovacuum(driver, schema_of(url)):
+                reached = _upgraded(engine, schema_of(url), patience.vacuum_lock)
+            if reached is None:
+                raise LedgerLocked(_of_holders(driver, schema_of(url), patience))
+            return reached
     finally:
         engine.dispose()
+
+
+def _upgraded(engine: Engine, place: str, wait: timedelta) -> str | None:
+    """Upgrade in one transaction; return the revision, or None where a lock was not to be had in time."""
+    try:
+        with engine.connect() as connection, connection.begin():
+            driver = engines.raw(connection)
+            driver.execute(f"SET LOCAL lock_timeout = {wait // timedelta(milliseconds=1)}".encode())
+            _adopt(driver, place)
+            schema.create(driver, place)
+            _run_migrations(connection, place)
+            partitions.create_partitions(driver)
+            return current(connection, place) or "none"
+    except psycopg.errors.LockNotAvailable:
+        return None
+    except OperationalError as error:
+        if isinstance(error.orig, psycopg.errors.LockNotAvailable):
+            return None
+        raise
+
+
+def _of_holders(driver: psycopg.Connection[Any], place: str, patience: Patience) -> str:
+    places = [place, *(name for (name,) in driver.execute(_LEDGERS, [_VERSION_TABLE]))]
+    holders = lock_holders.describe(driver, places, patience.lock)
+    return (
+        f"the schema was not changed: in {patience.tries} tries its tables were not to be had, since {holders} holds "
+        "them; run it again when that has ended, or end it: SELECT pg_terminate_backend(<process>)"
+    )
 
 
 def current(connection: Connection, place: str) -> str | None:

@@ -1,0 +1,51 @@
+"""Sessions that hold locks on the ledger's tables, named for a person who has to end them or wait for them.
+
+A role without pg_read_all_stats sees of other roles' sessions the process and the role, not the program or since when.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+
+MOST_NAMED = 3
+_HOLDERS = """
+SELECT l.pid, a.application_name, a.usename, extract(epoch FROM clock_timestamp() - a.xact_start)::float8,
+       string_agg(DISTINCT c.relname, ', ' ORDER BY c.relname)
+FROM pg_locks l
+JOIN pg_class c ON c.oid = l.relation AND c.relkind IN ('r', 'p')
+JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = ANY(%(places)s)
+JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND l.pid IS DISTINCT FROM pg_backend_pid()
+      AND coalesce(a.xact_start < clock_timestamp() - %(least)s, true)
+GROUP BY l.pid, a.application_name, a.usename, a.xact_start
+ORDER BY a.xact_start NULLS LAST, l.pid
+LIMIT %(most)s
+"""
+_AUTOVACUUM = """
+SELECT EXISTS (SELECT FROM pg_stat_progress_vacuum v
+               JOIN pg_stat_activity a ON a.pid = v.pid AND a.backend_type = 'autovacuum worker'
+               JOIN pg_class c ON c.oid = v.relid
+               JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = %s
+               WHERE v.datname = current_database())
+"""
+
+
+def has_autovacuum(connection: psycopg.Connection[Any], place: str) -> bool:
+    """Return whether autovacuum is at work on a table of the schema."""
+    row = connection.execute(_AUTOVACUUM, [place]).fetchone()
+    return bool(row and row[0])
+
+
+def describe(connection: psycopg.Connection[Any], places: list[str], least: timedelta) -> str:
+    """Name the oldest transactions, open for longer than `least`, that hold locks on tables of these schemas."""
+    values = {"places": places, "least": least, "most": MOST_NAMED}
+    found = [_described(*row) for row in connection.execute(_HOLDERS, values)]
+    return "; ".join(found) or "a session that is not to be seen (pg_prepared_xacts shows some)"
+
+
+def _described(pid: int, program: str | None, role: str | None, seconds: float | None, tables: str) -> str:
+    by = f"{program!r}" if program else "a program that it does not name"
+    since = f", its transaction {seconds:.0f} s old" if seconds is not None else ""
+    return f"process {pid} ({by}, role {role}{since}, on {tables})"
