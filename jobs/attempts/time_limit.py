@@ -23,11 +23,12 @@ class TimeLimit:
     """The alarm clock of a batch of attempts: `with alarm:` around them all, `with alarm.limit(…):` around each.
 
     Does nothing outside the main thread. What no exception ends (a handler that swallows everything, a long call
-    in C) ends with the process, one or two `GRACE_PERIOD` later: the lease brings the run back, and its attempts run
-    out. RQ keeps its own limit on the same signal: handler and remaining time are restored on leaving.
+    in C) ends with the process, one or two `grace` later: the lease brings the run back, and its attempts run out.
+    RQ keeps its own limit on the same signal: handler and remaining time are restored on leaving.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, grace: timedelta = GRACE_PERIOD) -> None:
+        self._grace = grace.total_seconds()
         self._is_ours = False
         self._is_set = False
         self._limit = 0.0
@@ -93,7 +94,7 @@ class TimeLimit:
 
     def _end_process_after(self, limit: float) -> None:
         """Have the process end, unless what is set already does for this limit: it takes a thread each time."""
-        grace, left = GRACE_PERIOD.total_seconds(), self._ends_at - time.monotonic()
+        grace, left = self._grace, self._ends_at - time.monotonic()
         if not limit + grace <= left <= limit + 2 * grace:
             self._ends_at = time.monotonic() + limit + 2 * grace
             faulthandler.dump_traceback_later(limit + 2 * grace, exit=True, file=_STDERR)

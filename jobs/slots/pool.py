@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import timedelta
 from functools import partial
 
 import psycopg
@@ -26,6 +25,7 @@ from hookonce.jobs.slots.batch_slot import BatchSlot
 from hookonce.jobs.slots.ending import Ending
 from hookonce.jobs.slots.failure_calls import FailureCalls
 from hookonce.jobs.slots.occupancy import Occupancy
+from hookonce.jobs.slots.patience import USUAL, Patience
 from hookonce.jobs.slots.shelf import Leased, Shelf
 from hookonce.jobs.slots.slot import AWAY, Slot
 from hookonce.jobs.slots.slot_limit import SlotLimit
@@ -40,12 +40,8 @@ from hookonce.receiver.ledger.runs.claims import Claim
 
 log = logging.getLogger(__name__)
 
-STOP_GRACE = timedelta(seconds=20)
-"""How long runs under way may go on when the process is told to stop; then they are given back, not counted."""
-BREAK_GRACE = timedelta(seconds=5)
-"""The same where too many slots are lost."""
 RESTART = 75
-"""The exit status for that: EX_TEMPFAIL of sysexits.h."""
+"""The exit status where too many slots are lost: EX_TEMPFAIL of sysexits.h."""
 TICK = 1.0
 _AWAY_PAUSE = 0.25
 _SILENCE = 0.5
@@ -59,7 +55,7 @@ _CALL_INTERVAL = 0.1
 class Pool(Drain):
     """The drain of a process with many slots. `run_due` returns at once: others do the work."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  a process's parts, and its waits
         self,
         settings: Settings,
         registry: Registry,
@@ -67,8 +63,10 @@ class Pool(Drain):
         *,
         slots: int,
         suspects: Suspects | None = None,
+        patience: Patience = USUAL,
     ) -> None:
         super().__init__(settings, registry, attempts_by, connections=slots + 3)
+        self._patience = patience
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._slots = [Slot(n + 1, self._new_executor(), registry, self) for n in range(slots)]
@@ -161,7 +159,7 @@ class Pool(Drain):
         if self._batch_slot is not None:
             self._batch_slot.stop()
         if self._claimer is not None:
-            grace = BREAK_GRACE if self._ending.is_broken else STOP_GRACE
+            grace = self._patience.broken if self._ending.is_broken else self._patience.stop
             until = time.monotonic() + grace.total_seconds()
             say_at = time.monotonic() + _SILENCE
             while time.monotonic() < until and not hurrying.is_set() and self._is_at_work():
@@ -300,7 +298,7 @@ class Pool(Drain):
 
     def _limited(self, executor: Executor) -> SlotLimit:
         """Have another thread's executor share what this process knows, and return the time limit that it is given."""
-        limit = SlotLimit(executor)
+        limit = SlotLimit(executor, self._patience)
         executor.alarm = limit
         executor.failure_rows = self._executor.failure_rows
         executor.heartbeat = self._executor.heartbeat

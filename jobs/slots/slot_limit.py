@@ -1,24 +1,20 @@
 """A time limit for one thread: a thread can't be killed, so it is told in steps, each stronger than the one before.
 
 At the limit `TimeUp` is raised in it and its statement is cancelled; every second again, for handlers that swallow it.
-After `GRACE_PERIOD` its socket is shut down. Whoever stays even then, in a call into C that waits for something else,
+After `Patience.grace` its socket is shut down. Whoever stays even then, in a call into C that waits for something else,
 has lost its slot: its run is ended for it. The watchdog rings (`hookonce.jobs.slots.watchdog`).
 """
 
 import ctypes
 import threading
 import time
-from datetime import timedelta
 from enum import Enum, auto
 from types import TracebackType
 from typing import Self
 
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
-from hookonce.jobs.attempts.time_limit import GRACE_PERIOD, TimeLimit, TimeUp
-
-CANCEL_TIMEOUT = timedelta(seconds=2)
-AGAIN = 1.0
-"""Seconds after which a thread that goes on is told again."""
+from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
+from hookonce.jobs.slots.patience import USUAL, Patience
 
 _raise_in = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.py_object)(
     ("PyThreadState_SetAsyncExc", ctypes.pythonapi)
@@ -40,10 +36,11 @@ class Step(Enum):
 class SlotLimit(TimeLimit):
     """The limit of one slot's attempts; `ring` is called by another thread, everything else by the slot's."""
 
-    def __init__(self, connection: AttemptConnection | None = None) -> None:
+    def __init__(self, connection: AttemptConnection | None = None, patience: Patience = USUAL) -> None:
         """Limit what is done on a connection."""
         super().__init__()
         self._connection = connection
+        self._patience = patience
         self._lock = threading.Lock()
         self._thread = 0
         self._deadline: float | None = None
@@ -84,9 +81,9 @@ class SlotLimit(TimeLimit):
         with self._lock:
             if self._deadline is None or now < self._ring_at:
                 return Step.NONE
-            self._ring_at = now + AGAIN
+            self._ring_at = now + self._patience.again.total_seconds()
             late = now - self._deadline
-            if late >= GRACE_PERIOD.total_seconds():
+            if late >= self._patience.grace.total_seconds():
                 if self._is_cut:
                     return Step.LOST
                 self._is_cut = True
@@ -100,5 +97,5 @@ class SlotLimit(TimeLimit):
                 if self._is_cut:
                     self._connection.cut()
                 else:
-                    self._connection.cancel_statement(CANCEL_TIMEOUT)
+                    self._connection.cancel_statement(self._patience.cancellation)
             return Step.CUT if self._is_cut else Step.CANCEL

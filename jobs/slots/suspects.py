@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
@@ -27,32 +28,41 @@ log = logging.getLogger(__name__)
 
 MOST = 4
 """Children at once, those that a process before has left behind among them."""
-LONG = 10.0
-"""Seconds after which one suspect keeps the others waiting no longer: another child is started for them."""
-STOPS_WITHIN = 19.0
-"""Seconds that the suspects under way may go on when the process is told to stop; the slots have a little longer."""
+LONG = timedelta(seconds=10)
+"""How long one suspect may keep the others waiting: then another child is started for them."""
+STOPS_WITHIN = timedelta(seconds=19)
+"""How long the suspects under way may go on when the process is told to stop; the slots have a little longer."""
 
 
 class Suspects:
     """The children of one process, started when there is something for them; for one thread."""
 
-    def __init__(self, command: Sequence[str], place: Path | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        place: Path | None = None,
+        *,
+        most: int = MOST,
+        long: timedelta = LONG,
+        stops_within: timedelta = STOPS_WITHIN,
+    ) -> None:
         """Start them by `command`; `place`: a path without suffix that whoever comes after this process has, too."""
         self._command = command
+        self._long, self._stops_within = long.total_seconds(), stops_within.total_seconds()
         self._directory = (
             tempfile.TemporaryDirectory(prefix="hookonce-", ignore_cleanup_errors=True)
             if place is None
             else None
         )
         base = Path(self._directory.name, "0") if self._directory else place or Path()
-        self._children = [SuspectChild(base.with_name(f"{base.name}-suspects-{n}")) for n in range(MOST)]
+        self._children = [SuspectChild(base.with_name(f"{base.name}-suspects-{n}")) for n in range(most)]
 
     def tend(self, connection: psycopg.Connection, handlers: Sequence[str]) -> None:
         """Note how children have ended, and start one if a suspect of these handlers is due and none will take it."""
         for child in self._children:
             if status := child.take_status():
                 self._note_end(connection, child, status)
-        if any(child.is_ours and not child.is_at_one_for(LONG) for child in self._children):
+        if any(child.is_ours and not child.is_at_one_for(self._long) for child in self._children):
             return
         free = next((child for child in self._children if not child.is_there), None)
         if free is not None and due_events.is_suspect_due(connection, handlers):
@@ -70,7 +80,7 @@ class Suspects:
         told = [child for child in self._children if child.is_there]
         for child in told:
             child.tell_to_end()
-        until = time.monotonic() + STOPS_WITHIN
+        until = time.monotonic() + self._stops_within
         for child in told:
             if child.wait(until, unless=hurrying) or (attempt := child.kill()) is None:
                 continue

@@ -11,9 +11,9 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import batch_claims, breakers
 from hookonce.receiver.ledger.stats import counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
-from tests.jobs.slots.conftest import wait_for
 from tests.jobs.test_batches import Batches, lapse, names, on_batches
 from tests.support.inbox import inbox
+from tests.support.waiting import until
 
 __all__ = ["inbox"]
 
@@ -33,7 +33,7 @@ def holds_while_it_waits_for(inbox):
                 with holder.transaction():
                     assert holder.execute(f"{others} FOR UPDATE").fetchall()
                     thread.start()
-                    wait_for(lambda: inbox.rows(IS_WAITING), 10)
+                    until(lambda: inbox.rows(IS_WAITING))
                     return not holder.execute(f"{rows} FOR UPDATE SKIP LOCKED").fetchall()
             finally:
                 thread.join()

@@ -5,13 +5,14 @@ from datetime import timedelta
 import pytest
 
 from hookonce.jobs.handlers import GiveUp
-from hookonce.jobs.slots import slot_limit
+from hookonce.jobs.slots.patience import Patience
 from hookonce.receiver.ledger.runs import batch_claims
 from hookonce.receiver.ledger.stats import batch_figures, counters
-from tests.jobs.slots.conftest import pool_of, wait_for
+from tests.jobs.slots.conftest import let_go, pool_of
 from tests.jobs.test_batches import Batches, claimed, lapse, names, on_batches, work_to_the_end
+from tests.support.waiting import until
 
-__all__ = ["pool_of"]
+__all__ = ["let_go", "pool_of"]
 
 HOUR = timedelta(hours=1)
 
@@ -95,8 +96,7 @@ def test_error_of_our_own_names_no_line(inbox):
     assert ".py" not in error
 
 
-def test_batch_that_takes_too_long_says_so_where_many_run(inbox, pool_of, monkeypatch):
-    monkeypatch.setattr(slot_limit, "AGAIN", 0.2)
+def test_batch_that_takes_too_long_says_so_where_many_run(inbox, pool_of):
     errors = []
 
     def spins(events, tx):
@@ -111,9 +111,9 @@ def test_batch_that_takes_too_long_says_so_where_many_run(inbox, pool_of, monkey
     on_batches(inbox, spins, timeout=timedelta(seconds=0.3))
     inbox.deliver(*names(2))
 
-    with pool_of(2) as pool:
+    with pool_of(2, patience=Patience(again=timedelta(seconds=0.2))) as pool:
         pool.run_due()
-        wait_for(lambda: {run[2] for run in inbox.runs()} == {"done"})
+        until(lambda: [run[2] for run in inbox.runs()], ["done", "done"])
 
     assert {error.partition(" (")[0] for error in errors} == {"TimeUp: took longer than 0.3 s"}
 

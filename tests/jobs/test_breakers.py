@@ -11,10 +11,11 @@ from hookonce.jobs.handlers import GiveUp, HandlerError
 from hookonce.jobs.registration import on
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.runs import breakers, claims, parking
-from tests.jobs.slots.conftest import pool_of, wait_for
+from tests.jobs.slots.conftest import let_go, pool_of
 from tests.support.inbox import effect
+from tests.support.waiting import until
 
-__all__ = ["pool_of"]
+__all__ = ["let_go", "pool_of"]
 
 HOUR = timedelta(hours=1)
 
@@ -140,12 +141,12 @@ def test_event_that_is_tried_does_not_wait_until_nothing_else_is_due(inbox, pool
     inbox.deliver(*(f"evt_{n}" for n in range(8)), type="charge")
     with pool_of(slots) if slots else nullcontext() as pool:
         work = pool.run_due if pool else inbox.work
-        wait_for(lambda: (work(), inbox.rows("SELECT FROM hookonce.runs WHERE parked = 'handler'"))[1])
+        until(lambda: (work(), inbox.rows("SELECT FROM hookonce.runs WHERE parked = 'handler'"))[1])
         calls = len(ran_before)
         feed.begin(40)
         may_try(inbox)
         work()
-        wait_for(lambda: (work(), feed.ran >= feed.most)[1])
+        until(lambda: (work(), feed.ran >= feed.most)[1])
 
     assert len(ran_before) == calls + 1
     assert ran_before[-1] < feed.most / 2

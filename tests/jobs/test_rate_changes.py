@@ -11,8 +11,8 @@ from hookonce.jobs.handlers import Registry
 from hookonce.receiver.ledger.runs import claims, limit_gate, rate_changes
 from hookonce.receiver.ledger.runs.rate_changes import RateChanges
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
-from tests.jobs.slots.conftest import wait_for
 from tests.support.inbox import effect
+from tests.support.waiting import until
 
 TEN_AN_HOUR = RunLimit(Rate.parse("10/h"))
 BUDGET = timedelta(seconds=2)
@@ -46,7 +46,7 @@ def deploy(inbox, limit):
 
 def work_until(inbox, drain, count):
     """Have a worker look, as each does every second, until there are so many effects."""
-    wait_for(lambda: (drain.run_due(), len(inbox.effects()) >= count)[1], seconds=5)
+    until(lambda: (drain.run_due(), len(inbox.effects()) >= count)[1])
 
 
 @pytest.mark.parametrize(

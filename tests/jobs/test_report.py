@@ -15,9 +15,9 @@ from hookonce.jobs.slots.pool import Pool
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.stats import worker_slots
-from tests.jobs.slots.conftest import wait_for
 from tests.support.desk import soon
 from tests.support.inbox import effect
+from tests.support.waiting import until
 
 __all__ = ["soon"]
 
@@ -46,7 +46,7 @@ def deliver_to_one_that_waits(inbox, onlooker):
 
     def waits(event, tx):
         effect(event, tx)
-        found.append(wait_for(lambda: named(onlooker)))
+        found.append(until(lambda: named(onlooker)))
 
     inbox.on(waits)
     [event] = inbox.deliver("a")
@@ -61,7 +61,7 @@ def test_handler_that_wrote_and_waits_is_named_until_it_has_ended(inbox, drain, 
         inbox.work()
         assert found == [[("waits", event)]]
         assert named(onlooker) == []
-        wait_for(lambda: not inbox.rows(REPORTS))
+        until(lambda: not inbox.rows(REPORTS))
 
 
 @pytest.mark.usefixtures("soon")
@@ -71,7 +71,7 @@ def test_batch_that_wrote_and_waits_is_named_once_by_its_first_event(inbox, drai
 
     def collects(events, tx):
         effect(events[0], tx)
-        found.append(wait_for(lambda: named(onlooker)))
+        found.append(until(lambda: named(onlooker)))
 
     inbox.on(collects, batch=BatchSize(3, timedelta(0)))
     first, *_ = inbox.deliver(*"abc"[:count])
@@ -87,7 +87,7 @@ def test_handler_that_waits_before_it_writes_is_not_named(inbox, drain, onlooker
     found = []
 
     def waits(event, tx):
-        wait_for(lambda: inbox.rows(REPORTS))
+        until(lambda: inbox.rows(REPORTS))
         time.sleep(0.2)
         found.append(named(onlooker))
         effect(event, tx)
@@ -107,7 +107,7 @@ def test_worker_that_runs_one_at_a_time_has_no_slots_to_be_listed(inbox, drain, 
 
     def waits(event, tx):
         effect(event, tx)
-        wait_for(lambda: inbox.rows(REPORTS))
+        until(lambda: inbox.rows(REPORTS))
         listed.append(worker_slots.workers(onlooker))
 
     inbox.on(waits)
@@ -166,7 +166,7 @@ def test_end_waits_for_a_report_that_is_under_way_but_not_for_a_server_that_hang
     @contextmanager
     def connect():
         reached.set()
-        let_go.wait(30 if is_held_up else 0.2)
+        let_go.wait(60 if is_held_up else 0.2)
         with drain.executor.ledger_for_once() as connection:
             yield connection
         ended.append(1)
@@ -179,17 +179,15 @@ def test_end_waits_for_a_report_that_is_under_way_but_not_for_a_server_that_hang
 
     with Reporter(drain, connect):
         inbox.work()
-        began = time.monotonic()
-    took = time.monotonic() - began
     said = len(ended)
     let_go.set()
-    wait_for(lambda: ended)
+    until(lambda: ended, [1])
 
-    assert said == (not is_held_up)
-    assert took < 5
+    assert said == (not is_held_up)  # it would be, had the end waited for it
 
 
-def test_slots_in_use_are_said_soon_after_they_have_changed(inbox):
+def test_slots_in_use_are_said_soon_after_they_have_changed(inbox, monkeypatch):
+    monkeypatch.setattr(worker_slots, "REPORT_INTERVAL", timedelta(hours=1))
     let_go = threading.Event()
 
     def waits(_event, _tx):
@@ -199,14 +197,14 @@ def test_slots_in_use_are_said_soon_after_they_have_changed(inbox):
     inbox.deliver("a", "b")
     pool = Pool(inbox.settings, inbox.registry, slots=4)
 
-    def in_use(count):
-        return lambda: inbox.rows(REPORTS) == [(4, count, 0)]
+    def in_use():
+        return [busy for _, busy, _ in inbox.rows(REPORTS)]
 
     try:
         pool.run_due()
-        wait_for(in_use(2), 4)
+        until(in_use, [2])
         let_go.set()
-        wait_for(in_use(0), 4)
+        until(in_use, [0], falling=True)
     finally:
         let_go.set()
         pool.close()

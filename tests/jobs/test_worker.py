@@ -15,8 +15,8 @@ from hookonce.jobs import worker
 from hookonce.jobs.rq_job import Job
 from hookonce.jobs.worker import Worker
 from hookonce.receiver.redis.work_queue import WorkQueue
-from tests.jobs.slots.conftest import wait_for
 from tests.support.inbox import effect
+from tests.support.waiting import until
 
 HOSTILE = {
     "another function": {"func_name": "os.system", "args": ["touch {marker}"]},
@@ -132,7 +132,7 @@ def test_worker_drains_when_the_bell_rings(inbox, client, work):
 def test_worker_that_is_told_to_stop_says_which_attempt_it_waits_for(inbox, client, work, caplog):
     def is_told(_event, _tx):
         os.kill(os.getpid(), signal.SIGTERM)
-        wait_for(lambda: "waiting for event" in caplog.text)
+        until(lambda: "waiting for event" in caplog.text)
 
     inbox.on(is_told, pattern="long")
     [event] = inbox.deliver("a", type="long")

@@ -1,32 +1,34 @@
-import time
+import threading
 from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
 
-from hookonce.jobs.slots import pool as pools
-from hookonce.jobs.slots import slot_limit
+from hookonce.jobs.slots.patience import Patience
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.stopping import hurrying, stopping
 from tests.support.inbox import inbox
+from tests.support.waiting import ENOUGH, until
 
 __all__ = ["inbox"]
 
-ENOUGH = 20.0
-
-
-def wait_for(condition, seconds=ENOUGH):
-    """Wait until something is so; give what it was."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, condition
-        time.sleep(0.01)
-    return found
+IMPATIENT = Patience(
+    again=timedelta(seconds=0.2), grace=timedelta(seconds=0.3), broken=timedelta(seconds=0.5)
+)
+"""Steps after a time limit that follow one another within parts of a second."""
 
 
 @pytest.fixture
-def pool_of(inbox):
-    """A context manager: a pool of so many slots that works on the inbox until the block ends."""
+def let_go():
+    """Set where the test, or its pool, ends: what handlers that nothing ends wait for."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.fixture
+def pool_of(inbox, let_go):
+    """A context manager: a pool of so many slots that works on the inbox until the block ends, and lets go then."""
 
     @contextmanager
     def pool_of(slots, **options):
@@ -34,6 +36,7 @@ def pool_of(inbox):
         try:
             yield pool
         finally:
+            let_go.set()
             pool.close()
             stopping.clear()
             hurrying.clear()
@@ -41,9 +44,6 @@ def pool_of(inbox):
     return pool_of
 
 
-@pytest.fixture
-def impatient(monkeypatch):
-    """Time limits that follow one another within parts of a second."""
-    monkeypatch.setattr(slot_limit, "GRACE_PERIOD", timedelta(seconds=0.3))
-    monkeypatch.setattr(slot_limit, "AGAIN", 0.2)
-    monkeypatch.setattr(pools, "BREAK_GRACE", timedelta(seconds=0.5))
+def wait_for(condition, seconds=ENOUGH):
+    """Wait until something is so; give what it was. New tests wait by `until` itself."""
+    return until(condition, seconds=seconds)

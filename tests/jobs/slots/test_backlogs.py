@@ -10,8 +10,8 @@ from hookonce.receiver.ledger.runs import claims, due_cursor, due_events
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
-from tests.jobs.slots.conftest import wait_for
 from tests.support.inbox import effect
+from tests.support.waiting import until
 
 SLOTS = 4
 MANY = 400
@@ -62,10 +62,10 @@ def test_burst_for_a_slow_handler_lets_another_by_at_once(inbox, pool_of, slow, 
 
     with pool_of(SLOTS) as pool:
         pool.run_due()
-        wait_for(lambda: len(slow_done) > 2 * SLOTS)
+        until(lambda: len(slow_done) > 2 * SLOTS)
         before = len(slow_done)
         pool.run_due(inbox.deliver("quick", type="quick"))
-        wait_for(lambda: inbox.effects() == ["quick"])
+        until(inbox.effects, ["quick"])
         meanwhile = len(slow_done) - before
 
     assert meanwhile <= SLOTS, "the others were waited for"
@@ -78,11 +78,11 @@ def test_event_that_nobody_told_of_passes_a_burst_for_a_slow_handler(inbox, pool
 
     with pool_of(SLOTS) as pool:
         pool.run_due()
-        wait_for(lambda: len(slow_done) > 2 * SLOTS)
+        until(lambda: len(slow_done) > 2 * SLOTS)
         before = len(slow_done)
         inbox.deliver("quick", type="quick")
         pool.run_due()
-        wait_for(lambda: inbox.effects() == ["quick"])
+        until(inbox.effects, ["quick"])
         meanwhile = len(slow_done) - before
 
     assert meanwhile <= 2 * SLOTS, "the others were waited for"
@@ -122,7 +122,7 @@ def test_what_nobody_takes_is_passed_with_one_notification(inbox, pool_of):
 
     with pool_of(SLOTS) as pool:
         pool.run_due()
-        wait_for(lambda: not inbox.rows("SELECT FROM hookonce.events WHERE due_at IS NOT NULL"))
+        until(lambda: not inbox.rows("SELECT FROM hookonce.events WHERE due_at IS NOT NULL"))
 
     assert inbox.effects() == ["quick"]
 
@@ -136,7 +136,7 @@ def test_what_a_rate_lets_wait_is_put_off_with_one_notification(inbox, pool_of):
 
     with pool_of(SLOTS) as pool:
         pool.run_due()
-        wait_for(lambda: not inbox.rows("SELECT FROM hookonce.events WHERE due_at <= now()"))
+        until(lambda: not inbox.rows("SELECT FROM hookonce.events WHERE due_at <= now()"))
 
 
 def test_batch_of_what_was_due_long_ago_is_taken_while_no_slot_is_free(inbox, pool_of, monkeypatch):
@@ -162,14 +162,14 @@ def test_batch_of_what_was_due_long_ago_is_taken_while_no_slot_is_free(inbox, po
     inbox.on(takes, pattern="batch", batch=BatchSize(10, timedelta(0)))
     with pool_of(2) as pool:
         pool.run_due(inbox.deliver("quick_a", "quick_b", type="stays"))
-        wait_for(
+        until(
             lambda: len(inbox.runs()) == 2 and pool.is_idle
         )  # it is known to be quick: it may take all slots
         inbox.deliver("stays_a", "stays_b", type="stays")
         pool.run_due()
-        wait_for(lambda: not pool._free)  # noqa: SLF001
+        until(lambda: not pool._free)  # noqa: SLF001
         deliver_long_ago("a", "b")
         try:
-            wait_for(lambda: taken == ["a", "b"])
+            until(lambda: taken, ["a", "b"])
         finally:
             may_end.set()

@@ -9,9 +9,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.run_limits import RunLimit
 from tests.api.conftest import open_inbox
-from tests.jobs.slots.conftest import ENOUGH, wait_for
 from tests.support.desk import soon
 from tests.support.inbox import effect
+from tests.support.waiting import ENOUGH, until
 
 __all__ = ["soon"]
 
@@ -72,13 +72,13 @@ def test_desk_tells_of_slots_batches_limits_and_transactions_that_wait(inbox, po
 
     with pool_of(4) as pool:
         pool.run_due()
-        wait_for(lambda: sorted(waiting(desk)) == [("collects", of_batch), ("waits", first)])
-        wait_for(lambda: slots(desk)["busy"] == 3)
+        until(lambda: sorted(waiting(desk)), [("collects", of_batch), ("waits", first)])
+        until(lambda: slots(desk)["busy"], 3)
         told, listed = workers(desk)["data"], handlers(desk)
         in_use = slots(desk)
         enough.set()
-        wait_for(lambda: inbox.rows("SELECT count(*) FROM hookonce.events WHERE status = 'done'") == [(7,)])
-        wait_for(lambda: slots(desk)["busy"] == 0)
+        until(lambda: inbox.rows("SELECT count(*) FROM hookonce.events WHERE status = 'done'"), [(7,)])
+        until(lambda: slots(desk)["busy"], 0)
         batches = handlers(desk)["collects"]["batches"]
 
     assert [(each["slots"], each["busy"], each["lost"]) for each in told] == [(4, 3, 0)]
@@ -103,9 +103,9 @@ def test_last_of_a_batch_that_stands_alone_is_named_too(inbox, pool_of, desk, en
 
     with pool_of(4) as pool:
         pool.run_due()
-        wait_for(lambda: waiting(desk) == [("collects", event)])
+        until(lambda: waiting(desk), [("collects", event)])
         told = workers(desk)["data"]
         enough.set()
-        wait_for(lambda: inbox.rows("SELECT status FROM hookonce.events") == [("done",)])
+        until(lambda: inbox.rows("SELECT status FROM hookonce.events"), [("done",)])
 
     assert [(each["slots"], each["busy"]) for each in told] == [(4, 0)]

@@ -1,7 +1,5 @@
 """Mistakes that many runs at once, and long ones, can be made with: each is planted, and a check must notice."""
 
-import threading
-import time
 from contextlib import suppress
 from datetime import timedelta
 
@@ -10,7 +8,7 @@ from sqlalchemy import text
 
 from hookonce.jobs.attempts import heartbeat
 from hookonce.jobs.attempts.attempt import Executor
-from hookonce.jobs.slots import ending, slot_limit
+from hookonce.jobs.slots import ending
 from hookonce.jobs.slots import pool as pools
 from hookonce.jobs.slots.ending import Ending
 from hookonce.jobs.slots.room import SlotRoom
@@ -19,10 +17,13 @@ from hookonce.jobs.stopping import stopping
 from hookonce.receiver.ledger.runs import claim_plan, claim_writes, claims, due_events, renewal, run_end
 from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from hookonce.receiver.ledger.states import RunStatus
-from tests.jobs.slots.conftest import wait_for
+from tests.jobs.slots.conftest import IMPATIENT
 from tests.support.inbox import effect
+from tests.support.waiting import ENOUGH, DeadlineMissed, until
 
 HOUR = timedelta(hours=1)
+SOON = 1.0
+"""Seconds: with a mistake in it a story is late in any case."""
 
 
 class Room:
@@ -44,7 +45,7 @@ def claim(inbox, **options):
     return claims.claim(inbox.connection, inbox.registry, budget=timedelta(seconds=5), **options)
 
 
-def poison(inbox, _pool_of):
+def poison(inbox, *_):
     """One of three kills whatever process it is in; it alone is dead in the end, and the others were never charged."""
 
     def plain(_event, _tx):
@@ -111,7 +112,7 @@ def reword(patch, module, name, before, after):
     patch.setattr(module, name, said.replace(before, after))
 
 
-def stale(inbox, _pool_of):
+def stale(inbox, *_):
     """A worker that lost its lease writes nothing, neither by its transactions nor at its end."""
 
     def works(event):
@@ -135,27 +136,40 @@ def locks_whatever_token(patch):
     reword(patch, renewal, "_LOCK", "AND token = %s", "AND %s::uuid IS NOT NULL")
 
 
-def renewed(inbox, _pool_of):
+def renewed(inbox, _pool_of, _let_go, seconds):
     """A lease is renewed as long as its run is ours, and no longer."""
-    seen = []
+    seen, beats, right = [], [], renewal.renew
+
+    def renew(connection, attempts):
+        right(connection, attempts)
+        beats.append(1)
 
     def waits(_event):
         inbox.connection.execute("UPDATE hookonce.runs SET lease_until = now() + interval '1 s'")
         left = "SELECT lease_until > now() + interval '20 s' FROM hookonce.runs"
-        deadline = time.monotonic() + 3
-        while not inbox.rows(left)[0][0] and time.monotonic() < deadline:
-            time.sleep(0.02)
-        seen.append(inbox.rows(left)[0][0])
+        seen.append(comes(lambda: inbox.rows(left)[0][0], seconds))
         inbox.connection.execute(
             "UPDATE hookonce.runs SET token = gen_random_uuid(), lease_until = now() + interval '1 s'"
         )
-        time.sleep(0.3)
+        before = len(beats)
+        assert comes(lambda: len(beats) > before + 1, seconds)
         seen.append(inbox.rows(left)[0][0])
 
-    inbox.on(waits, tx="none")
+    inbox.on(waits, tx="none", timeout=HOUR)
     inbox.deliver("a")
-    inbox.work()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(renewal, "renew", renew)
+        inbox.work()
     assert seen == [True, False]
+
+
+def comes(look, seconds):
+    """Tell whether something shows within so many seconds."""
+    try:
+        until(look, seconds=seconds)
+    except DeadlineMissed:
+        return False
+    return True
 
 
 def renews_nothing(patch):
@@ -166,27 +180,25 @@ def renews_what_is_another_s(patch):
     reword(patch, renewal, "_RENEW", "USING (event, handler, token)", "USING (event, handler)")
 
 
-def stuck(inbox, pool_of):
+def stuck(inbox, pool_of, let_go, seconds):
     """A slot that nothing ends has its run ended for it; what it writes later is nobody's. Its neighbours go on."""
-    let_go = threading.Event()
 
     def stays(_event, tx):
         tx.execute(text("INSERT INTO effects VALUES ('stays')"))
         with suppress(BaseException):
-            let_go.wait(10)
+            let_go.wait(60)
 
     def neighbour(event, tx):
-        time.sleep(1.5)
+        comes(lambda: ("s", "stays", "waiting", 1) in inbox.runs(), seconds)
         effect(event, tx)
 
     inbox.on(stays, pattern="stays", timeout=timedelta(seconds=0.3), attempts=2, backoff=(HOUR, HOUR))
-    inbox.on(neighbour, pattern="neighbour")
+    inbox.on(neighbour, pattern="neighbour", timeout=HOUR)
     inbox.deliver("n", type="neighbour")
     inbox.deliver("s", type="stays")
-    with pool_of(8) as pool:
+    with pool_of(8, patience=IMPATIENT) as pool:
         pool.run_due()
-        wait_for(lambda: inbox.runs() == [("n", "neighbour", "done", 1), ("s", "stays", "waiting", 1)], 5)
-        let_go.set()
+        until(inbox.runs, [("n", "neighbour", "done", 1), ("s", "stays", "waiting", 1)], seconds=seconds)
     assert inbox.effects() == ["n"]
 
 
@@ -206,29 +218,25 @@ def ends_a_neighbour_at_the_limit(patch):
     patch.setattr(SlotLimit, "set", set_all)
 
 
-def broken(inbox, pool_of):
+def broken(inbox, pool_of, let_go, seconds):
     """A process that starts anew gives its neighbours' runs back, and charges nobody but who was stuck."""
-    let_go = threading.Event()
 
     def stays(_event, _tx):
-        let_go.wait(10)
+        let_go.wait(60)
 
     def neighbour(_event, tx):
         tx.execute(text("INSERT INTO effects VALUES ('neighbour')"))
-        let_go.wait(10)
+        let_go.wait(60)
 
     inbox.on(stays, pattern="stays", timeout=timedelta(seconds=0.3), attempts=2, backoff=(HOUR, HOUR))
-    inbox.on(neighbour, pattern="neighbour", timeout=timedelta(seconds=60))
+    inbox.on(neighbour, pattern="neighbour", timeout=HOUR)
     inbox.deliver("n", type="neighbour")
     inbox.deliver("s", type="stays")
-    with pool_of(4) as pool:
+    with pool_of(4, patience=IMPATIENT) as pool:
         pool.run_due()
-        try:
-            assert stopping.wait(5)
-            assert pool.finish() == pools.RESTART
-            assert inbox.runs() == [("n", "neighbour", "waiting", 0), ("s", "stays", "waiting", 1)]
-        finally:
-            let_go.set()
+        until(stopping.is_set, seconds=seconds)
+        assert pool.finish() == pools.RESTART
+        assert inbox.runs() == [("n", "neighbour", "waiting", 0), ("s", "stays", "waiting", 1)]
 
 
 def takes_neighbours_along(patch):
@@ -250,24 +258,20 @@ def never_starts_anew(patch):
     patch.setattr(ending, "LOST_SHARE", 0)
 
 
-def mixed(inbox, pool_of):
+def mixed(inbox, pool_of, let_go, seconds):
     """Slow handlers never have all slots."""
-    let_go = threading.Event()
 
     def slow(_event, _tx):
-        let_go.wait(10)
+        let_go.wait(60)
 
-    inbox.on(slow, pattern="slow", timeout=timedelta(seconds=30))
+    inbox.on(slow, pattern="slow", timeout=HOUR)
     inbox.on(effect, pattern="quick")
     inbox.deliver(*(f"s{n}" for n in range(8)), type="slow")
     with pool_of(3) as pool:
         pool.run_due()
-        try:
-            wait_for(lambda: len(inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'")) > 1)
-            pool.run_due(inbox.deliver("q", type="quick"))
-            wait_for(inbox.effects, 3)
-        finally:
-            let_go.set()
+        until(lambda: inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'")[1:])
+        pool.run_due(inbox.deliver("q", type="quick"))
+        until(inbox.effects, ["q"], seconds=seconds)
 
 
 def keeps_no_slot_for_quick_handlers(patch):
@@ -294,23 +298,19 @@ STORIES = {
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch):
-    monkeypatch.setattr(slot_limit, "GRACE_PERIOD", timedelta(seconds=0.3))
-    monkeypatch.setattr(slot_limit, "AGAIN", 0.2)
-    monkeypatch.setattr(pools, "BREAK_GRACE", timedelta(seconds=0.5))
-    monkeypatch.setattr(pools, "STOP_GRACE", timedelta(seconds=1))
     monkeypatch.setattr(renewal, "RENEW_INTERVAL", timedelta(seconds=0.05))
 
 
 @pytest.mark.parametrize("mistake", STORIES, ids=lambda each: each.__name__)
-def test_planted_mistake_is_caught(inbox, pool_of, monkeypatch, mistake):
+def test_planted_mistake_is_caught(inbox, pool_of, let_go, monkeypatch, mistake):
     mistake(monkeypatch)
 
-    with pytest.raises(AssertionError):
-        STORIES[mistake](inbox, pool_of)
+    with pytest.raises((AssertionError, DeadlineMissed)):
+        STORIES[mistake](inbox, pool_of, let_go, SOON)
 
 
 @pytest.mark.parametrize(
     "story", sorted(set(STORIES.values()), key=lambda each: each.__name__), ids=lambda each: each.__name__
 )
-def test_story_passes_without_a_mistake(inbox, pool_of, story):
-    story(inbox, pool_of)
+def test_story_passes_without_a_mistake(inbox, pool_of, let_go, story):
+    story(inbox, pool_of, let_go, ENOUGH)

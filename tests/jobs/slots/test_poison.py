@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import psycopg
 import pytest
 
 from hookonce.jobs.drain import WORKER_ENDED
-from tests.jobs.slots.conftest import wait_for
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 60
@@ -23,12 +22,12 @@ from hookonce import on
 
 @on("stripe", "poison", attempts=2, timeout=5)
 def poison(event, tx):
-    time.sleep(0.3)
+    time.sleep(0.1)
     os.kill(os.getpid(), signal.SIGKILL)
 
 @on("stripe", "innocent", attempts=1, timeout=5)
 def innocent(event, tx):
-    time.sleep(0.5)
+    time.sleep(0.2)
     tx.execute(text("INSERT INTO effects VALUES (:event)"), {"event": event.event_id})
 
 @on("stripe", "long", attempts=1, timeout=60)
@@ -89,12 +88,13 @@ def test_process_that_dies_charges_nobody_but_whoever_kills_it_alone(inbox, work
 
     let_time_pass(inbox, "poison", "innocent")
     worker()
-    deadline = time.monotonic() + SECONDS
-    while inbox.rows(WHO) != [("innocent", "done", 1, 2), ("poison", "dead", 2, 1)]:
-        assert time.monotonic() < deadline, inbox.rows(WHO)
+
+    def ends():
         if inbox.rows(NOTED):  # the others are at work, and so may this one be
             let_time_pass(inbox, "poison")
-        time.sleep(0.1)
+        return {row[0]: row[1:] for row in inbox.rows(WHO)}
+
+    until(ends, {"innocent": ("done", 1, 2), "poison": ("dead", 2, 1)}, seconds=SECONDS, falling=True)
 
     assert sorted(inbox.effects()) == ["a", "b"]
     assert inbox.rows("SELECT attempt, error FROM hookonce.failures ORDER BY attempt") == [
@@ -106,7 +106,7 @@ def test_process_that_dies_charges_nobody_but_whoever_kills_it_alone(inbox, work
 def test_worker_of_many_slots_stops_when_it_is_told_to(inbox, worker, database_url):
     inbox.deliver("a", type="innocent")
     process = worker()
-    wait_for(lambda: inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'"), SECONDS)
+    until(lambda: inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'"), seconds=SECONDS)
 
     process.terminate()
 
@@ -120,15 +120,15 @@ def test_worker_of_many_slots_stops_when_it_is_told_to(inbox, worker, database_u
 def test_ctrl_c_again_gives_back_what_is_under_way_and_sigterm_again_does_not(inbox, worker, tmp_path, again):
     inbox.deliver("a", "b", type="long")
     process = worker()
-    wait_for(lambda: inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'")[1:], SECONDS)
+    until(lambda: inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'")[1:], seconds=SECONDS)
     log = tmp_path / "log"
 
     process.terminate()
-    wait_for(lambda: "waiting up to 20 s for 2 to end" in log.read_text())
+    until(lambda: "waiting up to 20 s for 2 to end" in log.read_text())
     process.send_signal(again)
     hurries = again == signal.SIGINT
     with nullcontext() if hurries else pytest.raises(subprocess.TimeoutExpired):
-        assert process.wait(5) == 0
+        assert process.wait(SECONDS if hurries else 2) == 0
     if not hurries:
         process.send_signal(signal.SIGINT)
 

@@ -11,12 +11,13 @@ from sqlalchemy import text
 from hookonce.jobs.attempts import attempt_connection
 from hookonce.jobs.attempts.time_limit import TimeUp
 from hookonce.jobs.slots import pool as pools
-from hookonce.jobs.slots import slot_limit
+from hookonce.jobs.slots.patience import Patience
 from hookonce.jobs.slots.slot_limit import SlotLimit, Step
 from hookonce.jobs.stopping import stopping
 from hookonce.receiver.ledger.database.round_trip import PreparingConnection
-from tests.jobs.slots.conftest import wait_for
+from tests.jobs.slots.conftest import IMPATIENT
 from tests.support.inbox import effect
+from tests.support.waiting import until
 
 SHORT = timedelta(seconds=0.3)
 
@@ -36,7 +37,7 @@ def test_handler_that_takes_too_long_is_a_failed_attempt(inbox, pool_of):
 
     with pool_of(2) as pool:
         pool.run_due()
-        wait_for(lambda: inbox.runs() == [("a", "spins", "dead", 1)])
+        until(inbox.runs, [("a", "spins", "dead", 1)])
 
     assert failures(inbox) == [("spins", 1, "took longer than 0.3 s")]
     assert inbox.effects() == []
@@ -51,7 +52,7 @@ def test_statement_is_cancelled_at_the_limit(inbox, pool_of):
 
     with pool_of(2) as pool:
         pool.run_due()
-        wait_for(lambda: inbox.runs() == [("a", "asks", "dead", 1)], 4)
+        until(inbox.runs, [("a", "asks", "dead", 1)])
 
     assert failures(inbox) == [("asks", 1, "took longer than 0.3 s")]
 
@@ -62,8 +63,8 @@ def test_limit_of_one_run_is_not_that_of_its_neighbours(inbox, pool_of):
             time.sleep(0.01)
 
     def works(event, tx):
-        for _ in range(100):
-            time.sleep(0.01)
+        until(lambda: failures(inbox))
+        time.sleep(0.1)
         effect(event, tx)
 
     inbox.on(spins, pattern="spins", timeout=SHORT, attempts=1)
@@ -73,7 +74,7 @@ def test_limit_of_one_run_is_not_that_of_its_neighbours(inbox, pool_of):
 
     with pool_of(4) as pool:
         pool.run_due()
-        wait_for(lambda: {row[2] for row in inbox.runs()} == {"done", "dead"})
+        until(lambda: [row[2] for row in inbox.runs()], ["dead", "done", "done"])
 
     assert inbox.runs() == [
         ("s", "spins", "dead", 1),
@@ -93,33 +94,30 @@ def test_slot_goes_on_after_a_time_limit(inbox, pool_of):
 
     with pool_of(2) as pool:
         pool.run_due()
-        wait_for(lambda: [row[2] for row in inbox.runs()] == ["dead"] * 3)
+        until(lambda: [row[2] for row in inbox.runs()], ["dead"] * 3)
         pool.run_due(inbox.deliver("q", type="quick"))
-        wait_for(inbox.effects)
+        until(inbox.effects)
 
     assert inbox.effects() == ["q"]
 
 
-@pytest.mark.usefixtures("impatient")
-def test_slot_that_nothing_ends_is_lost_and_its_run_ended_for_it(inbox, pool_of):
-    let_go = threading.Event()
-
+def test_slot_that_nothing_ends_is_lost_and_its_run_ended_for_it(inbox, pool_of, let_go):
     def stuck(_event, _tx):
-        let_go.wait(10)  # a lock is waited for in C
+        let_go.wait(60)  # a lock is waited for in C
 
     inbox.on(stuck, pattern="stuck", timeout=SHORT, attempts=1)
     inbox.on(effect, pattern="quick")
     inbox.deliver("a", type="stuck")
 
-    with pool_of(8) as pool:
+    with pool_of(8, patience=IMPATIENT) as pool:
         pool.run_due()
-        wait_for(lambda: inbox.runs() == [("a", "stuck", "dead", 1)])
+        until(inbox.runs, [("a", "stuck", "dead", 1)])
         slots = inbox.rows("SELECT 1")
         pool.run_due(inbox.deliver("q", type="quick"))
-        wait_for(inbox.effects)
+        until(inbox.effects)
         lost = [slot for slot in pool._slots if slot.is_lost]  # noqa: SLF001
         let_go.set()
-        wait_for(lambda: not any(slot.is_lost for slot in pool._slots))  # noqa: SLF001
+        until(lambda: not any(slot.is_lost for slot in pool._slots))  # noqa: SLF001
 
     assert slots
     assert len(lost) == 1
@@ -127,60 +125,51 @@ def test_slot_that_nothing_ends_is_lost_and_its_run_ended_for_it(inbox, pool_of)
     assert inbox.runs()[0] == ("a", "stuck", "dead", 1)
 
 
-@pytest.mark.usefixtures("impatient")
-def test_quarter_of_the_slots_lost_ends_the_process_and_charges_no_neighbour(inbox, pool_of, monkeypatch):
-    monkeypatch.setattr(pools, "BREAK_GRACE", timedelta(seconds=0.5))
-    let_go = threading.Event()
-
+def test_quarter_of_the_slots_lost_ends_the_process_and_charges_no_neighbour(inbox, pool_of, let_go):
     def stuck(_event, _tx):
-        let_go.wait(20)
+        let_go.wait(60)
 
     def waits(_event, tx):
         tx.execute(text("INSERT INTO effects VALUES ('waits')"))
-        let_go.wait(20)
+        let_go.wait(60)
 
     inbox.on(
         stuck, pattern="stuck", timeout=SHORT, attempts=2, backoff=(timedelta(hours=1), timedelta(hours=1))
     )
-    inbox.on(waits, pattern="waits", timeout=timedelta(seconds=30))
+    inbox.on(waits, pattern="waits", timeout=timedelta(minutes=2))
     inbox.deliver("s", type="stuck")
     inbox.deliver("w", type="waits")
 
-    with pool_of(4) as pool:
+    with pool_of(4, patience=IMPATIENT) as pool:
         pool.run_due()
-        assert stopping.wait(10)
+        until(stopping.is_set)
         status = pool.finish()
         runs = inbox.runs()
-        let_go.set()
 
     assert status == pools.RESTART
     assert runs == [("s", "stuck", "waiting", 1), ("w", "waits", "waiting", 0)]
     assert inbox.effects() == []
 
 
-def test_graceful_stop_waits_for_what_is_under_way_and_gives_back_the_rest(inbox, pool_of, monkeypatch):
-    monkeypatch.setattr(pools, "STOP_GRACE", timedelta(seconds=1))
-    let_go = threading.Event()
-
+def test_graceful_stop_waits_for_what_is_under_way_and_gives_back_the_rest(inbox, pool_of, let_go):
     def short(event, tx):
-        time.sleep(0.3)
+        stopping.wait(60)
         effect(event, tx)
 
     def long(_event, _tx):
-        let_go.wait(20)
+        let_go.wait(60)
 
     inbox.on(short, pattern="short")
-    inbox.on(long, pattern="long", timeout=timedelta(seconds=30))
+    inbox.on(long, pattern="long", timeout=timedelta(minutes=2))
     inbox.deliver("l", type="long")
     inbox.deliver("s", type="short")
 
-    with pool_of(4) as pool:
+    with pool_of(4, patience=Patience(stop=timedelta(seconds=1))) as pool:
         pool.run_due()
-        wait_for(lambda: [row[2] for row in inbox.runs()] == ["running"] * 2)
+        until(lambda: [row[2] for row in inbox.runs()], ["running"] * 2)
         stopping.set()
         status = pool.finish()
         runs = inbox.runs()
-        let_go.set()
 
     assert status == 0
     assert runs == [("l", "long", "waiting", 0), ("s", "short", "done", 1)]
@@ -203,9 +192,8 @@ def test_exception_that_comes_too_late_never_comes():
     assert ended == [1000] * 200
 
 
-def test_handler_that_swallows_the_first_is_told_again(monkeypatch):
-    monkeypatch.setattr(slot_limit, "AGAIN", 0.05)
-    limit, told = SlotLimit(), []
+def test_handler_that_swallows_the_first_is_told_again():
+    limit, told = SlotLimit(patience=Patience(again=timedelta(seconds=0.05))), []
 
     def work():
         with limit.limit(timedelta(seconds=0.01)):
@@ -217,11 +205,7 @@ def test_handler_that_swallows_the_first_is_told_again(monkeypatch):
 
     thread = threading.Thread(target=work)
     thread.start()
-    deadline = time.monotonic() + 5
-    while thread.is_alive() and time.monotonic() < deadline:
-        limit.ring(time.monotonic())
-        time.sleep(0.01)
-    thread.join(1)
+    until(lambda: (limit.ring(time.monotonic()), not thread.is_alive())[1])
 
     assert len(told) == 3
 
@@ -255,7 +239,7 @@ def asks(_event, tx):
 
 
 def all_ended(inbox):
-    return lambda: len(inbox.runs()) == 2 and all(row[2] in {"done", "dead"} for row in inbox.runs())
+    return lambda: [row[2] in {"done", "dead"} for row in inbox.runs()] == [True, True]
 
 
 @pytest.mark.usefixtures("late_cancellations")
@@ -273,9 +257,9 @@ def test_cancellation_that_comes_late_does_not_hit_the_next_run_of_the_slot(inbo
 
     with pool_of(1) as pool:
         pool.run_due()
-        wait_for(lambda: [row[2] for row in inbox.runs()] == ["running"])
+        until(lambda: [row[2] for row in inbox.runs()], ["running"])
         pool.run_due(inbox.deliver("a", type="asks"))
-        wait_for(all_ended(inbox))
+        until(all_ended(inbox))
 
     assert failures(inbox) == []
 
@@ -300,7 +284,7 @@ def test_cancellation_that_comes_late_does_not_hit_who_is_lent_the_connection(in
         pool.run_due()
         assert has_let_go.wait(10)
         pool.run_due(inbox.deliver("a", type="asks"))
-        wait_for(all_ended(inbox))
+        until(all_ended(inbox))
 
     assert failures(inbox) == []
 
@@ -309,7 +293,6 @@ def test_cancellation_that_comes_late_does_not_hit_who_is_lent_the_connection(in
 def test_cancellation_that_never_ends_keeps_no_slot(inbox, pool_of, monkeypatch, tx):
     hangs = threading.Event()  # as where the network has gone, with libpq before 17
     monkeypatch.setattr(PreparingConnection, "cancel_safe", lambda *_, **__: hangs.wait(60))
-    monkeypatch.setattr(slot_limit, "CANCEL_TIMEOUT", timedelta(seconds=0.1))
     monkeypatch.setattr(attempt_connection, "_MARGIN", 0.1)
 
     def waits():
@@ -329,11 +312,11 @@ def test_cancellation_that_never_ends_keeps_no_slot(inbox, pool_of, monkeypatch,
     inbox.on(effect, pattern="next", attempts=1)
     inbox.deliver("l", type="late")
 
-    with pool_of(1) as pool:
+    with pool_of(1, patience=Patience(cancellation=timedelta(seconds=0.1))) as pool:
         pool.run_due()
-        wait_for(lambda: [row[2] for row in inbox.runs()] == ["running"])
+        until(lambda: [row[2] for row in inbox.runs()], ["running"])
         pool.run_due(inbox.deliver("n", type="next"))
-        wait_for(all_ended(inbox))
+        until(all_ended(inbox))
         hangs.set()
 
     assert inbox.effects() == ["n"]

@@ -5,8 +5,8 @@ import time
 import pytest
 from sqlalchemy import text
 
-from tests.jobs.slots.conftest import wait_for
 from tests.support.inbox import effect
+from tests.support.waiting import until
 
 SLOTS = 4
 CUT = """
@@ -46,7 +46,7 @@ def test_connections_that_ended_while_they_lay_idle_charge_nobody(inbox, pool_of
         for round_number in range(3):
             ids = inbox.deliver(*[f"{round_number}-{n}" for n in range(SLOTS)])
             pool.run_due(ids)
-            wait_for(lambda: is_over(inbox) and pool.is_idle)
+            until(lambda: is_over(inbox) and pool.is_idle)
             assert inbox.rows(CUT)[0][0] >= SLOTS
     assert {row[2:] for row in inbox.runs()} == {("done", 1)}
     assert len(inbox.effects()) == 3 * SLOTS

@@ -5,23 +5,24 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from hookonce.jobs.slots import suspects as module
+from hookonce.jobs.slots.patience import Patience
 from hookonce.jobs.slots.suspect_child import SuspectChild
 from hookonce.jobs.slots.suspects import Suspects
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import claims
-from tests.jobs.slots.conftest import wait_for
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 60
+SHORT = timedelta(seconds=0.5)
+HOUR = timedelta(hours=1)
 WORKER = [sys.executable, "-m", "hookonce.receiver.cli", "worker"]
 HANDLERS = """
 import time
@@ -31,7 +32,7 @@ from sqlalchemy import text
 @on("stripe", "quick", name="quick", attempts=1, timeout=20)
 def quick(event, tx):
     tx.execute(text("INSERT INTO effects VALUES (:event)"), {"event": event.event_id})
-    time.sleep(1)
+    time.sleep(0.5)
 
 @on("stripe", "long", name="long", attempts=1, tx="none", timeout=600)
 def long(event):
@@ -106,17 +107,16 @@ def children(environ):
 
 
 @contextmanager
-def tended(inbox, url, place):
+def tended(inbox, url, place, **options):
     """Suspects of this process, which are stopped at the end; a function that tends them, for `wait_for`."""
-    ours = Suspects([*WORKER, "--suspects"], place)
+    ours = Suspects([*WORKER, "--suspects"], place, **{"stops_within": SHORT} | options)
 
     def tend(condition):
         def is_so():
             ours.tend(inbox.connection, ["long", "quick"])
-            time.sleep(0.05)
             return condition()
 
-        return wait_for(is_so, SECONDS)
+        return until(is_so, seconds=SECONDS)
 
     try:
         yield tend
@@ -132,20 +132,19 @@ def test_each_start_of_a_process_that_dies_at_once_brings_suspects_on_by_one(
         command = [*WORKER, "--alone", "--concurrency", "2", "--place", str(tmp_path / "1")]
         worker = subprocess.Popen(command, process_group=0)
         try:
-            wait_for(lambda: children(environ), SECONDS)
+            until(lambda: children(environ), seconds=SECONDS)
         finally:
             worker.kill()  # as by a poisonous run; the child has not begun yet
             worker.wait()
-        wait_for(lambda: not children(environ), SECONDS)
+        until(lambda: not children(environ), seconds=SECONDS)
         assert len(inbox.effects()) == starts
     assert [row[2:] for row in inbox.runs()] == [("done", 1), ("done", 1), ("waiting", 0)]
     assert inbox.rows("SELECT 1 FROM hookonce.failures") == []
 
 
 def test_suspect_under_way_is_given_back_uncounted_when_its_worker_is_told_to_stop(
-    inbox, suspects, environ, tmp_path, monkeypatch
+    inbox, suspects, environ, tmp_path
 ):
-    monkeypatch.setattr(module, "STOPS_WITHIN", 0.5)
     suspects(long=["a"])
 
     with tended(inbox, environ["DATABASE_URL"], tmp_path / "1") as tend:
@@ -158,10 +157,7 @@ def test_suspect_under_way_is_given_back_uncounted_when_its_worker_is_told_to_st
     assert not children(environ)
 
 
-def test_suspect_that_a_process_before_has_left_behind_is_given_back_too(
-    inbox, suspects, environ, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(module, "STOPS_WITHIN", 0.5)
+def test_suspect_that_a_process_before_has_left_behind_is_given_back_too(inbox, suspects, environ, tmp_path):
     suspects(long=["a"])
     with tended(inbox, environ["DATABASE_URL"], tmp_path / "1") as tend:
         tend(lambda: inbox.rows(RUNNING_ALONE.format("long")))
@@ -171,12 +167,10 @@ def test_suspect_that_a_process_before_has_left_behind_is_given_back_too(
         assert parked(inbox) == {("suspect", 0)}
 
 
-def test_suspect_that_takes_long_keeps_no_others_waiting(inbox, suspects, environ, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "STOPS_WITHIN", 0.5)
-    monkeypatch.setattr(module, "LONG", 2.0)
+def test_suspect_that_takes_long_keeps_no_others_waiting(inbox, suspects, environ, tmp_path):
     suspects(long=["a"], quick=["b", "c"])
 
-    with tended(inbox, environ["DATABASE_URL"], tmp_path / "1") as tend:
+    with tended(inbox, environ["DATABASE_URL"], tmp_path / "1", long=timedelta(seconds=1)) as tend:
         tend(lambda: len(inbox.effects()) == 2)
         assert inbox.rows(RUNNING_ALONE.format("long"))
         assert len(children(environ)) <= 2
@@ -184,18 +178,14 @@ def test_suspect_that_takes_long_keeps_no_others_waiting(inbox, suspects, enviro
     assert [row[2:] for row in inbox.runs()] == [("waiting", 0), ("done", 1), ("done", 1)]
 
 
-def test_suspects_that_all_take_long_are_as_many_at_once_as_there_may_be(
-    inbox, suspects, environ, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(module, "STOPS_WITHIN", 0.5)
-    monkeypatch.setattr(module, "LONG", 0.1)
-    monkeypatch.setattr(module, "MOST", 2)
+def test_suspects_that_all_take_long_are_as_many_at_once_as_there_may_be(inbox, suspects, environ, tmp_path):
     suspects(long=["a", "b", "c"])
+    options = {"long": timedelta(seconds=0.1), "most": 2}
 
-    with tended(inbox, environ["DATABASE_URL"], tmp_path / "1") as tend:
+    with tended(inbox, environ["DATABASE_URL"], tmp_path / "1", **options) as tend:
         tend(lambda: len(inbox.rows(RUNNING_ALONE.format("long"))) == 2)
-        until = time.monotonic() + 1
-        tend(lambda: time.monotonic() > until)
+        looks = iter(range(50))
+        tend(lambda: next(looks, None) is None)
         assert len(children(environ)) == 2
 
     assert parked(inbox) == {("suspect", 0)}
@@ -205,11 +195,11 @@ def test_what_a_suspect_leaves_running_keeps_no_place(tmp_path):
     child, named = SuspectChild(tmp_path / "1"), tmp_path / "daemon"
     # With every descriptor, as what a handler forks.
     child.start(["/bin/sh", "-c", f"sleep 60 & echo $! > {named}"])
-    wait_for(lambda: not child.is_ours)
+    until(lambda: not child.is_ours)
     try:
         assert not child.is_there
         assert child.start(["/bin/sleep"])
-        wait_for(lambda: not child.is_there)
+        until(lambda: not child.is_there)
     finally:
         os.kill(int(named.read_text()), signal.SIGKILL)
 
@@ -223,11 +213,18 @@ def test_child_whose_last_suspect_was_done_ended_none(inbox, suspects, environ, 
         ours.tend(inbox.connection, ["quick"])
         return inbox.effects() and not ours.count()
 
-    wait_for(has_ended, SECONDS)
+    until(has_ended, seconds=SECONDS)
     ours.tend(inbox.connection, ["quick"])
 
     assert not children(environ)
     assert not [each for each in caplog.messages if "ended its process" in each]
+
+
+def hurry_when_it_is_said(caplog):
+    try:
+        until(lambda: "waiting up to" in caplog.text)
+    finally:
+        hurrying.set()
 
 
 @pytest.mark.usefixtures("environ")
@@ -236,17 +233,17 @@ def test_stop_says_that_a_suspect_is_waited_for_and_hurries_when_told_again(
 ):
     suspects(long=["a"])
 
-    with pool_of(2, suspects=Suspects([*WORKER, "--suspects"], tmp_path / "1")) as pool:
+    ours = Suspects([*WORKER, "--suspects"], tmp_path / "1", stops_within=HOUR)
+    with pool_of(2, suspects=ours, patience=Patience(stop=HOUR)) as pool:
         pool.run_due()
-        wait_for(lambda: inbox.rows(RUNNING_ALONE.format("long")), SECONDS)
+        until(lambda: inbox.rows(RUNNING_ALONE.format("long")), seconds=SECONDS)
         stopping.set()
-        threading.Timer(1, hurrying.set).start()
-        began = time.monotonic()
+        told = threading.Thread(target=hurry_when_it_is_said, args=[caplog])
+        told.start()
         pool.finish()
-        took = time.monotonic() - began
-        wait_for(lambda: parked(inbox) == {("suspect", 0)}, 5)
+        told.join()
+        until(lambda: parked(inbox) == {("suspect", 0)})
 
-    assert 0.9 < took < 5
     line, *_ = [each for each in caplog.messages if each.startswith("waiting up to")]
     assert "for 1 to end before it stops: run alone (1);" in line
 
