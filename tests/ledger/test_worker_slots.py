@@ -11,7 +11,6 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import limit_gate
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.worker_slots import SlotReport
-from tests.jobs.slots.conftest import wait_for
 from tests.support import desk
 from tests.support.desk import soon
 
@@ -29,7 +28,7 @@ def reported(connection, database_url, *attempts):
     """Report attempts beside one that is named; go on when it is, so that whoever is to be named is by now."""
     with desk.waiting(database_url) as backend:
         desk.report(connection, *attempts, ("yardstick", 2, backend))
-        wait_for(lambda: "yardstick" in named(connection))
+        until(lambda: "yardstick" in named(connection))
         yield
 
 
@@ -134,7 +133,7 @@ def test_transaction_that_began_after_the_report_may_be_of_another_attempt(conne
 def test_transactions_that_wait_are_named_the_longest_first(connection, database_url):
     with desk.waiting(database_url) as first, desk.waiting(database_url) as second:
         desk.report(connection, ("second", 2, second), ("first", 1, first), ("without", 3, None))
-        wait_for(lambda: len(named(connection)) == 2)
+        until(lambda: len(named(connection)), 2)
         found = worker_slots.long_transactions(connection)
 
     assert [each[:2] for each in found] == [("first", 1), ("second", 2)]

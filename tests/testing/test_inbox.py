@@ -11,6 +11,7 @@ from hookonce.jobs.event import ReceivedEvent
 from hookonce.providers.kit.registry import names
 from hookonce.receiver.samples import files
 from hookonce.testing import crash_at, dead_with, event, handled_once, ignored
+from tests.support.for_each import for_each
 
 
 def handler(act, **options):
@@ -33,9 +34,7 @@ NEEDS_OPTIONS = {"adobe_sign"}
 SIGNED_BY_SENDERS_ALONE = {"apple_app_store", "braintree", "kick", "mollie", "wix"}
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in names(()) if files.types(name) and name not in NEEDS_OPTIONS]
-)
+@for_each(name for name in names(()) if files.types(name) and name not in NEEDS_OPTIONS)
 def test_every_sample_of_every_sender_is_an_event(name):
     if name in SIGNED_BY_SENDERS_ALONE:
         with pytest.raises(ValueError, match="without its sender's own signature"):

@@ -1,0 +1,69 @@
+"""A status has one spelling: code and templates take it by its name in `states.py`."""
+
+import ast
+import re
+from pathlib import Path
+
+from hookonce.receiver.ledger.states import EventStatus
+from tests.support.for_each import for_each
+
+ROOT = Path(__file__).parent.parent.parent
+# Where the same word means something else: a verdict on a delivery, a replay's outcome, a column, a field, a heading.
+OTHERS = {
+    "receiver/api/replays.py": {"running"},
+    "receiver/cli/commands/events.py": {"dead", "received"},
+    "receiver/cli/commands/handlers.py": {"dead", "done"},
+    "receiver/api/events.py": {"done", "running"},
+    "receiver/api/steps.py": {"done"},
+    "receiver/cli/commands/stats.py": {"dead", "held", "waiting"},
+    "receiver/cli/commands/steps.py": {"done"},
+    "receiver/cli/output/event_page.py": {"received"},
+    "receiver/dashboard/event.py": {"done"},
+    "receiver/dashboard/overview.py": {"waiting"},
+    "receiver/dev/embedded/__init__.py": {"running"},
+    "receiver/dev/log_lines.py": {"ignored"},
+    "receiver/ledger/database/tables.py": {"dead", "done"},
+    "receiver/ledger/replay/events.py": {"running"},
+    "receiver/ledger/runs/claim_writes.py": {"ignored"},
+    "receiver/ledger/steps.py": {"done", "running"},
+    "receiver/ledger/store.py": {"held"},
+}
+WORD = "|".join(EventStatus)
+QUOTED = re.compile(rf"""'({WORD})'|"({WORD})\"""")
+FROZEN = ROOT / "receiver/ledger/database/migrations"
+
+
+def statuses_in_code(path):
+    tree = ast.parse(path.read_text())
+    docstrings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings:
+            if node.value in set(EventStatus):
+                yield node.value
+            else:
+                yield from (first or second for first, second in QUOTED.findall(node.value))
+
+
+def named(path):
+    return str(path.relative_to(ROOT))
+
+
+@for_each(
+    [
+        path
+        for folder in ("receiver", "jobs")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if not path.is_relative_to(FROZEN) and path.name != "states.py"
+    ],
+    named,
+)
+def test_status_is_spelled_in_one_module(path):
+    assert set(statuses_in_code(path)) == OTHERS.get(str(path.relative_to(ROOT)), set())
+
+
+@for_each(sorted((ROOT / "receiver/dashboard/templates/admin").glob("*.html")), named)
+def test_template_takes_statuses_by_name(path):
+    attributes = re.compile(r"""\b(class|data-label|id)=("[^"]*"|'[^']*')""")
+    expressions = re.findall(r"{[{%].*?[}%]}", attributes.sub("", path.read_text()))
+
+    assert [expression for expression in expressions if QUOTED.search(expression)] == []
