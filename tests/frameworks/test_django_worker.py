@@ -2,7 +2,6 @@
 
 import re
 import signal
-import time
 from pathlib import Path
 
 import psycopg
@@ -12,8 +11,9 @@ from psycopg.conninfo import conninfo_to_dict
 from hookonce.receiver.config.server_urls import with_schema
 from hookonce.receiver.ledger.database import migrate
 from tests.support.applications import SERVERS, Project, end, paid
+from tests.support.waiting import until
 
-DEADLINE = 30
+DEADLINE = 60
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "your-database.md"
 OTHERS = """
 from project.settings import *
@@ -28,6 +28,7 @@ from others import *
 
 DATABASES["default"] = DATABASES["guest"]
 """
+STATUSES = "SELECT status, count(*) FROM hookonce.events GROUP BY 1"
 PSYCOPG2 = """
 import sys
 
@@ -39,19 +40,41 @@ from project.settings import *
 """
 
 
-@pytest.fixture
-def project(tmp_path, database_url, redis_url):
-    made = Project("django", tmp_path, database_url, redis_url)
-    made.make_tables()
+def with_settings(made):
+    """Put other settings than its own beside those of a project."""
     (made.directory / "others.py").write_text(OTHERS)
     (made.directory / "as_guest.py").write_text(AS_GUEST)
     (made.directory / "old_driver.py").write_text(PSYCOPG2)
     return made
 
 
-def refused(project, *arguments, settings="others"):
+@pytest.fixture
+def project(tmp_path, database_url, redis_url):
+    made = with_settings(Project("django", tmp_path, database_url, redis_url))
+    made.make_tables()
+    return made
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory, fresh_database, fresh_redis):
+    """URLs of servers that nothing is written to, but the tables of the project."""
+    with fresh_database() as database_url, fresh_redis() as redis_url:
+        Project("django", tmp_path_factory.mktemp("shared"), database_url, redis_url).make_tables()
+        yield database_url, redis_url
+
+
+@pytest.fixture
+def refusing(tmp_path, shared):
+    """A project whose worker is to be refused."""
+    return with_settings(Project("django", tmp_path, *shared))
+
+
+def refused(project, *arguments, settings="others", cold=False):
     done = project.run(
-        "manage.py", "hookonce_worker", *arguments, check=False, DJANGO_SETTINGS_MODULE=settings
+        *("manage.py", "hookonce_worker", *arguments),
+        check=False,
+        cold=cold,
+        DJANGO_SETTINGS_MODULE=settings,
     )
     assert done.returncode == 78, (done.stdout, done.stderr)
     assert "Traceback" not in done.stderr
@@ -66,8 +89,8 @@ def refused(project, *arguments, settings="others"):
         ("other", "DATABASES['other'] is the database 'postgres' at "),
     ],
 )
-def test_alias_that_is_not_the_ledgers_database_is_refused(project, alias, said):
-    assert said in refused(project, "--database", alias)
+def test_alias_that_is_not_the_ledgers_database_is_refused(refusing, alias, said):
+    assert said in refused(refusing, "--database", alias)
 
 
 def make_guest(project):
@@ -102,18 +125,20 @@ def test_role_needs_no_more_than_the_rights_that_the_page_names(project):
     worker = project.start(
         "manage.py", "hookonce_worker", "--alone", "--database", "guest", DJANGO_SETTINGS_MODULE="as_guest"
     )
-    deadline = time.monotonic() + DEADLINE
-    while project.query("SELECT status FROM hookonce.events") != [("done",)]:
-        assert time.monotonic() < deadline, project.said
-        time.sleep(0.05)
+    until(
+        lambda: project.query("SELECT status FROM hookonce.events"),
+        [("done",)],
+        seconds=DEADLINE,
+        process=worker,
+    )
     end(worker)
 
     assert project.query("SELECT invoice FROM shop_payment") == [("in_1",)]
 
 
-def test_psycopg2_is_refused(project):
+def test_psycopg2_is_refused(refusing):
     assert "DATABASES['default'] is reached by psycopg2; expected psycopg 3" in refused(
-        project, settings="old_driver"
+        refusing, settings="old_driver", cold=True
     )
 
 
@@ -130,31 +155,32 @@ def test_psycopg2_is_refused(project):
         ),
     ],
 )
-def test_handler_that_django_cannot_run_is_refused(project, definition, said):
-    with (project.directory / "shop" / "webhooks.py").open("a") as module:
+def test_handler_that_django_cannot_run_is_refused(refusing, definition, said):
+    with (refusing.directory / "shop" / "webhooks.py").open("a") as module:
         module.write(f"\n\n@on('stripe')\n{definition}\n")
 
-    assert said in refused(project)
+    assert said in refused(refusing)
 
 
-def test_missing_configuration_is_refused_in_a_line(project):
-    project.environ["HOOKONCE_SCHEMA"] = "nothing_here"
+def test_missing_configuration_is_refused_in_a_line(refusing):
+    refusing.environ["HOOKONCE_SCHEMA"] = "nothing_here"
 
-    assert "run `hookonce db upgrade`" in refused(project)
+    assert "run `hookonce db upgrade`" in refused(refusing)
 
 
-@pytest.mark.parametrize("alias", ["default", "same"])
-def test_worker_books_and_stops_when_told(project, alias):
+@pytest.mark.parametrize(
+    ("alias", "options", "cold"), [("default", ["-p", "2"], True), ("same", ["--alone"], False)]
+)
+def test_worker_books_and_stops_when_told(project, alias, options, cold):
     with project.serving(SERVERS["django under gunicorn gthread"][1]) as served:
         worker = project.start(
-            *("manage.py", "hookonce_worker", "--database", alias, "-p", "2"), DJANGO_SETTINGS_MODULE="others"
+            *("manage.py", "hookonce_worker", "--database", alias, *options),
+            cold=cold,
+            DJANGO_SETTINGS_MODULE="others",
         )
         for number in range(5):
             assert served.deliver(paid(number)).status == 200
-        deadline = time.monotonic() + DEADLINE
-        while project.query("SELECT count(*) FROM hookonce.events WHERE status <> 'done'") != [(0,)]:
-            assert time.monotonic() < deadline, project.said
-            time.sleep(0.05)
+        until(lambda: dict(project.query(STATUSES)), {"done": 5}, seconds=DEADLINE, process=worker)
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(DEADLINE) == 0
 
@@ -171,25 +197,27 @@ def test_ledger_may_lie_in_a_schema_of_another_name(tmp_path, empty_database, re
     with project.serving(SERVERS["django under gunicorn gthread"][1]) as served:
         assert served.deliver(paid(1)).status == 200
     worker = project.start("manage.py", "hookonce_worker", "--alone")
-    deadline = time.monotonic() + DEADLINE
-    while project.query("SELECT status FROM inbox.events") != [("done",)]:
-        assert time.monotonic() < deadline, project.said
-        time.sleep(0.05)
+    until(
+        lambda: project.query("SELECT status FROM inbox.events"),
+        [("done",)],
+        seconds=DEADLINE,
+        process=worker,
+    )
     end(worker)
 
     assert project.query("SELECT invoice FROM shop_payment") == [("in_1",)]
 
 
-def test_entry_of_the_ledger_leads_where_its_url_does(project):
+def test_entry_of_the_ledger_leads_where_its_url_does(refusing):
     code = "from project.settings import DATABASES; print(DATABASES['default']['NAME'])"
 
-    assert project.run("-c", code).stdout.strip() == conninfo_to_dict(project.database_url)["dbname"]
+    assert refusing.run("-c", code).stdout.strip() == conninfo_to_dict(refusing.database_url)["dbname"]
 
 
-def test_entry_of_the_ledger_says_what_is_missing(project):
-    del project.environ["DATABASE_URL"]
+def test_entry_of_the_ledger_says_what_is_missing(refusing):
+    del refusing.environ["DATABASE_URL"]
 
-    done = project.run("manage.py", "check", check=False)
+    done = refusing.run("manage.py", "check", check=False)
 
     assert "no PostgreSQL to use" in done.stderr
 
@@ -197,9 +225,9 @@ def test_entry_of_the_ledger_says_what_is_missing(project):
 @pytest.mark.parametrize(
     ("module", "library"), [("django", "django"), ("fastapi", "starlette")], ids=["django", "fastapi"]
 )
-def test_import_without_the_extra_names_it(project, module, library):
+def test_import_without_the_extra_names_it(refusing, module, library):
     code = f"import sys; sys.modules['{library}'] = None; import hookonce.{module}"
 
-    done = project.run("-c", code, check=False)
+    done = refusing.run("-c", code, check=False, cold=True)
 
     assert done.stderr.splitlines()[-1].endswith(f"pip install 'hookonce[{module}]'")

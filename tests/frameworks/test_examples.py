@@ -1,12 +1,11 @@
 """The examples: few lines of integration, and each event is booked once through the ORM, wherever the worker dies."""
 
-import time
-
 import psycopg
 import pytest
 
 from tests.support.applications import EXAMPLES, SERVERS, TABLE, WORKER, Project, end, paid
 from tests.support.stories.lab import RESTLESS, TIME_PASSES
+from tests.support.waiting import until
 
 MARK = "# hookonce"
 MOST_LINES = 6
@@ -30,13 +29,6 @@ def project(request, tmp_path, database_url, redis_url):
 each_project = pytest.mark.parametrize("project", SERVER, indirect=True)
 
 
-def until(met, what):
-    deadline = time.monotonic() + DEADLINE
-    while not met():
-        assert time.monotonic() < deadline, f"{what} did not happen"
-        time.sleep(0.02)
-
-
 @each_project
 def test_every_event_is_booked_once_wherever_the_worker_dies(project):
     log = project.directory / "failpoints"
@@ -48,13 +40,17 @@ def test_every_event_is_booked_once_wherever_the_worker_dies(project):
             assert served.deliver(paid(cut)).document["status"] == "accepted"
             assert served.deliver(paid(cut)).document["status"] in {"duplicate", "accepted"}
             worker = project.start(*alone, HOOKONCE_FAILPOINT=str(cut), HOOKONCE_FAILPOINT_LOG=str(log))
-            until(lambda worker=worker: worker.poll() is not None or not restless(), "the worker's end")
+            until(
+                lambda worker=worker: worker.poll() is not None or not restless(),
+                seconds=DEADLINE,
+                what="the worker's end",
+            )
             end(worker)
             with psycopg.connect(project.database_url) as connection:
                 for statement in TIME_PASSES:
                     connection.execute(statement, {"span": "1 day"})
     worker = project.start(*alone)
-    until(lambda: not restless(), "the last run")
+    until(restless, 0, seconds=DEADLINE)
     end(worker)
 
     booked = project.query(f"SELECT invoice, count(*) FROM {TABLE[project.name]} GROUP BY 1 ORDER BY 1")  # noqa: S608

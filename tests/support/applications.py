@@ -1,5 +1,10 @@
-"""The examples under the servers that people run them with."""
+"""The examples under the servers that people run them with.
 
+Their programs are forked from an interpreter that has imported the libraries (tests/support/warm_python.py), unless
+`cold` is asked for.
+"""
+
+import atexit
 import contextlib
 import json
 import os
@@ -10,12 +15,14 @@ import subprocess
 import sys
 import time
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import psycopg
 
 from hookonce.providers.kit.registry import load
 from tests.support import raw_http
+from tests.support.warm_python import WarmPython
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SECRET = "whsec_b2YgdGhlIGV4YW1wbGVz"
@@ -50,6 +57,11 @@ WORKER = {
     "django": ("manage.py", "hookonce_worker"),
 }
 TABLE = {"flask": "payments", "fastapi": "payments", "django": "shop_payment"}
+LIBRARIES = {
+    "flask": ("flask.cli", "sqlalchemy.orm", "sqlalchemy.dialects.postgresql.psycopg", "hookonce.flask"),
+    "fastapi": ("fastapi", "uvicorn", "sqlalchemy.ext.asyncio", "sqlalchemy.dialects.postgresql.psycopg"),
+    "django": ("django.core.management", "django.db.backends.postgresql.base", "hookonce.django.ledger"),
+}
 PROVIDER = load("stripe")
 
 
@@ -57,6 +69,14 @@ def paid(number, cents=4900, **more):
     document = {"id": f"evt_{number}", "type": "invoice.paid", "created": int(time.time())} | more
     document["data"] = {"object": {"id": f"in_{number}", "amount_paid": cents}}
     return json.dumps(document).encode()
+
+
+@cache
+def warm(name):
+    """Return the interpreter from which what an example needs is forked, until this process ends."""
+    found = WarmPython(*LIBRARIES[name], "hookonce.jobs.worker", "hookonce.receiver.cli", "hookonce.jobs.cli")
+    atexit.register(found.close)
+    return found
 
 
 class Project:
@@ -78,27 +98,30 @@ class Project:
             "DJANGO_SETTINGS_MODULE": "project.settings",
         }
 
-    def run(self, *arguments, check=True, **environ):
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=self.directory,
-            env=self.environ | environ,
-            capture_output=True,
-            text=True,
-            check=check,
-            timeout=DEADLINE,
+    def run(self, *arguments, check=True, cold=False, **environ):
+        output, error = self.directory / "stdout", self.directory / "stderr"
+        with output.open("wb") as out, error.open("wb") as err:
+            process = self._start(arguments, environ, out, err, cold=cold)
+        try:
+            process.wait(DEADLINE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        done = subprocess.CompletedProcess(
+            arguments, process.returncode, output.read_text(), error.read_text()
         )
+        assert not check or done.returncode == 0, done.stderr
+        return done
 
-    def start(self, *arguments, pass_fds=(), **environ):
+    def start(self, *arguments, pass_fds=(), cold=False, **environ):
         with (self.directory / "output").open("ab") as output:
-            return subprocess.Popen(
-                [sys.executable, *arguments],
-                cwd=self.directory,
-                env=self.environ | environ,
-                stdout=output,
-                stderr=output,
-                pass_fds=pass_fds,
-            )
+            return self._start(arguments, environ, output, output, pass_fds, cold=cold)
+
+    def _start(self, arguments, environ, output, error, pass_fds=(), *, cold):
+        options = {"cwd": self.directory, "env": self.environ | environ, "pass_fds": pass_fds}
+        if cold:
+            return subprocess.Popen([sys.executable, *arguments], stdout=output, stderr=error, **options)
+        return warm(self.name).start(arguments, output=output, error=error, **options)
 
     def make_tables(self):
         self.run(*MAKE_TABLES[self.name])
