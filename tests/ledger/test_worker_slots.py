@@ -13,6 +13,7 @@ from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.worker_slots import SlotReport
 from tests.support import desk
 from tests.support.desk import soon
+from tests.support.waiting import until
 
 __all__ = ["soon"]
 

@@ -3,12 +3,13 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from hookonce.testing import servers
+from tests.support.waiting import until
+from tests.support.warm_python import WarmPython
 
 DEADLINE = 60
 IMPORTED = """
@@ -46,57 +47,61 @@ def test_second(inbox):
 """
 
 
-def run(place, text, *options, **environ):
+@pytest.fixture(scope="module")
+def warm():
+    """What pytest is forked from where its own start is not what is looked at."""
+    made = WarmPython("pytest", "hookonce.testing.inbox", "hookonce.testing.servers", "hookonce.receiver.app")
+    yield made
+    made.close()
+
+
+def run(place, text, *options, start=None, **environ):
+    """Run a file of tests in a process of its own; its exit code, and what it said."""
     (place / "test_it.py").write_text(text)
     ours = ("HOOKONCE_", "DATABASE_URL", "REDIS_URL", "PYTEST_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options],
-        cwd=place,
-        env=kept | environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    with (place / "said").open("wb") as said:
+        process = (start or cold)(command, cwd=place, env=kept | environ, output=said)
+    return process.wait(DEADLINE), (place / "said").read_text()
+
+
+def cold(command, output, **options):
+    return subprocess.Popen([sys.executable, *command], stdout=output, stderr=output, **options)
 
 
 def test_run_that_asks_for_no_fixture_imports_nothing(tmp_path):
-    done = run(tmp_path, IMPORTED)
+    code, said = run(tmp_path, IMPORTED)
 
-    assert done.returncode == 0, done.stdout
+    assert code == 0, said
 
 
 @pytest.mark.parametrize(
     ("options", "dies"), [([], False), (["-n", "2"], False), ([], True)], ids=["one", "two", "killed"]
 )
-def test_servers_are_started_once_and_nothing_of_them_is_left(tmp_path, options, dies):
+def test_servers_are_started_once_and_nothing_of_them_is_left(tmp_path, warm, options, dies):
     log = tmp_path / "log"
 
-    done = run(tmp_path, USES.format(log=str(log), dies=dies), *options)
+    _, said = run(tmp_path, USES.format(log=str(log), dies=dies), *options, start=warm.start)
 
-    assert ("4 passed" in done.stdout) is not dies, done.stdout
+    assert ("4 passed" in said) is not dies, said
     (host,) = set(log.read_text().split())  # one PostgreSQL
     directory = next(each for each in Path(host).parents if each.name.startswith("hookonce-testing-"))
-    deadline = time.monotonic() + DEADLINE
-    while directory.exists():
-        assert time.monotonic() < deadline, f"{directory} is still there"
-        time.sleep(0.05)
+    until(lambda: not directory.exists(), seconds=DEADLINE, what=f"the end of {directory}")
 
 
-def test_handlers_of_one_test_are_not_those_of_the_next(tmp_path):
-    done = run(tmp_path, HANDLES)
-
-    assert "2 passed" in done.stdout, done.stdout
-
-
-def test_servers_may_be_given(tmp_path, servers):
+def test_handlers_of_one_test_are_not_those_of_the_next_and_servers_may_be_given(tmp_path, warm, servers):
     given = {"HOOKONCE_TEST_DATABASE_URL": servers.database_url, "HOOKONCE_TEST_REDIS_URL": servers.redis_url}
 
-    done = run(tmp_path, HANDLES, **given)
-    half = run(tmp_path, HANDLES, HOOKONCE_TEST_REDIS_URL=servers.redis_url)
+    _, said = run(tmp_path, HANDLES, start=warm.start, **given)
 
-    assert "2 passed" in done.stdout, done.stdout
-    assert "belong together; set both, or none" in half.stdout
+    assert "2 passed" in said, said
+
+
+def test_one_server_that_is_given_is_a_mistake(tmp_path, warm):
+    _, said = run(tmp_path, HANDLES, start=warm.start, HOOKONCE_TEST_REDIS_URL="redis://127.0.0.1:1")
+
+    assert "belong together; set both, or none" in said
 
 
 def test_folder_of_another_user_is_not_used(tmp_path, monkeypatch):
