@@ -1,7 +1,7 @@
 """What batches promise besides what `test_batch_mistakes` has, each promise with a mistake that breaks it."""
 
 import threading
-import time
+from contextlib import suppress
 from datetime import timedelta
 
 import psycopg
@@ -13,6 +13,7 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import batch_claims, batch_parts, batches, breakers, claims
 from tests.jobs.test_batches import Batches, claimed, lapse, names, on_batches, work_to_the_end, write
 from tests.stories.mistakes import replace, reword
+from tests.support.waiting import DeadlineMissed, until
 
 HOUR = timedelta(hours=1)
 IS_WAITING = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
@@ -27,9 +28,8 @@ def holds_no_event_while_it_waits_for_its_batch(inbox):
         with connections.connect(inbox.settings.database_url) as other, other.transaction():
             assert batch_parts.locked(other, "handler")
             holding.set()
-            deadline = time.monotonic() + 4
-            while not inbox.rows(IS_WAITING) and time.monotonic() < deadline:
-                time.sleep(0.01)
+            with suppress(DeadlineMissed):  # where the end locks nothing, it never waits
+                until(lambda: inbox.rows(IS_WAITING), seconds=4)
             try:
                 with other.transaction():
                     other.execute(

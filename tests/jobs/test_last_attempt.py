@@ -2,7 +2,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psycopg
@@ -12,11 +11,12 @@ from hookonce.jobs.drain import WORKER_ENDED, Drain
 from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.receiver.ledger.runs import run_end, transitions
 from tests.support.inbox import effect, inbox
+from tests.support.waiting import until
 
 __all__ = ["inbox"]
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 30
+SECONDS = 60
 HANDLERS = """
 import os, signal
 from hookonce import on
@@ -31,12 +31,10 @@ def is_killed(event, tx):
 """
 
 
-@pytest.mark.parametrize(("type_", "how"), [("exits", "exit status 3"), ("is.killed", "SIGKILL")])
-def test_end_of_a_worker_is_said_of_the_attempt_that_it_was_at(
-    inbox, database_url, redis_url, tmp_path, type_, how
-):
+def test_end_of_a_worker_is_said_of_the_attempt_that_it_was_at(inbox, database_url, redis_url, tmp_path):
     (tmp_path / "handlers.py").write_text(HANDLERS)
-    (number,) = inbox.deliver("evt_1", type=type_)
+    ends = {"exits": "exit status 3", "is.killed": "SIGKILL"}
+    ids = [inbox.deliver(f"evt_{type_}", type=type_)[0] for type_ in ends]
     environ = os.environ | {
         "DATABASE_URL": database_url,
         "REDIS_URL": redis_url,
@@ -51,15 +49,11 @@ def test_end_of_a_worker_is_said_of_the_attempt_that_it_was_at(
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + SECONDS
-        while not (failures := errors(inbox)):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        expected = [(id_, 1, f"{WORKER_ENDED}: {how}") for id_, how in zip(ids, ends.values(), strict=True)]
+        until(lambda: sorted(errors(inbox)), expected, seconds=SECONDS, process=worker)
     finally:
         worker.send_signal(signal.SIGTERM)
         worker.wait(SECONDS)
-
-    assert failures == [(number, 1, f"{WORKER_ENDED}: {how}")]
 
 
 def errors(inbox):

@@ -75,10 +75,10 @@ def test_star_stands_for_any_text(pattern, value, fits):
 
 def test_many_stars_take_no_longer_than_one():
     body = json.dumps({"a": "a" * 200_000}).encode()
-    began = time.monotonic()
+    began = time.thread_time()
 
     assert not needles.read("$.a=" + "*a" * 30 + "*b").is_in(body)
-    assert time.monotonic() - began < 1
+    assert time.thread_time() - began < 1
 
 
 def test_needle_keeps_the_digits_of_a_number():

@@ -35,6 +35,7 @@ PURE_PLACES = (
     "jobs/test_on_batch.py",
     "jobs/test_typed_handlers.py",
     "ledger/test_run_limits.py",
+    "ledger/test_status_spelling.py",
     "privacy/test_masking.py",
     "providers",
     "redis/test_circuit_breaker.py",
@@ -44,6 +45,7 @@ PURE_PLACES = (
     "test_encryption.py",
     "test_logs.py",
     "test_suite.py",
+    "testing/test_sample_events.py",
     "web/http/test_differential.py",
     "web/http/test_limits.py",
 )

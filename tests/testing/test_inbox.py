@@ -7,11 +7,7 @@ from sqlalchemy import text
 
 from hookonce import GiveUp, on
 from hookonce.jobs import handlers
-from hookonce.jobs.event import ReceivedEvent
-from hookonce.providers.kit.registry import names
-from hookonce.receiver.samples import files
 from hookonce.testing import crash_at, dead_with, event, handled_once, ignored
-from tests.support.for_each import for_each
 
 
 def handler(act, **options):
@@ -28,23 +24,6 @@ def handler(act, **options):
 
 def fail(_event):
     raise LookupError("no such customer")
-
-
-NEEDS_OPTIONS = {"adobe_sign"}
-SIGNED_BY_SENDERS_ALONE = {"apple_app_store", "braintree", "kick", "mollie", "wix"}
-
-
-@for_each(name for name in names(()) if files.types(name) and name not in NEEDS_OPTIONS)
-def test_every_sample_of_every_sender_is_an_event(name):
-    if name in SIGNED_BY_SENDERS_ALONE:
-        with pytest.raises(ValueError, match="without its sender's own signature"):
-            event(name)
-        return
-    for kind in files.types(name):
-        made = event(name, kind)
-        assert isinstance(made, ReceivedEvent)
-        assert made.type
-        assert made.data is not None
 
 
 def test_event_is_changed_where_it_is_told(tmp_path, monkeypatch):
