@@ -11,6 +11,7 @@
 - `room`: what a claim may start, slow handlers among it
 - `slot_limit`: the time limit of a thread
 - `watchdog`: holds all slots to their limits
+- `patience`: how long a process waits for what may yet end by itself
 - `suspects`: what was lost beside others, run by children of the process, each by itself
 - `suspect_child`: one such child, which outlives its parent
 """

@@ -124,9 +124,9 @@ def test_rate_and_number_at_once_together_keep_the_order_and_waste_no_time(inbox
     inbox.on(handler, limit=RunLimit(Rate(300, timedelta(minutes=1)), concurrency=1))
     inbox.deliver(*names(40))
 
+    clock, began, passed = Clock(inbox.settings.database_url, int), time.monotonic(), timedelta(0)
     inbox.work()
     assert 30 <= len(ran) < 40  # a tenth of the rate at once
-    clock, began, passed = Clock(inbox.settings.database_url, int), time.monotonic(), timedelta(0)
     while len(ran) < 40 and passed < timedelta(seconds=4):
         clock.advance(STEP)
         passed += STEP
