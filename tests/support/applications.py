@@ -31,6 +31,7 @@ DEADLINE = 60
 PROGRAM = Path(sys.executable).parent
 GUNICORN = ("-m", "gunicorn", "--workers", "1", "--bind", "fd://{fd}", "--no-control-socket")
 UVICORN = ("-m", "uvicorn", "--fd", "{fd}", "--log-level", "warning")
+PATCHES_BEFORE_IMPORTS = {"gevent", "python:hookonce.receiver.web.gunicorn_conf"}
 SERVERS = {
     "flask under gunicorn gevent": ("flask", (*GUNICORN, "-k", "gevent", "app:app")),
     "flask under gunicorn gthread": ("flask", (*GUNICORN, "-k", "gthread", "--threads", "16", "app:app")),
@@ -139,7 +140,8 @@ class Project:
         """Run a server as long as the block lasts; give what talks to it."""
         with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
             words = [word.format(fd=listener.fileno()) for word in command]
-            process = self.start(*words, pass_fds=[listener.fileno()])
+            patches = PATCHES_BEFORE_IMPORTS & set(command)
+            process = self.start(*words, pass_fds=[listener.fileno()], cold=bool(patches))
             port = listener.getsockname()[1]
         try:
             yield Served(self, port, process)
