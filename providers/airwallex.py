@@ -1,7 +1,8 @@
 """Airwallex signs `<x-timestamp><body>`, with nothing between, with HMAC-SHA256 in hex.
 
-The time is in milliseconds and may be five minutes off, as in Airwallex' SDK. The id is `$.id`, the type
-`$.name`. Each notification URL has its own secret. Retries go on for three days.
+The time is in milliseconds and may be five minutes off, as others who verify it have it: the package `airwallex` on
+PyPI, which is not the vendor's. The id is `$.id`, the type `$.name`. Each notification URL has its own secret. Retries
+go on for three days.
 
 https://www.airwallex.com/docs/developer-tools/webhooks
 """
