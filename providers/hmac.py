@@ -9,9 +9,9 @@ hex, base64, whsec) say what the signature looks like; key and separator that it
 URL is in the parameter query, instead of a header or where none was sent. signed is the template: {body},
 {timestamp}, {url}, {method}, {params}, {header:name}. timestamp names its header, or is a table { header or key, unit
 (s, ms, iso, any), tolerance in seconds }. id and type (required), account and occurred_at are places: "$.path",
-"header:Name", "query:name", "fixed:text"; id may also be "fingerprint", of the body without the paths in volatile. Of a
-form "$.name" is a field; a body that is neither JSON nor a form is a text without places. Where different events may
-have equal bytes and no id, period says for how many seconds what looks alike is the same event.
+"header:Name", "query:name", and of all but the id "fixed:text"; id may also be "fingerprint", of the body without the
+paths in volatile. Of a form "$.name" is a field; a body that is neither JSON nor a form is a text without places. Where
+different events may have equal bytes and no id, period says for how many seconds what looks alike is the same event.
 
 https://datatracker.ietf.org/doc/html/rfc2104
 """
@@ -19,8 +19,9 @@ https://datatracker.ietf.org/doc/html/rfc2104
 from collections.abc import Mapping
 from typing import Any
 
-from hookonce.providers.kit import Configured, Sender, any_body, delivering, one_event, signer
+from hookonce.providers.kit import Configured, Sender, any_body, body_digest, delivering, one_event, signer
 from hookonce.providers.kit.registry.declared_options import (
+    expect_ids_that_differ,
     header_named,
     hmac_scheme,
     id_place,
@@ -39,13 +40,14 @@ def configure(options: Mapping[str, Any]) -> Configured:
     scheme = hmac_scheme(given)
     left_out = volatile(given, "volatile")
     events = one_event(
-        id=id_place(given, "id", left_out),
+        id=id_place(given, "id", body_digest(*left_out)),
         type=place(given, "type"),
         account=place_or_none(given, "account"),
         occurred_at=place_or_none(given, "occurred_at"),
         read=any_body,
     )
     within = period(given, "period")
+    expect_ids_that_differ(given, "id", within)
     given.done()
     sign = signer(scheme.sign, event_id=header_named(options["id"]), type=header_named(options["type"]))
     return Configured(

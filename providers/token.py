@@ -7,10 +7,10 @@
 in (required) is where the secret comes: "header:Name" (behind prefix, if that is given), "bearer", "basic" (the secret
 is user:password), "query:name", "path" (`/hooks/<source>/<secret>`, for senders where only a URL can be set), or
 "$.path", a field of a JSON body or a form, which is kept with the event. id and type (required), account and
-occurred_at are places: "$.path", "header:Name", "query:name", "fixed:text"; id may also be "fingerprint", of the
-body without the token and the paths in volatile. Of a form "$.name" is a field; a body that is neither JSON nor a form
-is a text without places. Where different events may have equal bytes and no id, period says for how many seconds what
-looks alike is the same event.
+occurred_at are places: "$.path", "header:Name", "query:name", and of all but the id "fixed:text"; id may also be
+"fingerprint", of the body without the token and the paths in volatile. Of a form "$.name" is a field; a body that is
+neither JSON nor a form is a text without places. Where different events may have equal bytes and no id, period says for
+how many seconds what looks alike is the same event.
 
 challenge is for senders that ask whether there is anybody: "query:name" is sent back as text, "header:Name" as the same
 header, "$.path" as JSON with the same path. A body is such a question if it has a text there and no id (with a
@@ -25,10 +25,12 @@ https://datatracker.ietf.org/doc/html/rfc7617
 from collections.abc import Mapping
 from typing import Any
 
-from hookonce.providers.kit import Configured, Extractor, Sender, any_body, data_digest, one_event, signer
+from hookonce.providers.kit import Configured, Sender, any_body, data_digest, one_event, signer
 from hookonce.providers.kit.registry.challenge_option import challenge
 from hookonce.providers.kit.registry.declared_options import (
+    expect_ids_that_differ,
     header_named,
+    id_place,
     identity,
     period,
     place,
@@ -46,7 +48,9 @@ def configure(options: Mapping[str, Any]) -> Configured:
     scheme = token_scheme(given)
     left_out = volatile(given, "volatile")
     changing = (*left_out, scheme.field) if scheme.field else left_out
-    id_at = _id(given, changing)
+    id_at = id_place(
+        given, "id", data_digest(*changing)
+    )  # of what was read, so that a form loses its token too
     events = one_event(
         id=id_at,
         type=place(given, "type"),
@@ -56,6 +60,7 @@ def configure(options: Mapping[str, Any]) -> Configured:
     )
     handshake = challenge(given, "challenge", None if options.get("id") == "fingerprint" else id_at, scheme)
     within = period(given, "period")
+    expect_ids_that_differ(given, "id", within, _proof(options))
     given.done()
     return by_token(
         scheme,
@@ -76,6 +81,7 @@ def configure(options: Mapping[str, Any]) -> Configured:
     )
 
 
-def _id(given: Options, changing: tuple[str, ...]) -> Extractor:
-    """Return the place of the id; a fingerprint is that of what was read, so that a form loses its token too."""
-    return data_digest(*changing) if given.take("id") == "fingerprint" else place(given, "id")
+def _proof(options: Mapping[str, Any]) -> str:
+    """Return where the secret comes, as a place."""
+    where = str(options.get("in", ""))
+    return "header:Authorization" if where in {"basic", "bearer"} else where

@@ -14,6 +14,7 @@ from hookonce.receiver.ledger.alerts import Alert
 from hookonce.receiver.ledger.runs import breakers
 from hookonce.receiver.ledger.stats import backlog, retries, source_activity
 from hookonce.receiver.ledger.stats.counters import Kind
+from hookonce.receiver.ledger.stats.source_activity import words_for_mostly_conflicts
 
 Condition = dict[tuple[str, str], str]
 """(kind, subject) → what to say about it."""
@@ -134,7 +135,7 @@ def _duplicates(connection: psycopg.Connection, rate: Rate) -> Condition:
 
 
 def _conflicts(connection: psycopg.Connection, rate: Rate) -> Condition:
-    return {
+    often: Condition = {
         ("conflicts", source): (
             f"{number} deliveries within {format_duration(rate.within)} had another body under a known id; expected "
             f"fewer than {rate.number}; compare them with `hookonce conflicts list`: a sender's bug, or "
@@ -142,6 +143,10 @@ def _conflicts(connection: psycopg.Connection, rate: Rate) -> Condition:
         )
         for source, number in source_activity.recent(connection, rate.within, [Kind.CONFLICT]).items()
         if number >= rate.number
+    }
+    return often | {
+        ("conflicts", source): words_for_mostly_conflicts(source, conflicts, deliveries)
+        for source, (conflicts, deliveries) in source_activity.mostly_in_conflict(connection).items()
     }
 
 

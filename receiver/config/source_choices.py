@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry.chosen_ids import ChosenIds, place
+from hookonce.providers.kit.registry.declared_options import reason_for_one_id
 from hookonce.providers.kit.sender import TOO_MANY
 from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.source import FOREVER, Limit
@@ -59,6 +60,13 @@ def chosen_ids(table: _Chosen, mistakes: list[str]) -> ChosenIds:
                 mistakes.append(f"{name}: {error}")
     if len(set(found.places)) < len(found.places):
         mistakes.append("id: a place is named twice")
+    reasons = {each: reason_for_one_id(each) for each in found.places}
+    if found.places and all(reasons.values()):
+        said = "; ".join(f"{each!r}, {why}" for each, why in reasons.items())
+        mistakes.append(
+            f"id is {said}: all events but the first would be duplicates; name a place that tells events apart, "
+            "such as '$.order.id', or leave id out for the sender's own"
+        )
     return ChosenIds() if len(mistakes) > wrong else found
 
 

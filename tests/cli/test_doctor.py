@@ -193,3 +193,19 @@ def test_window_forgets_every_event_and_nothing_else(hookonce, redis_url):
 
         assert forgotten.err == "forgot 1 event ids\n"
         assert client.keys() == [b"other"]
+
+
+@pytest.mark.usefixtures("inbox", "rings")
+@pytest.mark.parametrize(("conflicts", "named"), [(3, True), (2, False)])
+def test_doctor_names_a_source_most_of_whose_deliveries_conflict(hookonce, ledger, conflicts, named):
+    ledger.execute(
+        "INSERT INTO hookonce.activity SELECT 1, date_trunc('minute', now()), 'partner', what, number "
+        "FROM (VALUES ('conflict', %(n)s), ('duplicate', %(n)s), ('accepted', 1)) AS t (what, number)",
+        {"n": conflicts},
+    )
+
+    examined = hookonce("doctor", "--json")
+
+    texts = [row["text"] for row in examined.documents if row["check"] == "ids of partner"]
+    assert [f"{conflicts} of {conflicts + 1} deliveries" in text for text in texts] == [True] * named
+    assert all("[sources.partner] id" in text for text in texts)

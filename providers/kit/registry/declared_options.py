@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hookonce.providers.kit.crypto.secret_keys import CODECS
 from hookonce.providers.kit.crypto.signature_text import ENCODINGS
-from hookonce.providers.kit.events.fields import Extractor, body_digest, field, fixed, header, query
+from hookonce.providers.kit.events.fields import Extractor, field, fixed, header, query
 from hookonce.providers.kit.events.identity import BODY, RECEIPT, Identity, told_apart_by
 from hookonce.providers.kit.reading import json_paths
 from hookonce.providers.kit.registry.options import Options
@@ -20,6 +20,37 @@ from hookonce.providers.kit.signing.timestamps import TOLERANCE, UNITS, Timestam
 
 _PLACES: Final[dict[str, Callable[[str], Extractor]]] = {"header": header, "query": query, "fixed": fixed}
 _EXPECTED: Final = "expected '$.path', 'header:Name', 'query:name' or 'fixed:text'"
+_ID_EXPECTED: Final = "expected '$.path', 'header:Name', 'query:name' or 'fingerprint'"
+_ALIKE: Final = frozenset(
+    {
+        "accept",
+        "accept-charset",
+        "accept-encoding",
+        "accept-language",
+        "authorization",
+        "cache-control",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "cookie",
+        "forwarded",
+        "from",
+        "host",
+        "origin",
+        "pragma",
+        "referer",
+        "te",
+        "transfer-encoding",
+        "user-agent",
+        "via",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+        "x-real-ip",
+    }
+)
+"""Headers of HTTP, which say the same of one delivery as of the next."""
 _WHERE_EXPECTED: Final = (
     "expected 'header:Name', 'bearer', 'basic', 'query:name', 'path' or '$.path' of the body"
 )
@@ -102,15 +133,15 @@ def token_in(where: str, prefix: str = "") -> Token:
     raise ValueError(_WHERE_EXPECTED)
 
 
-def place(given: Options, name: str) -> Extractor:
+def place(given: Options, name: str, expected: str = _EXPECTED) -> Extractor:
     """Return a required place; what it gives after a mistake is of no use, `given.done()` raises."""
-    pick = place_or_none(given, name)
+    pick = place_or_none(given, name, expected)
     if pick is None:
-        given.mistakes.append(f"{name} is required, {_EXPECTED}")
+        given.mistakes.append(f"{name} is required, {expected}")
     return pick or _NOWHERE
 
 
-def place_or_none(given: Options, name: str) -> Extractor | None:
+def place_or_none(given: Options, name: str, expected: str = _EXPECTED) -> Extractor | None:
     """Return a place written as text: `$.path`, `header:Name`, `query:name`, `fixed:text`; None if not given."""
     value = given.take(name)
     if value is None:
@@ -121,7 +152,7 @@ def place_or_none(given: Options, name: str) -> Extractor | None:
     try:
         if isinstance(value, str) and value.startswith("$"):
             return field(value)
-        given.mistakes.append(f"{name} is {value!r}, {_EXPECTED}")
+        given.mistakes.append(f"{name} is {value!r}, {expected}")
     except ValueError as error:
         given.mistakes.append(f"{name}: {error}")
     return _NOWHERE
@@ -137,11 +168,37 @@ def period(given: Options, name: str) -> timedelta | None:
     return timedelta(seconds=given.seconds(name, 60)) if given.take(name) is not None else None
 
 
-def id_place(given: Options, name: str, left_out: tuple[str, ...]) -> Extractor:
-    """Like `place`, and `fingerprint` for the body's own, without the paths `left_out`."""
-    if given.take(name) == "fingerprint":
-        return body_digest(*left_out)
-    return place(given, name)
+def id_place(given: Options, name: str, fingerprint: Extractor) -> Extractor:
+    """Like `place`, and `fingerprint` for the word of this name."""
+    return fingerprint if given.take(name) == "fingerprint" else place(given, name, _ID_EXPECTED)
+
+
+def expect_ids_that_differ(given: Options, name: str, within: timedelta | None, proof: str = "") -> None:
+    """Note a mistake where the id is one that all events have: all but the first would be duplicates.
+
+    `proof` is where the secret comes, as the option `in` has it. With a period the body and the time of receipt are
+    parts of the id, so that any place will do.
+    """
+    told = given.take(name)
+    why = reason_for_one_id(told, proof) if isinstance(told, str) and within is None else ""
+    if why:
+        given.mistakes.append(
+            f"{name} is {told!r}, {why}, so all events but the first would be duplicates; write "
+            f'{name} = "fingerprint" if the sender has no id, or its place, "$.path", "header:Name" or "query:name"; '
+            "period = 60 besides has equal bodies a minute apart be events of their own"
+        )
+
+
+def reason_for_one_id(told: str, proof: str = "") -> str:
+    """Say why all events would have the id at the place `told`; empty where nothing says that they would."""
+    kind, _, rest = told.partition(":")
+    if kind == "fixed":
+        return "the same for every event"
+    if told == proof or (kind == "header" and proof.lower() == told.lower()):
+        return "the place of the secret, the same for every event"
+    if kind == "header" and rest.lower() in _ALIKE:
+        return "which says the same of every delivery"
+    return ""
 
 
 def identity(given: Options, name: str, within: timedelta | None) -> Identity:

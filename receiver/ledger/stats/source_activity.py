@@ -25,6 +25,19 @@ _RECENT = """
 SELECT source, sum(count)::bigint FROM hookonce.activity
 WHERE minutes = 1 AND at > now() - %s::interval AND at <= now() AND what = ANY(%s) GROUP BY source
 """
+MOSTLY = timedelta(days=1)
+"""Within which a source's deliveries are looked at together: one that brings little must show as well."""
+MIN_CONFLICTS = 3
+_IN_CONFLICT = """
+SELECT source, conflicts, deliveries FROM (
+    SELECT source, sum(count) FILTER (WHERE what = 'conflict')::bigint AS conflicts,
+           sum(count) FILTER (WHERE what IN ('accepted', 'duplicate'))::bigint AS deliveries
+    FROM hookonce.activity
+    WHERE minutes = 1 AND at > now() - %s::interval AND at <= now() AND what IN ('accepted', 'duplicate', 'conflict')
+    GROUP BY source
+) AS summed
+WHERE conflicts >= %s AND 2 * conflicts > deliveries
+"""
 _HOURS = """
 SELECT at, source, sum(count)::bigint FROM hookonce.activity
 WHERE minutes = 60 AND source = ANY(%s) AND what IN ('accepted', 'duplicate') GROUP BY at, source
@@ -72,6 +85,24 @@ def last_seen(connection: psycopg.Connection) -> dict[str, datetime]:
 def recent(connection: psycopg.Connection, span: timedelta, what: Sequence[str]) -> dict[str, int]:
     """Sum up, by source, the minutes within `span`; `done` and `dead` of the last one or two are not known yet."""
     return dict(connection.execute(_RECENT, [span, list(what)]).fetchall())
+
+
+def mostly_in_conflict(connection: psycopg.Connection) -> dict[str, tuple[int, int]]:
+    """Return the sources most of whose deliveries had another body under a known id: how many had, of how many.
+
+    Events of such a source are told apart by something that does not tell them apart, and all but the first are lost.
+    """
+    rows = connection.execute(_IN_CONFLICT, [MOSTLY, MIN_CONFLICTS])
+    return {source: (conflicts, deliveries) for source, conflicts, deliveries in rows}
+
+
+def words_for_mostly_conflicts(source: str, conflicts: int, deliveries: int) -> str:
+    """Say what is wrong with a source that `mostly_in_conflict` found, and what to do."""
+    return (
+        f"{conflicts} of {deliveries} deliveries within a day had another body under a known id, and were not run; "
+        f"its ids do not tell its events apart: compare two with `hookonce conflicts list --source {source}`, then "
+        f'name other places in [sources.{source}] id, or write id = "fingerprint" where its provider is hmac or token'
+    )
 
 
 def hours(connection: psycopg.Connection, sources: Sequence[str]) -> dict[str, dict[datetime, int]]:

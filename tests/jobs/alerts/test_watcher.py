@@ -190,6 +190,21 @@ def test_watch_counts_what_died_within_the_time(watch, connection, source, numbe
     assert is_open(connection) == expected
 
 
+@pytest.mark.parametrize(("conflicts", "others", "expected"), [(3, 2, True), (2, 0, False), (3, 3, False)])
+def test_watch_names_a_source_most_of_whose_deliveries_conflict(
+    watch, connection, conflicts, others, expected
+):
+    happened(connection, "stripe", "conflict", conflicts)
+    happened(connection, "stripe", "duplicate", conflicts)  # which a conflict is, too
+    happened(connection, "stripe", "accepted", others)
+
+    watch.evaluate(connection)
+
+    said = [alert.detail for alert in alerts.open_alerts(connection)]
+    assert is_open(connection) == [("conflicts", "stripe")] * expected
+    assert all(f"{conflicts} of {conflicts + others} deliveries" in each for each in said)
+
+
 def test_watch_minds_duplicates_only_where_they_are_more_than_what_is_new(watch, connection):
     happened(connection, "stripe", "duplicate", 2000)
     happened(connection, "stripe", "accepted", 2000)

@@ -88,3 +88,21 @@ def test_hmac_trusts_a_header_that_was_sent_before_the_query():
     delivery = replace(signed_at("query"), headers={"x-sig": "0" * 64})
 
     assert refusal(lambda: provider.verify(delivery, ["s3cret"], NOW)) == Reason.BAD_SIGNATURE
+
+
+@pytest.mark.parametrize("place", ["fixed:one", "header:Content-Type", "header:user-agent"])
+def test_hmac_takes_no_id_that_all_events_have(place):
+    with pytest.raises(ValueError, match=f"id is '{place}', .* write id = \"fingerprint\""):
+        load("hmac", options=PARTNER | {"id": place})
+
+    assert load("hmac", options=PARTNER | {"id": place, "period": 60}).id_period
+    assert load("hmac", options=PARTNER | {"type": place})
+
+
+def test_hmac_without_an_id_proposes_the_fingerprint_and_no_fixed_text():
+    with pytest.raises(
+        ValueError, match=r"id is required, expected .* 'query:name' or 'fingerprint'"
+    ) as wrong:
+        load("hmac", options={"header": "X-Sig", "type": "$.type"})
+
+    assert "fixed" not in str(wrong.value)

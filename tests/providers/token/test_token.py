@@ -106,3 +106,22 @@ def test_token_in_the_body_bounds_what_is_parsed_before_it_is_known():
     assert (in_body.max_body, in_header.max_body) == (1 << 20, None)
     assert not in_body.id_is_signed
     assert in_body.body_is_unsigned
+
+
+@pytest.mark.parametrize(
+    ("where", "place"),
+    [
+        ("header:X-Token", "fixed:one"),
+        ("header:X-Token", "header:x-token"),
+        ("bearer", "header:Authorization"),
+        ("basic", "header:authorization"),
+        ("query:key", "query:key"),
+        ("$.token", "$.token"),
+        ("path", "header:Host"),
+    ],
+)
+def test_token_takes_no_id_that_all_events_have(where, place):
+    with pytest.raises(ValueError, match=r'the same .* write id = "fingerprint"'):
+        load("token", options=PARTNER | {"in": where, "id": place})
+
+    assert load("token", options=PARTNER | {"in": where, "id": place, "period": 60}).id_period
