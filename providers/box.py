@@ -89,9 +89,17 @@ def _escaped(body: bytes) -> bytes:
     return text.encode("ascii")
 
 
+def _signed(delivery: Delivery) -> bytes:
+    """Return what was signed, escaped: the same for a body that was sent as it is or with its escapes."""
+    if delivery.body.isascii():
+        return scheme.signed_message(delivery)
+    return scheme.signed_message(replace(delivery, body=read_once(delivery, "escaped", _escaped)))
+
+
 sender = Sender(
     id_is_signed=False,
     body_is_unsigned=False,
+    signed_message=_signed,
     retry_horizon=timedelta(days=1),
     identity=told_apart_by("$.id", "header box-delivery-id"),
     tolerance=scheme.tolerance,

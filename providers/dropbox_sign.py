@@ -8,11 +8,12 @@ https://developers.hellosign.com/docs/events/walkthrough
 """
 
 import json
+import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
-from hookonce.providers import Delivery, Reply
+from hookonce.providers import Delivery, Reason, Rejected, Reply
 from hookonce.providers.kit import (
     Hmac,
     Sender,
@@ -32,8 +33,8 @@ from hookonce.providers.kit import (
 )
 
 scheme = Hmac(header="event_hash")
-
-
+_TIME: Final = re.compile("[0-9]{1,16}")
+_KIND: Final = re.compile("[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 _form = json_in_form("json")
 
 
@@ -72,11 +73,20 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  
     event = json_paths.find(_read(delivery), ("event",))
     event = event if isinstance(event, dict) else {}
     scheme.expect(event.get("event_hash"), _message(event), secrets)
+    time, kind = (json_paths.find_text(event, name) for name in ("event_time", "event_type"))
+    if not (_TIME.fullmatch(time) and _KIND.fullmatch(kind)):  # nothing is between them, so each has its form
+        raise Rejected(Reason.BAD_BODY, "event_time is not in digits, or event_type not a name")
 
 
 def _message(event: dict[str, Any]) -> bytes:
     texts = [json_paths.find_text(event, name) for name in ("event_time", "event_type")]
     return "".join(texts).encode("utf-8", "surrogatepass")
+
+
+def _signed(delivery: Delivery) -> bytes:
+    """Return what was signed. Raises: Rejected."""
+    event = json_paths.find(_read(delivery), ("event",))
+    return _message(event if isinstance(event, dict) else {})
 
 
 def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
@@ -96,6 +106,7 @@ sign = headers_of(deliver)
 sender = Sender(
     id_is_signed=False,
     body_is_unsigned=True,
+    signed_message=_signed,
     retry_horizon=timedelta(days=3),
     disables_after="several failures",
     identity=told_apart_by("$.event.event_hash", "$.json.event.event_hash"),

@@ -107,6 +107,8 @@ def _verify_hash(delivery: Delivery, secrets: Sequence[str], _now: datetime) -> 
 
 def events(delivery: Delivery) -> list[Event]:
     """The events of a verified `delivery`; a workflow's GET request is one. Raises: Rejected."""
+    if bool(delivery.body) is (delivery.method == "GET"):  # URL and body are signed with nothing between
+        raise Rejected(Reason.BAD_BODY, "a GET request has no body, and any other has one")
     if delivery.body:
         return _batch(delivery)
     known_by = sha256(delivery.url.encode("utf-8", "surrogatepass")).hexdigest()

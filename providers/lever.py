@@ -10,7 +10,7 @@ https://hire.lever.co/developer/documentation#webhooks
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 from hookonce.providers import Delivery, Reason, Rejected
 from hookonce.providers.kit import (
@@ -31,6 +31,8 @@ from hookonce.providers.kit import (
 )
 
 scheme = Hmac(header="signature")
+_DIGITS: Final = 13
+"""Of a time in milliseconds, until the year 2286."""
 sign = signature_in_body.sign
 events = one_event(
     id=first(field("$.id"), data_digest("$.token", "$.signature")),
@@ -51,6 +53,10 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  
     """Accept `delivery` if its token and time are signed with one of `secrets`. Raises: Rejected."""
     data = json_body(delivery)
     scheme.expect(data.get("signature") if isinstance(data, dict) else None, _signed(data), secrets)
+    if (
+        not 0 < data["triggeredAt"] < 10**_DIGITS <= 10 * data["triggeredAt"]
+    ):  # or the token's digits could be its
+        raise Rejected(Reason.BAD_BODY, "triggeredAt is not in milliseconds")
 
 
 def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
@@ -59,7 +65,7 @@ def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptio
     data = dict(said) if isinstance(said, dict) else {}
     token, at = data.get("token"), data.get("triggeredAt")
     data["token"] = token if isinstance(token, str) else made_id(body).replace("-", "")
-    data["triggeredAt"] = at if type(at) is int else int(now.timestamp() * 1000)
+    data["triggeredAt"] = at if type(at) is int and len(str(at)) == _DIGITS else int(now.timestamp() * 1000)
     data["signature"] = scheme.signature(_signed(data), secret)
     return as_json(data, **options)
 
@@ -67,6 +73,7 @@ def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptio
 sender = Sender(
     id_is_signed=False,
     body_is_unsigned=True,
+    signed_message=lambda delivery: _signed(json_body(delivery)),
     retry_horizon=None,
     horizon_unknown="not known: no statement of its own is at hand",
     identity=told_apart_by("$.id", "$.triggeredAt"),

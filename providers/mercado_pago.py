@@ -77,9 +77,16 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
         scheme.verify(replace(delivery, url=path + mark + named.lower()), secrets, now)
 
 
+def _message(delivery: Delivery) -> bytes:
+    """Return what was signed, its id in lower case."""
+    path, mark, named = delivery.url.partition("?")
+    return scheme.signed_message(replace(delivery, url=path + mark + named.lower()))
+
+
 sender = Sender(
     id_is_signed=False,
     body_is_unsigned=True,
+    signed_message=_message,
     retry_horizon=timedelta(days=8),
     identity=told_apart_by("$.id"),
     check_secret=scheme.check_secret,

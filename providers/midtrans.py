@@ -3,15 +3,18 @@
 So `$.transaction_status` could be anyone's who has seen a notification of that order: ask Midtrans' API before
 goods leave. Of a pay account `account_id + account_status + status_code` is hashed. The digest is
 `$.signature_key`. There is no id: an event is its body, with the transaction, its status and, of refunds, what was
-given back. Times are Jakarta's and do not say so, so none is taken over.
+given back. Times are Jakarta's and do not say so, so none is taken over. Nothing stands between what is hashed, so a
+status code, an amount or an account of another form than Midtrans' is refused; what comes again with a digest is a
+repeat, whatever it says.
 
 https://docs.midtrans.com/docs/https-notification-webhooks
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import sha512
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 from hookonce.providers import Delivery, Reason, Rejected
 from hookonce.providers.kit import (
@@ -35,8 +38,17 @@ from hookonce.providers.kit import (
 )
 
 _hex = speller("hex", 64)
-_PAYMENT = ("order_id", "status_code", "gross_amount")
-_ACCOUNT = ("account_id", "account_status", "status_code")
+_PAYMENT: Final = {
+    "order_id": re.compile(".+", re.DOTALL),
+    "status_code": re.compile("[2-5][01][0-9]"),
+    "gross_amount": re.compile(r"(?:0|[1-9][0-9]{0,15})\.[0-9]{2}"),
+}
+_ACCOUNT: Final = {
+    "account_id": re.compile("[0-9a-f-]+"),
+    "account_status": re.compile("[A-Z_]+"),
+    "status_code": re.compile("[2-5][01][0-9]"),
+}
+"""What is hashed stands without anything between: fields of another form are those of another order, shifted."""
 sign = signature_in_body.sign
 events = one_event(
     id=body_digest(),
@@ -47,10 +59,17 @@ events = one_event(
 
 def _signed(data: Mapping[str, Any]) -> bytes:
     """Return the hashed text before the key. Raises: Rejected(bad_body)."""
-    values = [data.get(name) for name in (_PAYMENT if "order_id" in data else _ACCOUNT)]
-    if not all(isinstance(value, str) for value in values):
+    forms = _PAYMENT if "order_id" in data else _ACCOUNT
+    values = {name: data.get(name) for name in forms}
+    if not all(isinstance(value, str) for value in values.values()):
         raise Rejected(Reason.BAD_BODY, "the body lacks a text that Midtrans hashes")
-    return "".join(map(str, values)).encode("utf-8", "surrogatepass")
+    return "".join(map(str, values.values())).encode("utf-8", "surrogatepass")
+
+
+def _message(delivery: Delivery) -> bytes:
+    """Return what was hashed, all but the key. Raises: Rejected."""
+    data = json_body(delivery)
+    return _signed(data if isinstance(data, dict) else {})
 
 
 def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  # noqa: ARG001
@@ -65,6 +84,10 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:  
         raise Rejected(Reason.BAD_HEADER, "signature_key is no SHA-512 in hex")
     message = _signed(data)
     expect_match([folded], (_hex.folded(sha512(message + key).digest()) for key in keys))
+    forms = _PAYMENT if "order_id" in data else _ACCOUNT
+    odd = next((name for name, form in forms.items() if not form.fullmatch(data[name])), None)
+    if odd:
+        raise Rejected(Reason.BAD_BODY, f"{odd} is not of the form that Midtrans sends")
 
 
 def check_secret(secret: str) -> None:
@@ -76,7 +99,9 @@ def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptio
     """What Midtrans would send with `body`. Raises: ValueError for a blank key."""
     said = json_or_empty(body)
     data = dict(said) if isinstance(said, dict) else {}
-    if not all(isinstance(data.get(name), str) for name in _PAYMENT):
+    if not all(
+        isinstance(value := data.get(name), str) and form.fullmatch(value) for name, form in _PAYMENT.items()
+    ):
         data |= {"order_id": made_id(body), "status_code": "200", "gross_amount": "10000.00"}
     data["signature_key"] = _hex.spell(sha512(_signed(data) + key_of(secret, "raw")).digest())
     return as_json(data, **options)
@@ -85,6 +110,7 @@ def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptio
 sender = Sender(
     id_is_signed=False,
     body_is_unsigned=True,
+    signed_message=_message,
     retry_horizon=None,
     horizon_unknown="not known: no statement of its own is at hand",
     identity=told_apart_by(

@@ -73,6 +73,12 @@ def _message(number: str, written: str, webhook: str, body: bytes) -> bytes:
     return octets("paypal-transmission-id", f"{number}|{written}|{webhook}|{zlib.crc32(body)}")
 
 
+def _signed(delivery: Delivery) -> bytes:
+    """Return what was signed, but for the webhook's id, which is not sent. Raises: Rejected."""
+    number, written = (header_of(delivery.headers, (name,))[1] for name in _HEADERS[:2])
+    return _message(number, written, "", delivery.body)
+
+
 def check_secret(secret: str) -> None:
     """Raises: ValueError unless it is a webhook's id, alone or with a key."""
     if not owner_of(secret, *_SECRET).name.replace("_", "").isalnum():
@@ -94,6 +100,7 @@ def sign(body: bytes, secret: str, now: datetime, **_: Unpack[SignOptions]) -> d
 sender = Sender(
     id_is_signed=False,
     body_is_unsigned=True,
+    signed_message=_signed,
     retry_horizon=timedelta(days=3),
     identity=told_apart_by("$.id"),
     tolerance=_TIME.tolerance,

@@ -1,14 +1,16 @@
 """Plivo signs its URL, the fields of the form and a nonce with HMAC-SHA256, in base64; the key is the auth token.
 
 `X-Plivo-Signature-V3` may list several signatures, of an account and its subaccount. The nonce is new in each request
-and no time is signed, so only the event's id tells a replay. The id is made of all fields: a status of a message comes
-once. Callbacks by GET have their fields in the query. What wants XML for an answer (a call's answer URL) is not for
-an inbox.
+and no time is signed, so only the event's id tells a replay. The id is made of all fields: a status of a message
+comes once. Names and values are signed with nothing between, so whoever has a delivery can shift them; what comes
+again with its nonce is a repeat, whatever it says. Callbacks by GET have their fields in the query. What wants XML
+for an answer (a call's answer URL) is not for an inbox.
 
 https://www.plivo.com/docs/messaging/concepts/signature-validation
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import parse_qsl, urlsplit
 
@@ -55,6 +57,12 @@ def _signed(delivery: Delivery, _: bytes) -> bytes:
     return f"{base}{mark}{query}{dot}{fields}.".encode("utf-8", "surrogatepass") + nonce
 
 
+def _message(delivery: Delivery) -> bytes:
+    """Return what was signed; by GET the fields were in the URL and nowhere else. Raises: Rejected."""
+    is_url = delivery.body == delivery.url.partition("?")[2].encode("utf-8", "surrogatepass")
+    return _signed(replace(delivery, body=b"") if is_url else delivery, b"")
+
+
 scheme = Hmac(header="x-plivo-signature-v3", separator=",", encoding="base64", signed=_signed)
 verify = scheme.verify
 sign = signer(scheme.sign, event_id=_NONCE, content=FORM)
@@ -77,8 +85,9 @@ def decode(delivery: Delivery, secrets: Sequence[str]) -> Delivery:
 
 
 sender = Sender(
-    id_is_signed=True,
+    id_is_signed=False,
     signed_in_parts=True,
+    signed_message=_message,
     body_is_unsigned=False,
     signs_url=True,
     retry_horizon=timedelta(hours=1),

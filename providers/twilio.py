@@ -3,9 +3,11 @@
 The key is the Auth Token; where `X-Twilio-Webhooks-Signature-Settings` names HMAC_SHA256 it is a shared key. The URL
 is the public one, query included (by GET it has the fields); with and without its port, as in Twilio's SDKs. Of JSON
 it has the hash, `bodySHA256=`. The id is `I-Twilio-Idempotency-Token`, which is not signed, or the message, call or
-recording with its status; what a call asks while it is in progress is known by its fingerprint. Event Streams are
-lists of events with ids of their own. The answer is TwiML that does nothing. Retries are off unless the URL asks for
-them.
+recording with its status; what a call asks while it is in progress, and what happens in a conference, a stream or a
+transcription of it, is known by its fields. The type is what happened, in the word that one subscribes to
+(`participant-join`, `stream-started`, `recording-completed`), else the status. Event Streams are lists of events with
+ids of their own. The answer is TwiML that does nothing. Retries are off unless the URL asks for them. Names and
+values are signed with nothing between: what comes again with a signature is a repeat, whatever it says.
 
 https://www.twilio.com/docs/usage/webhooks/webhooks-security
 """
@@ -20,10 +22,13 @@ from typing import Final, Unpack
 from hookonce.providers import Delivery, Reply
 from hookonce.providers.kit import (
     FORM,
+    EventView,
+    Extractor,
     Hmac,
     Sender,
     SignOptions,
     body_digest,
+    data_digest,
     expect_hash,
     field,
     first,
@@ -40,6 +45,7 @@ from hookonce.providers.kit import (
     url_parameter,
     verify_at_any_port,
     when_matches,
+    with_and_without_port,
     with_parameter,
 )
 
@@ -54,20 +60,80 @@ _sid = first(_message, _call)
 _status = first(field("$.MessageStatus"), field("$.CallStatus"))
 _kind = first(field("$.EventType"), fixed("onMessageAdded"))
 _number = field("$.SequenceNumber")
+_recording = field("$.RecordingStatus")
 _named = first(
     when_matches(_call, ".+", fixed("call")), when_matches(_message, ".+", fixed("message")), fixed("unknown")
 )
+_CALLS: Final = frozenset(
+    {"AccountSid", "ApplicationSid", "CallSid", "OutgoingApplicationSid", "ParentCallSid", "TrunkSid"}
+)
+_ABOUT_ELSE: Final = re.compile(
+    r".+(?:Sid|Event|EventType)|(?:Dial|Machine|Payment|Queue|Recording|Speech|Transcription|UnstableSpeech).*"
+)
+_ASKED: Final = ("Digits", "FinishedOnKey")
+
+
+def _names(view: EventView) -> tuple[str, ...]:
+    return tuple(view.data) if isinstance(view.data, dict) else ()
+
+
+def _only_a_call(view: EventView) -> object:
+    """The call, of what names nothing else: no conference, stream, recording, transcription, queue or other leg."""
+    others = (name for name in _names(view) if name not in _CALLS and _ABOUT_ELSE.fullmatch(name))
+    return None if next(others, None) else _call.get(view)
+
+
+def _call_that_got_a_status(view: EventView) -> object:
+    """The call, of what tells its status and brings no answer of the caller's."""
+    return None if set(_ASKED) & set(_names(view)) else _only_a_call(view)
+
+
+def _happened(view: EventView) -> object:
+    """What happened, in the word that one subscribes to: `participant-join`, `stream-started`."""
+    name = next((name for name in _names(view) if name.endswith("Event") and name != "Event"), None)
+    return view.data[name] if name else None
+
+
+_status_of_call = Extractor(_call_that_got_a_status, "$.CallSid")
+_token = header("i-twilio-idempotency-token")
+_former = first(
+    _token,
+    join(_sid, _status, _number),
+    join(field("$.RecordingSid"), _recording),
+    when_matches(_status, "in-progress", body_digest()),
+    join(_sid, _status),
+    when_matches(_kind, "onMessageAdded", _sid),
+    body_digest(),
+)
 _one = one_event(
     id=first(
-        header("i-twilio-idempotency-token"),
-        join(_sid, _status, _number),
-        join(field("$.RecordingSid"), field("$.RecordingStatus")),
-        when_matches(_status, "in-progress", body_digest()),
-        join(_sid, _status),
-        when_matches(_kind, "onMessageAdded", _sid),
-        body_digest(),
+        _token,
+        join(_message, field("$.MessageStatus")),
+        join(field("$.RecordingSid"), _recording),
+        when_matches(
+            first(field("$.CallStatus"), fixed("none")),
+            "(?!in-progress|none).+",
+            first(
+                join(_status_of_call, field("$.CallStatus"), _number),
+                join(_status_of_call, field("$.CallStatus")),
+            ),
+        ),
+        when_matches(
+            first(field("$.CallStatus"), fixed("none")), "none", Extractor(_only_a_call, "$.CallSid")
+        ),
+        when_matches(_kind, "onMessageAdded", _message),
+        data_digest(),
     ),
-    type=first(_status, field("$.EventType"), field("$.SmsStatus"), _named),
+    former=(_former,),
+    type=first(
+        Extractor(_happened, "what happened"),
+        join(fixed("recording"), _recording, by="-"),
+        join(fixed("transcription"), field("$.TranscriptionStatus"), by="-"),
+        _status,
+        field("$.EventType"),
+        field("$.SmsStatus"),
+        _named,
+    ),
     account=field("$.AccountSid"),
     read=json_or_form,
 )
@@ -83,6 +149,14 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     signed = replace(delivery, body=b"") if is_hashed else delivery
     verify_at_any_port(scheme.verify, signed, secrets, now)
     expect_hash(delivery, _HASH)
+
+
+def _signed(delivery: Delivery) -> bytes:
+    """Return what was signed, the URL without its port; by GET the fields were in it and nowhere else."""
+    is_url = delivery.body == delivery.url.partition("?")[2].encode("utf-8", "surrogatepass")
+    is_hashed = url_parameter(delivery.url, _HASH) is not None
+    body = b"" if is_url or is_hashed else delivery.body
+    return _new.signed_message(replace(delivery, url=with_and_without_port(delivery.url)[0], body=body))
 
 
 def deliver(body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
@@ -104,6 +178,7 @@ sender = Sender(
     id_is_signed=False,
     body_is_unsigned=False,
     signs_url=True,
+    signed_message=_signed,
     retry_horizon=timedelta(days=1),
     retries_on=(),
     identity=told_apart_by(

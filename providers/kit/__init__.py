@@ -45,6 +45,7 @@ from hookonce.providers.kit.events.fields import (
     join,
     position,
     query,
+    scoped,
     when_matches,
     whole,
 )
@@ -103,6 +104,7 @@ from hookonce.providers.kit.signing.signed_urls import (
     query_as_form,
     url_parameter,
     verify_at_any_port,
+    with_and_without_port,
     with_parameter,
 )
 from hookonce.providers.kit.signing.timestamps import Timestamp, instant
@@ -208,6 +210,7 @@ __all__ = [
     "query_parameter",
     "read_once",
     "same_challenge",
+    "scoped",
     "secrets_for",
     "signature_in_body",
     "signer",
@@ -221,5 +224,6 @@ __all__ = [
     "verify_at_any_port",
     "when_matches",
     "whole",
+    "with_and_without_port",
     "with_parameter",
 ]

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import datetime
 from difflib import get_close_matches
+from hashlib import sha256
 from inspect import cleandoc, isfunction, signature
 from types import ModuleType
 from typing import Any, Final, Unpack
 
-from hookonce.providers import Delivery, Reply
+from hookonce.providers import Delivery, Event, Rejected, Reply
 from hookonce.providers.kit.events.declare import one_event, one_of_two
+from hookonce.providers.kit.events.fields import EventView, text_or_none
 from hookonce.providers.kit.schemes.shared_token import Token
 from hookonce.providers.kit.sender import Events, Sender
 from hookonce.providers.kit.signing.verdict import Sign, SignOptions
@@ -65,6 +67,25 @@ class Provider(Sender):
             return self.deliver(body, secret, now, **options)
         headers = self.sign(body, secret, now, **options)
         return Delivery(options.get("method", "POST"), options.get("url", ""), headers, body)
+
+    def nonce_mark(self, delivery: Delivery, event: Event) -> bytes | None:
+        """Return the SHA-256 of the signed nonce; None of a sender, or a delivery, that has none."""
+        nonce = text_or_none(self.nonce, EventView(delivery, event.data, event.data))
+        return None if nonce is None else sha256(b"nonce " + nonce.encode("utf-8", "surrogatepass")).digest()
+
+    def repeat_mark(self, delivery: Delivery, event: Event) -> bytes | None:
+        """Return the SHA-256 of what was signed of a verified `delivery`; None where the body's own is as good.
+
+        So it is where the id is signed, and where the body's bytes are. An element's own bytes go with it, or all of a
+        batch would be repeats of the first.
+        """
+        if self.signed_message is None or self.id_is_signed:
+            return None
+        try:
+            signed = self.signed_message(delivery)
+        except Rejected:  # it was stored before this release, and has not the form of today
+            return None
+        return sha256(b"signed " + sha256(signed).digest() + (event.raw or b"")).digest()
 
 
 def provider(name: str, source: object, origin: str, module: object = None) -> Provider:

@@ -76,11 +76,16 @@ class Sender:
     id_period: the sender has no ids and sends equal bodies for different events; the receiver makes body and time
         of receipt part of the event id: an equal body that comes again within this time (within five sixths of it,
         for certain) is the same event, a later one another
+    former_id_period, former_volatile: what an earlier release had for `id_period` and `volatile`, where that was other:
+        a delivery that it stored is known when it comes again
     methods: with which HTTP methods it delivers events; probes come by others besides
     statuses: HTTP status for a rejection, where the sender wants another than ours
     accepted: the reply to an accepted delivery, where the sender wants one: fixed, or made of the delivery
     nonce: a signed value that each delivery has anew, of a sender that does not sign the body: what comes again with
         it is a repeat, whatever else its body says
+    signed_message: what the signature covers, of a sender with unsigned ids for which that is not the body's bytes: a
+        canonical form of it, or some of its values; what comes again with it under another id is a repeat, however
+        its body is written and whatever else it says
     max_body: bytes that a delivery may have at most, of a sender whose body is parsed to find the signature
     fetches: patterns of the whole URLs that may be fetched for it (`providers.kit.crypto.fetched_keys`)
     needs_secret: nothing is verified without a secret; False if options of the source say enough
@@ -108,10 +113,13 @@ class Sender:
     tolerance: timedelta | None = None
     volatile: tuple[str, ...] = ()
     id_period: timedelta | None = None
+    former_id_period: timedelta | None = None
+    former_volatile: tuple[str, ...] | None = None
     methods: tuple[str, ...] = ("POST",)
     statuses: Mapping[Reason, int] = field(default_factory=dict)
     accepted: Reply | Accepted | None = None
     nonce: Extractor | None = None
+    signed_message: Callable[[Delivery], bytes] | None = None
     max_body: int | None = None
     fetches: tuple[str, ...] = ()
     needs_secret: bool = True

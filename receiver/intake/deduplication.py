@@ -281,6 +281,8 @@ def independent_batches(events: Iterable[NewEvent]) -> list[list[NewEvent]]:
         marks += [(event.source, former.event_id) for former in event.former_ids]
         if not event.id_is_signed:
             marks.append((event.source, event.fingerprint))
+            if event.repeat_mark is not None:
+                marks.append((event.source, event.repeat_mark))
         for batch, taken in rounds:
             if taken.isdisjoint(marks):
                 batch.append(event)

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 
 from hookonce.providers import Delivery, Event
 from hookonce.providers.kit.events.declare import is_unreadable
-from hookonce.providers.kit.events.fields import EventView, text_or_none
 from hookonce.providers.kit.events.fingerprint import fingerprint
 from hookonce.providers.kit.provider import Provider
 from hookonce.receiver.ledger.store import FormerId, NewEvent
@@ -61,18 +60,32 @@ def receipt_of(provider: Provider, event: Event, mark: bytes, now: datetime) -> 
     """
     if provider.id_period is None or event.is_undated is False:
         return ""
-    return f"+{mark.hex()[:_MARK]}@{_rounded(now, provider.id_period / _STEPS)}"
+    return _receipt(mark, now, provider.id_period / _STEPS)
 
 
-def former_ids(provider: Provider, event: Event, mark: bytes, now: datetime) -> tuple[FormerId, ...]:
+def _receipt(mark: bytes, now: datetime, step: timedelta) -> str:
+    return f"+{mark.hex()[:_MARK]}@{_rounded(now, step)}"
+
+
+def former_ids(
+    provider: Provider, event: Event, mark: bytes, now: datetime, before: bytes | None = None
+) -> tuple[FormerId, ...]:
     """Return what else the ledger may call an event, and how recently such a row must have come.
 
+    `mark` is its fingerprint, `before` that which an earlier release made.
     Its former ids count for as long as its sender may try again. Where the time of receipt is a part of the id, so do
     its ids of the steps before, since a retry may cross the end of one, and of those that follow: receivers' clocks
     differ, and what was quarantined is taken in after its retry.
     """
     horizon = provider.retry_horizon or _UNKNOWN_HORIZON
     former = [FormerId(ledger_id(each), horizon) for each in event.former_ids]
+    if before is not None and before != mark:
+        ids = [ledger_id(each) for each in (event.id, *event.former_ids)]
+        former += [FormerId(each, horizon, before) for each in ids]
+    if provider.former_id_period is not None and provider.former_id_period != provider.id_period:
+        step, period = provider.former_id_period / _STEPS, provider.former_id_period
+        receipts = [_receipt(mark, now - n * step, step) for n in range(_STEPS + 1)]
+        former += [FormerId(ledger_id(each + at), period) for each in event.former_ids for at in receipts]
     if provider.id_period is not None and receipt_of(provider, event, mark, now):
         step, period = provider.id_period / _STEPS, provider.id_period
         near = [n for n in range(1 - _STEPS, _STEPS) if n]
@@ -110,19 +123,16 @@ def plausible_time(moment: datetime | None) -> datetime | None:
     return moment
 
 
-def _fingerprint(provider: Provider, delivery: Delivery, event: Event, body: bytes) -> bytes:
-    """Return what deliveries of one event have in common: the signed nonce where a sender has one, else the body."""
-    nonce = text_or_none(provider.nonce, EventView(delivery, event.data, event.data))
-    if nonce is not None:
-        return hashlib.sha256(b"nonce " + nonce.encode("utf-8", "surrogatepass")).digest()
-    return fingerprint(body, provider.volatile)
+def _fingerprint_before(provider: Provider, body: bytes) -> bytes | None:
+    """Return a body's fingerprint as an earlier release made it, None where it made the same."""
+    return None if provider.former_volatile is None else fingerprint(body, provider.former_volatile)
 
 
 def new_event(source: Source, delivery: Delivery, event: Event, headers: str, now: datetime) -> NewEvent:
     """Return the row of one event of a delivery; `headers` is JSON, without secrets."""
     provider = source.provider
     body = delivery.body if event.raw is None else event.raw
-    mark = _fingerprint(provider, delivery, event, body)
+    mark = provider.nonce_mark(delivery, event) or fingerprint(body, provider.volatile)
     return NewEvent(
         source=source.name,
         provider=provider.name,
@@ -139,5 +149,6 @@ def new_event(source: Source, delivery: Delivery, event: Event, headers: str, no
         is_readable=not is_unreadable(event),
         hold_repeats=source.repeats == "hold",
         keep_body=source.keep_body,
-        former_ids=former_ids(provider, event, mark, now),
+        repeat_mark=provider.repeat_mark(delivery, event),
+        former_ids=former_ids(provider, event, mark, now, _fingerprint_before(provider, body)),
     )

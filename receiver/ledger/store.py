@@ -38,10 +38,14 @@ class Verdict(StrEnum):
 
 
 class FormerId(NamedTuple):
-    """An id that the ledger may hold an event under already; believed of an equal fingerprint that came `within`."""
+    """An id that the ledger may hold an event under already; believed of an equal fingerprint that came `within`.
+
+    fingerprint: the event's as an earlier release made it, where that is another
+    """
 
     event_id: str
     within: timedelta
+    fingerprint: bytes | None = None
 
 
 class NewEvent(NamedTuple):
@@ -49,7 +53,8 @@ class NewEvent(NamedTuple):
 
     `fingerprint` is the SHA-256 of the body without what the provider calls volatile. `body` is the
     delivery's raw bytes, or the element's own where `is_element`. `hold_repeats`: store as held, not run,
-    if another event of the source has the same fingerprint (only looked for where the id is unsigned).
+    if another event of the source has the same fingerprint (only looked for where the id is unsigned), or the same
+    `repeat_mark`: the SHA-256 of what was signed, of a sender that does not sign the body's bytes.
     `traceparent` (W3C) is the delivery's span, where deliveries are traced. `is_test`: an
     operator sent it. Without `keep_body` its body goes when its last run is done (`runs.transitions`). `put_off`: it
     is due so much later. `former_ids`: under these it is no new
@@ -76,6 +81,7 @@ class NewEvent(NamedTuple):
     is_test: InEvents[bool] = False
     keep_body: InEvents[bool] = True
     put_off: timedelta | None = None
+    repeat_mark: bytes | None = None
     former_ids: tuple[FormerId, ...] = ()
 
     @property
@@ -112,10 +118,10 @@ WITH incoming AS MATERIALIZED (
     FROM unnest({", ".join(f"%b::{name}[]" for name in _TYPES.values())})
          AS t ({", ".join(_TYPES)})
 ), judged AS (
-    SELECT i.*, CASE WHEN NOT i.id_is_signed THEN
+    SELECT i.*, CASE WHEN NOT i.id_is_signed THEN %r
         -- Repeats are not looked at, and are in no index: a body may come a million times.
         (SELECT min(e.id) FROM hookonce.events e WHERE e.source = i.source AND e.fingerprint = i.fingerprint
-         AND NOT e.id_is_signed AND e.repeat_of IS NULL) END AS repeat_of
+         AND NOT e.id_is_signed AND e.repeat_of IS NULL)%m END AS repeat_of
     FROM incoming i
     %s
 ), stored AS (
@@ -132,20 +138,47 @@ WITH incoming AS MATERIALIZED (
 ), kept AS (
     INSERT INTO hookonce.bodies (event, received_at, {", ".join(_IN_BODIES)})
     SELECT id, received_at, {", ".join(_IN_BODIES.values())} FROM stored JOIN incoming USING (source, event_id)
-)
+)%k
 SELECT source, event_id, id, status FROM stored
 """  # noqa: S608  constants
 
 _FORMER = """unnest(%b::text[], %b::text[], %b::bytea[], %b::text[], %b::interval[])
              AS f (source, event_id, fingerprint, former_id, within)
          JOIN hookonce.events e ON (e.source, e.event_id) = (f.source, f.former_id) AND e.fingerprint = f.fingerprint"""
-_INSERT = _INSERT_NEW.replace("%s", "")
-_INSERT_UNLESS_FORMER = _INSERT_NEW.replace(
-    "%s",
-    f"""WHERE NOT EXISTS (
+_UNLESS_FORMER = f"""WHERE NOT EXISTS (
         SELECT FROM {_FORMER}
-        WHERE (f.source, f.event_id) = (i.source, i.event_id) AND e.received_at > now() - f.within)""",
-)
+        WHERE (f.source, f.event_id) = (i.source, i.event_id) AND e.received_at > now() - f.within)"""
+_MARKED = {
+    "%r": "least(",
+    "%m": """,
+        -- Whoever has a mark keeps it: a repeat finds the first.
+        (SELECT m.event FROM hookonce.repeat_marks m WHERE (m.source, m.mark) = (i.source, i.repeat_mark)))""",
+    "%k": """, marked AS (
+    INSERT INTO hookonce.repeat_marks (source, mark, event)
+    SELECT DISTINCT ON (source, repeat_mark) source, repeat_mark, id
+    FROM stored JOIN incoming USING (source, event_id)
+    WHERE repeat_mark IS NOT NULL AND NOT id_is_signed ORDER BY source, repeat_mark, id
+    ON CONFLICT DO NOTHING
+)""",
+}
+
+
+def _insert_statement(*, unless_former: bool, marked: bool) -> str:
+    """Return the statement that inserts a batch, with what its events need and nothing besides."""
+    parts = {
+        "%s": _UNLESS_FORMER if unless_former else "",
+        **(_MARKED if marked else dict.fromkeys(_MARKED, "")),
+    }
+    statement = _INSERT_NEW
+    for place, part in parts.items():
+        statement = statement.replace(place, part)
+    return statement
+
+
+_INSERT = _insert_statement(unless_former=False, marked=False)
+_INSERT_UNLESS_FORMER = _insert_statement(unless_former=True, marked=False)
+_INSERT_MARKED = _insert_statement(unless_former=False, marked=True)
+_INSERT_MARKED_UNLESS_FORMER = _insert_statement(unless_former=True, marked=True)
 
 _FIND = """
 SELECT e.source, e.event_id, e.id, e.fingerprint
@@ -201,16 +234,22 @@ def _insert(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> dict[K
 
 
 def _rows(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> list[Row]:
-    guarded = sorted({e.fingerprint.hex() + e.source for e in batch if e.hold_repeats and not e.id_is_signed})
+    guarded = {
+        mark.hex() + event.source
+        for event in batch
+        if event.hold_repeats and not event.id_is_signed
+        for mark in (event.fingerprint, event.repeat_mark)
+        if mark is not None
+    }
     if guarded:
-        return _insert_guarded(connection, batch, guarded)
+        return _insert_guarded(connection, batch, sorted(guarded))
     return connection.execute(*_insertion(batch), prepare=True).fetchall()
 
 
 def _insert_guarded(
     connection: psycopg.Connection, batch: Sequence[NewEvent], guarded: Iterable[str]
 ) -> list[Row]:
-    """Insert while holding one lock per fingerprint: two equal bodies at once must not both look first."""
+    """Insert while holding a lock per fingerprint and mark: two equal bodies at once must not both look first."""
     with connection.transaction():
         for name in guarded:
             connection.execute(_LOCK_FINGERPRINT, [name])
@@ -227,12 +266,17 @@ def _compare(connection: psycopg.Connection, known: Sequence[NewEvent]) -> dict[
             answers |= store(connection, [event])
             continue
         row = held[event.key]
-        if row.fingerprint != event.fingerprint:
+        if row.fingerprint != event.fingerprint and row.fingerprint not in _former_fingerprints(event):
             connection.execute(_CONFLICT, [row.id, event.fingerprint, *_kept_of_conflict(event)])
             reach("conflict.recorded")
             row = row._replace(verdict=Verdict.CONFLICT)
         answers[event.key] = row
     return answers
+
+
+def _former_fingerprints(event: NewEvent) -> set[bytes | None]:
+    """Return what an earlier release may have stored under the event's own id as its fingerprint."""
+    return {each.fingerprint for each in event.former_ids if each.event_id == event.event_id}
 
 
 def _kept_of_conflict(event: NewEvent) -> tuple[str, bytes, str | None]:
@@ -259,9 +303,11 @@ def _held(connection: psycopg.Connection, known: Sequence[NewEvent]) -> dict[Key
 def _insertion(batch: Sequence[NewEvent]) -> tuple[str, list[object]]:
     """Return the statement that inserts a batch, and its parameters."""
     columns = _columns(batch)
+    is_marked = any(event.repeat_mark is not None for event in batch)
     if any(event.former_ids for event in batch):
-        return _INSERT_UNLESS_FORMER, [*columns, *_former_columns(batch)]
-    return _INSERT, columns
+        statement = _INSERT_MARKED_UNLESS_FORMER if is_marked else _INSERT_UNLESS_FORMER
+        return statement, [*columns, *_former_columns(batch)]
+    return _INSERT_MARKED if is_marked else _INSERT, columns
 
 
 def _columns(batch: Sequence[NewEvent]) -> list[object]:
@@ -271,8 +317,12 @@ def _columns(batch: Sequence[NewEvent]) -> list[object]:
 
 
 def _former_columns(batch: Sequence[NewEvent]) -> list[list[object]]:
-    """Return the events' keys and fingerprints, each as often as it has former ids, with these."""
-    found = [(*event.key, event.fingerprint, *former) for event in batch for former in event.former_ids]
+    """Return the events' keys and fingerprints, today's or earlier ones, for each former id, with that."""
+    found = [
+        (*event.key, former.fingerprint or event.fingerprint, former.event_id, former.within)
+        for event in batch
+        for former in event.former_ids
+    ]
     return [list(column) for column in zip(*found, strict=True)]
 
 

@@ -64,7 +64,8 @@ def old_ledger(empty_database):
         )
         connection.execute("ALTER TABLE hookonce.handed_secrets DROP COLUMN sealed, DROP COLUMN key_id")
         connection.execute(
-            "DROP TABLE hookonce.limits, hookonce.limit_places, hookonce.breakers, hookonce.worker_slots"
+            "DROP TABLE hookonce.limits, hookonce.limit_places, hookonce.breakers, hookonce.worker_slots, "
+            "hookonce.repeat_marks"
         )
         connection.execute("ALTER TABLE hookonce.events DROP COLUMN is_test, DROP COLUMN keep_body")
         connection.execute("DROP TABLE hookonce.batches, hookonce.batch_counts")

@@ -263,3 +263,66 @@ def test_store_takes_in_what_grew_too_old_for_a_former_id_while_it_looked(connec
     monkeypatch.setattr(ledger_store, "_insert", insert_then_wait)
 
     assert verdicts(connection, renamed()) == [Verdict.ACCEPTED]
+
+
+def test_store_finds_a_repeat_by_what_was_signed(connection):
+    unsigned = {"id_is_signed": False, "hold_repeats": True, "repeat_mark": b"m"}
+
+    first, again, other = verdicts(
+        connection,
+        new_event("a", b"1", **unsigned),
+        new_event("b", b"2", **unsigned),
+        new_event("c", b"3", **unsigned | {"repeat_mark": b"n"}),
+    )
+
+    assert (first, again, other) == (Verdict.ACCEPTED, Verdict.HELD, Verdict.ACCEPTED)
+    assert rows(
+        connection,
+        "SELECT e.event_id, f.event_id FROM hookonce.events e JOIN hookonce.events f ON f.id = e.repeat_of",
+    ) == [("b", "a")]
+
+
+def test_store_keeps_marks_of_sources_apart_and_none_of_signed_ids(connection):
+    unsigned = {"id_is_signed": False, "repeat_mark": b"m"}
+    events = [
+        new_event("a", b"1", **unsigned),
+        new_event("b", b"2", source="other", **unsigned),
+        new_event("c", b"3", repeat_mark=b"n"),
+    ]
+
+    store(connection, events)
+
+    assert rows(connection, "SELECT source, mark FROM hookonce.repeat_marks ORDER BY source") == [
+        ("other", b"m"),
+        ("stripe", b"m"),
+    ]
+    assert rows(connection, "SELECT count(repeat_of) FROM hookonce.events") == [(0,)]
+
+
+def test_store_marks_events_of_a_batch_some_of_which_have_former_ids(connection):
+    former = (FormerId("no such", timedelta(minutes=1)),)
+    unsigned = {"id_is_signed": False, "hold_repeats": True}
+
+    store(connection, [new_event("a", b"1", repeat_mark=b"m", **unsigned), new_event("b", b"2", **unsigned)])
+    answers = verdicts(connection, new_event("c", b"3", repeat_mark=b"m", former_ids=former, **unsigned))
+
+    assert answers == [Verdict.HELD]
+
+
+def test_store_holds_all_but_one_of_many_that_were_signed_alike_at_once(database_url):
+    answers = []
+
+    def take(n):
+        with connections.connect(database_url) as connection:
+            event = new_event(
+                f"id-{n}", b"%d" % n, id_is_signed=False, hold_repeats=True, repeat_mark=b"signed alike"
+            )
+            answers.extend(verdicts(connection, event))
+
+    threads = [threading.Thread(target=take, args=[n]) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(answers) == [Verdict.ACCEPTED] + [Verdict.HELD] * 7

@@ -16,6 +16,7 @@ has nothing to say about.
 `equal_bytes`: whether two events are two, and a retry is none
 `other_events`: makes another event of a delivery
 `unsigned_ids`: whether the event id is covered by what is signed
+`repeats`: whether what comes again with a signature is known for a repeat
 `probes`: who gets an answer to a probe
 `junk`: bytes that no sender sends
 """
@@ -39,6 +40,7 @@ from hookonce.providers.kit.conformance.promises import (
     check_signing,
     check_silence,
 )
+from hookonce.providers.kit.conformance.repeats import check_repeats
 from hookonce.providers.kit.conformance.unsigned_ids import check_id_is_signed
 
 CHECKS = (
@@ -72,6 +74,7 @@ __all__ = [
     "check_junk",
     "check_missing_headers",
     "check_refused",
+    "check_repeats",
     "check_rotation",
     "check_signing",
     "check_silence",

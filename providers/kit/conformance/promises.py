@@ -7,6 +7,7 @@ from typing import Final
 from hookonce.providers import Delivery, Event, KeyNeeded, Rejected
 from hookonce.providers.kit.conformance.cases import Case, expect, refusal
 from hookonce.providers.kit.conformance.equal_bytes import check_equal_bytes
+from hookonce.providers.kit.conformance.repeats import check_repeats
 
 _SECRET: Final = 8
 _LONG: Final = 16
@@ -32,6 +33,7 @@ def check_genuine(case: Case) -> None:
     ):
         expect(want is None or want == have, f"the events' {what} are {have}, expected {want}")
     check_equal_bytes(case)
+    check_repeats(case)
 
 
 def check_refused(case: Case) -> None:

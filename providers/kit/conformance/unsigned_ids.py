@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote_plus, urlencode
 
@@ -34,7 +35,7 @@ def check_id_is_signed(case: Case) -> None:
 def unsigned_place(case: Case) -> str | None:
     """Return what can be changed of a genuine delivery so that its event has another id and it is still accepted."""
     known = set(_ids(case, case.delivery))
-    for place, changed in _changes(case):
+    for place, changed in changes(case):
         if set(_ids(case, changed)) - known and case.verdict(changed) is None:
             return place
     return None
@@ -48,8 +49,8 @@ def _ids(case: Case, delivery: Delivery) -> list[str]:
         return []
 
 
-def _changes(case: Case) -> Iterator[tuple[str, Delivery]]:
-    """Deliveries with one thing changed, each with what that is."""
+def changes(case: Case) -> Iterator[tuple[str, Delivery]]:
+    """Return deliveries with one thing changed, each with what that is."""
     delivery = case.delivery
     yield from _other_headers(case)
     for at, (name, value) in enumerate(pairs := pairs_of(delivery.url.partition("?")[2])):
@@ -57,6 +58,9 @@ def _changes(case: Case) -> Iterator[tuple[str, Delivery]]:
             query = urlencode([*pairs[:at], (name, other), *pairs[at + 1 :]])
             yield f"a change of query parameter {name}", _with_query(delivery, query)
     yield "an addition to the query", _with_query(delivery, urlencode([*pairs, ("made", "up")]))
+    if joined := "".join(name + value for name, value in sorted(pairs_of(delivery.body.decode("latin-1")))):
+        moved = replace(delivery, body=b"", url=delivery.url + joined)
+        yield "the fields of the body moved into the URL", moved
     for method in case.provider.methods:
         yield f"a change of the method to {method}", replace(delivery, method=method)
     for place, body in _other_bodies(delivery.body):
@@ -146,6 +150,12 @@ def _other_forms(pairs: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         for where, other in _other_texts(value):
             form = urlencode([*pairs[:at], (name, other), *pairs[at + 1 :]], encoding="latin-1")
             yield f"a change of field {name}{where} in the body", form
+    in_order = sorted(pairs)
+    for at, ((name, value), (after, held)) in enumerate(pairwise(in_order)):
+        one = [*in_order[:at], (name, value + after + held), *in_order[at + 2 :]]
+        yield f"field {after} shifted into {name} before it", urlencode(one, encoding="latin-1")
+        two = [*in_order[:at], (name, value[:-1]), (value[-1:] + after, held), *in_order[at + 2 :]]
+        yield f"the end of {name} shifted into {after} behind it", urlencode(two, encoding="latin-1")
     yield "a change of the fields' order", urlencode(pairs[::-1], encoding="latin-1")
     yield "a repetition of a field", urlencode([*pairs, pairs[-1]], encoding="latin-1")
     yield (

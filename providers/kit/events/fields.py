@@ -142,6 +142,21 @@ def join(*picks: Extractor, by: str = ":") -> Extractor:
     return Extractor(get, " + ".join(pick.where for pick in picks), put=_put_all(picks))
 
 
+def scoped(scope: Extractor, own: Extractor) -> Extractor:
+    """An id that is unique in `scope` only: `<scope>:<id>`, whatever stands in either.
+
+    A colon of the id is escaped, so that the last one is the one between them; as in a URL, `%3A`.
+    """
+
+    def get(view: EventView) -> object:
+        within, value = text_or_none(scope, view), text_or_none(own, view)
+        if within is None or value is None:
+            return None
+        return f"{within}:{value.replace('%', '%25').replace(':', '%3A')}"
+
+    return Extractor(get, f"{scope.where} + {own.where}", put=_put_all((scope, own)))
+
+
 def digest(*picks: Extractor) -> Extractor:
     """An id for senders that have none: SHA-256 (hex) over these values, in this order.
 

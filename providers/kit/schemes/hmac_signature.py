@@ -131,16 +131,23 @@ class Hmac:
         if self.every and name in self._names:  # so it is not in the query
             texts = [delivery.headers[each] for each in self._names if each in delivery.headers]
         given = self._signatures(name, texts)
-        if self.timestamp is None:
-            self._expect(given, keys, delivery, b"")
-            return 0.0
-        if self.timestamp.header:
-            name, stamp = header_of(delivery.headers, (self.timestamp.header,))
-        else:
-            stamp = only(name, self.timestamp.key, stamps)
-        seconds = self.timestamp.parse(stamp)
-        self._expect(given, keys, delivery, octets(name, stamp))
+        stamp = self._stamp(delivery, name, stamps)
+        seconds = self.timestamp.parse(stamp.decode("latin-1")) if self.timestamp else 0.0
+        self._expect(given, keys, delivery, stamp)
         return seconds
+
+    def signed_message(self, delivery: Delivery) -> bytes:
+        """Return what the signature of `delivery` covers, the time as it was sent. Raises: Rejected."""
+        name, value = self._sent(delivery)
+        return self._message(delivery, self._stamp(delivery, name, self._split(value)[1]))
+
+    def _stamp(self, delivery: Delivery, name: str, stamps: list[str]) -> bytes:
+        """Return the signed time as it was sent, empty where there is none. Raises: Rejected."""
+        if self.timestamp is None:
+            return b""
+        if self.timestamp.header:
+            return octets(*header_of(delivery.headers, (self.timestamp.header,)))
+        return octets(name, only(name, self.timestamp.key, stamps))
 
     def sign(self, body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
         """Return the signature header, if it is in one, and the timestamp's. Raises: ValueError for a bad secret."""

@@ -55,6 +55,10 @@ def envelope(delivery: Delivery) -> dict[str, str]:
     found: dict[str, str] = {key: data[key] for key in _KEYS if key in names and data.get(key) is not None}
     if not all(isinstance(value, str) for value in found.values()) or names - {"Subject"} - found.keys():
         raise Rejected(Reason.BAD_BODY, "the body lacks a value that SNS signs")
+    if any(
+        "\n" in value for key, value in found.items() if key != "Message"
+    ):  # each is signed on a line of its own
+        raise Rejected(Reason.BAD_BODY, "a value that SNS signs on a line has more than one")
     return found
 
 

@@ -77,6 +77,16 @@ events = Table(
     Index("events_attention", "status", "id", postgresql_where=text(one_of("status", ATTENTION))),
 )
 
+repeat_marks = Table(
+    "repeat_marks",
+    metadata,
+    Column("source", _bytewise, nullable=False),
+    Column("mark", LargeBinary, nullable=False),
+    Column("event", BigInteger, ForeignKey("hookonce.events.id", ondelete="CASCADE"), nullable=False),
+    PrimaryKeyConstraint("source", "mark", name="repeat_marks_pkey"),
+    Index("repeat_marks_event", "event"),
+)
+
 bodies = Table(
     "bodies",
     metadata,
