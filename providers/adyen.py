@@ -3,16 +3,18 @@
 Of a payment (choose JSON) the signature is in the item, over fields joined by colons without escaping, as in Adyen's
 SDKs: amount, references and outcome are covered, the rest is not. Platform and management webhooks have
 `HmacSignature` over the body. The secret is the HMAC key, in hex. Payments are told by event code, PSP reference and
-whether an authorisation failed; a platform's resource by its id when created, later with type and time; a token by
-`eventId`. The answer is `[accepted]`.
+whether an authorisation failed; a platform's resource by its id when created (of the two sides of an internal
+transfer the incoming one says so), later with type and time, and its `sequenceNumber` or else all that is said; a
+token by `eventId`. The answer is `[accepted]`.
 
 https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures/
 """
 
 import json
+import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 from hookonce.providers import Delivery, Reason, Rejected, Reply
 from hookonce.providers.kit import (
@@ -21,6 +23,7 @@ from hookonce.providers.kit import (
     Sender,
     SignOptions,
     body_digest,
+    data_digest,
     digest,
     field,
     first,
@@ -44,6 +47,8 @@ _STEPS = json_paths.parse(_ITEMS)
 _PARTS = "pspReference originalReference merchantAccountCode merchantReference amount.value amount.currency"
 _SIGNED = [json_paths.parse(f"$.{part}") for part in f"{_PARTS} eventCode success".split()]
 _TELLING = ("pspReference", "eventCode")
+_PLAIN = ("originalReference", "success")
+_AMOUNT: Final = re.compile(r"(?:-?[0-9]{1,18})?:[A-Z]{0,3}")
 _payment = join(field("$.eventCode"), field("$.pspReference"))
 _payments = many_events(
     items=_ITEMS,
@@ -64,13 +69,27 @@ _payments = many_events(
 _id = field("$.data.id")
 _type = field("$.type")
 _time = first(field("$.timestamp"), field("$.createdAt"))
+_number = field("$.data.sequenceNumber")
+_direction = when_matches(field("$.data.category"), "internal", field("$.data.direction"))
 _others = one_event(
     id=first(
         join(_type, field("$.eventId")),
+        when_matches(_type, r".*\.(?:incomingTransfer|outgoingTransfer|payment)\.created", join(_id, _type)),
+        when_matches(_type, r".*\.created", when_matches(_direction, "incoming", join(_id, _direction))),
         when_matches(_type, r".*\.created", _id),
-        join(_id, _type, _time),
-        join(_id, _type),
+        join(_id, _type, _time, _number, _direction),
+        join(_id, _type, _time, _number),
+        join(_id, _type, _time, data_digest()),
+        join(_id, _type, data_digest()),
         body_digest(),
+    ),
+    former=(
+        first(
+            join(_type, field("$.eventId")),
+            when_matches(_type, r".*\.created", _id),
+            join(_id, _type, _time),
+            join(_id, _type),
+        ),
     ),
     type=first(_type, fixed("unknown")),
     account=first(field("$.data.balancePlatform"), field("$.data.merchantId"), field("$.data.companyId")),
@@ -93,7 +112,10 @@ def verify(delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
     """Accept `delivery` by the signature over its body, or by those of all of its items. Raises: Rejected."""
     items = [] if "hmacsignature" in delivery.headers else _items(delivery)
     for item in items:
-        if any(":" in json_paths.find_text(item, name) for name in _TELLING):
+        amount = ":".join(json_paths.find_text(item, "amount", name) for name in ("value", "currency"))
+        if any(":" in json_paths.find_text(item, name) for name in (*_TELLING, *_PLAIN)) or not (
+            _AMOUNT.fullmatch(amount)
+        ):  # so only the merchant's own account and reference may have one
             raise Rejected(
                 Reason.BAD_BODY, "a colon in what tells payments apart would let fields be shifted"
             )

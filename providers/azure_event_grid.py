@@ -27,6 +27,7 @@ from hookonce.providers.kit import (
     json_paths,
     json_reply,
     many_events,
+    scoped,
     told_apart_by,
 )
 from hookonce.providers.kit.registry.declared_options import token_scheme
@@ -37,7 +38,8 @@ _MAX_PROBE_BYTES: Final = 64 * 1024
 _VALIDATION: Final = "Microsoft.EventGrid.SubscriptionValidationEvent"
 events = many_events(
     items="$",
-    id=first(join(field("$.topic"), field("$.id")), field("$.id"), data_digest()),
+    id=first(scoped(field("$.topic"), field("$.id")), field("$.id"), data_digest()),
+    former=(join(field("$.topic"), field("$.id")),),
     type=first(field("$.eventType"), fixed("unknown")),
     account=field("$.topic"),
     occurred_at=field("$.eventTime"),

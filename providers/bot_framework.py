@@ -1,9 +1,11 @@
 """The Bot Framework (Azure AI Bot Service) sends a token (RS256) in `Authorization`, which says nothing of the body.
 
-The secret is the bot's app id, which must be the token's `aud`; a key of one's own behind it (a JWK set or PEM) stands
-for those that would be fetched. Issuer is api.botframework.com, and the token's `serviceurl` must be the activity's:
-only that of the body is covered. Whether a key is endorsed for the channel is not looked at, and tokens of the
-emulator and of skills are refused. The id of an activity is unique in its conversation, and the same on each attempt.
+The secret is the bot's app id, which must be the token's `aud`; a key of one's own behind it (a JWK set or PEM)
+stands for those that would be fetched. Issuer is api.botframework.com, and the token's `serviceurl` must be the
+activity's: only that of the body is covered. Whether a key is endorsed for the channel is not looked at, and tokens
+of the emulator and of skills are refused. The id of an activity is unique in its conversation, and the same on each
+attempt; a message keeps it when it is edited, deleted or restored, so of what is no message the type and the content
+are parts of the event's id.
 
 https://learn.microsoft.com/en-us/azure/bot-service/rest-api/bot-framework-rest-connector-authentication
 """
@@ -29,7 +31,9 @@ from hookonce.providers.kit import (
     one_event,
     owner_of,
     owners_of,
+    scoped,
     told_apart_by,
+    when_matches,
 )
 from hookonce.providers.kit.crypto.jws import fetched_keys, keys_in, make
 from hookonce.providers.kit.crypto.public_keys import public_keys
@@ -58,9 +62,16 @@ scheme = Jwt(
     more=_expect_service,
 )
 _conversation = join(field("$.channelId"), field("$.conversation.id"))
+_kind = field("$.type")
+_activity = scoped(_conversation, field("$.id"))
 events = one_event(
-    id=first(join(_conversation, field("$.id")), body_digest()),
-    type=first(field("$.type"), fixed("unknown")),
+    id=first(
+        when_matches(first(_kind, fixed("message")), "message", _activity),
+        join(_activity, _kind, body_digest()),
+        body_digest(),
+    ),
+    former=(join(_conversation, field("$.id")),),
+    type=first(_kind, fixed("unknown")),
     account=_conversation,
     occurred_at=field("$.timestamp"),
 )

@@ -1,8 +1,8 @@
 """CloudEvents over HTTP: a bearer token in `Authorization`, or `access_token` in the query; nothing is signed.
 
-All three forms are read: binary (the attributes are `ce-` headers), structured (one JSON object) and batches.
-Only source and id together are unique, so the event's id is `source:id`. The URL is probed by OPTIONS, which
-asks whether `WebHook-Request-Origin` may send; every origin may, since the token decides.
+All three forms are read: binary (the attributes are `ce-` headers), structured (one JSON object) and batches. Only
+source and id together are unique, so the event's id is `source:id`, colons of the id escaped. The URL is probed by
+OPTIONS, which asks whether `WebHook-Request-Origin` may send; every origin may, since the token decides.
 
 https://github.com/cloudevents/spec/blob/main/cloudevents/http-webhook.md
 """
@@ -24,6 +24,7 @@ from hookonce.providers.kit import (
     many_events,
     one_event,
     one_of_two,
+    scoped,
     signer,
     told_apart_by,
 )
@@ -33,13 +34,15 @@ _query = Token(query="access_token")
 sign = signer(_header.sign)
 _structured = many_events(
     items="$",
-    id=join(field("$.source"), field("$.id")),
+    id=scoped(field("$.source"), field("$.id")),
+    former=(join(field("$.source"), field("$.id")),),
     type=field("$.type"),
     account=field("$.source"),
     occurred_at=field("$.time"),
 )
 _binary = one_event(
-    id=join(header("ce-source"), header("ce-id")),
+    id=scoped(header("ce-source"), header("ce-id")),
+    former=(join(header("ce-source"), header("ce-id")),),
     type=header("ce-type"),
     account=header("ce-source"),
     occurred_at=first(header("ce-time")),

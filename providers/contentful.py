@@ -1,9 +1,10 @@
 """Contentful signs method, path, chosen headers and body, a line each, with HMAC-SHA256 in hex.
 
-`x-contentful-signed-headers` names the headers; the time (in ms) and that list itself always count as signed.
-The path is the URL's with its query, encoded over again, as in Contentful's SDK, which also gives the 30 seconds
-that the time may be off. The secret has 64 characters. The id is the idempotency key if that header is signed,
-else the topic, the entry and its revision. The type is the topic, `ContentManagement.Entry.publish`.
+`x-contentful-signed-headers` names the headers; the time (in ms) and that list itself always count as signed. The
+path is the URL's with its query, encoded over again, as in Contentful's SDK, which also gives the 30 seconds that the
+time may be off. The secret has 64 characters. The id is the idempotency key if that header is signed, else the topic,
+the entry and its revision, of another environment than `master` that too, as the copies of an entry have one id. The
+type is the topic, `ContentManagement.Entry.publish`.
 
 https://www.contentful.com/developers/docs/webhooks/request-verification/
 """
@@ -33,6 +34,7 @@ from hookonce.providers.kit import (
     one_event,
     signer,
     told_apart_by,
+    when_matches,
 )
 
 _LIST = "x-contentful-signed-headers"
@@ -53,12 +55,17 @@ _topic = header("x-contentful-topic")
 _entry = field("$.sys.id")
 _number = field("$.sys.revision")
 _time = field("$.sys.updatedAt")
+_environment = field("$.sys.environment.sys.id")
+_version = first(_number, _time)
 events = one_event(
     id=first(
         Extractor(_key, "the signed key"),
-        join(_topic, _entry, _number),
-        join(_topic, _entry, _time),
+        when_matches(_environment, "(?!master$).+", join(_topic, _environment, _entry, _version)),
+        join(_topic, _entry, _version),
         body_digest(),
+    ),
+    former=(
+        first(Extractor(_key, "the signed key"), join(_topic, _entry, _number), join(_topic, _entry, _time)),
     ),
     type=_topic,
     account=field("$.sys.space.sys.id"),

@@ -3,7 +3,9 @@
 The secret is the e-mail address of the service account that the push subscription acts for; the keys are
 Google's, and fetched. The audience is this source's URL, or the option `audience`. A subscription without
 authentication sends no token and is refused. Tokens live for an hour. The id is `$.message.messageId`, the
-type an attribute `eventType` if there is one; the content is base64 in `$.message.data`, which may be absent.
+type an attribute `eventType` if there is one; the content is base64 in `$.message.data`, which may be absent. Google
+promises ids that are unique within a topic: where subscriptions of several topics push to one source, set its
+`scope_ids_by_account = true`, and an id counts within its subscription.
 Unwrapped messages have the id in a header. Gmail, Google Play and Workspace send this way. Retries go on for
 a week.
 

@@ -39,12 +39,12 @@ events = one_event(
             join(_event, field("$.id"), _changed, field("$.threads")),
         ),
         when_matches(
-            _event, r".*\.(?:assigned|moved|status|tags|custom-fields)", join(_known, data_digest())
+            _event, r".*\.(?:assigned|moved|status|tags|custom-fields|updated)", join(_known, data_digest())
         ),
         _known,
     ),
     undated=digest(_event, field("$")),
-    former=(when_matches(_event, r".*\.(?:assigned|moved|status|tags|custom-fields)", _known),),
+    former=(when_matches(_event, r".*\.(?:assigned|moved|status|tags|custom-fields|updated)", _known),),
     type=_event,
     account=field("$.mailboxId"),
     occurred_at=_changed,

@@ -1,7 +1,9 @@
 """MailerSend signs the body with HMAC-SHA256, in hex, in a header that is called just `Signature`.
 
-The id is that of the activity, `$.data.id`. What is no activity (a verified identity, a finished list) has there
-the id of what it is about: type and time go with it. Inbound routes have a secret of their own.
+The id is that of the activity, `$.data.id`. The first open or click is told twice, the second time as `opened_unique`
+or `clicked_unique`; whether with an activity of its own is not said, so the type goes with that id. What is no
+activity (a verified identity, a finished list) has there the id of what it is about: type and time go with it.
+Inbound routes have a secret of their own.
 
 https://developers.mailersend.com/api/v1/webhooks.html#security
 """
@@ -26,10 +28,12 @@ sign = signer(scheme.sign)
 _type = field("$.type")
 events = one_event(
     id=first(
+        when_matches(_type, r"activity\..+_unique", join(_type, field("$.data.id"))),
         when_matches(_type, r"activity\..+", field("$.data.id")),
         join(_type, field("$.data.id"), field("$.created_at")),
         body_digest(),
     ),
+    former=(when_matches(_type, r"activity\..+_unique", field("$.data.id")),),
     type=first(_type, fixed("unknown")),
     account=field("$.domain_id"),
     occurred_at=first(field("$.data.created_at"), field("$.created_at")),

@@ -2,10 +2,10 @@
 
 The URL is the one that was registered, query included; of each field its name and its decoded value follow, sorted.
 All events are in the field `mandrill_events`, a list. Events of one message share `_id`, so an event's id is `_id`,
-what happened, and when, and of a click the link and who clicked, since whoever scans a mail opens all of its links
-within a second; those without `_id` (inbound mail, changes of the block list) are known by their content. The URL is
-asked by HEAD and then with an empty list, which is signed with a key that nobody has: a delivery of no events is
-answered and nothing is stored.
+what happened, and when, of a click the link and who clicked, since whoever scans a mail opens all of its links within
+a second, and of an open who opened; those without `_id` (inbound mail, changes of the block list) are known by their
+content. The URL is asked by HEAD and then with an empty list, which is signed with a key that nobody has: a delivery
+of no events is answered and nothing is stored.
 
 https://mailchimp.com/developer/transactional/guides/track-respond-activity-webhooks/
 """
@@ -34,12 +34,18 @@ scheme = Hmac(header="x-mandrill-signature", hash="sha1", encoding="base64", sig
 verify = scheme.verify
 sign = signer(scheme.sign, content=FORM)
 _known = join(field("$._id"), field("$.event"), field("$.ts"))
+_READER = ("$.ip", "$.user_agent")
 _CLICK = ("$.url", "$.ip", "$.user_agent", "$.msg.clicks")
 events = many_events(
     items="$",
     form="mandrill_events",
     id=first(
         when_matches(field("$.url"), ".+", join(_known, digest(*map(field, _CLICK)))),
+        when_matches(
+            join(field("$.event"), first(*map(field, _READER))),
+            "(?s)open:.+",
+            join(_known, digest(*map(field, _READER))),
+        ),
         _known,
         digest(field("$")),
     ),

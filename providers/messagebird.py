@@ -41,15 +41,18 @@ verify = scheme.verify
 sign = signer(scheme.sign)
 _id = field("$.id")
 _status = field("$.status")
+_message = field("$.message.id")
 events = one_event(
     id=first(
         join(_id, field("$.recipient"), _status, field("$.statusDatetime")),
         join(_id, _status),
-        join(field("$.message.id"), field("$.message.status")),
-        join(field("$.message.id"), field("$.type")),
+        join(_message, field("$.message.status"), field("$.type")),
+        join(_message, field("$.message.status")),
+        join(_message, field("$.type")),
         _id,
         body_digest(),
     ),
+    former=(join(_message, field("$.message.status")),),
     type=first(field("$.type"), _status, fixed("message")),
     occurred_at=first(
         field("$.message.updatedDatetime"), field("$.statusDatetime"), field("$.createdDatetime")

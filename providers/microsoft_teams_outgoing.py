@@ -1,6 +1,7 @@
 """Teams' outgoing webhooks sign the body with HMAC-SHA256: `Authorization: HMAC <base64>`.
 
-The key is the security token that Teams shows once, decoded from base64. The id is the activity's, `$.id`. Teams
+The key is the security token that Teams shows once, decoded from base64. The id is the activity's, `$.id`, a time in
+milliseconds that is unique in its conversation only, and a message keeps it when it is edited: both go with it. Teams
 wants a message as the answer, within five seconds, and posts it in the channel: it is always the same one here.
 There are no retries.
 
@@ -17,9 +18,12 @@ from hookonce.providers.kit import (
     field,
     first,
     fixed,
+    join,
     one_event,
+    scoped,
     signer,
     told_apart_by,
+    when_matches,
 )
 
 scheme = Hmac(
@@ -30,9 +34,16 @@ scheme = Hmac(
 )
 verify = scheme.verify
 sign = signer(scheme.sign)
+_kind = field("$.type")
+_activity = first(scoped(field("$.conversation.id"), field("$.id")), field("$.id"))
 events = one_event(
-    id=first(field("$.id"), body_digest()),
-    type=first(field("$.type"), fixed("unknown")),
+    id=first(
+        when_matches(first(_kind, fixed("message")), "message", _activity),
+        join(_activity, _kind, body_digest()),
+        body_digest(),
+    ),
+    former=(field("$.id"),),
+    type=first(_kind, fixed("unknown")),
     account=field("$.channelData.tenant.id"),
     occurred_at=field("$.timestamp"),
 )

@@ -2,14 +2,16 @@
 
 The secret is the app's signing secret (for lifecycle events its client secret). The token's `aud` must be our URL.
 Webhooks of a board carry no token and prove nothing: theirs is taken where the URL ends with the secret. The id is
-`$.event.triggerUuid`, of an integration's action that of its run. The URL is probed with a `challenge`, which comes
-unsigned and is sent back. monday tries every minute for half an hour.
+`$.event.triggerUuid`, of an integration's action that of its run. Whether two subscriptions to one change have one is
+not said, so the subscription goes with it. Another attempt may say `isRetry`. The URL is probed with a `challenge`,
+which comes unsigned and is sent back. monday tries every minute for half an hour.
 
 https://developer.monday.com/api-reference/docs/webhooks
 """
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Final
 
 from hookonce.providers import Delivery, Reply
 from hookonce.providers.kit import (
@@ -18,6 +20,7 @@ from hookonce.providers.kit import (
     field,
     first,
     fixed,
+    join,
     one_event,
     path_secret,
     same_challenge,
@@ -29,8 +32,16 @@ from hookonce.providers.kit.schemes.jwt import Jwt, claim
 
 scheme = Jwt(url=("aud", "plain"), needs=("exp",))
 sign = signer(scheme.sign)
+_trigger = field("$.event.triggerUuid")
+_VOLATILE: Final = ("$.event.isRetry",)
 events = one_event(
-    id=first(field("$.event.triggerUuid"), field("$.runtimeMetadata.actionUuid"), body_digest()),
+    id=first(
+        join(_trigger, field("$.event.subscriptionId")),
+        _trigger,
+        field("$.runtimeMetadata.actionUuid"),
+        body_digest(*_VOLATILE),
+    ),
+    former=(first(_trigger, field("$.runtimeMetadata.actionUuid"), body_digest()),),
     type=first(field("$.event.type"), field("$.type"), field("$.payload.blockKind"), fixed("unknown")),
     account=first(claim("accountId"), field("$.event.boardId"), field("$.data.account_id")),
     occurred_at=field("$.event.triggerTime"),
@@ -58,6 +69,8 @@ sender = Sender(
     retry_horizon=timedelta(hours=1),
     identity=told_apart_by("$.event.triggerUuid", "$.runtimeMetadata.actionUuid", "$.data.timestamp"),
     tolerance=scheme.tolerance,
+    volatile=_VOLATILE,
+    former_volatile=(),
     max_body=1 << 20,  # it is parsed before it is known to be genuine
     check_secret=scheme.check_secret,
     handshake=handshake,
