@@ -9,10 +9,12 @@ from typing import Any
 
 from rq.job import Job as RqJob
 
-from hookonce.receiver.redis.work_queue import FUNCTION
+from hookonce.receiver.redis.work_queue import FUNCTION, MAX_IDS
 
 MAX_ARGUMENT_BYTES = 64 * 1024
 """Bytes of a notification's arguments; ours have some hundreds."""
+MAX_ID = 2**63 - 1
+"""Of an event: PostgreSQL's bigint."""
 _UNREAD = {b"result", b"exc_info", b"meta"}
 
 
@@ -40,7 +42,9 @@ class Job(RqJob):
             self.retries_left,
             self._dependency_ids,
         )
-        if not isinstance(ids, list) or not all(type(n) is int for n in ids) or any(extras):
+        if not isinstance(ids, list) or not all(type(n) is int and 0 < n <= MAX_ID for n in ids):
+            raise NotOurs(f"a job that is not {FUNCTION}([ids])")
+        if len(ids) > MAX_IDS or any(extras):
             raise NotOurs(f"a job that is not {FUNCTION}([ids])")
 
 

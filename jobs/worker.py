@@ -23,6 +23,7 @@ from rq.serializers import JSONSerializer
 from hookonce.jobs import drain, stopping
 from hookonce.jobs.report import UnderWay
 from hookonce.jobs.rq_job import Job, NotOurs
+from hookonce.receiver.redis.bounded_socket import bounding
 from hookonce.receiver.redis.client import RedisUnavailable, connect, ping
 from hookonce.receiver.redis.client import client as redis_client
 from hookonce.receiver.redis.work_queue import QUEUE
@@ -33,6 +34,8 @@ LISTEN_TIMEOUT = 1
 """Seconds to wait for a notification before looking into the ledger."""
 AWAY_PAUSE = timedelta(seconds=2)
 """How long to leave Redis alone after it failed; the ledger is polled meanwhile."""
+MAX_ANSWER = 4 * 1024**2
+"""Bytes of an answer of Redis; the longest is a book of RQ's."""
 MAX_BOOKS = 10_000
 """Entries in one of RQ's books; a worker makes one at a time, so more are a stranger's."""
 _POLL = 0.25
@@ -235,13 +238,17 @@ def _say_what_is_waited_for(at: UnderWay) -> None:
 def _listen(redis_url: str, name: str | None) -> None:
     """Be an RQ worker until told to stop, or until Redis fails."""
     client = redis_client(
-        redis_url, socket_timeout=LISTEN_TIMEOUT + 1, socket_connect_timeout=1, retry=Retry(NoBackoff(), 0)
+        redis_url,
+        socket_timeout=LISTEN_TIMEOUT + 1,
+        socket_connect_timeout=1,
+        redis_connect_func=bounding(LISTEN_TIMEOUT + 1, MAX_ANSWER),
+        retry=Retry(NoBackoff(), 0),
     )
     try:
         Worker([QUEUE], name=name, connection=client, worker_ttl=35, maintenance_interval=30).work(
             logging_level="WARNING"
         )
-    except (redis.RedisError, OSError, NotOurs) as error:
+    except Exception as error:  # noqa: BLE001  whatever Redis says (that there is a worker of our name): the ledger is polled
         log.warning("Redis is away, polling the ledger: %s", type(error).__name__)
 
 

@@ -10,13 +10,18 @@ What is lost: by a crash, what was confirmed since the last fsync (a second with
 last snapshot without AOF); by a failover, what the replica had not yet; by eviction, any record. A record that was
 lost is a key that was never seen: its operation is done again.
 
+**Redis is believed here**, unlike everywhere else: a record is the answer that a client gets again. Whoever can write
+to this Redis can have an operation done twice, keep it from being done, or answer in its place. A record that can't be
+ours (of another kind, or beyond what is ever stored) is no answer: `StoreUnavailable`.
+
 Each step is one script, and its clock is the server's.
 """
 
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from hookonce.receiver.idempotency.records import (
@@ -28,15 +33,26 @@ from hookonce.receiver.idempotency.records import (
     State,
     StoreUnavailable,
 )
+from hookonce.receiver.redis.answers import items, whole_number
 from hookonce.receiver.redis.client import (
     Client,
     RedisUnavailable,
+    Script,
     asking,
     connect,
     disconnect_if_replica,
 )
 
+_Read = TypeVar("_Read")
+
 MAX_RESULT = 1024**2
+_ANSWER_SIZE = 8 * MAX_RESULT
+"""Bytes of an answer of Redis: a record, whose headers are longer in JSON."""
+_STATUS = re.compile(rb"[1-5][0-9]{2}")
+_HEADER = re.compile(r"[^\r\n\0]*")
+_MAX_ATTEMPT = 2**31 - 1
+_MAX_SPAN = 366 * 86_400_000
+"""Milliseconds that a lease or a record may last, as far as they are told."""
 
 _NOW = """
 local time = redis.call('TIME')
@@ -106,13 +122,13 @@ class RedisStore:
     def __init__(self, client: Client, prefix: str = "hookonce:operation:") -> None:
         self._client = client
         self._prefix = prefix
-        scripts = (client.register_script(text) for text in (_CLAIM, _COMPLETE, _RELEASE, _FIND))
+        scripts = (Script(client, text) for text in (_CLAIM, _COMPLETE, _RELEASE, _FIND))
         self._claim, self._complete, self._release, self._find = scripts
 
     @classmethod
     def at(cls, url: str) -> "RedisStore":
         """Return the store in the Redis at a URL, asked with short timeouts and no retries of the client's own."""
-        return cls(connect(url))
+        return cls(connect(url, _ANSWER_SIZE))
 
     def claim(self, wanted: Claim) -> Claim | Record | None:
         """Claim a key; see `Store`."""
@@ -122,11 +138,7 @@ class RedisStore:
             _ms(wanted.terms.lease),
             _ms(wanted.terms.retention),
         ]
-        is_mine, *rest = self._ask(self._claim, wanted.key, values)
-        if is_mine:
-            attempt, uncertain = rest
-            return Claim(wanted.key, wanted.fingerprint, wanted.owner, wanted.terms, attempt, bool(uncertain))
-        return _record(*rest)
+        return self._ask(self._claim, wanted.key, values, lambda answer: _claimed(wanted, answer))
 
     def complete(self, claim: Claim, state: State, result: Result | None) -> None:
         """End a claim; see `Store`."""
@@ -135,46 +147,65 @@ class RedisStore:
             fields += ["status", result.status, "headers", json.dumps(dict(result.headers))]
             fields += ["body", result.body] if result.is_kept else []
         values = [str(claim.owner), str(state), _ms(claim.terms.retention), *fields]
-        if not self._ask(self._complete, claim.key, values):
+        if not self._ask(self._complete, claim.key, values, lambda answer: whole_number(answer, 1)):
             raise LeaseLost(f"the claim on {claim.key.digest[:12]} was taken over or has expired")
 
     def release(self, claim: Claim) -> None:
         """Forget a claim; see `Store`."""
-        self._ask(self._release, claim.key, [str(claim.owner)])
+        self._ask(self._release, claim.key, [str(claim.owner)], lambda _: None)
 
     def find(self, key: Key) -> Record | None:
         """Return the record; see `Store`."""
-        return _record(*self._ask(self._find, key, []))
+        return self._ask(self._find, key, [], lambda answer: _record(*items(answer, 2)))
 
-    def _ask(self, script: Callable[..., Any], key: Key, values: Sequence[Any]) -> Any:  # noqa: ANN401  Redis's answer
+    def _ask(self, script: Script, key: Key, values: Sequence[Any], read: Callable[[object], _Read]) -> _Read:
+        """Run a script and read its answer; what can't be read is as if Redis had not answered."""
         try:
             with asking():
-                return script([self._prefix + key.digest], values)
+                return read(script([self._prefix + key.digest], values))
         except RedisUnavailable as error:
             disconnect_if_replica(self._client, error.__cause__)
             raise StoreUnavailable(f"Redis does not answer, or not in time: {error}") from error
 
 
-def _record(now: int, flat: Sequence[bytes]) -> Record | None:
+def _claimed(wanted: Claim, answer: Any) -> Claim | Record | None:  # noqa: ANN401  Redis's
+    """Read what came of a claim. Raises whatever an answer that is not ours leads to."""
+    is_mine, first, second = items(answer, 3)
+    if not whole_number(is_mine, 1):
+        return _record(first, second)
+    attempt, uncertain = max(1, whole_number(first, _MAX_ATTEMPT)), bool(whole_number(second, 1))
+    return Claim(wanted.key, wanted.fingerprint, wanted.owner, wanted.terms, attempt, uncertain)
+
+
+def _record(now: Any, flat: Any) -> Record | None:  # noqa: ANN401  Redis's
+    """Read a record. Raises whatever one that is not ours leads to."""
     if not flat:
         return None
     found = dict(zip(flat[::2], flat[1::2], strict=True))
-    result = None
-    if b"status" in found:
-        body = found.get(b"body")
-        result = Result(
-            int(found[b"status"]), json.loads(found[b"headers"]), body or b"", is_kept=body is not None
-        )
     return Record(
         found[b"fingerprint"],
         State(found[b"state"].decode()),
         UUID(found[b"owner"].decode()),
-        int(found[b"attempt"]),
+        whole_number(int(found[b"attempt"]), _MAX_ATTEMPT),
         found[b"uncertain"] == b"1",
-        timedelta(milliseconds=int(found[b"lease_until"]) - now),
-        timedelta(milliseconds=int(found[b"expires_at"]) - now),
-        result,
+        _span(int(found[b"lease_until"]) - now),
+        _span(int(found[b"expires_at"]) - now),
+        _result(found) if b"status" in found else None,
     )
+
+
+def _result(found: Mapping[bytes, bytes]) -> Result:
+    """Read the answer that a record keeps. Raises: ValueError for one that no client of ours was ever given."""
+    body, headers = found.get(b"body"), json.loads(found[b"headers"])
+    size = len(body or b"") + sum(len(name) + len(value) for name, value in headers.items())
+    is_ours = _STATUS.fullmatch(found[b"status"]) and size <= _ANSWER_SIZE
+    if not is_ours or not all(_HEADER.fullmatch(part) for pair in headers.items() for part in pair):
+        raise ValueError("an answer that was never stored")
+    return Result(int(found[b"status"]), headers, body or b"", is_kept=body is not None)
+
+
+def _span(ms: int) -> timedelta:
+    return timedelta(milliseconds=min(max(ms, -_MAX_SPAN), _MAX_SPAN))
 
 
 def _ms(span: timedelta) -> int:

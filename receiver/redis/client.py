@@ -6,7 +6,9 @@
 A failover may forget writes that were acknowledged. That costs us speed only: the ledger decides, the sweep notifies.
 """
 
-from collections.abc import Iterator
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -18,6 +20,9 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel
 
 from hookonce.receiver.config.server_urls import SENTINELS, sentinel_hosts, sentinel_options, split
+from hookonce.receiver.redis.bounded_socket import bounding
+
+_WORD = re.compile(r"[A-Za-z]{1,20}")
 
 Client = redis.Redis
 """What `connect` returns; nobody else needs the library to say so."""
@@ -33,38 +38,53 @@ class RedisUnavailable(Exception):  # noqa: N818  a state of the world that cost
 
 @contextmanager
 def asking() -> Iterator[None]:
-    """Turn every error of Redis, of the library and of the network into `RedisUnavailable`."""
+    """Turn every error of Redis, of the library and of the network into `RedisUnavailable`.
+
+    Every other one too: an answer that is none (a number of letters, lists in lists without end) makes the library
+    raise whatever it comes to. What Redis calls its refusal is a word, or it is not repeated.
+    """
     try:
         yield
+    except RedisUnavailable:
+        raise
     except redis.ResponseError as error:
-        refusal = str(error).split(" ", 1)[0] or "an error"
+        word = str(error).split(" ", 1)[0]
+        refusal = word if _WORD.fullmatch(word) else "an error"
         raise RedisUnavailable(type(error).__name__, refusal) from error
-    except (redis.RedisError, OSError) as error:
+    except Exception as error:
         raise RedisUnavailable(type(error).__name__) from error
+
+
+_RESP = 2
+_FOR_ALL = frozenset({"retry", "redis_connect_func"})
+"""Options that Sentinels are asked with too, besides those of the socket."""
 
 
 def client(url: str, **options: Any) -> redis.Redis:  # noqa: ANN401  redis-py's own options
     """Return a client; nothing is connected yet. Sentinels are asked with the timeouts of the client itself.
 
+    It speaks RESP2, unless the URL says `protocol=3`: there a server pushes nothing unasked that redis-py would act on.
+
     Raises: ValueError if the URL can't be read.
     """
     parts = split(url)
     if parts.scheme not in SENTINELS:
-        return redis.Redis.from_url(url, **options)
+        return redis.Redis.from_url(url, protocol=_RESP, **options)
     parameters = sentinel_options(parts)
-    ours = {name: value for name, value in options.items() if name.startswith("socket_") or name == "retry"}
+    ours = {name: value for name, value in options.items() if name.startswith("socket_") or name in _FOR_ALL}
     secure = {"ssl": True} if parts.scheme.startswith("rediss") else {}
     user, _, password = parts.netloc.rpartition("@")[0].partition(":")
     sentinel_login = {
         name.removeprefix("sentinel_"): value for name, value in parameters.items() if name != "db"
     }
-    kwargs = {**ours, **secure, **sentinel_login}
+    kwargs = {**ours, **secure, **sentinel_login, "protocol": _RESP}
     sentinels = Sentinel(sentinel_hosts(parts), sentinel_kwargs=kwargs)  # type: ignore[no-untyped-call]
     primary: redis.Redis = sentinels.master_for(  # type: ignore[no-untyped-call]
         unquote(parts.path.strip("/")),
         username=unquote(user) or None,
         password=unquote(password) or None,
         db=int(parameters.get("db", "0")),
+        protocol=_RESP,
         **secure,
         **options,
     )
@@ -78,10 +98,13 @@ def disconnect_if_replica(client: redis.Redis, error: BaseException | None) -> N
 
 
 REDIS_TIMEOUT = timedelta(milliseconds=250)
+"""For a whole answer, and for a connection."""
+ANSWER_SIZE = 1024**2
+"""Bytes of an answer; that to a batch of a thousand events has some sixty thousand."""
 
 
-def connect(url: str) -> redis.Redis:
-    """Return the receiver's Redis client: short timeouts and no retries.
+def connect(url: str, answer_size: int = ANSWER_SIZE) -> redis.Redis:
+    """Return the receiver's Redis client: short timeouts, bounded answers and no retries.
 
     A client that retries SET NX after a lost reply would meet its own claim.
     """
@@ -90,9 +113,26 @@ def connect(url: str) -> redis.Redis:
         url,
         socket_timeout=span,
         socket_connect_timeout=span,
+        redis_connect_func=bounding(span, answer_size),
         retry=Retry(NoBackoff(), 0),
         health_check_interval=0,
     )
+
+
+class Script:
+    """A script of ours on one Redis, called by its digest; Redis is never asked what it is called."""
+
+    def __init__(self, client: redis.Redis, text: str) -> None:
+        self._client = client
+        self._text = text
+        self._digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+    def __call__(self, keys: Sequence[str], values: Sequence[Any]) -> Any:  # noqa: ANN401  Redis's answer
+        """Run it; where Redis does not know it, hand it over. Raises what the library raises (`asking`)."""
+        try:
+            return self._client.evalsha(self._digest, len(keys), *keys, *values)
+        except redis.exceptions.NoScriptError:
+            return self._client.eval(self._text, len(keys), *keys, *values)
 
 
 def ping(client: redis.Redis) -> bool:
@@ -114,4 +154,7 @@ def write(client: redis.Redis, key: str, ttl: timedelta) -> None:
 def info(client: redis.Redis) -> dict[str, Any]:
     """Return what Redis says of itself. Raises `RedisUnavailable`."""
     with asking():
-        return client.info()
+        said = client.info()
+        if not isinstance(said, dict):
+            raise RedisUnavailable("an answer that says nothing of Redis")
+        return said

@@ -4,6 +4,9 @@ Redis keys used here:
 
     hookonce:limit:<name>    when the bucket is full again (ms, by the clock of Redis), as long as it is not
 
+A bucket whose value can't be ours (no number, not finite, further ahead than any debt of ours) is full, and no answer
+of Redis makes anybody wait for longer than the longest debt.
+
 One script asks all buckets of a request, so that none is taken from where another is empty. Where Redis does not
 answer, each process keeps buckets of its own, a share of what all may have (`share`): full at first, so that much may
 come once more when Redis goes away, and again when it is back.
@@ -18,8 +21,9 @@ from typing import NamedTuple
 
 import redis
 
+from hookonce.receiver.redis.answers import whole_number
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
-from hookonce.receiver.redis.client import RedisUnavailable, asking, disconnect_if_replica
+from hookonce.receiver.redis.client import RedisUnavailable, Script, asking, disconnect_if_replica
 from hookonce.receiver.source import Limit
 
 MAX_PUT_OFF = timedelta(days=1)
@@ -30,13 +34,16 @@ _NONE = timedelta(0)
 
 _ASK = """
 -- KEYS: buckets. ARGV: what to do, longest time to put off (ms); for each: ms for one, ms for all, how many to take.
--- How long until there are so many in each (ms). A bucket that holds less than is asked for has to be full.
+-- How long until there are so many in each (ms). A bucket that holds less than is asked for has to be full. What can't
+-- be a bucket of ours is passed over: it may be inf, a word, a list, or so far ahead as nothing is put off.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local wait, full = 0, {}
 for n, key in ipairs(KEYS) do
     local one, all, many = tonumber(ARGV[3 * n]), tonumber(ARGV[3 * n + 1]), tonumber(ARGV[3 * n + 2])
-    full[n] = math.max(tonumber(redis.call('GET', key) or now), now) + one * many
+    local held = tonumber(redis.pcall('GET', key))
+    if not held or not (held <= now + all + ARGV[2]) then held = now end
+    full[n] = math.max(held, now) + one * many
     wait = math.max(wait, full[n] - math.max(all, one * many) - now)
 end
 if ARGV[1] == 'ask' or ARGV[1] == 'take' and wait > 0 then return math.ceil(wait) end
@@ -76,25 +83,27 @@ class RateLimits:
     ) -> None:
         self._client = client
         self._breaker = breaker
-        self._script = client.register_script(_ASK)
+        self._script = Script(client, _ASK)
         self._own = _OwnBuckets(share, clock)
 
     def wait(self, buckets: Sequence[Bucket], asking_for: Asking = Asking.TAKE) -> timedelta:
         """Return how long until there is enough in each bucket, no time at all if there is; raises nothing."""
         if self._breaker.is_open:
             return self._own.wait(buckets, asking_for)
+        longest = MAX_PUT_OFF + max(bucket.limit.period for bucket in buckets)
         try:
             with asking():
-                wait = self._script(
+                answer = self._script(
                     [_PREFIX + bucket.name for bucket in buckets],
                     [asking_for, _ms(MAX_PUT_OFF), *(each for bucket in buckets for each in _of(bucket))],
                 )
+                wait = whole_number(answer, int(_ms(longest)))
         except RedisUnavailable as error:
             self._breaker.failed()
             disconnect_if_replica(self._client, error.__cause__)
             return self._own.wait(buckets, asking_for)
         self._breaker.succeeded()
-        return timedelta(milliseconds=int(wait))
+        return timedelta(milliseconds=wait)
 
 
 class _OwnBuckets:

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 import redis
 
+from hookonce.receiver.redis.answers import whole_number
 from hookonce.receiver.redis.client import asking, disconnect_if_replica
 
 KEY = "hookonce:sign-in"
@@ -24,6 +25,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 local over = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or now)
+over = math.min(over, now + ARGV[3] * ARGV[2]) -- no network of ours owes more
 local wait = over - now - (ARGV[3] - 1) * ARGV[2]
 if wait > 0 then return wait end
 redis.call('ZADD', KEYS[1], over + ARGV[2], ARGV[1])
@@ -41,8 +43,8 @@ def take(client: redis.Redis, network: str, at_once: int, interval: timedelta) -
     ms = interval // timedelta(milliseconds=1)
     with asking():
         try:
-            wait = client.eval(_TAKE, 1, KEY, network, str(ms), str(at_once), str(MAX_NETWORKS))
+            wait: object = client.eval(_TAKE, 1, KEY, network, str(ms), str(at_once), str(MAX_NETWORKS))
         except redis.RedisError as error:
             disconnect_if_replica(client, error)
             raise
-    return timedelta(milliseconds=int(wait))
+        return timedelta(milliseconds=whole_number(wait, ms))

@@ -14,6 +14,7 @@ import redis
 from rq import Queue
 from rq.serializers import JSONSerializer
 
+from hookonce.receiver.redis.answers import MAX_COUNT, whole_number
 from hookonce.receiver.redis.client import RedisUnavailable, asking, disconnect_if_replica
 
 QUEUE = "hookonce"
@@ -66,4 +67,4 @@ class WorkQueue:
     def pending(self) -> int:
         """Return how many notifications nobody has taken yet. Raises `RedisUnavailable`."""
         with asking():
-            return int(self._client.llen(self._queue.key))
+            return whole_number(self._client.llen(self._queue.key), MAX_COUNT)

@@ -4,12 +4,17 @@ import logging
 
 import redis
 from rq import Queue
-from rq.worker_registration import get_keys
+from rq.worker_registration import WORKERS_BY_QUEUE_KEY, get_keys
 
+from hookonce.receiver.redis.answers import whole_number
 from hookonce.receiver.redis.client import RedisUnavailable, asking, connect
 from hookonce.receiver.redis.work_queue import QUEUE, WorkQueue
 
 log = logging.getLogger(__name__)
+
+
+MAX_WORKERS = 5000
+"""The most that are counted; a longer register is a stranger's, and is not read."""
 
 
 def alive(client: redis.Redis) -> int:
@@ -18,8 +23,11 @@ def alive(client: redis.Redis) -> int:
     Raises `RedisUnavailable`.
     """
     with asking():
+        registered = whole_number(client.scard(WORKERS_BY_QUEUE_KEY % QUEUE), MAX_WORKERS + 1)
+        if registered > MAX_WORKERS:
+            return MAX_WORKERS
         keys = get_keys(Queue(QUEUE, connection=client))
-        return int(client.exists(*keys)) if keys else 0
+        return whole_number(client.exists(*keys), len(keys)) if keys else 0
 
 
 def notify(redis_url: str) -> None:

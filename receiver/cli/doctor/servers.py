@@ -19,6 +19,7 @@ from hookonce.receiver.ledger.runs.breakers import Breaker
 from hookonce.receiver.ledger.stats import backlog
 from hookonce.receiver.monitoring import health, rights
 from hookonce.receiver.redis import workers
+from hookonce.receiver.redis.answers import plain
 from hookonce.receiver.redis.client import Client, RedisUnavailable, connect, info
 
 OLDEST_POSTGRESQL = 140000
@@ -205,9 +206,9 @@ def judge_log(rows: float, setting: str, offered: Sequence[str]) -> Finding:
 
 def judge_redis(info: Mapping[str, Any]) -> Iterator[Finding]:
     """Judge what Redis says of itself (INFO)."""
-    text = str(info.get("redis_version", "0"))
+    text = plain(info.get("redis_version", "0"))
     version = tuple(int(part) for part in text.split(".")[:2] if part.isdecimal())
-    name = f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {text}"
+    name = f"Valkey {plain(info['valkey_version'])}" if "valkey_version" in info else f"Redis {text}"
     if version < OLDEST_REDIS:
         yield Finding("fail", "redis", f"{name} is too old; 7.0 or later is needed")
     elif info.get("cluster_enabled"):
@@ -216,7 +217,7 @@ def judge_redis(info: Mapping[str, Any]) -> Iterator[Finding]:
         )
     else:
         yield Finding("ok", "redis", f"{name} answers")
-    policy = str(info.get("maxmemory_policy", "unknown"))
+    policy = plain(info.get("maxmemory_policy", "unknown"))
     if policy in GOOD_POLICIES:
         yield Finding("ok", "eviction", f"maxmemory-policy is {policy}")
     else:

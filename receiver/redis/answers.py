@@ -1,0 +1,34 @@
+"""Answers of Redis, as far as they can be ours: nothing here is believed to be of the kind that was asked for.
+
+Whoever can write to Redis can put `inf` where a number was, and whoever stands in its place can answer anything. Each
+function raises `RedisUnavailable` where the answer is of another kind: such a Redis is as good as away.
+"""
+
+import re
+from collections.abc import Sequence
+
+from hookonce.receiver.redis.client import RedisUnavailable
+
+MAX_COUNT = 2**31 - 1
+"""The most that is counted of anything; beyond, the number says no more."""
+_PLAIN = re.compile(r"[^ -~]+")
+
+
+def whole_number(answer: object, most: int) -> int:
+    """Return a whole number, brought to between 0 and `most`."""
+    if type(answer) is not int:
+        raise RedisUnavailable("an answer that is no number")
+    return min(max(answer, 0), most)
+
+
+def items(answer: object, number: int) -> Sequence[object]:
+    """Return a list of so many answers, each of any kind."""
+    if not isinstance(answer, list) or len(answer) != number:
+        raise RedisUnavailable("an answer that is no such list")
+    return answer
+
+
+def plain(answer: object, longest: int = 40) -> str:
+    """Return what may be shown of a text: visible ASCII characters and spaces, so many at most."""
+    text = answer if isinstance(answer, str) else str(answer)[:longest]
+    return _PLAIN.sub("?", text[:longest])
