@@ -16,11 +16,12 @@ from bench.servers.stack import Stack
 from hookonce.receiver.dev.embedded import binaries
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import connect
-from hookonce.receiver.redis.dedup_window import DedupWindow, WindowEntry
+from hookonce.receiver.redis.dedup_window import DedupWindow, WindowEntry, WindowPlace
 from hookonce.receiver.redis.work_queue import WorkQueue
 
 BATCH = 32
-PLACE = "7300000000000000000-16384-00000001"  # as long as the name of a database is
+PLACE = WindowPlace("7300000000000000000-16384-00000001-0123456789ab", b"k" * 31)
+"""As long as the name of a place is."""
 _ROWS = """WITH stored AS (
  INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at)
  SELECT 'github', 'github', gen_random_uuid()::text, 'push', sha256(gen_random_uuid()::text::bytea), false,

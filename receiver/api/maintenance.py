@@ -6,8 +6,8 @@ from pydantic import Field
 
 from hookonce.receiver.api.models import RequestModel, ResponseModel
 from hookonce.receiver.api.operations import Call, operation
-from hookonce.receiver.api.problem import Problem
 from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
 from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats import backlog, totals
@@ -69,7 +69,9 @@ class Pruned(ResponseModel):
 class Forgotten(ResponseModel):
     """How many event ids the dedup window forgot."""
 
-    forgotten: int
+    forgotten: int | None = Field(
+        description="null while Redis does not answer: they stay there until they run out, and are not believed"
+    )
 
 
 class TokenModel(ResponseModel):
@@ -123,13 +125,12 @@ def prune(call: Call, body: PruneRequest) -> Pruned:
 @operation("POST", "/window/forget", scope=Scope.ADMIN, is_atomic=False)
 def forget_window(call: Call) -> Forgotten:
     """Forget every event id in Redis, after a restore of the database; duplicates are then found by the ledger."""
+    connections.renew_window_key(call.connection)  # it counts even where Redis does not answer
     try:
         with connect(call.settings.redis_url) as client:
             return Forgotten(forgotten=DedupWindow(client, CircuitBreaker()).forget())
-    except (RedisUnavailable, ValueError) as error:  # the last: there is no address
-        raise Problem(
-            503, f"Redis does not answer ({error or type(error).__name__})", code="window_unavailable"
-        ) from None
+    except (RedisUnavailable, ValueError):  # the last: there is no address
+        return Forgotten(forgotten=None)
 
 
 @operation("GET", "/token", scope=None)

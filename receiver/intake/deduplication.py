@@ -1,7 +1,8 @@
 """One batch of deliveries through window, ledger and settle: *answer 2xx only when the ledger holds the event*.
 
-The window makes that answer fast; it never makes it true. A hit in the window is believed only after the
-connection that commits has just said which database it is (`IDENTITY_TTL`); whatever else the window says, or
+The window makes that answer fast; it never makes it true. A hit in the window, which bears a mark made with the
+ledger's own key, is believed only after the connection that commits has just said which database it is and which key it
+has (`PLACE_TTL`); whatever else the window says, or
 does not say, goes to the ledger. After COMMIT one round trip to Redis remembers the events and asks
 whether a worker needs to be notified; if that fails, the sweep makes up for it.
 """
@@ -22,16 +23,16 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.store import NewEvent, Stored, Verdict, store
 from hookonce.receiver.redis.client import RedisUnavailable
-from hookonce.receiver.redis.dedup_window import DedupWindow, WindowEntry, WindowUnavailable
+from hookonce.receiver.redis.dedup_window import DedupWindow, WindowEntry, WindowPlace, WindowUnavailable
 from hookonce.receiver.redis.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 
 _Item = TypeVar("_Item")
 
-IDENTITY_TTL = timedelta(milliseconds=100)
+PLACE_TTL = timedelta(milliseconds=100)
 """How long the committing connection's word on where it is stays good enough to believe a hit."""
-IDENTITY_REREAD_INTERVAL = timedelta(seconds=2)
+PLACE_REREAD_INTERVAL = timedelta(seconds=2)
 SHORT_LOCK_TIMEOUT = timedelta(milliseconds=50)
 STORE_STATEMENT_TIMEOUT = timedelta(seconds=6)
 """Of what stores a batch: pages may have to be read from a disk that is busy. Less than a request waits."""
@@ -78,10 +79,10 @@ class Deduplicator:
         self._window = window
         self._work_queue = work_queue
         self._connection: psycopg.Connection | None = None
-        self._identity: str | None = None
-        self._identity_read_at = 0.0
+        self._place: WindowPlace | None = None
+        self._place_read_at = 0.0
         self._ledgers = 0  # how many the connections have led to, one after the other
-        self._last_ledger: str | None = None
+        self._last_ledger: WindowPlace | None = None
         self._stored_in: int | None = None  # which of them has the first part of this batch
 
     def __call__(self, deliveries: Sequence[DeliveryEvents]) -> list[list[Stored] | Exception]:
@@ -104,12 +105,12 @@ class Deduplicator:
     def _ask_window(self, entries: Collection[WindowEntry]) -> dict[WindowEntry, Stored]:
         """Find the events that the window knows under the very database we commit to."""
         try:
-            identity = self._database_identity(IDENTITY_REREAD_INTERVAL)
-            if identity is None:
+            place = self._window_place(PLACE_REREAD_INTERVAL)
+            if place is None:
                 return {}
-            hits = [hit for part in _parts(entries) for hit in self._window.claim(identity, part)]
+            hits = [hit for part in _parts(entries) for hit in self._window.claim(place, part)]
             reach("window.claimed")
-            if not any(hits) or self._database_identity(IDENTITY_TTL) != identity:
+            if not any(hits) or self._window_place(PLACE_TTL) != place:
                 return {}
         except (WindowUnavailable, LedgerUnavailable, psycopg.Error):
             return {}
@@ -229,7 +230,7 @@ class Deduplicator:
             pending = 0
             for part in _parts(remembered):
                 ttls = {entry: remembered[entry] for entry in part}
-                pending = self._window.settle(self._identity, ttls, self._work_queue.queue)
+                pending = self._window.settle(self._place, ttls, self._work_queue.queue)
             reach("window.settled")
             if due and not pending:
                 self._notify(due)
@@ -244,33 +245,39 @@ class Deduplicator:
             self._on_error("notify")
             raise
 
-    def _database_identity(self, age: timedelta) -> str | None:
-        """Tell where the connection commits, on its own word no older than `age`."""
+    def _window_place(self, age: timedelta) -> WindowPlace | None:
+        """Tell where the connection commits, and by which key, on its own word no older than `age`."""
         connection = self._connected()
-        if time.monotonic() - self._identity_read_at > age.total_seconds():
+        if time.monotonic() - self._place_read_at > age.total_seconds():
             try:
-                self._identity = connections.database_identity(connection)
+                self._place = _read_place(connection)
             except psycopg.Error:
                 self.close()
                 raise
-            self._identity_read_at = time.monotonic()
-        return self._identity
+            self._place_read_at = time.monotonic()
+        return self._place
 
     def _connected(self) -> psycopg.Connection:
         if self._connection is None:
             self._connection = connections.connect(self._url, statement=STORE_STATEMENT_TIMEOUT)
-            self._identity = connections.database_identity(self._connection)
-            self._identity_read_at = time.monotonic()
-            if self._identity is None or self._identity != self._last_ledger:
+            self._place = _read_place(self._connection)
+            self._place_read_at = time.monotonic()
+            if self._place is None or self._place != self._last_ledger:
                 self._ledgers += 1
-            self._last_ledger = self._identity
+            self._last_ledger = self._place
         return self._connection
 
     def close(self) -> None:
         """Close the connection; the next batch opens another."""
         if self._connection is not None:
             self._connection.close()
-        self._connection = self._identity = None
+        self._connection = self._place = None
+
+
+def _read_place(connection: psycopg.Connection) -> WindowPlace | None:
+    """Return the place behind a connection as the window has it; None where the server does not tell."""
+    place = connections.place_of(connection)
+    return place and WindowPlace(place.name, place.window_key)
 
 
 def independent_batches(events: Iterable[NewEvent]) -> list[list[NewEvent]]:

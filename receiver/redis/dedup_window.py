@@ -3,35 +3,56 @@
 Redis keys used here:
 
     hookonce:<place>:{<source>:<event id>}
-        "claimed"                 a receiver is storing it (60 s)
-        "accepted:<fingerprint>"  the ledger of <place> holds it (for as long as the source's window says)
+        "claimed"                a receiver is storing it (60 s)
+        "stored:<until>:<mark>"  the ledger of <place> holds it (for as long as the source's window says, which is over
+                                 at <until>: ms since 1970, in hexadecimal)
 
-`<place>` names database and timeline (`connections.database_identity`), so what was written for a primary that has
-since been replaced is never believed. Only "accepted" with the same fingerprint means duplicate; no
-answer, "claimed" and everything else mean: ask the ledger.
+`<place>` names database and timeline (`connections.place_of`), so what was written for a primary that has
+since been replaced is never believed.
+
+Redis is not believed either: whoever can write to it can write anything. A mark is made with a key that the ledger
+holds, over the place, source, event id, fingerprint and `<until>`; so nobody without that key can say that an event is
+stored, nor move the mark of one event to another, nor keep it for longer. No mark, or none of ours (an older
+receiver's, one of before `hookonce window forget`): ask the ledger.
 
 A batch is one command: a script, because packing and parsing a command per event costs us ten times what
 it costs Redis.
 """
 
 import hashlib
+import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, NamedTuple
+from hmac import compare_digest
+from typing import Any, NamedTuple, TypeVar
 
 import redis
 
+from hookonce.receiver.redis.answers import MAX_COUNT, items, whole_number
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
-from hookonce.receiver.redis.client import RedisUnavailable, asking, disconnect_if_replica
+from hookonce.receiver.redis.client import RedisUnavailable, Script, asking, disconnect_if_replica
 
 CLAIM_TTL = timedelta(seconds=60)
 MAX_ID_LENGTH = 200
 SCAN_PAGE_SIZE = 1000
 
+_Answer = TypeVar("_Answer")
+_STORED = b"stored:"
+_MARK_BYTES = 16
+_LONGEST = 64
+"""Bytes of a value of ours; the longest has some fifty."""
+_PURPOSE = b"hookonce window"
+
 _CLAIM = """
--- KEYS: entries. ARGV: how long a claim holds (ms). What was there before, for each; nothing if it is ours now.
+-- KEYS: entries. ARGV: how long a claim holds (ms), the longest value. What was there before, for each; nothing if it
+-- is ours now, and for what is none of ours, being longer or of another type.
 local found = {}
-for n, key in ipairs(KEYS) do found[n] = redis.call('SET', key, 'claimed', 'NX', 'GET', 'PX', ARGV[1]) end
+for n, key in ipairs(KEYS) do
+    local was = redis.pcall('SET', key, 'claimed', 'NX', 'GET', 'PX', ARGV[1])
+    if type(was) == 'table' and not string.find(was.err, 'WRONGTYPE') then return was end
+    found[n] = type(was) == 'string' and #was <= tonumber(ARGV[2]) and was
+end
 return found
 """
 _SETTLE = """
@@ -53,6 +74,30 @@ class WindowEntry(NamedTuple):
     fingerprint: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class WindowPlace:
+    """The ledger that a window stands before: its name, and the key that its marks are made with."""
+
+    name: str
+    key: bytes = field(repr=False)
+    _hash: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        begun = hashlib.blake2b(digest_size=_MARK_BYTES, key=self.key, person=_PURPOSE)
+        begun.update(f"{len(self.name)} {self.name}".encode())
+        object.__setattr__(self, "_hash", begun)
+
+    def mark(self, entry: WindowEntry, until: bytes) -> bytes:
+        """Return the mark of one entry, 32 hexadecimal digits; it takes about 2 µs.
+
+        No part can pretend to be another: all fingerprints are equally long.
+        """
+        source, event_id, fingerprint = entry
+        made = self._hash.copy()
+        made.update(f"{len(source)} {len(event_id)} {source}{event_id}".encode() + fingerprint + until)
+        return made.hexdigest().encode()  # type: ignore[no-any-return]
+
+
 class DedupWindow:
     """The window on one Redis, behind a circuit breaker."""
 
@@ -61,26 +106,29 @@ class DedupWindow:
         client: redis.Redis,
         breaker: CircuitBreaker,
         on_error: Callable[[str], None] = lambda _phase: None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         """Keep the window at `client`; `on_error` is told in which phase Redis failed: `claim` or `settle`."""
         self._client = client
         self._breaker = breaker
         self._on_error = on_error
-        self._claim = client.register_script(_CLAIM)
-        self._settle = client.register_script(_SETTLE)
+        self._clock = clock
+        self._claim = Script(client, _CLAIM)
+        self._settle = Script(client, _SETTLE)
 
-    def claim(self, database_identity: str, entries: Collection[WindowEntry]) -> list[bool]:
+    def claim(self, place: WindowPlace, entries: Collection[WindowEntry]) -> list[bool]:
         """Claim every entry in one round trip; return which are known to be in the ledger with this body.
 
         Raises `WindowUnavailable`; a claim may then have been set all the same, which harms nobody.
         """
-        keys = [_key(database_identity, entry) for entry in entries]
-        found = self._ask("claim", lambda: self._claim(keys, [_ms(CLAIM_TTL)]))
-        return [answer == _accepted(entry.fingerprint) for entry, answer in zip(entries, found, strict=True)]
+        keys = [_key(place.name, entry) for entry in entries]
+        found = self._ask("claim", lambda: items(self._claim(keys, [_ms(CLAIM_TTL), _LONGEST]), len(keys)))
+        return [
+            answer is not None and self._is_marked(place, entry, answer)
+            for entry, answer in zip(entries, found, strict=True)
+        ]
 
-    def settle(
-        self, database_identity: str | None, entries: Mapping[WindowEntry, timedelta], queue: str
-    ) -> int:
+    def settle(self, place: WindowPlace | None, entries: Mapping[WindowEntry, timedelta], queue: str) -> int:
         """Remember these entries as stored; return how many notifications are pending in RQ's `queue`. One round trip.
 
         Call after COMMIT, with the fingerprint of the row and how long to remember it. Where the place is unknown
@@ -88,13 +136,24 @@ class DedupWindow:
         """
         keys: list[str] = [queue]
         values: list[bytes | int] = []
-        if database_identity is not None:
+        if place is not None:
+            now = self._clock()
             for entry, ttl in entries.items():
-                keys.append(_key(database_identity, entry))
-                values += [_accepted(entry.fingerprint), _ms(ttl)]
-        return int(self._ask("settle", lambda: self._settle(keys, values)))
+                until = b"%x" % int((now + ttl.total_seconds()) * 1000)
+                keys.append(_key(place.name, entry))
+                values += [_STORED + until + b":" + place.mark(entry, until), _ms(ttl)]
+        return self._ask("settle", lambda: whole_number(self._settle(keys, values), MAX_COUNT))
 
-    def _ask(self, phase: str, question: Callable[[], Any]) -> Any:  # noqa: ANN401  Redis's answer
+    def _is_marked(self, place: WindowPlace, entry: WindowEntry, answer: object) -> bool:
+        """Whether an answer says, by our own word, that the ledger holds this event with this body."""
+        if not isinstance(answer, bytes) or not answer.startswith(_STORED) or len(answer) > _LONGEST:
+            return False
+        until, _, mark = answer[len(_STORED) :].partition(b":")
+        if not compare_digest(mark, place.mark(entry, until)):
+            return False
+        return self._clock() * 1000 < int(until, 16)  # our own number: the mark is over it
+
+    def _ask(self, phase: str, question: Callable[[], _Answer]) -> _Answer:
         """Return Redis's answer, unless it has just failed: then raise `WindowUnavailable` at once."""
         if self._breaker.is_open:
             raise WindowUnavailable("Redis did not answer lately; not asked")
@@ -112,26 +171,24 @@ class DedupWindow:
     def forget(self) -> int:
         """Delete every entry of every place; return how many. For restores that keep the timeline.
 
-        Raises `RedisUnavailable`.
+        Whoever wrote them down can put them back: what makes them untrue is another key
+        (`connections.renew_window_key`). Raises `RedisUnavailable`.
         """
-        cursor, count = 0, 0
+        cursor: Any = 0
+        count = 0
         with asking():
             while True:
                 cursor, keys = self._client.scan(cursor, match="hookonce:*:{*", count=SCAN_PAGE_SIZE)
-                count += int(self._client.unlink(*keys)) if keys else 0
+                count += whole_number(self._client.unlink(*keys), len(keys)) if keys else 0
                 if not cursor:
                     return count
 
 
-def _key(database_identity: str, entry: WindowEntry) -> str:
+def _key(place: str, entry: WindowEntry) -> str:
     event_id = entry.event_id
     if len(event_id) > MAX_ID_LENGTH or not event_id.isascii():
         event_id = "sha256:" + hashlib.sha256(event_id.encode()).hexdigest()
-    return f"hookonce:{database_identity}:{{{entry.source}:{event_id}}}"
-
-
-def _accepted(fingerprint: bytes) -> bytes:
-    return b"accepted:" + fingerprint.hex().encode()
+    return f"hookonce:{place}:{{{entry.source}:{event_id}}}"
 
 
 def _ms(span: timedelta) -> int:

@@ -4,7 +4,7 @@ import redis
 from hookonce.receiver.dev.embedded import Valkey
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, connect
-from hookonce.receiver.redis.dedup_window import DedupWindow, WindowEntry, WindowUnavailable
+from hookonce.receiver.redis.dedup_window import DedupWindow, WindowEntry, WindowPlace, WindowUnavailable
 from hookonce.receiver.redis.work_queue import WorkQueue
 
 
@@ -29,12 +29,12 @@ def failed_over(data_directory, redis_url):
 
 def test_the_window_leaves_a_server_that_has_become_a_replica(failed_over):
     window = DedupWindow(failed_over, CircuitBreaker())
-    entry = WindowEntry("stripe", "evt_1", b"f" * 32)
+    entry, place = WindowEntry("stripe", "evt_1", b"f" * 32), WindowPlace("place", b"k" * 31)
 
     with pytest.raises(WindowUnavailable):
-        window.claim("place", [entry])
+        window.claim(place, [entry])
 
-    assert window.claim("place", [entry]) == [False]
+    assert window.claim(place, [entry]) == [False]
 
 
 def test_the_work_queue_leaves_a_server_that_has_become_a_replica(failed_over):

@@ -2,8 +2,9 @@
 
 import click
 
-from hookonce.receiver.cli.connections import configured
+from hookonce.receiver.cli.connections import configured, ledger
 from hookonce.receiver.config.settings import require_servers
+from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.dedup_window import DedupWindow
@@ -19,15 +20,20 @@ def forget() -> None:
     """Forget every event id in Redis.
 
     For after a restore of the database, whose ledger may hold less than before. Loses nothing: until the window
-    has learnt them anew, duplicates are found by the ledger.
+    has learnt them anew, duplicates are found by the ledger. The ledger makes itself another key, so nothing of before
+    is believed, even if somebody puts it back.
     """
     settings = configured()
-    require_servers(settings, postgresql=False)
+    require_servers(settings)
+    with ledger(settings) as connection:
+        connections.renew_window_key(connection)
     try:
         with connect(settings.redis_url) as client:
             count = DedupWindow(client, CircuitBreaker()).forget()
     except RedisUnavailable as error:
-        raise click.ClickException(
-            f"Redis does not answer ({error}); try again when it does, or flush it yourself"
-        ) from None
+        click.echo(
+            f"nothing of before is believed any more; Redis does not answer ({error}), so there it runs out by itself",
+            err=True,
+        )
+        return
     click.echo(f"forgot {count} event ids", err=True)

@@ -10,7 +10,7 @@ nothing is prepared and no session is changed, and the timeouts are the pooler's
 import hashlib
 import select
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -26,10 +26,21 @@ _DATABASE_IDENTITY = """
 SELECT control.system_identifier::text || '-' || database.oid || '-'
        || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
        ledger.id::text || ' ' || events.oid || ' ' || events.relfilenode || ' ' || pg_postmaster_start_time()
-       || ' ' || coalesce(pg_stat_get_bgwriter_stat_reset_time()::text, '')
+       || ' ' || coalesce(pg_stat_get_bgwriter_stat_reset_time()::text, ''),
+       ledger.window_key
 FROM pg_control_system() AS control, pg_database AS database, hookonce.ledger, pg_class AS events
 WHERE database.datname = current_database() AND events.oid = 'hookonce.events'::regclass
 """
+
+
+_RENEW_WINDOW_KEY = "UPDATE hookonce.ledger SET window_key = DEFAULT"
+
+
+class Place(NamedTuple):
+    """Which ledger a connection commits to, and the key of its marks in the dedup window."""
+
+    name: str
+    window_key: bytes
 
 
 class LedgerUnavailable(Exception):  # noqa: N818  a state of the world, answered with 503
@@ -84,7 +95,7 @@ def session(url: str, ours: str = "") -> dict[str, Any]:
     return {"options": f"{theirs} {ours} {_OURS}".strip()}
 
 
-def database_identity(connection: psycopg.Connection) -> str | None:
+def place_of(connection: psycopg.Connection) -> Place | None:
     """Name the ledger behind a connection: two connections that name the same see the same commits.
 
     It holds the server's system identifier, the database's oid and the timeline; and, as a digest, the ledger's own
@@ -99,7 +110,24 @@ def database_identity(connection: psycopg.Connection) -> str | None:
         if connection.closed:
             raise
         return None
-    return f"{row[0]}-{hashlib.sha256(row[1].encode()).hexdigest()[:12]}" if row else None
+    if row is None:
+        return None
+    digest = hashlib.sha256(row[1].encode()).hexdigest()[:12]
+    return Place(f"{row[0]}-{digest}", bytes(row[2]))
+
+
+def database_identity(connection: psycopg.Connection) -> str | None:
+    """Return the name of the place behind a connection (`place_of`)."""
+    place = place_of(connection)
+    return place.name if place else None
+
+
+def renew_window_key(connection: psycopg.Connection) -> None:
+    """Have the ledger believe no mark in the dedup window that was made before.
+
+    A receiver learns of it within the 100 ms for which it trusts what it knows of its place.
+    """
+    connection.execute(_RENEW_WINDOW_KEY)
 
 
 KEEPALIVE: dict[str, Any] = {

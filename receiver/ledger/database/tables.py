@@ -448,6 +448,16 @@ worker_slots = Table(
 )
 
 ledger = Table(
-    "ledger", metadata, Column("id", Uuid, primary_key=True, server_default=text("gen_random_uuid()"))
+    "ledger",
+    metadata,
+    Column("id", Uuid, primary_key=True, server_default=text("gen_random_uuid()")),
+    Column(
+        "window_key",
+        LargeBinary,
+        nullable=False,
+        server_default=text(
+            "decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')"
+        ),
+    ),
 )
-"""One row: which ledger this is."""
+"""One row: which ledger this is, and the key of its marks in the dedup window."""

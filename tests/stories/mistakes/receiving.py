@@ -25,7 +25,7 @@ def believes_the_nx_alone():
 
 def believes_the_window_whatever_the_body():
     def claim(self, place, entries):
-        return [(answer or b"").startswith(b"accepted") for answer in ask(self, place, entries)]
+        return [(answer or b"").startswith(b"stored:") for answer in ask(self, place, entries)]
 
     replace(dedup_window.DedupWindow, "claim", claim)
 
@@ -52,7 +52,7 @@ def settles_before_the_commit():
     def store_settled(self, deliveries, found):
         ttls = {deduplication._entry(e): d.ttl for d in deliveries for e in d.events}
         new = {entry: ttl for entry, ttl in ttls.items() if entry not in found}
-        self._window.settle(self._identity, new, self._work_queue.queue)
+        self._window.settle(self._place, new, self._work_queue.queue)
         reach("window.settled")
         return right(self, deliveries, found)
 
@@ -125,5 +125,5 @@ def checks_no_signature():
 
 def ask(self, place, entries):
     """What the window holds for each entry, claimed if it was nothing."""
-    keys = [dedup_window._key(place, entry) for entry in entries]
-    return self._ask("claim", lambda: self._claim(keys, [60_000]))
+    keys = [dedup_window._key(place.name, entry) for entry in entries]
+    return self._ask("claim", lambda: self._claim(keys, [60_000, 64]))
