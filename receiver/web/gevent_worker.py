@@ -64,7 +64,6 @@ class GeventWorker(ggevent.GeventWorker):  # type: ignore[misc]  # gunicorn has 
     refusals: Pace
     keepalive: float
     head_limits: tuple[int, int, int]
-    handshakes = 0
     alive: bool
     sockets: list[Any]
 
@@ -164,8 +163,6 @@ class GeventWorker(ggevent.GeventWorker):  # type: ignore[misc]  # gunicorn has 
                 self._welcome(handle, address, common, hub, context)
 
     def _has_room(self) -> bool:
-        if self.handshakes >= limits.HANDSHAKES:
-            return False
         return len(self.crowd) < self.crowd.size or self.crowd.make_room()
 
     def _welcome(self, handle: int, address: Any, common: Environ, hub: Any, context: Any) -> None:  # noqa: ANN401

@@ -46,7 +46,6 @@ class House(Protocol):
     keepalive: float
     head_limits: tuple[int, int, int]
     is_closing: bool
-    handshakes: int
 
     def count_request(self) -> None:
         """Note that a request came."""
@@ -151,13 +150,11 @@ class Connection:
         self._stand_in_line()
 
     def _make_ready(self) -> None:
-        house = self._house
-        house.handshakes += 1
-        try:
-            self._until = monotonic() + _HANDSHAKE
-            self._transport.handshake(house.turns)
-        finally:
-            house.handshakes -= 1
+        crowd = self._house.crowd
+        self._until = monotonic() + _HANDSHAKE
+        crowd.shakes_hands(self)
+        self._transport.handshake(self._house.turns)
+        crowd.has_shaken_hands(self)
 
     def _converse(self) -> bool:
         """Answer requests; whether the client may still be sending at the end."""

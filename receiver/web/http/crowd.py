@@ -1,5 +1,7 @@
 """Who is connected, and who has to go: whose time is over, and near the limit the oldest without a request.
 
+TLS handshakes have a limit of their own: whoever begins one too many ends the oldest of them.
+
 One look at everybody twice a second takes the place of a timer for each wait; it happens however much is being sent.
 
 A flood lives on what ends fast: a client that is hung up on is back at once. So who had to make room is hung up on only
@@ -40,6 +42,7 @@ class Crowd:
         self._members: set[Member] = set()
         self._strangers: dict[Member, None] = {}
         self._genuine: dict[Member, None] = {}
+        self._handshakes: dict[Member, None] = {}
 
     def __len__(self) -> int:
         return len(self._members)
@@ -52,7 +55,21 @@ class Crowd:
     def leave(self, member: Member) -> None:
         """Forget a connection."""
         self._members.discard(member)
+        self.has_shaken_hands(member)
         self.works(member)
+
+    def shakes_hands(self, member: Member) -> None:
+        """Note that it begins a TLS handshake; the one that began first goes if there are too many."""
+        self._handshakes[member] = None
+        if len(self._handshakes) > limits.HANDSHAKES:
+            oldest = next(iter(self._handshakes))
+            self.has_shaken_hands(oldest)
+            self._strangers.pop(oldest, None)
+            oldest.evict()
+
+    def has_shaken_hands(self, member: Member) -> None:
+        """Note that its handshake is over."""
+        self._handshakes.pop(member, None)
 
     def rests(self, member: Member) -> None:
         """Note that it has no request any more."""

@@ -61,7 +61,7 @@ GRAVE_TIME = 2.0
 """Seconds."""
 
 HANDSHAKES = 512
-"""TLS handshakes under way at once; beyond, nobody is accepted until some have ended."""
+"""TLS handshakes under way at once; whoever begins one more ends the oldest."""
 ACCEPTED_AT_ONCE = 8
 """Connections accepted before others go on."""
 

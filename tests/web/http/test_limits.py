@@ -175,3 +175,18 @@ def test_graves_keep_sockets_for_a_while_and_no_more_than_they_may():
 
     assert kept == [False, True, True]
     assert all(each.closed for each in sockets)
+
+
+def test_crowd_ends_the_oldest_handshake_where_there_are_too_many(monkeypatch):
+    monkeypatch.setattr(limits, "HANDSHAKES", 2)
+    crowd = Crowd(10)
+    ready, old, young, new = members = [Member() for _ in range(4)]
+    for member in members:
+        crowd.enter(member)
+
+    crowd.shakes_hands(ready)
+    crowd.has_shaken_hands(ready)
+    for member in (old, young, new):
+        crowd.shakes_hands(member)
+
+    assert [member.ended for member in members] == ["", "evicted", "", ""]
