@@ -105,7 +105,8 @@ class DeliveryEndpoint:
         reach("delivery.read")
         try:
             result = self._intake.take(source, delivery)
-            environ[GENUINE] = True
+            if result.events and not source.unauthenticated:  # a probe proves nothing
+                environ[GENUINE] = True
         except Rejected as error:
             return _refuse(source, error, began)
         except (LedgerUnavailable, KeyUnavailable, OverLimit) as error:

@@ -12,7 +12,8 @@ from hookonce.receiver.web.http.head import Head
 
 HEADERS = "hookonce.headers"
 GENUINE = "hookonce.genuine"
-"""Set by the application where the sender has proven who it is: it need not stand in line with strangers."""
+"""Set by the application where an event was verified, and only there: its sender need not stand in line with strangers,
+and is the last to make room. That a probe was answered proves nothing, for anybody may ask."""
 _PLAIN = {b"content-type": "CONTENT_TYPE", b"content-length": "CONTENT_LENGTH"}
 _PROTOCOLS = {(1, 0): "HTTP/1.0", (1, 1): "HTTP/1.1"}
 
