@@ -7,6 +7,7 @@ the order in which the limit allows it. Only what was verified and is new counts
 import math
 from datetime import timedelta
 
+from hookonce.receiver.intake.limit_doubts import LimitDoubts
 from hookonce.receiver.logs import limited
 from hookonce.receiver.redis.rate_limits import MAX_PUT_OFF, Asking, Bucket, RateLimits
 from hookonce.receiver.source import Limit, Source
@@ -28,8 +29,9 @@ class OverLimit(Exception):  # noqa: N818  an answer
 class Load:
     """What may come, counted by all processes together (`receiver.redis.rate_limits`)."""
 
-    def __init__(self, limits: RateLimits) -> None:
+    def __init__(self, limits: RateLimits, doubts: LimitDoubts) -> None:
         self._limits = limits
+        self._doubts = doubts
 
     def admit(self, source: Source, events: int) -> timedelta | None:
         """Count a delivery of so many events; return how long they are put off. Raises `OverLimit`."""
@@ -37,7 +39,10 @@ class Load:
         if not buckets:
             return None
         refuses = source.refuses_with is not None
-        wait = self._limits.wait(buckets, Asking.TAKE if refuses else Asking.OWE)
+        asking_for = Asking.TAKE if refuses else Asking.OWE
+        wait = self._limits.wait(buckets, asking_for)
+        if wait > _NONE and not self._doubts.believes(source, events):
+            wait = self._limits.wait_here(buckets, asking_for)
         if wait <= _NONE:
             return None
         if source.refuses_with is not None:

@@ -19,6 +19,7 @@ from hookonce.receiver.intake.background_writer import BackgroundWriter
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
 from hookonce.receiver.intake.group_commit import DeadlineExceeded, GroupCommit
 from hookonce.receiver.intake.handshake_secrets import HandshakeSecrets, SecretMismatch
+from hookonce.receiver.intake.limit_doubts import LimitDoubts
 from hookonce.receiver.intake.load import Load
 from hookonce.receiver.intake.new_events import new_event
 from hookonce.receiver.intake.quarantine_buffer import QuarantineBuffer
@@ -92,7 +93,8 @@ class Intake:
         """What else is closed with it."""
         self.breaker = CircuitBreaker()
         self._client = connect(settings.redis_url)
-        self.load = Load(RateLimits(self._client, self.breaker, 1 / settings.processes))
+        limits = RateLimits(self._client, self.breaker, 1 / settings.processes)
+        self.load = Load(limits, LimitDoubts(settings.database_url))
         self._keyring = settings.keyring
         self._quarantine_buffer = QuarantineBuffer(settings.keyring)
         self.background_writer = BackgroundWriter(

@@ -105,6 +105,10 @@ class RateLimits:
         self._breaker.succeeded()
         return timedelta(milliseconds=wait)
 
+    def wait_here(self, buckets: Sequence[Bucket], asking_for: Asking = Asking.TAKE) -> timedelta:
+        """The same by this process's own buckets, where Redis is not to be believed."""
+        return self._own.wait(buckets, asking_for)
+
 
 class _OwnBuckets:
     """The same, in this process alone; whoever was not seen for longest is forgotten first, so has a full bucket."""
