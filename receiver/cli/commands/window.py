@@ -1,6 +1,9 @@
 """`hookonce window`: the dedup window in Redis."""
 
+from contextlib import suppress
+
 import click
+import psycopg
 
 from hookonce.receiver.cli.connections import configured, ledger
 from hookonce.receiver.config.settings import require_servers
@@ -25,7 +28,8 @@ def forget() -> None:
     """
     settings = configured()
     require_servers(settings)
-    with ledger(settings) as connection:
+    # A ledger that was restored from before there were keys gets its key by `db upgrade`.
+    with ledger(settings) as connection, suppress(psycopg.errors.UndefinedColumn):
         connections.renew_window_key(connection)
     try:
         with connect(settings.redis_url) as client:
