@@ -1,0 +1,119 @@
+"""An answer of Redis is bounded as a whole: in time, and in bytes."""
+
+import time
+
+import pytest
+
+from hookonce.receiver.redis.bounded_socket import BoundedSocket, bounding
+from hookonce.receiver.redis.client import ANSWER_SIZE, RedisUnavailable, asking, client, connect
+from tests.support.hostile_redis import honest
+
+SECOND = 1.0
+"""Far less than an endless answer takes, and four times as long as one may."""
+
+
+def saying(answer):
+    return lambda phase, command: honest(phase, command) if phase == "hello" else answer(command)
+
+
+def dripping(server, pause):
+    def drip(_):
+        while not server.ended.wait(pause):
+            yield b"1"
+
+    return drip
+
+
+def test_answer_that_drips_is_given_up_when_its_time_is_over(hostile):
+    hostile.says = saying(dripping(hostile, 0.05))
+    with connect(hostile.url) as asked:
+        began = time.monotonic()
+        with pytest.raises(RedisUnavailable, match="TimeoutError"), asking():
+            asked.get("a")
+
+    assert 0.2 < time.monotonic() - began < SECOND
+
+
+def test_answer_that_is_too_large_is_given_up_before_it_is_read(hostile):
+    pieces = []
+
+    def endless(_):
+        yield b"$1000000000\r\n"
+        while not hostile.ended.is_set():
+            pieces.append(1)
+            yield b"a" * 100_000
+
+    hostile.says = saying(endless)
+    with connect(hostile.url) as asked, pytest.raises(RedisUnavailable, match="ConnectionError"), asking():
+        asked.get("a")
+
+    assert len(pieces) * 100_000 < 4 * ANSWER_SIZE
+
+
+def test_answer_that_is_large_and_prompt_is_read_whole(redis_url):
+    with connect(redis_url) as asked:
+        asked.set("a", b"x" * (ANSWER_SIZE - 1000))
+
+        assert [len(asked.get("a")) for _ in range(3)] == [ANSWER_SIZE - 1000] * 3
+
+
+def test_connection_is_made_anew_after_an_answer_was_given_up(hostile):
+    hostile.says = saying(lambda _: b"*1000000\r\n" + b"$1\r\na\r\n" * 200_000)
+    with connect(hostile.url) as asked:
+        with pytest.raises(RedisUnavailable), asking():
+            asked.get("a")
+
+        hostile.says = honest
+        assert asked.set("a", "b")
+
+
+def test_what_was_said_unasked_is_no_answer_to_the_next_question(hostile):
+    hostile.says = lambda phase, command: (
+        b"$1\r\na\r\n$1\r\nb\r\n" if command[0] == b"GET" else honest(phase, command)
+    )
+    with connect(hostile.url) as asked:
+        assert [asked.get("a") for _ in range(3)] == [b"a"] * 3
+
+
+@pytest.mark.parametrize("error", [RecursionError, ValueError, KeyError])
+def test_connection_that_could_not_be_begun_is_not_used(redis_url, error):
+    fails = [True]
+
+    def begin(connection):
+        connection._sock = Odd(connection._sock, fails, error)  # noqa: SLF001
+        bounding(0.25, ANSWER_SIZE)(connection)
+
+    with client(redis_url, redis_connect_func=begin) as asked:
+        with pytest.raises(RedisUnavailable), asking():
+            asked.set("a", "1")
+        fails.clear()
+
+        assert asked.set("a", "1")
+        [[number]] = [[asked.connection_pool.connection_kwargs["db"]]]
+        assert [each["db"] for each in asked.client_list() if each["cmd"].startswith("client|list")] == [
+            str(number)
+        ]
+
+
+class Odd:
+    """A socket whose first answer has the library raise something of its own."""
+
+    def __init__(self, client, fails, error):
+        self._client, self._fails, self._error = client, fails, error
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+    def recv(self, *args):
+        if self._fails:
+            raise self._error
+        return self._client.recv(*args)
+
+
+def test_library_reads_through_the_socket_that_counts(redis_url):
+    with connect(redis_url) as asked:
+        asked.ping()
+        connection = asked.connection_pool.get_connection()
+
+        assert isinstance(connection._parser._sock, BoundedSocket)  # noqa: SLF001
+        asked.connection_pool.release(connection)
