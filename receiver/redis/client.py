@@ -99,8 +99,8 @@ def disconnect_if_replica(client: redis.Redis, error: BaseException | None) -> N
 
 REDIS_TIMEOUT = timedelta(milliseconds=250)
 """For a whole answer, and for a connection."""
-ANSWER_SIZE = 1024**2
-"""Bytes of an answer; that to a batch of a thousand events has some sixty thousand."""
+ANSWER_SIZE = 2 * 1024**2
+"""Bytes of an answer; that to a batch of a thousand events has some sixty thousand, a stored answer up to a million."""
 
 
 def connect(url: str, answer_size: int = ANSWER_SIZE) -> redis.Redis:
