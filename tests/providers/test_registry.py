@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -133,6 +134,16 @@ def test_sender_dropped_into_a_folder_is_found_and_works(place, suffix):
     assert provider.events(delivery)[0].id == "e1"
     with pytest.raises(Rejected):
         provider.verify(delivery, ["other"], NOW)
+
+
+def test_module_that_comes_into_the_folder_of_ours_is_found(place, monkeypatch):
+    monkeypatch.setattr(discovery.providers, "__path__", [str(place)])
+    before = registry.names()
+
+    (place / "other.py").write_text(ACME)
+    os.utime(place, ns=(0, 0))  # a clock may stand still between the two
+
+    assert set(registry.names()) - set(before) == {"other"}
 
 
 def test_sender_outside_the_tree_can_be_put_through_the_contract(place):

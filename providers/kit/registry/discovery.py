@@ -7,7 +7,7 @@ places can have modules of the same name.
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import sha256
 from importlib import import_module, util
 from importlib.metadata import entry_points
@@ -45,7 +45,7 @@ def everywhere(places: Sequence[str]) -> Iterator[Found]:
     for place in places:
         yield from _in_place(place)
     for folder in providers.__path__:
-        yield from _in_folder(Path(folder), _PACKAGE)
+        yield from _ours(folder, Path(folder).stat().st_mtime_ns)
     for point in entry_points(group=GROUP):
         yield Found(plain(point.name), f"entry point {point.value}", point.load)
 
@@ -70,6 +70,13 @@ def _package(place: str) -> Path:
         msg = f"no folder, file or package of providers is at {place!r}; correct it in [receiver] providers"
         raise LookupError(msg)
     return Path(next(iter(folders)))
+
+
+@lru_cache(maxsize=8)
+def _ours(folder: str, changed: int) -> tuple[Found, ...]:
+    """Return our senders, listed once for each state of their folder: a configuration loads dozens of them."""
+    del changed
+    return tuple(_in_folder(Path(folder), _PACKAGE))
 
 
 def _in_folder(folder: Path, package: str | None) -> Iterator[Found]:
