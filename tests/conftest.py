@@ -7,6 +7,7 @@ import os
 import select
 import shutil
 import signal
+import sys
 import tempfile
 import uuid
 from pathlib import Path
@@ -53,6 +54,7 @@ def pytest_configure(config):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     config.pluginmanager.register(SecondTry())
     config.pluginmanager.register(Skips())
 
@@ -62,7 +64,7 @@ def pytest_ignore_collect(collection_path, config):
     if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
         return None
     asked = config.getoption("lane") or (lanes.ALL if is_named(collection_path, config) else lanes.USUAL)
-    return lanes.lane_of(collection_path.relative_to(TESTS)) not in asked or None
+    return lanes.lane_of(collection_path.relative_to(TESTS).as_posix()) not in asked or None
 
 
 def is_named(path, config):

@@ -5,8 +5,13 @@ import importlib
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
+import click
+
+from hookonce.receiver.cli import COMMANDS, LazyGroup
 from tests.support.for_each import for_each
 
 ROOT = Path(__file__).parent.parent
@@ -296,17 +301,55 @@ def name_of(path):
 PATHS = {name_of(path): path for path in MODULES}
 
 
-def imports(path):
-    """Names that a module imports, ours without their `hookonce.`."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (ours(alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            module = ours(("." * node.level) + (node.module or ""))
-            inner = [name for alias in node.names if (name := f"{module}.{alias.name}") in PATHS]
-            yield from inner
-            if len(inner) < len(node.names):
-                yield module
+class Facts(NamedTuple):
+    """What a module's source says, read once for all tests.
+
+    `imports`: names, ours without their `hookonce.`; `late`: functions that import; `names`: strings that name a module
+    """
+
+    doc: str
+    imports: frozenset[str]
+    late: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+@cache
+def facts():
+    return {name: facts_of(name, ast.parse(path.read_text())) for name, path in PATHS.items()}
+
+
+def facts_of(name, tree):
+    found, late, named = set(), [], []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.update(imported_by(node))
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            inner = (each for statement in node.body for each in ast.walk(statement))
+            if any(isinstance(each, ast.Import | ast.ImportFrom) for each in inner):
+                late.append(node.name)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            named += MODULE_NAME.findall(node.value)
+    return Facts(ast.get_docstring(tree) or "", frozenset(found - {name}), tuple(late), tuple(named))
+
+
+def imported_by(node):
+    if isinstance(node, ast.Import):
+        yield from (ours(alias.name) for alias in node.names)
+        return
+    module = ours(("." * node.level) + (node.module or ""))
+    inner = [name for alias in node.names if (name := f"{module}.{alias.name}") in PATHS]
+    yield from inner
+    if len(inner) < len(node.names):
+        yield module
+
+
+def imports_of(name):
+    return facts()[name].imports
+
+
+def imports():
+    """What each module imports."""
+    return {name: found.imports for name, found in facts().items()}
 
 
 def ours(name):
@@ -326,18 +369,15 @@ def package_of(name):
     return max((package for package in MAY_IMPORT if is_under(name, package)), key=len, default=name)
 
 
-IMPORTS = {name: {each for each in imports(path) if each != name} for name, path in PATHS.items()}
-
-
 @for_each(PATHS)
 def test_module_imports_only_what_its_package_may(name):
     package = package_of(name)
     if package == "receiver":  # its docstring
-        assert not IMPORTS[name]
+        assert not imports_of(name)
         return
     may = {each if each in MAY_IMPORT else R + each for each in MAY_IMPORT[package]}
 
-    for imported in filter(is_ours, IMPORTS[name]):
+    for imported in filter(is_ours, imports_of(name)):
         assert package_of(imported) in {package, *may}, f"{name} imports {imported}"
 
 
@@ -346,12 +386,12 @@ def test_nothing_is_imported_by_a_bare_or_a_relative_name():
     bare = re.compile(r"^\s*(?:from|import) +(?:receiver|providers|jobs)\b", re.MULTILINE)
 
     assert not [path for path in everywhere if bare.search(path.read_text())]
-    assert not [name for name, found in IMPORTS.items() if any(each.startswith(".") for each in found)]
+    assert not [name for name, found in imports().items() if any(each.startswith(".") for each in found)]
 
 
 @for_each(LIBRARIES)
 def test_library_is_imported_only_where_it_belongs(library):
-    users = [name for name, found in IMPORTS.items() if any(is_under(each, library) for each in found)]
+    users = [name for name, found in imports().items() if any(is_under(each, library) for each in found)]
 
     assert users, f"nothing imports {library} any more; take its row out"
     assert not [name for name in users if not any(is_under(name, owner) for owner in LIBRARIES[library])]
@@ -359,7 +399,7 @@ def test_library_is_imported_only_where_it_belongs(library):
 
 @for_each(BORDERS)
 def test_room_is_entered_only_by_those_who_may(room):
-    users = [name for name, found in IMPORTS.items() if any(is_under(each, room) for each in found)]
+    users = [name for name, found in imports().items() if any(is_under(each, room) for each in found)]
 
     assert not [name for name in users if not any(is_under(name, each) for each in (room, *BORDERS[room]))]
 
@@ -370,7 +410,7 @@ def test_earlier_room_imports_no_later_one(package):
     for number, room in enumerate(order):
         for name in (name for name in PATHS if is_under(name, f"{package}.{room}")):
             for later in order[number + 1 :]:
-                assert not [i for i in IMPORTS[name] if is_under(i, f"{package}.{later}")], name
+                assert not [i for i in imports_of(name) if is_under(i, f"{package}.{later}")], name
 
 
 def circle(graph):
@@ -398,7 +438,7 @@ def rooms(package):
         return name[len(package) + 1 :].split(".")[0]
 
     graph = {}
-    for name, found in IMPORTS.items():
+    for name, found in imports().items():
         if is_under(name, package) and name != package:
             inner = {room(each) for each in found if is_under(each, package) and each != package}
             graph.setdefault(room(name), set()).update(inner - {room(name)})
@@ -406,7 +446,7 @@ def rooms(package):
 
 
 def test_modules_have_no_circle():
-    assert circle({name: {i for i in found if i in PATHS} for name, found in IMPORTS.items()}) is None
+    assert circle({name: {i for i in found if i in PATHS} for name, found in imports().items()}) is None
 
 
 @for_each(["receiver", "receiver.ledger", "receiver.intake", "jobs", "receiver.cli"])
@@ -427,29 +467,21 @@ def test_table_itself_has_no_circle():
 def test_module_imports_inside_functions_only_where_it_serves(name):
     if any(is_under(name, each) for each in LATE):
         return
-    for function in ast.walk(ast.parse(PATHS[name].read_text())):
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            late = [node for node in ast.walk(function) if isinstance(node, ast.Import | ast.ImportFrom)]
-            assert not late, f"{name}.{function.name} imports late"
+    late = facts()[name].late
 
-
-def module_names(path):
-    """Strings of a module that name one of ours."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield from MODULE_NAME.findall(node.value)
+    assert not late, f"{name}: {', '.join(late)} imports late"
 
 
 @for_each(PATHS)
 def test_strings_name_modules_only_where_nothing_else_will_do(name):
-    found = list(module_names(PATHS[name]))
+    found = facts()[name].names
 
     assert not found or name in NAMES_MODULES, f"{name} hides an import in {found}"
 
 
 @for_each([name for name in NAMES_MODULES if name in PATHS])
 def test_string_that_names_a_module_names_one_that_is_there(name):
-    found = list(module_names(PATHS[name]))
+    found = facts()[name].names
 
     assert found, f"{name} names nothing any more; take its row out"
     for text in found:
@@ -461,7 +493,7 @@ def test_string_that_names_a_module_names_one_that_is_there(name):
 
 @for_each([name for name in PATHS if is_under(name, "providers")])
 def test_provider_is_pure(name):
-    for imported in IMPORTS[name]:
+    for imported in imports_of(name):
         first = imported.split(".")[0]
         assert first in {"cryptography", "hookonce", "providers", *sys.stdlib_module_names}, imported
         assert imported not in FORBIDDEN_IN_PROVIDERS, imported
@@ -483,7 +515,7 @@ def inside(name):
 
 @for_each([name for name in FOLDERS if name not in ALIKE])
 def test_docstring_of_a_package_names_each_of_its_modules_once(name):
-    said = re.findall(r"`(\w+)`", ast.get_docstring(ast.parse(PATHS[name].read_text())) or "")
+    said = re.findall(r"`(\w+)`", facts()[name].doc)
 
     assert sorted(each for each in said if each in inside(name)) == sorted(inside(name))
 
@@ -504,14 +536,9 @@ def test_architecture_page_names_every_package_and_what_it_may_import():
 
 
 def test_every_command_is_named_where_it_is():
-    code = (
-        "from hookonce.receiver.cli import COMMANDS, LazyGroup\n"
-        "import click\n"
-        "group = LazyGroup()\n"
-        "[group.get_command(click.Context(group), name) for name in COMMANDS]\n"
-    )
+    group = LazyGroup()
 
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    assert all(group.get_command(click.Context(group), name) for name in COMMANDS)
 
 
 def test_help_imports_nothing_heavy():

@@ -4,6 +4,7 @@ import pytest
 
 from hookonce.providers.kit.registry import names
 from tests.support import senders_page
+from tests.support.for_each import for_each
 
 
 def test_page_of_senders_says_what_the_modules_say():
@@ -16,12 +17,12 @@ def test_readme_names_the_senders_there_are():
     assert readme == senders_page.with_part(readme), "run: make docs"
 
 
-@pytest.mark.parametrize("name", names())
+@for_each(names)
 def test_sender_has_evidence_of_a_known_kind(name):
     assert senders_page.evidence(name) in senders_page.EVIDENCE
 
 
-@pytest.mark.parametrize("name", names())
+@for_each(names)
 def test_sender_says_in_a_line_what_is_verified(name):
     assert senders_page.provider_of(name).summary
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured_as
 
 CHANGED = (
     "pagerduty/rotation",
@@ -34,7 +34,7 @@ def as_before(events):
 
 @pytest.mark.parametrize("name", CHANGED)
 def test_event_stored_by_its_former_id_is_handled_once(receiver, name):
-    [case] = [case for case in CAPTURED if case.name == name]
+    case = captured_as(name)
     receiver.now, source = case.now, name.replace("/", "-")
     before = replace(case.provider, events=as_before(case.provider.events))
     receiver.add(source, before, case.secret)
@@ -48,7 +48,7 @@ def test_event_stored_by_its_former_id_is_handled_once(receiver, name):
 
 
 def test_former_id_counts_no_longer_than_the_sender_tries(receiver):
-    [case] = [case for case in CAPTURED if case.name == "pagerduty/rotation"]
+    case = captured_as("pagerduty/rotation")
     source = "pagerduty-late"
     receiver.add(source, replace(case.provider, events=as_before(case.provider.events)), case.secret)
     receiver.send(source, case.delivery)

@@ -13,7 +13,8 @@ from hookonce.receiver.privacy.at_rest import imported
 from hookonce.receiver.privacy.masking import kept_headers
 from hookonce.receiver.privacy.redaction import redacted
 from hookonce.receiver.source import Source
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured
+from tests.support.for_each import for_each
 from tests.support.in_process import PUBLIC_URL, Receiver
 from tests.support.new_event import new_event
 
@@ -150,11 +151,7 @@ def test_redact_path_that_is_none_is_a_mistake(tmp_path):
         load_settings({"HOOKONCE_CONFIG": str(path), "S": SECRET})
 
 
-@pytest.mark.parametrize(
-    "case",
-    [case for case in CAPTURED if case.provider.body_is_unsigned and case.secret],
-    ids=lambda case: f"{case.provider.name}-{case.name}",
-)
+@for_each(lambda: [case for case in captured() if case.provider.body_is_unsigned and case.secret])
 def test_token_of_a_refused_delivery_is_not_kept(case):
     kept = kept_headers(case.delivery.headers, Source("a", case.provider, ("another secret",)))
 

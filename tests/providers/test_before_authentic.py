@@ -4,7 +4,7 @@ import pytest
 
 from hookonce.providers import KeyNeeded, Rejected
 from hookonce.providers.kit.reading import bodies
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured
 
 
 def ask(case, secret):
@@ -24,7 +24,7 @@ def test_what_is_read_before_it_is_authentic_is_bounded(monkeypatch):
         bodies, "text_of", lambda body, usual=bodies.text_of: decoded.append(body) or usual(body)
     )
 
-    for case in CAPTURED:
+    for case in captured():
         if case.provider.max_body is None and case.wrong:
             decoded.clear()
             unread = replace(case.delivery, readings={})  # another test may have had it read

@@ -10,7 +10,8 @@ import pytest
 from hookonce.providers.kit import Attempts, body_digest, field, header, join, one_event, told_apart_by
 from hookonce.providers.kit.conformance import check_equal_bytes
 from hookonce.providers.kit.registry import load, names
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured_of
+from tests.support.for_each import for_each
 from tests.support.senders import NOW, ids_of
 from tests.support.senders_page import provider_of
 
@@ -19,7 +20,7 @@ UNPUBLISHED = {"triggerType": "collection_item_unpublished", "payload": {"id": "
 FINISHED = {"event": "build.finished", "build": {"id": "b1", "state": "passed"}}
 
 
-@pytest.mark.parametrize("name", names())
+@for_each(names)
 def test_sender_says_what_tells_its_events_apart(name):
     assert provider_of(name).identity, "write Sender(identity=told_apart_by(…), …)"
 
@@ -32,9 +33,7 @@ def test_sender_whose_time_of_receipt_counts_says_so():
 
 def signed_at(name, body, seconds):
     """The one event of `body`, signed so many seconds after a moment that nothing depends on."""
-    [case, *_] = [
-        case for case in CAPTURED if case.provider.name == name and case.signing and case.is_genuine
-    ]
+    [case, *_] = [case for case in captured_of(name) if case.signing and case.is_genuine]
     sent = case.provider.delivery(json.dumps(body).encode(), case.signing, NOW + timedelta(seconds=seconds))
     [event] = case.provider.events(sent)
     return event
@@ -145,8 +144,7 @@ def test_time_of_receipt_counts_where_nothing_else_tells(name, body, is_undated)
 
 
 def _delivered(body):
-    [case] = [case for case in CAPTURED if case.name == "stripe/event"] or [CAPTURED[0]]
-    return replace(case.delivery, headers={}, body=json.dumps(body).encode(), readings={})
+    return replace(captured_of("stripe")[0].delivery, headers={}, body=json.dumps(body).encode(), readings={})
 
 
 @pytest.mark.parametrize("reminders", [False, True])
@@ -162,7 +160,7 @@ def test_grafana_takes_what_is_repeated_for_an_event_if_told_to(reminders):
 
 def case_of(**changes):
     """A genuine delivery of Stripe, whose provider is changed."""
-    [case, *_] = [case for case in CAPTURED if case.provider.name == "stripe" and case.is_genuine]
+    [case, *_] = [case for case in captured_of("stripe") if case.is_genuine]
     return replace(case, provider=replace(case.provider, **changes))
 
 

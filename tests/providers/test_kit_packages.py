@@ -2,7 +2,7 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
+from tests.support.for_each import for_each
 
 PROVIDERS = Path(__file__).parents[2] / "providers"
 KIT = PROVIDERS / "kit"
@@ -51,14 +51,14 @@ def modules(package):
     return found - {"__init__"}
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+@for_each(PACKAGES)
 def test_package_names_each_of_its_modules_once(package):
     doc = ast.get_docstring(ast.parse((package / "__init__.py").read_text()))
 
     assert sorted(re.findall(r"`(\w+)`", doc)) == sorted(modules(package))
 
 
-@pytest.mark.parametrize("package", ORDER)
+@for_each(ORDER)
 def test_package_of_the_kit_builds_only_on_those_before_it(package):
     later = ORDER[ORDER.index(package) + 1 :]
     found = {name for path in (KIT / package).glob("*.py") for name in imported(path)}
@@ -78,6 +78,6 @@ def test_nothing_but_tests_and_the_maker_of_tests_imports_the_contract_test():
     assert not [each for each in users if not each.startswith((*TESTING, "providers/kit/conformance/"))]
 
 
-@pytest.mark.parametrize("sender", SENDERS, ids=lambda path: path.stem)
+@for_each(SENDERS)
 def test_sender_imports_the_kit_by_its_facade(sender):
     assert set(imported(sender)) <= {"", *APART}

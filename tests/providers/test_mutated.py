@@ -4,10 +4,9 @@ import json
 from dataclasses import replace
 from itertools import islice
 
-import pytest
-
 from hookonce.providers.kit.conformance.junk import put_junk
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured
+from tests.support.for_each import for_each
 
 
 def is_json(body):
@@ -17,7 +16,10 @@ def is_json(body):
         return False
 
 
-CASES = [case for case in CAPTURED if case.is_genuine and is_json(case.delivery.body)]
+def genuine_json():
+    return [case for case in captured() if case.is_genuine and is_json(case.delivery.body)]
+
+
 ODD = [
     None,
     True,
@@ -54,7 +56,7 @@ def put(data, path, value):
     return copy
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@for_each(genuine_json)
 def test_sender_reads_or_refuses_a_body_with_something_odd_in_it(case):
     data = json.loads(case.delivery.body)
 

@@ -8,15 +8,10 @@ import pytest
 
 from hookonce.providers import KeyNeeded, Reason
 from hookonce.providers.kit.registry import load
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured_as
 from tests.support.senders import NOW, SIGNING, reason_of, sent
 
 PAYLOAD = {"id": "e", "event_id": "e", "type": "t", "data": {"id": "d"}}
-
-
-def captured(name):
-    [case] = [case for case in CAPTURED if case.name == name]
-    return case
 
 
 def test_hubspot_takes_a_delivery_of_v3_as_no_other():
@@ -60,7 +55,7 @@ def test_option_that_is_none_of_what_can_be_is_refused(name, option, value):
     [(None, False), (["Production"], False), (["Sandbox"], True), (["Production", "Sandbox"], True)],
 )
 def test_app_store_takes_the_sandbox_only_if_told_to(environments, taken):
-    case = captured("apple_app_store/renewal-status")
+    case = captured_as("apple_app_store/renewal-status")
     provider = load("apple_app_store", options={"environments": environments} if environments else None)
 
     assert (reason_of(provider, case.delivery, case.secret, now=case.now) is None) is taken
@@ -96,7 +91,7 @@ def test_box_sends_what_its_sdk_asks_for():
 
 
 def test_plaid_asks_with_the_next_credentials_where_the_first_get_no_key():
-    case = captured("plaid/fetched-jwk")
+    case = captured_as("plaid/fetched-jwk")
     [(url, document)] = case.keys.items()
     secrets = ["client0:secret0secret0", case.secret]
     verify = case.provider.verify
@@ -167,7 +162,7 @@ def test_twitch_reads_what_a_message_is_in_its_signed_body():
     ],
 )
 def test_sns_message_of_a_service_has_the_type_that_it_says(message, expected):
-    case = captured("amazon_sns/own-key")
+    case = captured_as("amazon_sns/own-key")
     text = message if isinstance(message, str) else json.dumps(message)
     body = {**json.loads(case.delivery.body), "Message": text}
 
@@ -179,6 +174,6 @@ def test_sns_message_of_a_service_has_the_type_that_it_says(message, expected):
 def test_slack_gets_nothing_to_show_for_what_a_person_did():
     answer = load("slack").accepted
 
-    assert answer(captured("slack/button").delivery).body == b""
-    assert answer(captured("slack/docs").delivery).body == b""
-    assert answer(captured("slack/event").delivery) is None
+    assert answer(captured_as("slack/button").delivery).body == b""
+    assert answer(captured_as("slack/docs").delivery).body == b""
+    assert answer(captured_as("slack/event").delivery) is None

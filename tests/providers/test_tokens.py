@@ -14,7 +14,7 @@ from hookonce.providers.kit.crypto.jws import keys_in, make
 from hookonce.providers.kit.crypto.public_keys import public_key, signature_of, verifies
 from hookonce.providers.kit.schemes.jwt import Jwt
 from hookonce.providers.kit.signing.composite_secrets import parts_of
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured_as
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RSA = rsa.generate_private_key(65537, 2048)
@@ -243,7 +243,7 @@ def test_parts_of_a_secret_come_as_text_or_as_json():
 
 
 def test_apples_chain_with_its_key_verifies_what_it_signs():
-    case = next(each for each in CAPTURED if each.name == "apple_app_store/renewal-status")
+    case = captured_as("apple_app_store/renewal-status")
 
     made = case.provider.delivery(b"{}", case.signing, case.now)
 

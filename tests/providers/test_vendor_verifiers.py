@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from hookonce.providers import Delivery, Rejected
 from hookonce.providers.kit.registry import load, names
 from tests.support import senders_page
+from tests.support.for_each import for_each
 from tests.support.vendor_sdks import oracle
 
 URL = "https://in.example/hooks/s"
@@ -199,7 +200,7 @@ NAMED = re.compile(r"\d+\.\d+|\w+/[\w-]+|two-items\.json")
 """A version, a repository, or another delivery here."""
 
 
-@pytest.mark.parametrize("name", names())
+@for_each(names)
 def test_delivery_that_an_sdk_vouches_for_says_which(name):
     said = [facts["source"] for _, facts in senders_page.facts(name) if facts.get("evidence") == "vendor SDK"]
 

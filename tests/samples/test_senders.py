@@ -2,28 +2,33 @@
 
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from hookonce.providers import Rejected
 from hookonce.providers.kit import registry
-from hookonce.providers.kit.conformance import cases
 from hookonce.receiver.samples import documents, files
+from tests.support.captured import captured_of
+from tests.support.for_each import for_each
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, 654321, tzinfo=UTC)
 URL = "https://hooks.example.com/hooks/source"
 DECLARED = ("hmac", "token")
 """Whose events are what the operator declares; nobody knows them beforehand."""
-SENDERS = [name for name in registry.names(()) if name not in DECLARED]
-ALL = [(name, kind) for name in SENDERS for kind in files.types(name)]
-PROVIDERS = Path(__file__).parent.parent / "providers"
 
 
 @cache
+def senders():
+    return [name for name in registry.names(()) if name not in DECLARED]
+
+
+def samples():
+    return [(name, kind) for name in senders() for kind in files.types(name)]
+
+
 def accounts(name):
     """Secrets and options of a sender, as in its captured deliveries that can be signed again."""
-    return [case for case in cases(PROVIDERS / name) if case.is_genuine and case.signing]
+    return [case for case in captured_of(name) if case.is_genuine and case.signing]
 
 
 def taken_in(case, kind):
@@ -54,12 +59,12 @@ def is_of(told, kind):
     return kind == told or kind.startswith(f"{told}.")
 
 
-@pytest.mark.parametrize("name", SENDERS)
+@for_each(senders)
 def test_sender_has_samples(name):
     assert files.types(name)
 
 
-@pytest.mark.parametrize(("name", "kind"), ALL)
+@for_each(samples, parts=2)
 def test_sample_is_verified_and_two_of_them_are_two_events(name, kind):
     first, second = read(name, kind)
 
@@ -70,7 +75,7 @@ def test_sample_is_verified_and_two_of_them_are_two_events(name, kind):
     assert "unreadable" not in {event.type for event in first[2]}
 
 
-@pytest.mark.parametrize("name", DECLARED)
+@for_each(DECLARED)
 def test_declared_sender_gets_what_its_declaration_says(name):
     for case in accounts(name)[:1]:
         first, second = (taken_in(case, "order.paid")[2] for _ in range(2))

@@ -9,22 +9,24 @@ import inspect
 import pytest
 
 
-def for_each(things, named=str):
+def for_each(things, named=str, parts=None):
     """Decorate a test whose first parameter is a thing (its first parameters, the parts of a tuple): it checks all.
 
     Fixtures are made once for all things. A skip is an offence: it would leave out what comes after it.
+    - `things` may be a function, called when the test runs: what takes long to read is not read while collecting.
+    - `parts`: how many parts a thing has, where `things` is such a function and they are tuples.
     """
-    things = list(things)
-    assert things, "nothing to check"
+    known = None if callable(things) else all_of(things)
+    count = parts or (len(known[0]) if known and isinstance(known[0], tuple) else 1)
 
     def decorate(test):
         parameters = list(inspect.signature(test).parameters.values())
-        parts = len(things[0]) if isinstance(things[0], tuple) else 1
 
         @functools.wraps(test)
         def over_all(**fixtures):
             offenders = {}
-            for thing in things:
+            found = all_of(things()) if known is None else known
+            for thing in found:
                 try:
                     test(*(thing if isinstance(thing, tuple) else (thing,)), **fixtures)
                 except (Exception, pytest.skip.Exception, pytest.fail.Exception) as error:  # noqa: BLE001  all are named
@@ -33,12 +35,18 @@ def for_each(things, named=str):
                 told = "\n".join(
                     f"{name}: {type(error).__name__}: {error}" for name, error in offenders.items()
                 )
-                raise AssertionError(f"{len(offenders)} of {len(things)}:\n{told}") from next(
+                raise AssertionError(f"{len(offenders)} of {len(found)}:\n{told}") from next(
                     iter(offenders.values())
                 )
 
         del over_all.__wrapped__
-        over_all.__signature__ = inspect.Signature(parameters[parts:])
+        over_all.__signature__ = inspect.Signature(parameters[count:])
         return over_all
 
     return decorate
+
+
+def all_of(things):
+    things = list(things)
+    assert things, "nothing to check"
+    return things

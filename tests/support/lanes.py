@@ -6,6 +6,7 @@ worker that is left.
 """
 
 import random
+from functools import cache
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
@@ -54,7 +55,6 @@ ALONE_PLACES = (
     "http/test_attacks.py",
     "http/test_frozen_servers.py",
     "http/test_hostile_network.py",
-    "providers/test_cost_before_proof.py",
     "stories/test_deploys.py",
     "stories/test_servers_disk.py",
     "stories/test_servers_failover.py",
@@ -73,9 +73,13 @@ FIRST_PLACES = (
 """What takes longest is handed out first, so that no worker is left with it at the end."""
 
 
-def lane_of(path):
+def lane_of(test):
     """Return the lane of a file of tests, given as a path below tests/ or a test's id."""
-    place = str(path).split("::", 1)[0].removeprefix("tests/")
+    return lane_of_file(test.split("::", 1)[0].removeprefix("tests/"))
+
+
+@cache
+def lane_of_file(place):
     for lane, places in ((LONG, LONG_PLACES), (ALONE, ALONE_PLACES), (PURE, PURE_PLACES)):
         if any(place == each or place.startswith(f"{each}/") for each in places):
             return lane

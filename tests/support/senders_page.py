@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from hookonce.providers import Rejected, Reply
-from hookonce.providers.kit.conformance.cases import Case, cases, said
+from hookonce.providers.kit.conformance.cases import Case, said
 from hookonce.providers.kit.events.declare import many_events, one_event, split_events
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load, names
 from hookonce.providers.kit.schemes.jwt import Jwt
 from hookonce.providers.kit.sender import NEVER
+from tests.support.captured import DELIVERIES, captured_of
 
 ROOT = Path(__file__).parents[2]
-DELIVERIES = ROOT / "tests" / "providers"
 PAGE = ROOT / "docs" / "providers.md"
 README = ROOT / "README.md"
 LEFT_OUT = ROOT / "docs" / "providers-left-out"
@@ -80,7 +80,7 @@ def provider_of(name: str) -> Provider:
 @cache
 def facts(name: str) -> tuple[tuple[Case, dict[str, Any]], ...]:
     """Read a sender's test deliveries with what is written beside them, those to be refused left out."""
-    read = [(case, said(_file(case))) for case in cases(DELIVERIES / name)]
+    read = [(case, said(_file(case))) for case in captured_of(name)]
     return tuple((case, facts) for case, facts in read if case.reason is None)
 
 

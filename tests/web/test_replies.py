@@ -1,17 +1,13 @@
 """What each sender wants to be answered, over HTTP: to what is accepted, comes again, is forged."""
 
 from dataclasses import replace
-
-import pytest
+from functools import cache
 
 from hookonce.providers import Delivery, Reason, Reply
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured, captured_as, captured_of
+from tests.support.for_each import for_each
 
 OURS = {Reason.MISSING_HEADER: 400, Reason.BAD_HEADER: 400, Reason.BAD_BODY: 400, Reason.NO_SECRET: 503}
-GENUINE = {str(case).partition("/")[0]: case for case in CAPTURED if case.is_genuine and not case.keys}
-FIXED = {name: case for name, case in GENUINE.items() if isinstance(case.provider.accepted, Reply)}
-MADE = {name for name, case in GENUINE.items() if callable(case.provider.accepted)}
-PICKY = {name: case for name, case in GENUINE.items() if case.provider.statuses}
 ENVELOPE = (
     '<?xml version="1.0" encoding="UTF-8"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/">'
     '<soapenv:Body><notificationsResponse xmlns="http://soap.sforce.com/2005/09/outbound"><Ack>true</Ack>'
@@ -33,6 +29,24 @@ WANTED_OF_SOME = {"slack/button": (200, "text/plain; charset=utf-8", "")}
 STATUSES = {"mailgun": 406, "xero": 401, "discord": 401}
 
 
+@cache
+def genuine():
+    """A genuine delivery of each sender; a sender whose keys are fetched has none here."""
+    return {str(case).partition("/")[0]: case for case in captured() if case.is_genuine and not case.keys}
+
+
+def picky():
+    return {name: case for name, case in genuine().items() if case.provider.statuses}
+
+
+def with_a_fixed_reply():
+    return {name: case for name, case in genuine().items() if isinstance(case.provider.accepted, Reply)}
+
+
+def made():
+    return {name for name, case in genuine().items() if callable(case.provider.accepted)}
+
+
 def take(receiver, case, delivery=None, *secrets):
     """Send a captured delivery to a source of its own; one that signs its URL is signed anew for ours."""
     name = str(case).partition("/")[0]
@@ -45,48 +59,46 @@ def take(receiver, case, delivery=None, *secrets):
 
 
 def test_body_may_be_no_larger_than_its_sender_ever_sends(receiver):
-    case = GENUINE["braintree"]
+    case = genuine()["braintree"]
     large = replace(case.delivery, body=bytes(case.provider.max_body + 1))
 
     assert take(receiver, case, large).status_code == 413
 
 
 def test_every_reply_of_a_senders_own_is_in_a_table():
-    assert {name for name in FIXED if name not in WANTED} == set()
-    assert {name.partition("/")[0] for name in WANTED_OF_SOME} == MADE
-    assert {name for name in PICKY if name not in STATUSES} == set()
+    assert {name for name in with_a_fixed_reply() if name not in WANTED} == set()
+    assert {name.partition("/")[0] for name in WANTED_OF_SOME} == made()
+    assert {name for name in picky() if name not in STATUSES} == set()
 
 
-@pytest.mark.parametrize("name", [name for name in WANTED if name in FIXED])
-def test_sender_gets_its_own_reply_each_time(receiver, name):
-    answers = [take(receiver, FIXED[name]) for _ in range(2)]
+@for_each(with_a_fixed_reply)
+def test_sender_gets_its_own_reply_each_time(name, receiver):
+    answers = [take(receiver, genuine()[name]) for _ in range(2)]
 
     assert [(each.status_code, each.content_type, each.text) for each in answers] == [WANTED[name]] * 2
 
 
-@pytest.mark.parametrize("name", WANTED_OF_SOME)
-def test_sender_gets_the_reply_that_is_made_of_its_delivery(receiver, name):
-    [case] = [case for case in CAPTURED if str(case) == name]
-
-    answers = [take(receiver, case) for _ in range(2)]
+@for_each(WANTED_OF_SOME)
+def test_sender_gets_the_reply_that_is_made_of_its_delivery(name, receiver):
+    answers = [take(receiver, captured_as(name)) for _ in range(2)]
 
     assert [(each.status_code, each.content_type, each.text) for each in answers] == [
         WANTED_OF_SOME[name]
     ] * 2
 
 
-@pytest.mark.parametrize("name", [name for name in STATUSES if name in PICKY])
-def test_forged_delivery_gets_the_status_its_sender_wants(receiver, name):
-    case = PICKY[name]
+@for_each(picky)
+def test_forged_delivery_gets_the_status_its_sender_wants(name, receiver):
+    case = genuine()[name]
 
     answer = take(receiver, case, None, case.wrong)
 
     assert (answer.status_code, answer.json["code"]) == (STATUSES[name], "bad_signature")
 
 
-@pytest.mark.parametrize("name", sorted(GENUINE))
-def test_delivery_without_what_proves_it_gets_the_status_of_its_reason(receiver, name):
-    case = GENUINE[name]
+@for_each(genuine)
+def test_delivery_without_what_proves_it_gets_the_status_of_its_reason(name, receiver):
+    case = genuine()[name]
     bare = replace(case.delivery, url="", headers={}, body=b"{}", path_secret="")
 
     answer = take(receiver, case, bare)
@@ -96,7 +108,7 @@ def test_delivery_without_what_proves_it_gets_the_status_of_its_reason(receiver,
 
 
 def test_workflow_of_hubspot_may_come_by_get(receiver):
-    case = next(case for case in CAPTURED if str(case) == "hubspot/v2-get-docs")
+    case = captured_as("hubspot/v2-get-docs")
 
     answer = take(receiver, case)
 
@@ -106,7 +118,7 @@ def test_workflow_of_hubspot_may_come_by_get(receiver):
 
 
 def test_message_of_twilio_may_come_by_get_and_its_fields_are_kept(receiver):
-    case = GENUINE["twilio"]
+    case = genuine()["twilio"]
     url = "https://hooks.example.com/hooks/twilio?MessageSid=SM1&SmsStatus=received&Body=Gr%C3%BC%C3%9Fe+%26+more"
     signed = case.provider.sign(b"", case.secret, case.now, url=url)
 
@@ -120,7 +132,7 @@ def test_message_of_twilio_may_come_by_get_and_its_fields_are_kept(receiver):
 
 
 def test_hookdeck_passes_on_the_method_of_the_first_sender(receiver):
-    case = next(case for case in CAPTURED if str(case) == "hookdeck/binary")
+    case = captured_as("hookdeck/binary")
 
     answer = take(receiver, case, replace(case.delivery, method="PUT"))
 
@@ -128,7 +140,7 @@ def test_hookdeck_passes_on_the_method_of_the_first_sender(receiver):
 
 
 def test_ping_of_github_is_an_event_like_any_other(receiver):
-    case = next(case for case in CAPTURED if str(case).startswith("github/") and case.is_genuine)
+    case = next(case for case in captured_of("github") if case.is_genuine)
     headers = {**case.delivery.headers, "x-github-event": "ping", "x-github-delivery": "the-ping"}
 
     answer = take(receiver, case, replace(case.delivery, headers=headers))

@@ -4,9 +4,9 @@ import pytest
 
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured_as
 
-CASE = next(case for case in CAPTURED if case.name == "alertmanager/resolved")
+CASE = captured_as("alertmanager/resolved")
 
 
 def ids(body):

@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured_as
 
-PROBE = next(case for case in CAPTURED if case.name == "azure_event_grid/validation")
+PROBE = captured_as("azure_event_grid/validation")
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,9 @@ from dataclasses import replace
 import pytest
 
 from hookonce.providers import Reason
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured_as
 
-HEADERS, BODY = (
-    next(case for case in CAPTURED if case.name == f"coinbase_cdp/{name}-signed")
-    for name in ("headers", "body")
-)
+HEADERS, BODY = (captured_as(f"coinbase_cdp/{name}-signed") for name in ("headers", "body"))
 V0 = BODY.delivery.headers["x-hook0-signature"].partition(",")[2]
 
 

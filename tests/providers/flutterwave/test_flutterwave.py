@@ -1,11 +1,9 @@
 from dataclasses import replace
 
 from hookonce.providers import Reason
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured_as
 
-V3, V4 = (
-    next(case for case in CAPTURED if case.name == f"flutterwave/{name}-charge") for name in ("v3", "v4")
-)
+V3, V4 = (captured_as(f"flutterwave/{name}-charge") for name in ("v3", "v4"))
 
 
 def test_signature_counts_where_it_is_though_the_secret_comes_along():

@@ -2,9 +2,9 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured_as
 
-CASE = next(case for case in CAPTURED if case.name == "ghost/tag-edited")
+CASE = captured_as("ghost/tag-edited")
 
 
 def test_equal_bodies_are_two_events_if_they_were_signed_at_two_times():

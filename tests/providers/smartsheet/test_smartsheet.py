@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured_as
 
-PROBE = next(case for case in CAPTURED if case.name == "smartsheet/challenge")
+PROBE = captured_as("smartsheet/challenge")
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@ import pytest
 from hookonce.providers import Delivery, Reason
 from hookonce.providers.kit.conformance.cases import refusal
 from hookonce.providers.kit.registry import load
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured_as
 from tests.support.senders import NOW
 
-CASE = next(case for case in CAPTURED if case.name == "websub/youtube")
+CASE = captured_as("websub/youtube")
 
 
 @pytest.mark.parametrize("topics", ["https://a.example", [""], [7], {"a": 1}])
