@@ -2,7 +2,6 @@
 
 import base64
 import threading
-import time
 from dataclasses import replace
 
 import psycopg
@@ -11,6 +10,7 @@ import pytest
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.server_urls import libpq_url
 from tests.support.commands import DEADLINE
+from tests.support.waiting import until
 
 BODY = {"amount": 5}
 WAIT = 'in_progress = "wait 20s"'
@@ -109,9 +109,7 @@ def test_those_who_wait_share_one_connection(open_shop):
         threads = [threading.Thread(target=shop.ask, args=(BODY, f"key-{n}")) for n in range(20)]
         for thread in threads:
             thread.start()
-        until = time.monotonic() + DEADLINE
-        while shop.rows("SELECT count(*) FROM hookonce.events") != [(21,)]:
-            assert time.monotonic() < until
+        until(lambda: shop.rows("SELECT count(*) FROM hookonce.events"), [(21,)])
         most = connected(shop)
         for thread in threads:
             thread.join(DEADLINE)

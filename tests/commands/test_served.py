@@ -6,13 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
 
 from tests.support.page_commands import free_port
+from tests.support.waiting import until
 
 CONFIG = """
 [commands.payments]
@@ -47,7 +47,9 @@ def url(database_url, redis_url, tmp_path):
                 processes.enter_context(subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=log))
             )
         try:
-            await_ready(f"http://127.0.0.1:{port}")
+            until(
+                lambda: is_ready(port), process=started[0], away=requests.RequestException, seconds=DEADLINE
+            )
             yield f"http://127.0.0.1:{port}/commands/payments"
         finally:
             for each in started:
@@ -56,14 +58,8 @@ def url(database_url, redis_url, tmp_path):
                 each.wait(DEADLINE)
 
 
-def await_ready(url):
-    until = time.monotonic() + DEADLINE
-    while time.monotonic() < until:
-        with contextlib.suppress(requests.RequestException):
-            if requests.get(f"{url}/readyz", timeout=5).ok:
-                return
-        threading.Event().wait(0.05)
-    pytest.fail("the receiver does not answer")
+def is_ready(port):
+    return requests.get(f"http://127.0.0.1:{port}/readyz", timeout=5).ok
 
 
 def test_twenty_at_once_are_answered_alike_by_real_servers(url):

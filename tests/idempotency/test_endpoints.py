@@ -3,7 +3,6 @@
 import contextlib
 import json
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -15,6 +14,7 @@ from hookonce.receiver.idempotency import endpoint
 from hookonce.receiver.idempotency.records import Key, StoreUnavailable, scope_of
 from tests.support.idempotency.applications import APPLICATIONS, DEADLINE, InDjango, InFastAPI, InFlask, Till
 from tests.support.idempotency.places import OnPostgres
+from tests.support.waiting import until
 
 BODY = '{"amount": 5, "currency": "EUR"}'
 KEY = Key(scope_of("pay", "a"), "one")
@@ -131,10 +131,7 @@ def under_way(app, till, go_on):
     pool = ThreadPoolExecutor(1)
     future = pool.submit(app.post, BODY)
     pool.shutdown(wait=False)
-    until = time.monotonic() + DEADLINE
-    while not till.paid:
-        assert time.monotonic() < until
-        time.sleep(0.005)
+    until(lambda: len(till.paid), 1)
     return future
 
 

@@ -1,11 +1,10 @@
-import contextlib
 import threading
-import time
 from datetime import timedelta
 
 import pytest
 
 from hookonce.receiver.intake.group_commit import DeadlineExceeded, GroupCommit
+from tests.support.waiting import until
 
 SOON = timedelta(seconds=0.05)
 LONG = timedelta(seconds=10)
@@ -55,9 +54,7 @@ def test_committer_takes_along_what_comes_while_it_gathers(committing):
     def gather():
         if not others:
             others.extend(in_threads(3, lambda n: committer.submit(n + 1, LONG)))
-            deadline = time.monotonic() + 10
-            while committer.waiting < 4:
-                assert time.monotonic() < deadline
+            until(lambda: committer.waiting, 4)
 
     def commit(items):
         batches.append(sorted(items))
@@ -84,9 +81,7 @@ def test_committer_gathers_what_comes_while_a_batch_commits(committing):
     first = in_threads(1, lambda n: committer.submit(n, LONG))
     begun.wait(10)
     rest = in_threads(9, lambda n: committer.submit(n + 1, LONG))
-    deadline = time.monotonic() + 10
-    while committer.waiting < 9:
-        assert time.monotonic() < deadline
+    until(lambda: committer.waiting, 9)
     go.set()
     for thread in first + rest:
         thread.join(10)
@@ -163,12 +158,7 @@ def test_committer_calls_another_lane_when_one_is_stuck(committing):
     )
     stuck = in_threads(1, lambda _: committer.submit("hung", LONG))
 
-    answers = []
-    deadline = time.monotonic() + 10
-    while "fine" not in answers:
-        assert time.monotonic() < deadline
-        with contextlib.suppress(DeadlineExceeded):
-            answers.append(committer.submit("fine", SOON))
+    until(lambda: committer.submit("fine", SOON), "fine", away=DeadlineExceeded)
 
     hung.set()
     stuck[0].join(10)

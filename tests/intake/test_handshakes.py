@@ -9,10 +9,13 @@ import responses
 
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured, captured_as
+from tests.support.for_each import for_each
 from tests.support.in_process import PUBLIC_URL
 
-PROBES = [case for case in CAPTURED if case.reply is not None]
+
+def probes():
+    return [case for case in captured() if case.reply is not None]
 
 
 @pytest.fixture
@@ -36,8 +39,9 @@ def expected_of(case, name):
     return {"status": 200, "json": {"challengeResponse": answer}}
 
 
-@pytest.mark.parametrize("case", PROBES, ids=str)
-def test_probe_is_answered_as_its_sender_wants(receiver, web, case):
+@for_each(probes)
+def test_probe_is_answered_as_its_sender_wants(case, receiver, web):
+    web.reset()
     name = str(case).partition("/")[0]
     receiver.add(name, case.provider, case.secret)
     receiver.now = case.now
@@ -58,8 +62,9 @@ def test_probe_is_answered_as_its_sender_wants(receiver, web, case):
         assert expected["fetch"] in [call.request.url for call in web.calls]
 
 
-@pytest.mark.parametrize("case", [case for case in PROBES if case.reply.get("fetch")], ids=str)
-def test_subscription_is_not_confirmed_while_its_url_does_not_answer(receiver, web, case):
+@for_each(lambda: [case for case in probes() if case.reply.get("fetch")])
+def test_subscription_is_not_confirmed_while_its_url_does_not_answer(case, receiver, web):
+    web.reset()
     receiver.add("sns", case.provider, case.secret)
     receiver.now = case.now
     for url, document in case.keys.items():
@@ -80,7 +85,7 @@ def test_what_is_no_probe_is_no_delivery_either(receiver, method, name):
 
 
 def test_forged_intent_to_receive_is_refused_as_xero_wants(receiver):
-    case = next(case for case in PROBES if str(case) == "xero/intent")
+    case = captured_as("xero/intent")
     receiver.add("xero", case.provider, "another key")
 
     answer = receiver.send("xero", replace(case.delivery))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured_of
 
 BOUNDARY = datetime(2026, 1, 31, 14, 8, tzinfo=UTC)
 NAMES = ("dropbox", "acuity", "clickup", "ashby", "greenhouse")
@@ -24,9 +24,7 @@ def source(request):
 def sent(receiver, source, name):
     """Send a genuine delivery, and return how it was answered."""
     [case, *_] = [
-        case
-        for case in CAPTURED
-        if case.provider.name == name and case.is_genuine and case.name == CASES.get(name, case.name)
+        case for case in captured_of(name) if case.is_genuine and case.name == CASES.get(name, case.name)
     ]
     receiver.add(source, case.provider, case.secret)
     return receiver.send(source, case.delivery).json["status"]
@@ -66,7 +64,7 @@ def test_equal_body_is_another_event_a_period_away_and_no_sooner(receiver, sourc
 
 def changed(receiver, source, calendar, seconds):
     """Send what Acuity says of one appointment so long after the boundary, and return how it was answered."""
-    [case, *_] = [case for case in CAPTURED if case.provider.name == "acuity" and case.is_genuine]
+    [case, *_] = [case for case in captured_of("acuity") if case.is_genuine]
     receiver.add(source, case.provider, case.secret)
     receiver.now = BOUNDARY + timedelta(seconds=seconds)
     return receiver.send(source, appointment(case, calendar)).json["status"]
@@ -93,7 +91,7 @@ def test_copy_at_a_receiver_whose_clock_is_behind_is_a_duplicate(receiver, sourc
 @pytest.mark.parametrize(("arrived", "events"), [(-10, 1), (-70, 2)])
 def test_what_was_quarantined_before_its_retry_is_no_second_event(receiver, source, arrived, events):
     changed(receiver, source, 1, 10)
-    [case, *_] = [case for case in CAPTURED if case.provider.name == "acuity" and case.is_genuine]
+    [case, *_] = [case for case in captured_of("acuity") if case.is_genuine]
     at = BOUNDARY + timedelta(seconds=arrived)
 
     receiver.app.extensions["hookonce"].reverify(

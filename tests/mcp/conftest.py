@@ -4,9 +4,10 @@ import asyncio
 import json
 import re
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
 
 import pytest
 from werkzeug.serving import WSGIRequestHandler, make_server
@@ -18,12 +19,8 @@ from tests.api.conftest import open_inbox
 from tests.support import desk
 from tests.support.new_event import new_event
 
-pytest.importorskip("mcp", reason="needs the extra mcp")
-
-from mcp.client import Client
-
-from hookonce.receiver.api.mcp import api_client
-from hookonce.receiver.api.mcp.server import server
+if find_spec("mcp") is None:
+    pytest.skip("needs the extra mcp", allow_module_level=True)
 
 MARKED = re.compile(r"\n<<data (?P<mark>[0-9a-f]{16})>>\n(?P<said>.*)\n<<end (?P=mark)>>\Z", re.DOTALL)
 
@@ -36,6 +33,15 @@ class Told:
     known: object
     said: object
     outside: str
+
+
+@asynccontextmanager
+async def connected(server):
+    """A client of the protocol; its library is imported when one is wanted: it takes a second."""
+    from mcp.client import Client  # noqa: PLC0415
+
+    async with Client(server) as client:
+        yield client
 
 
 def told(text):
@@ -56,6 +62,9 @@ class Agent:
     asked: list = field(default_factory=list)
 
     def __post_init__(self):
+        from hookonce.receiver.api.mcp import api_client  # noqa: PLC0415  as above
+        from hookonce.receiver.api.mcp.server import server  # noqa: PLC0415
+
         asked = self.asked
 
         class Recording(api_client.ApiClient):
@@ -72,7 +81,7 @@ class Agent:
         return asyncio.run(self._tools())
 
     async def _tools(self):
-        async with Client(self.server) as client:
+        async with connected(self.server) as client:
             return {tool.name: tool for tool in (await client.list_tools()).tools}
 
     def call(self, name, **arguments):
@@ -88,7 +97,7 @@ class Agent:
         return "".join(part.text for part in answer.content)
 
     async def _call(self, name, arguments):
-        async with Client(self.server) as client:
+        async with connected(self.server) as client:
             return await client.call_tool(name, arguments)
 
 

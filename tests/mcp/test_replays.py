@@ -2,7 +2,6 @@ import base64
 
 import pytest
 
-from hookonce.receiver.api.mcp import replays
 from tests.mcp.conftest import Agent
 
 
@@ -62,6 +61,8 @@ def test_plan_of_another_server_or_one_that_was_changed_is_refused(own):
 def test_plan_is_good_for_a_while(own, monkeypatch):
     _, agent = own
     confirmation = agent.call("plan_replay", events=[6]).known["confirmation"]
+    from hookonce.receiver.api.mcp import replays  # noqa: PLC0415  it imports the protocol's library, a second
+
     now = replays.time.time()
     monkeypatch.setattr(replays.time, "time", lambda: now + replays.CONFIRMATION_LASTS.total_seconds() + 1)
 

@@ -5,15 +5,12 @@ import os
 import socket
 import subprocess
 import sys
-import time
 
 import pytest
 import requests
-from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters
 
-from hookonce.receiver.api.mcp.api_client import ApiClient
-from tests.mcp.conftest import Agent, told
+from tests.mcp.conftest import Agent, connected, told
+from tests.support.waiting import until
 
 
 def text_of(answer):
@@ -22,6 +19,8 @@ def text_of(answer):
 
 
 def test_stdio_server_answers(ledger):
+    from mcp.client.stdio import StdioServerParameters  # noqa: PLC0415  a second of importing, as below
+
     inbox, url = ledger
     parameters = StdioServerParameters(
         command=sys.executable,
@@ -30,13 +29,15 @@ def test_stdio_server_answers(ledger):
     )
 
     async def ask():
-        async with Client(parameters) as client:
+        async with connected(parameters) as client:
             return await client.call_tool("overview", {})
 
     assert text_of(asyncio.run(ask())).known["stats"]["dead"] == 5
 
 
 def test_token_does_not_give_way_to_passwords_of_a_netrc(ledger, tmp_path, monkeypatch):
+    from hookonce.receiver.api.mcp.api_client import ApiClient  # noqa: PLC0415
+
     inbox, url = ledger
     netrc = tmp_path / "netrc"
     netrc.write_text("default login somebody password else\n")
@@ -45,7 +46,7 @@ def test_token_does_not_give_way_to_passwords_of_a_netrc(ledger, tmp_path, monke
     assert ApiClient(url, inbox.tokens["read"]).get("/stats")["dead"] == 5
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def served(ledger):
     """A server on HTTP: its URL, and the inbox behind it."""
     inbox, url = ledger
@@ -63,16 +64,15 @@ def served(ledger):
         f"127.0.0.1:{port}",
     ]
     with subprocess.Popen(command, env={"PATH": os.environ["PATH"]}) as process:
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            except OSError:
-                time.sleep(0.1)
+        until(lambda: answers(port), process=process, away=OSError)
         yield inbox, f"http://127.0.0.1:{port}/mcp"
         process.terminate()
         process.wait(15)
+
+
+def answers(port):
+    socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    return True
 
 
 def rpc(url, method, token=None, **parameters):

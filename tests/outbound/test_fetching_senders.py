@@ -2,7 +2,6 @@
 
 import json
 import logging
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from hookonce.receiver.app import create_app
 from hookonce.receiver.config.servers import ConfigError
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger.database import connections
+from tests.support.waiting import until
 
 CASES = Path(__file__).parents[1] / "providers"
 PATH_SECRET = "path-secret-0123456789"
@@ -192,9 +192,8 @@ def test_secret_in_the_path_is_neither_logged_nor_stored(client, rows, caplog):
     client.post(f"/hooks/hub/{PATH_SECRET}", data="{")
 
     kept = rows("SELECT e::text, b::text FROM hookonce.events e JOIN hookonce.bodies b ON b.event = e.id")
-    until = time.monotonic() + 10
-    while len(noted := rows("SELECT r::text FROM hookonce.rejected r")) < 2 and time.monotonic() < until:
-        time.sleep(0.02)
+    until(lambda: rows("SELECT count(*) FROM hookonce.rejected"), [(2,)])
+    noted = rows("SELECT r::text FROM hookonce.rejected r")
     assert (len(kept), len(noted)) == (1, 2)
     assert PATH_SECRET not in repr(kept) + repr(noted)
     assert PATH_SECRET not in caplog.text

@@ -5,7 +5,6 @@ import itertools
 import random
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -23,10 +22,12 @@ from hookonce.receiver.redis.dedup_window import DedupWindow
 from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.support.inbox import effect, inbox
 from tests.support.new_event import WINDOW, new_event
+from tests.support.waiting import until
 
 __all__ = ["inbox"]
 
 SERVICE = "inbox"
+AWAY = (redis.RedisError, OSError)
 
 
 @contextlib.contextmanager
@@ -37,21 +38,11 @@ def server(directory, port, *options):
     process = subprocess.Popen([binaries.valkey(), file, *options], stdout=subprocess.DEVNULL)
     try:
         with redis.Redis(port=port) as client:
-            until(client.ping)
+            until(client.ping, away=AWAY, process=process)
             yield client
     finally:
         process.kill()
         process.wait()
-
-
-def until(met):
-    deadline = time.monotonic() + 40
-    while True:
-        with contextlib.suppress(redis.RedisError, OSError):
-            if met():
-                return
-        assert time.monotonic() < deadline, met
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -77,11 +68,11 @@ def sentinel(data_directory, ports):
         server(data_directory / "two", second, "--replicaof", f"127.0.0.1 {first}") as replica,
         server(data_directory / "three", third, "--sentinel") as sentinel,
     ):
-        until(lambda: replica.info("replication")["master_link_status"] == "up")
+        until(lambda: replica.info("replication")["master_link_status"], "up", away=AWAY)
         sentinel.execute_command("SENTINEL", "MONITOR", SERVICE, "127.0.0.1", first, 1)
         for name, milliseconds in (("down-after-milliseconds", 200), ("failover-timeout", 3000)):
             sentinel.execute_command("SENTINEL", "SET", SERVICE, name, milliseconds)
-        until(lambda: [each["flags"] for each in sentinel.sentinel_slaves(SERVICE)] == ["slave"])
+        until(lambda: [each["flags"] for each in sentinel.sentinel_slaves(SERVICE)], ["slave"], away=AWAY)
         yield sentinel
 
 
@@ -97,17 +88,20 @@ def test_window_and_bell_follow_the_sentinels_to_another_primary(inbox, sentinel
         before = [lane([DeliveryEvents([new_event("a")], WINDOW)])[0][0].verdict for _ in range(2)]
         with redis.Redis(port=ports[0]) as primary:
             primary.shutdown(nosave=True)
+        until(lambda: primary_of(sentinel), str(ports[1]), away=AWAY, seconds=40)
         until(
-            lambda: (
-                int(sentinel.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)[1]) == ports[1]
-            )
+            lambda: lane([DeliveryEvents([new_event("b")], WINDOW)]) and remembered(ports[1], "b"), away=AWAY
         )
-        until(lambda: lane([DeliveryEvents([new_event("b")], WINDOW)]) and remembered(ports[1], "b"))
         lane.close()
-        until(lambda: WorkQueue(client).notify() is None and WorkQueue(client).pending())
+        until(lambda: WorkQueue(client).notify() is None and WorkQueue(client).pending(), away=AWAY)
 
         assert before == [Verdict.ACCEPTED, Verdict.DUPLICATE]
         assert client.connection_pool.get_master_address()[1] == ports[1]
+
+
+def primary_of(sentinel):
+    """The port of the primary, as text: one number is not past another."""
+    return sentinel.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)[1].decode()
 
 
 def remembered(port, event_id):

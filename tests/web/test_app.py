@@ -14,6 +14,7 @@ from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.intake import verification
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.stats import totals
+from tests.support.waiting import until
 
 SECRET = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ"
 CONFIG = """
@@ -74,13 +75,6 @@ def github(client, delivery, body=b'{"zen": 1}', source="github"):
         "X-GitHub-Event": "ping",
     }
     return client.post(f"/hooks/{source}", data=body, headers=headers | {"Content-Type": "application/json"})
-
-
-def eventually(look, expected):
-    deadline = time.monotonic() + 10
-    while (found := look()) != expected:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.02)
 
 
 def test_app_accepts_once_and_says_duplicate_after(client):
@@ -176,7 +170,7 @@ def test_app_notes_a_forged_delivery_without_storing_it(client, query):
 
     assert (answer.status_code, answer.content_type) == (401, "application/problem+json")
     assert answer.json["code"] == "bad_signature"
-    eventually(
+    until(
         lambda: query("SELECT source, reason, count FROM hookonce.rejections"),
         [("stripe", "bad_signature", 1)],
     )
@@ -190,7 +184,7 @@ def test_app_counts_a_flood_of_forged_deliveries_in_full_and_keeps_samples(clien
     for _ in range(300):
         stripe(client, secret="whsec_forged")
 
-    eventually(lambda: query("SELECT count FROM hookonce.rejections"), [(300,)])
+    until(lambda: query("SELECT count FROM hookonce.rejections"), [(300,)])
     assert query("SELECT count(*) < 300 FROM hookonce.rejected") == [(True,)]
 
 
@@ -200,7 +194,7 @@ def test_app_keeps_few_headers_of_a_forged_delivery(client, query):
 
     client.post("/hooks/stripe", data=b"{}", headers={"User-Agent": "forger"} | long | signature)
 
-    eventually(lambda: query("SELECT count(*) FROM hookonce.rejected"), [(1,)])
+    until(lambda: query("SELECT count(*) FROM hookonce.rejected"), [(1,)])
     ((headers,),) = query("SELECT headers FROM hookonce.rejected")
     assert headers["user-agent"] == "forger"
     assert len(json.dumps(headers)) < 10_000
@@ -222,7 +216,7 @@ def test_app_counts_redeliveries(client, query):
     for _ in range(4):
         stripe(client)
 
-    eventually(lambda: query("SELECT deliveries FROM hookonce.events"), [(4,)])
+    until(lambda: query("SELECT deliveries FROM hookonce.events"), [(4,)])
 
 
 def test_app_takes_no_more_events_in_one_delivery_than_the_ledger_takes_in_time(client, query, monkeypatch):

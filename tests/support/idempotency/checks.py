@@ -23,6 +23,7 @@ from hookonce.receiver.idempotency.records import (
     Terms,
     scope_of,
 )
+from tests.support.waiting import until
 
 TERMS = Terms(lease=timedelta(seconds=30), retention=timedelta(hours=1))
 KEY = Key(scope_of("pay", "tenant-1"), "one")
@@ -89,13 +90,7 @@ def lets_one_of_twenty_work_and_answers_all(place):
 
     def request(store):
         barrier.wait(DEADLINE)
-        until = time.monotonic() + DEADLINE
-        while time.monotonic() < until:
-            try:
-                return serve(store, shop)
-            except InProgress:
-                threading.Event().wait(0.02)
-        raise TimeoutError
+        return until(lambda: serve(store, shop), away=InProgress)
 
     stores = [place.open() for _ in range(4)]
     with ThreadPoolExecutor(THREADS) as pool:
