@@ -22,7 +22,6 @@ PURE_PLACES = (
     "deploy/test_files.py",
     "deploy/test_kubernetes.py",
     "docs/test_contributing.py",
-    "docs/test_framework_pages.py",
     "docs/test_guarantees.py",
     "docs/test_pointers.py",
     "docs/test_senders_page.py",
@@ -73,6 +72,8 @@ FIRST_PLACES = (
     "stories",
     "jobs/slots",
     "jobs",
+    "providers/test_cost_before_proof.py",
+    "providers/test_contract.py",
 )
 """What takes longest is handed out first, so that no worker is left with it at the end."""
 
