@@ -56,6 +56,7 @@ OF_OPERATIONS = (
 """Every place of an operation under an idempotency key; what is `claimed` or `completed` is in its store."""
 OF_LONG_RUNS = ("long.written", "long.committed")
 """Every place of a transaction that a long run opens: in it, and when it is durable."""
+_PLACES = (*POINTS, *OF_OPERATIONS, *OF_LONG_RUNS)
 
 
 class _Counter:
@@ -69,7 +70,7 @@ class _Counter:
         self._reached = 0
 
     def __call__(self, name: str) -> None:
-        if name not in (*POINTS, *OF_OPERATIONS, *OF_LONG_RUNS):
+        if name not in _PLACES:
             raise LookupError(f"no failpoint is called '{name}'; add it to POINTS or OF_OPERATIONS")
         with self._lock:
             self._reached += self._only in {None, name}
@@ -93,8 +94,8 @@ def arm(fatal: int, log: str) -> None:
 
 def arm_at(name: str, log: str, nth: int = 1) -> None:
     """Die when this place is reached for the n-th time; as `arm` otherwise. Raises: LookupError for no such place."""
-    if name not in POINTS and name not in OF_OPERATIONS:
-        raise LookupError(f"no failpoint is called '{name}'; there are {', '.join(POINTS)}")
+    if name not in _PLACES:
+        raise LookupError(f"no failpoint is called '{name}'; there are {', '.join(_PLACES)}")
     global _counter  # noqa: PLW0603  the process has one count
     _counter = _Counter(nth, log, name)
 

@@ -49,23 +49,32 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class RestartDelays:
-    """How long to wait before a child is started again."""
+    """How long to wait before a child is started again: the delay doubles from the shortest up to the longest one."""
 
-    next: timedelta = MIN_RESTART_DELAY
+    shortest: timedelta | None = None
+    longest: timedelta | None = None
+    _next: timedelta | None = None
 
     def after(self, ran: timedelta) -> timedelta:
         """Return the pause after a run of this length: none if it was healthy, else 1, 2, 4 … 30 s."""
+        shortest, longest = self.shortest or MIN_RESTART_DELAY, self.longest or MAX_RESTART_DELAY
         if ran >= HEALTHY_AFTER:
-            self.next = MIN_RESTART_DELAY
+            self._next = shortest
             return timedelta()
-        pause, self.next = self.next, min(2 * self.next, MAX_RESTART_DELAY)
+        pause = self._next or shortest
+        self._next = min(2 * pause, longest)
         return pause
+
+    def begun_anew(self) -> "RestartDelays":
+        """Return the same delays for a child that has not failed yet."""
+        return RestartDelays(self.shortest, self.longest)
 
 
 @dataclass
 class Crashes:
     """How often in a row a child has crashed soon after its start, each time with the same last line."""
 
+    within: timedelta = CRASHED_WITHIN
     number: int = 0
     reason: str = ""
     _last: str = ""
@@ -87,7 +96,7 @@ class Crashes:
     def note(self, status: int, ran: timedelta) -> list[str]:
         """Note how a run has ended; return what was held back of it and is not what the one before had said."""
         last, self._last = self._last, ""
-        if status != UNCAUGHT or ran >= CRASHED_WITHIN:
+        if status != UNCAUGHT or ran >= self.within:
             return self.release()
         if self.number and last == self.reason:
             self.number += 1
@@ -115,7 +124,7 @@ class _SupervisedChild:
     def told_at(self) -> float:
         """When what it says is told, if it is held back until then."""
         is_held = self.process is not None and self.crashes.number
-        return self.started + CRASHED_WITHIN.total_seconds() if is_held else float("inf")
+        return self.started + self.crashes.within.total_seconds() if is_held else float("inf")
 
 
 class Supervisor:
@@ -123,7 +132,8 @@ class Supervisor:
 
     `on_line(name, line)` is given every line that a child without a `stdout` of its own writes to stdout or
     stderr. `grace` is how long a child may take to end after SIGTERM. A second SIGINT is handed on, and leaves them
-    `HURRY_TIMEOUT`; a third kills them. With `patient` a child that can't work waits for `restart`, and SIGHUP is one
+    `hurry`; a third kills them. `delays` come before a child is started again; a run that failed within
+    `crashed_within` of its start is a crash. With `patient` a child that can't work waits for `restart`, and SIGHUP is one
     of all, if `restarts_on_hangup`.
     """
 
@@ -133,14 +143,23 @@ class Supervisor:
         *,
         on_line: OnLine | None = None,
         grace: timedelta = STOP_TIMEOUT,
+        hurry: timedelta = HURRY_TIMEOUT,
+        delays: RestartDelays | None = None,
+        crashed_within: timedelta = CRASHED_WITHIN,
         clock: Callable[[], float] = time.monotonic,
         selector: selectors.BaseSelector | None = None,
         patient: bool = False,
         restarts_on_hangup: bool = False,
     ) -> None:
-        self._kept = [_SupervisedChild(child) for child in children]
+        self._delays = delays or RestartDelays()
+        self._crashed_within = crashed_within
+        self._kept = [
+            _SupervisedChild(child, pauses=self._delays.begun_anew(), crashes=Crashes(crashed_within))
+            for child in children
+        ]
         self._on_line = on_line
         self._grace = grace
+        self._hurry_timeout = hurry
         self._clock = clock
         self._selector = selector or selectors.DefaultSelector()
         self._patient = patient
@@ -217,7 +236,7 @@ class Supervisor:
     def _hurry(self) -> None:
         """Leave the children less time; the next time none."""
         is_first, self._is_hurried = not self._is_hurried, True
-        span = HURRY_TIMEOUT.total_seconds() if is_first else 0
+        span = self._hurry_timeout.total_seconds() if is_first else 0
         until = self._clock() + span
         self._kill_at = until if self._kill_at is None else min(self._kill_at, until)
         for kept in self._kept:
@@ -226,7 +245,7 @@ class Supervisor:
 
     def _restart(self, kept: _SupervisedChild) -> None:
         """Have a child begin again: what it did before is no reason to wait any more."""
-        kept.pauses, kept.crashes = RestartDelays(), Crashes()
+        kept.pauses, kept.crashes = self._delays.begun_anew(), Crashes(self._crashed_within)
         if kept.process is None:
             kept.due = self._clock()
         elif kept.child.hangs_up and isinstance(kept.process, ChildProcess):

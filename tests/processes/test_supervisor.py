@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from hookonce.receiver.processes import supervisor as supervisors
 from hookonce.receiver.processes.supervisor import Child, RestartDelays, Supervisor
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +41,7 @@ def sh(script, name="child", **options):
     return Child(name, ["sh", "-c", script], **options)
 
 
-def supervise(*children, react=None, time=None, grace=HOUR):
+def supervise(*children, react=None, time=None, grace=HOUR, **timing):
     """Run until a reaction to a line stops it; return the status and the lines."""
     lines = []
 
@@ -51,7 +50,7 @@ def supervise(*children, react=None, time=None, grace=HOUR):
         if line in (react or {}):
             react[line]()
 
-    timing = {"clock": time, "selector": time} if time else {}
+    timing |= {"clock": time, "selector": time} if time else {}
     supervisor = Supervisor(children, on_line=on_line, grace=grace, **timing)
     react = {line: supervisor.stop if action == "stop" else action for line, action in (react or {}).items()}
     return supervisor.run(), lines
@@ -128,18 +127,13 @@ def test_supervisor_does_not_poll_while_children_run():
 MISSING = "echo Traceback; echo \"No module named 'packaging'\"; exit 1"
 
 
-@pytest.fixture
-def quick(monkeypatch):
-    """Pauses of a second at first and of hardly any then; a crash is one within three seconds."""
-    monkeypatch.setattr(supervisors, "MAX_RESTART_DELAY", timedelta(milliseconds=10))
-    monkeypatch.setattr(supervisors, "CRASHED_WITHIN", timedelta(seconds=3))
+QUICK = {"delays": RestartDelays(timedelta(milliseconds=1), timedelta(milliseconds=10))}
 
 
-@pytest.mark.usefixtures("quick")
 def test_same_crash_five_times_in_a_row_stops_all_and_is_told_once(caplog):
     caplog.set_level(logging.ERROR)
 
-    status, lines = supervise(sh(MISSING))
+    status, lines = supervise(sh(MISSING), **QUICK)
 
     assert status == 1
     assert lines == [("child", "Traceback"), ("child", "No module named 'packaging'")]
@@ -148,7 +142,6 @@ def test_same_crash_five_times_in_a_row_stops_all_and_is_told_once(caplog):
     ]
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     "script",
     [
@@ -165,12 +158,11 @@ def test_other_deaths_are_never_final(script):
         if len(heard) == 8:
             supervisor.stop()
 
-    supervisor = Supervisor([sh(script)], on_line=on_line)
+    supervisor = Supervisor([sh(script)], on_line=on_line, **QUICK)
 
     assert supervisor.run() == 0
 
 
-@pytest.mark.usefixtures("quick")
 def test_child_that_recovers_from_a_crash_is_heard(tmp_path):
     once = (
         f"echo started; [ -e {tmp_path}/second ] || {{ touch {tmp_path}/second; exit 1; }}; exec sleep 1000"
@@ -182,7 +174,7 @@ def test_child_that_recovers_from_a_crash_is_heard(tmp_path):
         if len(heard) == 2:
             supervisor.stop()
 
-    supervisor = Supervisor([sh(once)], on_line=on_line)
+    supervisor = Supervisor([sh(once)], on_line=on_line, crashed_within=timedelta(seconds=1), **QUICK)
 
     assert supervisor.run() == 0
 
@@ -242,12 +234,11 @@ def test_child_that_hurries_is_not_killed(caplog):
     assert not caplog.messages
 
 
-def test_child_that_does_not_hurry_is_killed_soon(monkeypatch):
-    monkeypatch.setattr(supervisors, "HURRY_TIMEOUT", timedelta(milliseconds=50))
+def test_child_that_does_not_hurry_is_killed_soon():
     react = dict.fromkeys(("ready", "refuses"), send(signal.SIGINT))
     script = f"trap '' INT; {STUBBORN}"
 
-    status, _ = supervise(sh(script), react=react)
+    status, _ = supervise(sh(script), react=react, hurry=timedelta(milliseconds=50))
 
     assert status == 0
 

@@ -1,3 +1,21 @@
-from tests.support.stories.fixtures import backup, lab, nurseries, wrong_lab
+from tests.support.stories.fixtures import (
+    backup,
+    django_lab,
+    django_nursery,
+    lab,
+    made_lab,
+    many_lab,
+    nurseries,
+    wrong_lab,
+)
 
-__all__ = ["backup", "lab", "nurseries", "wrong_lab"]
+__all__ = [
+    "backup",
+    "django_lab",
+    "django_nursery",
+    "lab",
+    "made_lab",
+    "many_lab",
+    "nurseries",
+    "wrong_lab",
+]

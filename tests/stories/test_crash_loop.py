@@ -1,3 +1,8 @@
+"""A process dies at each failpoint there is, after each step that may come before it.
+
+Each failpoint of each day, as often as the day goes through it, is in long/test_every_cut.py.
+"""
+
 import socket
 
 import pytest
@@ -5,23 +10,30 @@ import pytest
 from hookonce.receiver.failpoints import POINTS
 from tests.support.stories import scenarios
 
-DAYS = (
-    scenarios.day_of_deliveries,
-    scenarios.day_of_batches,
-    scenarios.day_of_work,
-    scenarios.day_of_batches_of_handlers,
-    scenarios.day_in_a_hurry,
-)
+RECEIVING = ("delivery.", "window.", "ledger.", "conflict.", "bell.", "tally.")
+PARTS = {
+    "of receivers": ((scenarios.day_of_deliveries, scenarios.day_of_batches), RECEIVING),
+    "of workers": (
+        (scenarios.day_of_work, scenarios.day_of_batches_of_handlers, scenarios.day_in_a_hurry),
+        tuple({f"{point.partition('.')[0]}." for point in POINTS} - set(RECEIVING)),
+    ),
+}
 
 
-@pytest.mark.parametrize("day", DAYS, ids=lambda day: day.__name__)
-def test_nothing_is_lost_or_doubled_wherever_the_process_dies(lab, day):
-    for point, violations in scenarios.cut_everywhere(lab, day):
+@pytest.mark.parametrize(("days", "among"), PARTS.values(), ids=PARTS)
+def test_nothing_is_lost_or_doubled_wherever_the_process_dies(lab, days, among):
+    cut = []
+    for point, violations in scenarios.cut_at_each(lab, days, among=among):
         assert not violations, f"cut at {point}"
+        cut.append(point)
+
+    assert set(cut) == {None, *(point for point in POINTS if point.startswith(among))}
 
 
 def test_days_go_through_every_failpoint_there_is(lab):
-    met = {point for day in DAYS for point in scenarios.points_of(lab, day)}
+    days = [day for days, _ in PARTS.values() for day in days]
+
+    met = {point for day in days for point in scenarios.points_of(lab, day)}
 
     assert met == set(POINTS)
 

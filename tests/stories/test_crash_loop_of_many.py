@@ -1,14 +1,9 @@
-"""The crash loop for workers that run several at once, with handlers of every kind."""
-
-import contextlib
-import tempfile
-from pathlib import Path
+"""The crash loop for workers that run several at once, with handlers of every kind; long/test_every_cut.py has it all."""
 
 import pytest
 
 from hookonce.receiver.failpoints import OF_LONG_RUNS, OF_OPERATIONS, POINTS
 from tests.support.stories import scenarios
-from tests.support.stories.lab import ManyLab, opened
 
 DAYS = (scenarios.day_of_many_at_once, scenarios.day_of_batches_beside_many)
 OF_WORKERS = {
@@ -21,42 +16,25 @@ OF_STEPS = set(OF_OPERATIONS[:-1])
 
 
 PLANTED = {
-    "working.charges_all_that_were_under_way": "lease_taken",
-    "working.commits_what_a_failed_attempt_wrote": "effect_lost",
+    "working.charges_all_that_were_under_way": ("run.claimed", "lease_taken"),
+    "working.commits_what_a_failed_attempt_wrote": ("job.begun", "effect_lost"),
 }
+"""The failpoint at which a day is cut, and the check that must notice."""
 
 
-@pytest.fixture
-def lab_with(nurseries, database_url, redis_url):
-    """Make a lab of many at once, with a mistake if one is named."""
-    with tempfile.TemporaryDirectory(prefix="story-") as directory, contextlib.ExitStack() as stack:
-
-        def make(mistake=""):
-            lab = ManyLab(nurseries, database_url, redis_url, Path(directory), mistake)
-            return stack.enter_context(opened(lab))
-
-        yield make
-
-
-@pytest.fixture
-def many(lab_with):
-    return lab_with()
-
-
-@pytest.mark.parametrize("day", DAYS, ids=lambda day: day.__name__)
-def test_nothing_is_lost_or_doubled_wherever_a_process_of_many_dies(many, day):
-    for point, violations in scenarios.cut_everywhere(many, day):
+def test_nothing_is_lost_or_doubled_wherever_a_process_of_many_dies(many_lab):
+    cut = set()
+    for point, violations in scenarios.cut_at_each(many_lab(), DAYS, steps=False):
         assert not violations, f"cut at {point}"
+        cut.add(point)
 
-
-def test_days_of_many_go_through_every_failpoint_of_workers(many):
-    met = {point for day in DAYS for point in scenarios.points_of(many, day)}
-
-    assert met >= OF_WORKERS | OF_STEPS | set(OF_LONG_RUNS)
+    assert cut >= OF_WORKERS | OF_STEPS | set(OF_LONG_RUNS)
 
 
 @pytest.mark.parametrize("mistake", PLANTED)
-def test_planted_mistake_is_caught_where_many_run_at_once(lab_with, mistake):
-    days = scenarios.cut_everywhere(lab_with(mistake), scenarios.day_of_many_at_once)
+def test_planted_mistake_is_caught_where_many_run_at_once(many_lab, mistake):
+    at, check = PLANTED[mistake]
 
-    assert PLANTED[mistake] in (violation.check for _, violations in days for violation in violations)
+    days = scenarios.cut_everywhere(many_lab(mistake), scenarios.day_of_many_at_once, at)
+
+    assert check in (violation.check for _, violations in days for violation in violations)

@@ -104,7 +104,7 @@ def test_replay_asked_for_twice_is_one_new_cycle(lab):
 def test_replay_leaves_a_running_attempt_alone(lab):
     lab.insist(stripe("evt_slow", "invoice.sent", wait=True))
     worker = lab.start_worker()
-    lab.until(lambda: lab.entries() == 1, "the handler")
+    lab.until(lab.entries, 1, "the handler")
     (event,) = lab.sql.execute("SELECT id FROM hookonce.events").fetchone()
 
     fates = [outcome.fate for outcome in events.replay(lab.sql, [event], "ops")]

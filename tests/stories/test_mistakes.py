@@ -11,11 +11,11 @@ OTHER_SERVERS = {"restored_from_a_backup", "neighbours_share_a_window"}
 TOLD = {name: planted for name, planted in PLANTED.items() if planted.story not in OTHER_SERVERS}
 
 
-def judged(lab, name):
-    """What the checker says to a story, day by day if it is told with a cut at every failpoint."""
+def judged(lab, name, at=None):
+    """What the checker says to a story, day by day if it is told with a cut wherever it meets a failpoint."""
     story = getattr(scenarios, name)
     if name.startswith("day"):
-        for _, violations in scenarios.cut_everywhere(lab, story):
+        for _, violations in scenarios.cut_everywhere(lab, story, at):
             yield from violations
     else:
         story(lab)
@@ -26,7 +26,7 @@ def judged(lab, name):
 def test_planted_mistake_is_caught_by_its_story(wrong_lab, name):
     mistake = PLANTED[name]
 
-    found = (violation.check for violation in judged(wrong_lab(name), mistake.story))
+    found = (violation.check for violation in judged(wrong_lab(name), mistake.story, mistake.at))
 
     assert mistake.check in found
 

@@ -64,7 +64,7 @@ ALONE_PLACES = (
     "stories/test_servers_postgresql.py",
     "stories/test_servers_redis.py",
 )
-LONG_PLACES = ()
+LONG_PLACES = ("stories/long",)
 FIRST_PLACES = (
     "stories/test_crash_loop.py",
     "stories/test_crash_loop_of_many.py",

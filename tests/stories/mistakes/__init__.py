@@ -13,17 +13,20 @@ from typing import NamedTuple
 
 
 class Mistake(NamedTuple):
-    """The story that must fail with it, and the check that must notice."""
+    """The story that must fail with it, and the check that must notice; of a day the failpoint at which it is cut."""
 
     story: str
     check: str
+    at: str = "job.begun"
 
 
 PLANTED = {
-    "receiving.believes_the_nx_alone": Mistake("day_of_deliveries", "lost"),
-    "receiving.answers_before_the_commit": Mistake("day_of_deliveries", "lost"),
-    "receiving.settles_before_the_commit": Mistake("day_of_deliveries", "lost"),
-    "receiving.keeps_the_body_in_a_second_transaction": Mistake("day_of_deliveries", "other_bytes"),
+    "receiving.believes_the_nx_alone": Mistake("day_of_deliveries", "lost", "window.claimed"),
+    "receiving.answers_before_the_commit": Mistake("day_of_deliveries", "lost", "delivery.verified"),
+    "receiving.settles_before_the_commit": Mistake("day_of_deliveries", "lost", "window.settled"),
+    "receiving.keeps_the_body_in_a_second_transaction": Mistake(
+        "day_of_deliveries", "other_bytes", "ledger.inserted"
+    ),
     "receiving.overwrites_the_body_on_conflict": Mistake("other_body_under_one_id", "other_bytes"),
     "receiving.forgets_the_other_body": Mistake("other_body_under_one_id", "conflict_lost"),
     "receiving.believes_the_window_whatever_the_body": Mistake("other_body_under_one_id", "conflict_lost"),
@@ -33,7 +36,7 @@ PLANTED = {
     "receiving.leaves_the_database_out": Mistake("neighbours_share_a_window", "lost"),
     "receiving.checks_no_signature": Mistake("day_of_deliveries", "refused_though_genuine"),
     "working.never_sweeps": Mistake("reply_to_the_claim_lost", "unfinished"),
-    "working.marks_done_in_a_second_transaction": Mistake("day_of_work", "doubled"),
+    "working.marks_done_in_a_second_transaction": Mistake("day_of_work", "doubled", "handler.returned"),
     "working.commits_what_a_failed_attempt_wrote": Mistake("day_of_work", "effect_lost"),
     "working.believes_that_what_failed_is_rolled_back": Mistake("handler_that_commits_itself", "doubled"),
     "working.takes_a_rollback_for_a_commit": Mistake("handler_that_rolls_back", "dead_early"),
@@ -43,7 +46,7 @@ PLANTED = {
     "working.leases_what_follows_as_if_it_waited": Mistake("following_attempt_takes_its_time", "lease_taken"),
     "working.leases_by_its_own_clock": Mistake("clocks_disagree", "lease_taken"),
     "working.counts_an_attempt_at_its_end": Mistake("poison_kills_its_workers", "overrun"),
-    "working.charges_the_whole_batch": Mistake("day_of_work", "overcharged"),
+    "working.charges_the_whole_batch": Mistake("day_of_work", "overcharged", "run.claimed"),
     "working.stops_on_its_budget_without_ringing": Mistake("hurried_worker", "unfinished"),
     "working.buries_at_the_first_failure": Mistake("day_of_work", "dead_early"),
     "working.runs_the_first_handler_only": Mistake("day_of_work", "unfinished"),

@@ -2,12 +2,13 @@
 
 import contextlib
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.support.stories.backup import Backup
-from tests.support.stories.lab import Lab, opened
+from tests.support.stories.lab import DjangoLab, Lab, ManyLab, opened
 from tests.support.stories.nursery import Nursery
 
 
@@ -30,14 +31,39 @@ def lab(nurseries, database_url, redis_url):
 
 
 @pytest.fixture
-def wrong_lab(nurseries, database_url, redis_url):
-    """Make a lab whose processes have a mistake planted in them."""
+def made_lab(nurseries, database_url, redis_url):
+    """Make labs of a kind, whose processes may have a mistake planted in them."""
     with tempfile.TemporaryDirectory(prefix="story-") as directory, contextlib.ExitStack() as stack:
 
-        def make(mistake, url=database_url):
-            return stack.enter_context(opened(Lab(nurseries, url, redis_url, Path(directory), mistake)))
+        def make(kind, mistake="", url=database_url, parents=nurseries):
+            return stack.enter_context(opened(kind(parents, url, redis_url, Path(directory), mistake)))
 
         yield make
+
+
+@pytest.fixture
+def wrong_lab(made_lab):
+    """Make a lab whose processes have a mistake planted in them."""
+    return partial(made_lab, Lab)
+
+
+@pytest.fixture
+def many_lab(made_lab):
+    """Make a lab of workers that run many at once."""
+    return partial(made_lab, ManyLab)
+
+
+@pytest.fixture(scope="module")
+def django_nursery():
+    parent = Nursery("django")
+    yield parent
+    parent.close()
+
+
+@pytest.fixture
+def django_lab(made_lab, nurseries, django_nursery):
+    """Make a lab whose workers are Django's."""
+    return partial(made_lab, DjangoLab, parents=nurseries | {"workers": django_nursery})
 
 
 @pytest.fixture

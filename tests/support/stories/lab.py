@@ -6,9 +6,8 @@ import os
 import select
 import signal
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -20,6 +19,7 @@ from tests.support.stories.history import History, Violation, check
 from tests.support.stories.outside import OTHER_PLANS, World
 from tests.support.stories.plans import CONFIGURATION, PLANS, SECRET
 from tests.support.stories.sending import post
+from tests.support.waiting import DeadlineMissed, until
 
 ENOUGH = 30.0
 LOG_LEVEL = os.environ.get("STORY_LOG_LEVEL", "CRITICAL")
@@ -38,10 +38,11 @@ _paths = itertools.count(1)
 
 
 class Fuse:
-    """Cuts whichever process reaches the k-th failpoint, counted over all of them."""
+    """Cuts whichever process reaches the k-th failpoint, or the k-th of one name, counted over all processes."""
 
-    def __init__(self, k, log):
+    def __init__(self, k, log, only=None):
         self._k = k
+        self._only = only
         self._log = log
         self._log.unlink(missing_ok=True)
 
@@ -50,11 +51,18 @@ class Fuse:
         return self._log.read_text().split() if self._log.exists() else []
 
     @property
+    def _left(self):
+        """How many more are to be reached."""
+        return self._k - sum(self._only in {None, each} for each in self.met)
+
+    @property
     def is_blown(self):
-        return len(self.met) >= self._k
+        return self._left <= 0
 
     def wishes(self):
-        return {} if self.is_blown else {"fatal": self._k - len(self.met), "log": str(self._log)}
+        """What a new process is told, if it may be the one."""
+        left = self._left
+        return {"fatal": left, "only": self._only, "log": str(self._log)} if left > 0 else {}
 
 
 class Process:
@@ -76,7 +84,8 @@ class Process:
     def wait(self):
         """Wait for its end and give its status, negative for a signal."""
         if self.status is None:
-            assert select.select([self._handle], [], [], ENOUGH)[0], f"process {self.pid} still runs"
+            if not select.select([self._handle], [], [], ENOUGH)[0]:
+                raise DeadlineMissed(f"process {self.pid} still runs after {ENOUGH} s")
             self._reap()
         return self.status
 
@@ -245,14 +254,15 @@ class Lab:
                 self.sweep()
             self.work()
 
-    def until(self, met, what="it"):
-        """Wait until a condition holds, or a process of ours has died of its fuse."""
-        deadline = time.monotonic() + ENOUGH
-        while not met():
+    def until(self, look, expected=None, what=None):
+        """Wait until something is seen, or a process of ours has died of its fuse."""
+
+        def met():
             if self.fuse and self.fuse.is_blown:
-                return
-            assert time.monotonic() < deadline, f"{what} did not happen"
-            time.sleep(0.002)
+                return expected or True
+            return look()
+
+        until(met, expected, what=what)
 
     def entries(self):
         """How often handlers were entered so far."""
@@ -335,9 +345,8 @@ def opened(lab):
 
 def _let_it_die(receiver):
     """Give a receiver that hung up the time to be seen dead; one that only hung up goes on."""
-    deadline = time.monotonic() + 0.5
-    while not receiver.has_ended and time.monotonic() < deadline:
-        time.sleep(0.001)
+    with suppress(DeadlineMissed):
+        until(lambda: receiver.has_ended, seconds=0.5)
 
 
 def keys_of(directory):

@@ -30,10 +30,13 @@ from pathlib import Path
 
 import redis
 
+from hookonce.providers.kit import registry
 from hookonce.receiver import failpoints
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.ledger.database import engines
 from tests.stories import mistakes
+from tests.support.stories.plans import SENDERS
+from tests.support.waiting import DeadlineMissed, until
 
 ROOT = Path(__file__).parents[3]
 PR_SET_PDEATHSIG = 1
@@ -109,8 +112,19 @@ def _listen(path):
     return listener
 
 
-def _become(*, role, environ, listener=None, fatal=None, log=None, skew=0, tight=False, at=None):  # noqa: ARG001  for the parent
-    """Turn into the child: `fatal` and `log` arm the failpoints, `skew` puts the clock wrong by seconds."""
+def _become(  # noqa: PLR0913  all by keyword
+    *,
+    role,
+    environ,
+    listener=None,
+    fatal=None,
+    only=None,
+    log=None,
+    skew=0,
+    tight=False,
+    at=None,  # noqa: ARG001  for the parent
+):
+    """Turn into the child: `fatal`, `only` and `log` arm the failpoints, `skew` puts the clock wrong by seconds."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # what is printed must not be taken for an answer
@@ -120,7 +134,7 @@ def _become(*, role, environ, listener=None, fatal=None, log=None, skew=0, tight
         _put_clock_wrong(timedelta(seconds=skew))
     _plant(os.environ.get("HOOKONCE_PLANTED_MISTAKE"), role)
     if log:
-        failpoints.arm(fatal or 0, log)
+        failpoints.arm_at(only, log, fatal or 0) if only else failpoints.arm(fatal or 0, log)
     ROLES[role](listener, tight=tight)
 
 
@@ -194,9 +208,9 @@ def _work_many(listener, *, tight):
 
     drain.make_drain_by(pool_of(3))
     _answer(listener, tight=tight)
-    pool, until = drain.process_drain(), time.monotonic() + MOST_SECONDS
-    while not pool.is_idle and time.monotonic() < until:
-        time.sleep(0.005)
+    pool = drain.process_drain()
+    with suppress(DeadlineMissed):
+        until(lambda: pool.is_idle, seconds=MOST_SECONDS)
     pool.finish()
 
 
@@ -227,6 +241,9 @@ def _warm(kind):
     """Import what the children will need, and go once through what is slow the first time."""
     for name in NEEDED[kind]:
         import_module(name)
+    for name in ("stripe", "github", "depot"):
+        registry.load(name, [str(SENDERS)])  # installed entry points are read and remembered
+    datetime.strptime("2026", "%Y")  # noqa: DTZ007  imports a module
     if kind == "receivers":
         client = import_module("hookonce.receiver.app").create_app(Settings("", "redis://", {})).test_client()
         client.get("/livez")
@@ -238,18 +255,21 @@ def _warm(kind):
 
 
 NEEDED = {
-    "receivers": ("hookonce.providers.github", "hookonce.providers.stripe"),
+    "receivers": ("encodings.ascii",),
     "workers": (
-        "hookonce.providers.github",
-        "hookonce.providers.stripe",
+        "encodings.ascii",
+        "hookonce.jobs.attempts.orm_session",
         "hookonce.jobs.worker",
         "hookonce.jobs.maintenance.sweep",
         "hookonce.jobs.slots.pool",
         "tests.support.stories.handlers",
+        "tests.support.stories.outside",
     ),
     "django": (
-        "hookonce.providers.github",
-        "hookonce.providers.stripe",
+        "django.db.backends.postgresql.base",
+        "django.db.models.sql.compiler",
+        "encodings.ascii",
+        "hookonce.jobs.attempts.django_executor",
         "hookonce.jobs.worker",
         "hookonce.jobs.maintenance.sweep",
         "tests.support.django_project",

@@ -1,6 +1,7 @@
 """The stories themselves, without a verdict: the tests tell them, and tell them again with mistakes planted."""
 
 import signal
+from collections import Counter
 from contextlib import contextmanager, nullcontext
 
 import redis
@@ -12,19 +13,19 @@ from tests.support.stories.sending import depot, github, stripe
 MOST = 400
 
 
-def cut_everywhere(lab, day):
-    """Tell a day again and again, cut at the 1st, 2nd, … failpoint, until a day meets none.
+def cut_everywhere(lab, day, only=None):
+    """Tell a day again and again, cut at the 1st, 2nd, … failpoint, or that of one name, until a day meets none.
 
     Gives, as long as the day goes on, the failpoint and what the checker said to that day.
     """
     for k in range(1, MOST):
-        lab.fuse = Fuse(k, lab.directory / "failpoints")
+        lab.fuse = Fuse(k, lab.directory / "failpoints", only)
         day(lab, f"{k}")
         lab.recover()
         met = lab.fuse.met
         violations = lab.violations()
         if lab.fuse.is_blown:
-            yield met[k - 1], violations
+            yield only or met[k - 1], violations
         else:
             yield None, violations
             return
@@ -32,23 +33,52 @@ def cut_everywhere(lab, day):
     raise AssertionError(f"more than {MOST} failpoints in a day")
 
 
+def cut_at_each(lab, days, *, steps=True, among=""):
+    """Tell days once uncut, and once cut at each failpoint; give the failpoint (None) and what the checker said.
+
+    A failpoint that comes again is cut again only if another comes before it than did yet, or with `steps` off not
+    at all. `among`: beginnings of the names of failpoints.
+    """
+    known = set()
+    for day in days:
+        met, violations = told(lab, day, Fuse(MOST, lab.directory / "failpoints"))
+        yield None, violations
+        for point, nth, step in steps_of(met, steps=steps):
+            if step not in known and point.startswith(among):
+                known.add(step)
+                yield point, told(lab, day, Fuse(nth, lab.directory / "failpoints", point))[1]
+
+
+def steps_of(met, *, steps):
+    """Give each failpoint of a day, which of its name it is, and what makes it another than those before."""
+    before, times = "", Counter()
+    for point in met:
+        times[point] += 1
+        yield point, times[point], (before, point) if steps else point
+        before = point
+
+
+def told(lab, day, fuse):
+    """Tell a day; give the failpoints that were met and what the checker says, and begin a new history."""
+    lab.fuse = fuse
+    day(lab, "day")
+    lab.recover()
+    met, violations = fuse.met, lab.violations()
+    lab.forget()
+    return met, violations
+
+
 def points_of(lab, day):
     """Tell a day that nothing cuts; give the failpoints it goes through, as often as it does."""
-    lab.fuse = Fuse(MOST, lab.directory / "failpoints")
-    day(lab, "whole")
-    lab.recover()
-    met = lab.fuse.met
-    lab.forget()
-    return met
+    return told(lab, day, Fuse(MOST, lab.directory / "failpoints"))[0]
 
 
 def cut_at(lab, point, day):
     """Tell a day cut where it first meets this failpoint; the checker has the last word."""
-    k = points_of(lab, day).index(point) + 1
-    lab.fuse = Fuse(k, lab.directory / "failpoints")
+    lab.fuse = Fuse(1, lab.directory / "failpoints", point)
     day(lab, "cut")
     lab.recover()
-    assert lab.fuse.met[-1] == point
+    assert lab.fuse.is_blown
 
 
 @contextmanager
@@ -72,7 +102,7 @@ def day_of_deliveries(lab, name):
     paid, twin = stripe(f"evt_{name}_paid"), stripe(f"evt_{name}_twin", "invoice.sent")
     lab.insist(paid)
     lab.insist(paid.again())
-    lab.until(lambda: "tally.written" in lab.fuse.met, "the count")  # now and not anywhere
+    lab.until(lambda: "tally.written" in lab.fuse.met, what="the count")  # now and not anywhere
     lab.insist(paid.tampered())
     lab.deliver(paid.forged())
     lab.insist_at_once(twin, copies=2)
@@ -175,7 +205,7 @@ def reply_to_the_finish_lost(lab):
     lab.insist(stripe("evt_finished", "invoice.sent", wait=True))
     with before_postgres(lab.environ["DATABASE_URL"], lab.directory) as (proxy, url):
         worker = lab.start_worker(environ={"DATABASE_URL": url})
-        lab.until(lambda: lab.entries() == 1, "the handler")
+        lab.until(lab.entries, 1, "the handler")
         proxy.swallow(b"COMMIT\0")
         for attempt in (1, 2):
             lab.let_go("evt_finished", attempt)
@@ -188,11 +218,11 @@ def stale_worker_goes_on(lab, **story):
     """A worker stays in its handler beyond its lease; another takes over; then the first one ends, then the second."""
     lab.insist(stripe("evt_slow", "invoice.sent", wait=True, **story))
     first = lab.start_worker()
-    lab.until(lambda: lab.entries() == 1, "the first attempt")
+    lab.until(lab.entries, 1, "the first attempt")
     lab.expire_leases()
     lab.sweep()
     second = lab.start_worker()
-    lab.until(lambda: lab.entries() == 2, "the second attempt")
+    lab.until(lab.entries, 2, "the second attempt")
     for attempt in (1, 3, 4):
         lab.let_go("evt_slow", attempt)
     lab.ended(first)
@@ -253,7 +283,7 @@ def clocks_disagree(lab):
     """Workers whose clocks are hours apart share one ledger; nothing else is wrong with them."""
     lab.insist(stripe("evt_slow", "invoice.sent", wait=True))
     right = lab.start_worker()
-    lab.until(lambda: lab.entries() == 1, "the first attempt")
+    lab.until(lab.entries, 1, "the first attempt")
     lab.let_go("evt_slow", 2)
     lab.ring()
     lab.work(skew=7200)
@@ -279,7 +309,7 @@ def following_attempt_takes_its_time(lab):
     lab.drop_rings()
     lab.ring()
     worker = lab.start_worker()
-    lab.until(lambda: lab.entries() == 2, "the second attempt")
+    lab.until(lab.entries, 2, "the second attempt")
     lab.pass_time("10 seconds")
     lab.let_go("parcel_second", 2)
     lab.sweep()
@@ -295,7 +325,7 @@ def worker_is_asked_to_stop(lab):
     lab.insist(depot(*(f"parcel_{n}" for n in range(5))))
     lab.drop_rings()
     worker = lab.start_worker("work_on")
-    lab.until(lambda: lab.entries() == 1, "the handler")
+    lab.until(lab.entries, 1, "the handler")
     worker.kill(signal.SIGTERM)
     lab.let_go("evt_slow", 1)
     lab.ended(worker)
@@ -305,7 +335,7 @@ def two_workers_at_once(lab):
     """Two workers are told of the same events at the same moment."""
     lab.insist(stripe("evt_slow", "invoice.sent", wait=True))
     first = lab.start_worker()
-    lab.until(lambda: lab.entries() == 1, "the handler")
+    lab.until(lab.entries, 1, "the handler")
     lab.insist(depot(*(f"parcel_{n}" for n in range(20))))
     lab.ring()
     workers = [lab.start_worker() for _ in range(2)]
