@@ -133,8 +133,8 @@ class Supervisor:
     `on_line(name, line)` is given every line that a child without a `stdout` of its own writes to stdout or
     stderr. `grace` is how long a child may take to end after SIGTERM. A second SIGINT is handed on, and leaves them
     `hurry`; a third kills them. `delays` come before a child is started again; a run that failed within
-    `crashed_within` of its start is a crash. With `patient` a child that can't work waits for `restart`, and SIGHUP is one
-    of all, if `restarts_on_hangup`.
+    `crashed_within` of its start is a crash. With `patient` a child that can't work waits for `restart`, and SIGHUP
+    is one of all, if `restarts_on_hangup`.
     """
 
     def __init__(  # noqa: PLR0913  all but one by keyword

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 
 from hookonce.providers.kit.registry import load
 from tests.support import raw_http
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 PARTNER = {
@@ -163,14 +163,14 @@ def _environment(database_url, redis_url):
 
 
 def _await(server):
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
-        with contextlib.suppress(OSError):
-            answer = server.exchange(raw_http.request("GET", "/livez"), seconds=2)
-            if answer is not None and answer.status == 200:
-                return
-        assert server.process.poll() is None, server.logged()
-    pytest.fail(f"the receiver did not start: {server.logged()}")
+    def status():
+        answer = server.exchange(raw_http.request("GET", "/livez"), seconds=2)
+        return answer and answer.status
+
+    try:
+        until(status, 200, what="the receiver's start", seconds=60, away=OSError, process=server.process)
+    except AssertionError as error:
+        raise AssertionError(server.logged()) from error
 
 
 @pytest.fixture(scope="module", params=[(), OTHER_WORKER], ids=["ours", "gevent"])
@@ -184,6 +184,21 @@ def server(request, fresh_database, fresh_redis, tmp_path_factory):
         if running.is_ours:  # others quote what is not HTTP
             assert "Traceback" not in log
             assert not [name for name, secret in SECRETS.items() if secret in log]
+
+
+@pytest.fixture(scope="module")
+def attacked(fresh_database, fresh_redis, tmp_path_factory):
+    """A context manager: a receiver to be attacked, in plain or under TLS."""
+    from tests.http import attacked  # noqa: PLC0415  it needs this module
+
+    @contextlib.contextmanager
+    def running(kind):
+        with fresh_database() as database_url, fresh_redis() as redis_url:
+            directory = tmp_path_factory.mktemp("serve")
+            with attacked.attacked(kind, directory, database_url, redis_url) as server:
+                yield server
+
+    return running
 
 
 @pytest.fixture

@@ -1,53 +1,39 @@
-"""Attacks at full rate, each for a moment, in plain and under TLS; `python -m tests.soak.attacks` takes its time.
+"""Attacks at full rate, each for a moment; all there are, in plain and under TLS, are in test_all_attacks.py.
 
-Honest senders deliver meanwhile, and probes ask. The bounds are those of a machine that has other things to do.
+Honest senders deliver meanwhile, and probes ask; `python -m tests.soak.attacks` takes its time.
 """
-
-import contextlib
 
 import pytest
 
-from tests.http.conftest import serving
-from tests.soak.attacks import measure
-from tests.support.attacks import certificate
-from tests.support.attacks.flood import ATTACKS
+from tests.http.attacked import SECONDS, check
 
-SECONDS = 1.5
-MEDIAN, WORST = 0.25, 1.5
-"""Seconds that a delivery waits; nearly all of the worst ones are the machine's."""
-
-
-@pytest.fixture(scope="module", params=["plain", "tls"])
-def server(request, fresh_database, fresh_redis, tmp_path_factory):
-    directory = tmp_path_factory.mktemp("serve")
-    options, context = certificate.made(directory) if request.param == "tls" else ((), None)
-    with contextlib.ExitStack() as stack:
-        database_url, redis_url = stack.enter_context(fresh_database()), stack.enter_context(fresh_redis())
-        running = stack.enter_context(
-            serving(
-                directory,
-                database_url,
-                redis_url,
-                max_body=25 * 1024 * 1024,
-                options=options,
-                context=context,
-                HOOKONCE_LOG_LEVEL="WARNING",
-            )
-        )
-        measure(running, "nobody", 1, context)  # it opens its connections
-        [worker] = running.workers
-        yield running
-        assert running.workers == [worker], "the worker was replaced"
-        assert "Traceback" not in running.logged()
+ATTACKS = (
+    "unsigned probes",
+    "readiness",
+    "pipelined forgeries",
+    "chunks of one byte",
+    "large forged bodies",
+    "half-open TLS",
+)
+"""In `make test`; the last one under TLS."""
 
 
-@pytest.mark.parametrize("name", [name for name in ATTACKS if name != "nobody"])
-def test_honest_senders_are_answered_beside(server, name):
-    count = min(ATTACKS[name].count, 1000)
+@pytest.fixture(scope="module")
+def plain(attacked):
+    with attacked("plain") as server:
+        yield server
 
-    deliveries, alive, ready, through = measure(server, name, SECONDS, server.context, count)
 
-    assert deliveries.wrong + alive.wrong + ready.wrong == []
-    assert deliveries.at(0.5) < MEDIAN, deliveries.seconds
-    assert max(deliveries.longest, alive.longest, ready.longest) < WORST
-    assert through["connected"] > 0 or name == "idle connections"
+@pytest.fixture(scope="module")
+def secure(attacked):
+    with attacked("tls") as server:
+        yield server
+
+
+@pytest.mark.parametrize("name", ATTACKS[:-1])
+def test_honest_senders_are_answered_beside(plain, name):
+    check(plain, name, SECONDS)
+
+
+def test_honest_senders_are_answered_beside_half_open_handshakes(secure):
+    check(secure, ATTACKS[-1], SECONDS)

@@ -24,8 +24,11 @@ P99, LONGEST, PROBE = 0.25, 1.0, 0.25
 """Seconds: of deliveries, and of probes at most."""
 
 
-def measure(server, name, seconds, context, count=None):
-    """Attack for so long; give the waits of deliveries and probes, and what the attackers got through."""
+def measure(server, name, seconds, context, count=None, ahead=1.0):
+    """Attack for so long; give the waits of deliveries and probes, and what the attackers got through.
+
+    Honest senders come so many seconds after the attackers' start.
+    """
     number = str(ATTACKS[name].count if count is None else count)
     command = [
         sys.executable,
@@ -34,18 +37,18 @@ def measure(server, name, seconds, context, count=None):
         name,
         str(server.port),
         number,
-        f"{seconds + 1}",
+        f"{seconds + ahead}",
     ]
     with subprocess.Popen(
         command + (["tls"] if context else []), stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
     ) as attackers:
-        time.sleep(1)
+        time.sleep(ahead)
         with (
             Schedule(server.port, 20, delivery(SENDERS["stripe"], SECRETS["stripe"]), context) as honest,
             Schedule(server.port, 5, probe("/livez"), context) as alive,
             Schedule(server.port, 5, probe("/readyz"), context) as ready,
         ):
-            time.sleep(seconds - 0.5)
+            time.sleep(seconds * 2 / 3)
         through = json.loads(attackers.communicate()[0] or "{}")
     return honest.waits, alive.waits, ready.waits, through
 

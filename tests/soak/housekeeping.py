@@ -27,15 +27,13 @@ PATIENCE = 600
 """Seconds for a command that is not killed: the longer a soak, the more there is to seal again, beside all the rest."""
 PARTIAL = 3
 """Exit status of `prune` where a day was in use, and will be tried again."""
-OLD = 400
-"""Events of each age that are there before the others."""
 AGES = {
     "forgotten": (timedelta(days=120), "done"),
     "without_body": (timedelta(days=60), "done"),
     "held": (timedelta(days=121), "held"),
 }
-KEPT = {"forgotten": (0, 0), "without_body": (OLD, 0), "held": (OLD, OLD)}
-"""Rows and bodies of each age that are there in the end."""
+KEPT = {"forgotten": (0, 0), "without_body": (1, 0), "held": (1, 1)}
+"""Of each age the share of rows and bodies that are there in the end."""
 EVENT = """
 INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, received_at)
 VALUES (%s, 'stripe', %s, 'old', %s, true, %s, %s) RETURNING id, received_at
@@ -75,14 +73,14 @@ def as_stored(delivery):
     return replace(delivery, events=events)
 
 
-def grow_old(stack):
-    """Put events of long ago into the ledger, before any other."""
+def grow_old(stack, count):
+    """Put so many events of each age into the ledger, before any other."""
     with psycopg.connect(stack.database_url, autocommit=True) as sql:
         for name, (age, status) in sorted(AGES.items(), key=lambda each: each[1], reverse=True):
             at = datetime.now(UTC) - age
             partitions.make_partition(sql, date(at.year, at.month, at.day))
             with sql.transaction():
-                for number in range(OLD):
+                for number in range(count):
                     _put(sql, name, f"evt_{number}", status, at)
 
 
@@ -96,8 +94,9 @@ def _put(sql, source, event_id, status, at):
 class Housekeeper:
     """Runs one command after the other in a thread of its own, from `start` to `stop`, and kills some."""
 
-    def __init__(self, stack, random):
+    def __init__(self, stack, random, old):
         self._stack = stack
+        self._old = old
         self._random = random
         self._enough = threading.Event()
         self._thread = threading.Thread(target=self._work_on)
@@ -119,7 +118,8 @@ class Housekeeper:
         self._run("prune")
         self._run("keys", "rotate", HOOKONCE_CONFIG=str(self._other))
         with psycopg.connect(self._stack.database_url, autocommit=True) as sql:
-            for name, expected in KEPT.items():
+            for name, shares in KEPT.items():
+                expected = tuple(self._old * share for share in shares)
                 if (found := sql.execute(FOUND, [name]).fetchone()) != expected:
                     self.mistakes.append(f"old events, {name}: {found} rows and bodies, expected {expected}")
             keys = {

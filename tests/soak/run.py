@@ -37,7 +37,7 @@ ONE_IN = 3
 
 @dataclass(frozen=True)
 class Size:
-    """For how long; a storm's events, and the copies of each in the first; how many processes.
+    """For how long; a storm's events, and the copies of each in the first; how many processes, and old events.
 
     In 60 s two busy cores take some 10,000 events.
     """
@@ -48,6 +48,8 @@ class Size:
     web: int = 2
     workers: int = 4
     concurrency: int = 1
+    senders: int = 4
+    old: int = 400
 
 
 @dataclass
@@ -137,7 +139,7 @@ def soak(size, seed, disk):
         ).make_effects()
         stack.environ["HOOKONCE_CONCURRENCY"] = str(size.concurrency)
         stack.history.many_at_once = size.concurrency > 1
-        housekeeping.grow_old(stack)
+        housekeeping.grow_old(stack, size.old)
         cleaning.enter_context(running(stack))
         stack.run("second sweep", "sweep")
         stack.insist(stack.event())
@@ -147,8 +149,8 @@ def soak(size, seed, disk):
 def _rage(stack, size, seed):
     chance = random.Random(seed)  # noqa: S311  to be repeated, not to be kept secret
     outcome = Outcome(seed)
-    killer, storm = Killer(stack, random.Random(seed + 1)), Storm(stack.path)  # noqa: S311  same
-    housekeeper = Housekeeper(stack, random.Random(seed + 2))  # noqa: S311  same
+    killer, storm = Killer(stack, random.Random(seed + 1)), Storm(stack.path, size.senders)  # noqa: S311  same
+    housekeeper = Housekeeper(stack, random.Random(seed + 2), size.old)  # noqa: S311  same
     killer.start()
     housekeeper.start()
     try:

@@ -6,7 +6,6 @@ from multiprocessing import get_context
 
 from tests.support.stories.sending import post
 
-PROCESSES = 4
 THREADS = 12
 """Copies of one event that each process has on its way at the same moment."""
 PATIENCE = 40.0
@@ -18,15 +17,19 @@ BREATH = 0.3
 class Storm:
     """Senders before one receiver."""
 
-    def __init__(self, path):
+    def __init__(self, path, processes):
         self._path = path
-        self._pool = ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn"))
-        list(self._pool.map(abs, range(PROCESSES)))
+        self._processes = processes
+        self._pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+        list(self._pool.map(abs, range(processes)))
 
     def send(self, messages):
         """Send these, dealt to all processes, so that copies side by side go at the same time; give every answer."""
         at = time.monotonic() + BREATH
-        sent = [self._pool.submit(_send, self._path, messages[n::PROCESSES], at) for n in range(PROCESSES)]
+        sent = [
+            self._pool.submit(_send, self._path, messages[n :: self._processes], at)
+            for n in range(self._processes)
+        ]
         return [delivery for each in sent for delivery in each.result()]
 
     def close(self):

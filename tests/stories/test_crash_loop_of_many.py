@@ -1,4 +1,7 @@
-"""The crash loop for workers that run several at once, with handlers of every kind; long/test_every_cut.py has it all."""
+"""The crash loop for workers that run several at once, with handlers of every kind.
+
+Each failpoint is cut once; long/test_every_cut.py cuts each as often as it comes.
+"""
 
 import pytest
 

@@ -24,7 +24,7 @@ class Balanced(Stack):
             machine.run("serve", "serve", "--bind", f"unix:{machine.path}")
             machine.run("worker", "worker", "--alone")
         for machine in machines:
-            until(Path(machine.path).exists, "the receiver's start")
+            until(Path(machine.path).exists, what="the receiver's start")
         return self
 
     def close(self):
@@ -54,12 +54,12 @@ def machines(tmp_path, database_url, redis_url):
 
 def test_two_machines_need_no_coordination_and_one_goes_on_without_the_other(machines):
     machines.insist(machines.event())
-    until(lambda: done(machines), "the workers' start")
+    until(lambda: done(machines), what="the workers' start")
     with machines.load():
-        until(lambda: done(machines) > 15, "events handled by both")
+        until(lambda: done(machines) > 10, what="events handled by both")
         machines.lose_power()
         before = done(machines)
-        until(lambda: done(machines) > before + 15, "events handled by one")
+        until(lambda: done(machines) > before + 10, what="events handled by one")
 
     assert machines.violations() == []
     assert machines.query("SELECT id FROM hookonce.events WHERE deliveries > 1") != []

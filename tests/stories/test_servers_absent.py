@@ -26,13 +26,13 @@ def test_stack_that_is_started_before_its_servers_works_once_they_are_there(data
     postgres.kill()
     with running(stack):
         early = stack.event()
-        until(lambda: stack.deliver(early).status == 503, "a refusal")
+        until(lambda: stack.deliver(early).status, 503, what="a refusal")
         postgres.restart()
         stack.insist(early.again())
         stack.rest()
         valkey.restart()
         with redis.Redis.from_url(valkey.url) as client:
-            until(lambda: stack.insist(stack.event()) and client.keys("hookonce:*"), "the use of Redis")
+            until(lambda: stack.insist(stack.event()) and client.keys("hookonce:*"), what="the use of Redis")
         violations = stack.violations()
     valkey.stop()
     postgres.stop()

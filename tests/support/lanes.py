@@ -63,6 +63,8 @@ ALONE_PLACES = (
     "stories/test_servers_failover.py",
     "stories/test_servers_postgresql.py",
     "stories/test_servers_redis.py",
+    "providers/test_cost_before_proof.py",
+    "stories/test_servers_hanging.py",
 )
 LONG_PLACES = ("stories/long",)
 FIRST_PLACES = (

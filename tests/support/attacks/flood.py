@@ -18,7 +18,10 @@ from typing import NamedTuple
 
 HEAD = b"POST /hooks/stripe HTTP/1.1\r\nHost: test\r\nStripe-Signature: t=1,v1=" + b"0" * 64 + b"\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+UNSIGNED = b"POST /hooks/stripe HTTP/1.1\r\nHost: test\r\nContent-Length: 17\r\n\r\n" + b'{"id":"evt_none"}'
 FORGED = HEAD + b"Content-Length: 17\r\n\r\n" + b'{"id":"evt_none"}'
+HALF_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 100
+"""The beginning of a TLS handshake, whose rest never comes."""
 LARGE = 25 * 1024 * 1024
 
 
@@ -30,6 +33,8 @@ class Attack(NamedTuple):
     reads: bool = True
     count: int = 200
     leaves_after: int = 0  # bytes
+    is_raw: bool = False
+    """Under TLS too these bytes are sent as they are: no handshake is ended."""
 
 
 def get(target):
@@ -52,6 +57,9 @@ ATTACKS = {
     "heads held open": Attack(b"POST / HTTP/1.1\r\n" + (b"A: " + b"b" * 2000 + b"\r\n") * 60, count=2000),
     "large forged bodies": Attack(b"", HEAD + b"Content-Length: %d\r\n\r\n" % LARGE + b"x" * LARGE, count=64),
     "idle connections": Attack(b"", count=6000),
+    "half-open TLS": Attack(HALF_HELLO, count=400, is_raw=True),
+    "unsigned probes": Attack(b"", UNSIGNED * 50),
+    "bodies that drip": Attack(HEAD + b"Content-Length: 100000\r\n\r\n", b"x"),
     "metrics": Attack(b"", get(b"/metrics") * 50),
     "readiness": Attack(b"", get(b"/readyz") * 50),
     "junk": Attack(bytes(range(256)) * 16, leaves_after=4096),
@@ -65,7 +73,7 @@ class Client:
     def __init__(self, attack, port, context, selector):
         self.attack = attack
         self.port = port
-        self.context = context
+        self.context = None if attack.is_raw else context
         self.selector = selector
         self.socket = None
         self.sent = self.connected = 0

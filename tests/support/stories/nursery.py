@@ -112,7 +112,7 @@ def _listen(path):
     return listener
 
 
-def _become(  # noqa: PLR0913  all by keyword
+def _become(
     *,
     role,
     environ,
