@@ -52,7 +52,7 @@ format: $(INSTALLED)
 	@$(PY) -m ruff format .
 
 fuzz: $(INSTALLED)
-	@$(PY) -m pytest -q tests/http/test_fuzz.py tests/stories/test_state_machine.py --hypothesis-profile=fuzz --override-ini=faulthandler_timeout=0
+	@$(PY) -m pytest -q tests/http/test_fuzz.py tests/http/test_fuzz_providers.py tests/stories/test_state_machine.py --hypothesis-profile=fuzz --override-ini=faulthandler_timeout=0
 
 soak: $(INSTALLED)
 	@$(PY) -m tests.soak

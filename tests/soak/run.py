@@ -31,13 +31,13 @@ LATER_COPIES = (1, 1, 1, 1, 2)
 AT_HAND, AT_HAND_EVERY = 0.3, 0.2
 """Somebody is at work even while a storm brings nothing new: for so many seconds, every so many, for each process."""
 HANDLERS = "tests.soak.handlers"
-ONE_IN = 3
-"""Seconds in which at least one kill must hit a process that holds work."""
 
 
 @dataclass(frozen=True)
 class Size:
     """For how long; a storm's events, and the copies of each in the first; how many processes, and old events.
+
+    `one_in`: seconds in which at least one kill must hit a process that holds work.
 
     In 60 s two busy cores take some 10,000 events.
     """
@@ -50,6 +50,7 @@ class Size:
     concurrency: int = 1
     senders: int = 4
     old: int = 400
+    one_in: float = 3
 
 
 @dataclass
@@ -57,6 +58,7 @@ class Outcome:
     """What came of it."""
 
     seed: int
+    one_in: float
     seconds: float = 0
     events: int = 0
     deliveries: int = 0
@@ -83,7 +85,7 @@ class Outcome:
         found += self.outside
         if self.lost or self.doubled or self.dead:
             found.append(f"{self.lost} lost, {self.doubled} doubled, {self.dead} innocent runs dead")
-        if self.holding < self.seconds / ONE_IN - 1:
+        if self.holding < self.seconds / self.one_in - 1:
             found.append(f"only {self.holding} kills hit a process that held work, in {self.seconds:.0f} s")
         return found
 
@@ -148,7 +150,7 @@ def soak(size, seed, disk):
 
 def _rage(stack, size, seed):
     chance = random.Random(seed)  # noqa: S311  to be repeated, not to be kept secret
-    outcome = Outcome(seed)
+    outcome = Outcome(seed, size.one_in)
     killer, storm = Killer(stack, random.Random(seed + 1)), Storm(stack.path, size.senders)  # noqa: S311  same
     housekeeper = Housekeeper(stack, random.Random(seed + 2), size.old)  # noqa: S311  same
     killer.start()

@@ -46,7 +46,7 @@ def _send(path, messages, at):
 def _insist(path, message):
     deliveries = []
     deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
+    while deadline > time.monotonic():
         deliveries.append(post(message, path))
         if deliveries[-1].status == 200:
             break

@@ -26,6 +26,8 @@ PURE_PLACES = (
     "docs/test_pointers.py",
     "docs/test_senders_page.py",
     "docs/test_tunnels_page.py",
+    "http/test_fuzz_providers.py",
+    "http/test_reference.py",
     "idempotency/test_fingerprint.py",
     "intake/test_explain.py",
     "intake/test_group_commit.py",
@@ -56,7 +58,6 @@ PURE_PLACES = (
 ALONE_PLACES = (
     "dev/test_reloading.py",
     "http/test_attacks.py",
-    "http/test_frozen_servers.py",
     "http/test_hostile_network.py",
     "stories/test_deploys.py",
     "stories/test_servers_disk.py",
@@ -68,6 +69,8 @@ ALONE_PLACES = (
 )
 LONG_PLACES = ("stories/long",)
 FIRST_PLACES = (
+    "stories/long",
+    "http/test_all_attacks.py",
     "stories/test_crash_loop.py",
     "stories/test_crash_loop_of_many.py",
     "stories/test_soak.py",

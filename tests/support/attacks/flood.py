@@ -164,9 +164,9 @@ def attack(name, port, count, seconds, context=None):
     """Attack for so long; give the bytes sent and the connections made."""
     selector = selectors.EpollSelector()
     clients = [Client(ATTACKS[name], port, context, selector) for _ in range(count)]
-    until = time.monotonic() + seconds
+    end = time.monotonic() + seconds
     waiting = list(clients)
-    while time.monotonic() < until:
+    while end > time.monotonic():
         for client in waiting[:50]:
             with contextlib.suppress(OSError):
                 client.connect()

@@ -2,15 +2,14 @@
 
 import shutil
 import subprocess
-import time
 from contextlib import contextmanager
 
 import psycopg
 
 from hookonce.receiver.dev.embedded import Postgres
 from hookonce.receiver.ledger.database import migrate
+from tests.support.waiting import until
 
-ENOUGH = 30.0
 RECOVERY = "restore_command = 'false'\n"
 
 
@@ -40,11 +39,9 @@ class Backup:
         assert self.postgres.url == self.url
 
     def _wait_until_promoted(self):
-        deadline = time.monotonic() + ENOUGH
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            while connection.execute("SELECT pg_is_in_recovery()").fetchone()[0]:
-                assert time.monotonic() < deadline, "the restored server does not come out of recovery"
-                time.sleep(0.01)
+        with psycopg.connect(self.url, autocommit=True) as sql:
+            recovers = lambda: sql.execute("SELECT pg_is_in_recovery()").fetchone()[0]  # noqa: E731
+            until(recovers, expected=False, what="whether the restored server is in recovery")
 
 
 def copy(data, saved):
