@@ -80,7 +80,7 @@ def test_receiver_that_is_told_to_stop_under_load_answers_what_it_took(stack):
         if verdict == "accepted"  # to a retry the next receiver says "duplicate"
     }
     assert status == 0
-    assert taken <= told
+    assert taken <= told | stack.given_up
 
 
 def test_worker_that_is_told_to_stop_ends_its_attempt_and_lets_go_of_the_rest(stack):

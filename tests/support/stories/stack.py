@@ -20,7 +20,7 @@ from tests.support.stories import reading
 from tests.support.stories.history import History, check
 from tests.support.stories.lab import MADE, RESTLESS
 from tests.support.stories.plans import CONFIGURATION, PLANS, SECRET
-from tests.support.stories.sending import post, stripe
+from tests.support.stories.sending import PATIENCE, post, stripe
 from tests.support.waiting import DeadlineMissed
 
 ROOT = Path(__file__).parents[3]
@@ -59,6 +59,8 @@ class Stack:
         self.database_url = database_url
         self.history = History()
         self.answers = []
+        self.given_up = set()
+        """Ids of events whose senders did not wait for the answer."""
         self._names = itertools.count(1)
         self._web, self._workers = web, workers
         config = self.directory / "hookonce.toml"
@@ -158,6 +160,8 @@ class Stack:
             Answered(began, seconds, delivery.status, "accepted" in delivery.verdicts.values())
         )
         self.history.deliveries.append(delivery)
+        if delivery.status is None and seconds >= PATIENCE:
+            self.given_up.update(each.event_id for each in delivery.events)
         return delivery
 
     def insist(self, message, seconds=ENOUGH + OUTAGE):
