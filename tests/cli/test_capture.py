@@ -8,6 +8,7 @@ import pytest
 import requests
 
 from hookonce.providers.kit import http_file
+from tests.support.waiting import until
 
 BODY = b'[{"id": "evt_1",\r\n "name": "Zo\xc3\xab"}\x00\xff\n\n'
 
@@ -25,8 +26,8 @@ def sender(free_port):
     threads, answers = [], []
 
     def knock(calls):
+        connected(free_port).close()
         with requests.Session() as session:
-            session.mount("http://", requests.adapters.HTTPAdapter(max_retries=patient()))
             for method, path, options in calls:
                 answers.append(session.request(method, f"http://127.0.0.1:{free_port}{path}", **options))
 
@@ -40,8 +41,13 @@ def sender(free_port):
         thread.join(30)
 
 
-def patient():
-    return requests.adapters.Retry(total=None, connect=200, backoff_factor=0.01, backoff_max=0.1)
+def connected(port):
+    """A connection, as soon as somebody listens.
+
+    Retries of urllib3 would log each URL that was refused: where a test before has set up logging, on stderr, among
+    what capture says.
+    """
+    return until(lambda: socket.create_connection(("127.0.0.1", port)), away=ConnectionRefusedError)
 
 
 def post(path="/hooks/acme", body=BODY, **headers):
@@ -180,13 +186,7 @@ def test_capture_goes_on_after_what_it_can_not_read(hookonce, free_port, sender,
     answers = []
 
     def junk():
-        for _ in range(200):
-            try:
-                connection = socket.create_connection(("127.0.0.1", free_port))
-                break
-            except ConnectionRefusedError:
-                threading.Event().wait(0.02)
-        with connection:
+        with connected(free_port) as connection:
             connection.sendall(request_bytes)
             answers.append(connection.recv(1000))
         sender(post(body=b"good"))
@@ -205,6 +205,7 @@ def test_capture_waits_for_what_a_running_receiver_keeps(ledger, stored, hookonc
     stored("evt_old", body=b"old")
 
     def deliver():
+        until(lambda: looks(ledger), 1)
         stored("evt_new", body=b"new\n\x00")
         ledger.execute(
             "INSERT INTO hookonce.rejected (rejected_at, source, reason, detail, headers, body_prefix) "
@@ -214,7 +215,7 @@ def test_capture_waits_for_what_a_running_receiver_keeps(ledger, stored, hookonc
     with socket.socket() as receiver:
         receiver.bind(("127.0.0.1", 0))
         receiver.listen()
-        late = threading.Timer(0.7, deliver)
+        late = threading.Thread(target=deliver)
         late.start()
         ran = hookonce(
             "capture",
@@ -234,3 +235,11 @@ def test_capture_waits_for_what_a_running_receiver_keeps(ledger, stored, hookonc
     first, second = (http_file.read(Path(f"d/stripe-{n}.http").read_bytes()) for n in (1, 2))
     assert (first.target, first.headers, first.body) == ("/hooks/stripe", [("x-a", "b")], b"new\n\x00")
     assert (second.headers, second.body) == ([("x-token", "[secret]")], b"refused")
+
+
+def looks(ledger):
+    """How many commands have seen what was there before."""
+    return ledger.execute(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND pid <> pg_backend_pid() AND state LIKE 'idle%' AND query LIKE '%rejected%'"
+    ).fetchone()[0]

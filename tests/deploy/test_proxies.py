@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 
 from hookonce.providers.kit.registry import load
 from tests.support.page_commands import clean_environ, free_port
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 30
@@ -94,11 +94,7 @@ def changed(file, receiver_port, place):
 def running(command, port, **options):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options) as process:
         try:
-            deadline = time.monotonic() + SECONDS
-            while not answers(port):
-                assert process.poll() is None, process.stdout.read().decode()
-                assert time.monotonic() < deadline, f"{command[0]} does not answer"
-                time.sleep(0.05)
+            until(lambda: answers(port), seconds=SECONDS, what=command[0], process=process)
             yield
         finally:
             process.terminate()

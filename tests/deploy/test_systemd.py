@@ -2,7 +2,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import deployed
-from tests.support.page_commands import clean_environ, free_port
+from tests.support.page_commands import clean_environ, free_port, says
+from tests.support.waiting import until
 
 HERE = "/srv/hookonce/venv/bin/hookonce"
 LONG_RUNNING = ("hookonce-serve.service", "hookonce-worker.service")
@@ -85,7 +85,10 @@ def test_unit_starts_and_stops_in_the_time_that_it_is_given(unit, environ, tmp_p
             command_of(unit, port), env=environ, cwd=tmp_path, stdout=output, stderr=output, process_group=0
         )
     try:
-        until(lambda: answers(port) if "serve" in unit else '"handlers"' in log.read_text(), log)
+        if "serve" in unit:
+            until(lambda: answers(port), seconds=SECONDS, process=process)
+        else:
+            says(log, '"handlers"', process=process)
 
         process.send_signal(signal.SIGTERM)  # to the first process alone: KillMode=mixed
 
@@ -110,13 +113,6 @@ def test_unit_with_a_bad_configuration_ends_with_the_status_that_is_not_tried_ag
     )
 
     assert ended.returncode == 78
-
-
-def until(is_so, log):
-    deadline = time.monotonic() + SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.05)
 
 
 def answers(port):

@@ -1,12 +1,15 @@
 """What `hookonce dev` does when somebody saves a file."""
 
+import itertools
 import json
-import time
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from hookonce.receiver.dev.stack import free_port
-from tests.support.dev_stack import hookonce, started
+from tests.support.dev_stack import hookonce, save, started
 
 HANDLERS = """
 from hookonce import on
@@ -26,14 +29,37 @@ auth = { shop = ["env:SHOP_TOKEN"] }
 """
 SECRET, OTHER = "whsec_b25l", "whsec_b3RoZXI="
 DOTENV = f"STRIPE_WEBHOOK_SECRET={SECRET}\nSHOP_TOKEN=the-token-of-the-shop\n"
+FILES = {"handlers.py": HANDLERS.replace("VERSION", "1"), "hookonce.toml": TOML, ".env": DOTENV}
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def running(disk):
+    """A `hookonce dev` whose handlers could not be imported when it began, and were mended since."""
+    place = Path(tempfile.mkdtemp(prefix="hookonce-tests-", dir=disk))
+    place.chmod(0o711)  # PostgreSQL runs as another user if we are root
+    for name, text in {**FILES, "handlers.py": "import nonsense\n"}.items():
+        (place / name).write_text(text)
+    with started(place) as dev:
+        dev.introduction = dev.output
+        save(dev, "handlers.py", FILES["handlers.py"])
+        dev.until("loaded +2 handlers")
+        yield dev
+    shutil.rmtree(place)
 
 
 @pytest.fixture
-def place(data_directory):
-    (data_directory / "handlers.py").write_text(HANDLERS.replace("VERSION", "1"))
-    (data_directory / "hookonce.toml").write_text(TOML)
-    (data_directory / ".env").write_text(DOTENV)
-    return data_directory
+def dev(running):
+    """The same, its files as they were; all that it had to say before has been said."""
+    for name in ("hookonce.toml", ".env"):
+        if (running.place / name).read_text() != FILES[name]:
+            save(running, name, FILES[name])
+    number = next(NUMBERS)
+    save(running, "handlers.py", f"import nonsense{number}\n")
+    running.until(f"No module named 'nonsense{number}'")
+    save(running, "handlers.py", FILES["handlers.py"])
+    running.until("loaded +2 handlers")
+    return running
 
 
 def result(dev, event_id):
@@ -41,100 +67,77 @@ def result(dev, event_id):
     return shown["runs"][0]["result"]
 
 
-def save(dev, name, text):
-    """Write a file as an editor does; forget what dev has said before."""
-    dev.output = ""
-    unfinished = dev.place / f"{name}.tmp"
-    unfinished.write_text(text)
-    unfinished.replace(dev.place / name)
+def test_saved_handler_does_the_next_event_and_a_broken_one_waits_to_be_mended(dev):
+    dev.post("evt_1", SECRET)
+    dev.until("done +invoice.paid")
+
+    save(dev, "handlers.py", HANDLERS.replace("VERSION", "2"))
+    dev.until("loaded +2 handlers")
+    dev.post("evt_2", SECRET)
+    dev.until("done +invoice.paid")
+
+    save(dev, "handlers.py", "import nonsense\n")
+    dev.until("does not import: ModuleNotFoundError.*handlers.py:1")
+    assert dev.post("evt_3", SECRET).status_code == 200
+
+    save(dev, "handlers.py", HANDLERS.replace("VERSION", "event.data['nothing']"))
+    dev.until(r"dead +invoice.paid  credit  KeyError: 'nothing' \(handlers.py:6\)  \(attempt 1")
+
+    said = [result(dev, each) for each in ("evt_1", "evt_2")]
+    assert said == [{"version": 1}, {"version": 2}], dev.run("events", "show", "2").stdout
+    assert dev.process.poll() is None
 
 
-def test_saved_handler_does_the_next_event_and_a_broken_one_waits_to_be_mended(place):
-    with started(place) as dev:
-        dev.post("evt_1", SECRET)
-        dev.until("done +invoice.paid")
+def test_handlers_that_can_not_be_imported_at_the_start_are_mended_without_another(running):
+    said = running.introduction
 
-        save(dev, "handlers.py", HANDLERS.replace("VERSION", "2"))
-        dev.until("loaded +2 handlers")
-        dev.post("evt_2", SECRET)
-        dev.until("done +invoice.paid")
-
-        save(dev, "handlers.py", "import nonsense\n")
-        dev.until("does not import: ModuleNotFoundError.*handlers.py:1")
-        assert dev.post("evt_3", SECRET).status_code == 200
-
-        save(dev, "handlers.py", HANDLERS.replace("VERSION", "event.data['nothing']"))
-        dev.until(r"dead +invoice.paid  credit  KeyError: 'nothing' \(handlers.py:6\)  \(attempt 1")
-
-        said = [result(dev, each) for each in ("evt_1", "evt_2")]
-        assert said == [{"version": 1}, {"version": 2}], dev.run("events", "show", "2").stdout
-        assert dev.process.poll() is None
+    assert said.index("No module named 'nonsense' (handlers.py:1)") < said.index("/hooks/stripe")
+    assert "http://127.0.0.1" in said
+    assert running.process.poll() is None
 
 
-def test_handlers_that_can_not_be_imported_at_the_start_are_mended_without_another(place):
-    (place / "handlers.py").write_text("import nonsense\n")
+def test_saved_configuration_is_in_force_and_one_with_a_mistake_changes_nothing(dev):
+    assert "command of shop, done by handlers:credit" in dev.introduction
+    assert "secret as configured" in dev.introduction
 
-    with started(place) as dev:
-        assert dev.output.index("No module named 'nonsense' (handlers.py:1)") < dev.output.index(
-            "/hooks/stripe"
-        )
-        assert "http://127.0.0.1" in dev.output
+    save(dev, "hookonce.toml", TOML + "[sources.strip]\n")
+    dev.until("no provider is called 'strip'")
+    dev.until("what runs goes on as it was")
+    assert dev.post("evt_4", SECRET).status_code == 200
+    dev.until("done +invoice.paid")
 
-        save(dev, "handlers.py", HANDLERS.replace("VERSION", "1"))
-        dev.until("loaded +2 handlers")
+    save(dev, "hookonce.toml", TOML + "[sources.shopify]\n")
+    dev.until("^shopify .*/hooks/shopify\n *secret")
+    dev.until("loaded +2 handlers")
 
-
-def test_saved_configuration_is_in_force_and_one_with_a_mistake_changes_nothing(place):
-    with started(place) as dev:
-        assert "command of shop, done by handlers:credit" in dev.output
-        assert "secret as configured" in dev.output
-
-        save(dev, "hookonce.toml", TOML + "[sources.strip]\n")
-        dev.until("no provider is called 'strip'")
-        dev.until("what runs goes on as it was")
-        assert dev.post("evt_1", SECRET).status_code == 200
-
-        save(dev, "hookonce.toml", TOML + "[sources.shopify]\n")
-        dev.until("^shopify .*/hooks/shopify\n *secret")
-        dev.until("loaded +2 handlers")
-
-        save(dev, ".env", DOTENV.replace(SECRET, OTHER))
-        answers = []
-        while answers[-1:] != [200] and len(answers) < 1000:  # none is refused a connection meanwhile
-            answers.append(dev.post(f"evt_{len(answers)}_of_others", OTHER).status_code)
-        assert set(answers) <= {200, 401}
-        assert answers[-1] == 200
-        assert dev.post("evt_2", SECRET).status_code == 401
+    save(dev, ".env", DOTENV.replace(SECRET, OTHER))
+    answers = []
+    while answers[-1:] != [200] and len(answers) < 1000:  # none is refused a connection meanwhile
+        answers.append(dev.post(f"evt_{len(answers)}_of_others", OTHER).status_code)
+    assert set(answers) <= {200, 401}
+    assert answers[-1] == 200
+    assert dev.post("evt_5", SECRET).status_code == 401
+    dev.until("done +invoice.paid")
 
 
-def test_saved_handler_is_loaded_within_a_second(place):
-    with started(place) as dev:
-        took = []
-        for version in range(2, 5):
-            began = time.monotonic()
-            save(dev, "handlers.py", HANDLERS.replace("VERSION", str(version)))
-            dev.until("loaded +2 handlers")
-            took.append(time.monotonic() - began)
+def test_new_folder_with_code_is_watched_too(dev):
+    shop = dev.place / "shop"
+    shop.mkdir()
+    (shop / "more.py").write_text("")
+    save(dev, "hookonce.toml", TOML.replace('["handlers"]', '["handlers", "shop.more"]'))
+    dev.until("loaded +2 handlers")
 
-        assert min(took) < 1, took
+    (shop / "deeper").mkdir()
+    (shop / "deeper" / "__init__.py").write_text("")
 
-
-def test_new_folder_with_code_is_watched_too(place):
-    (place / "hookonce.toml").write_text(TOML.replace('["handlers"]', '["handlers", "shop.more"]'))
-    (place / "shop").mkdir()
-    (place / "shop" / "more.py").write_text("")
-
-    with started(place) as dev:
-        (place / "shop" / "deeper").mkdir()
-        dev.output = ""
-        (place / "shop" / "deeper" / "__init__.py").write_text("")
-        dev.until(r"changed +shop/deeper/__init__.py")
+    dev.until(r"changed +shop/deeper/__init__.py")
 
 
-def test_command_without_its_token_is_told_by_the_name_of_the_variable(place):
-    (place / ".env").write_text(f"STRIPE_WEBHOOK_SECRET={SECRET}\n")
+def test_command_without_its_token_is_told_by_the_name_of_the_variable(tmp_path):
+    for name, text in {**FILES, ".env": f"STRIPE_WEBHOOK_SECRET={SECRET}\n"}.items():
+        (tmp_path / name).write_text(text)
 
-    refused = hookonce("dev", "--port", str(free_port()), place=place)
+    refused = hookonce("dev", "--port", str(free_port()), place=tmp_path)
 
     assert refused.returncode == 78
     assert "[commands.payments] auth of 'shop': SHOP_TOKEN is not set" in refused.stderr

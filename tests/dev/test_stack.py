@@ -1,8 +1,7 @@
 import contextlib
 import json
-import os
 import re
-import select
+import shutil
 import signal
 import socket
 import stat
@@ -31,24 +30,26 @@ def credit(event, tx):
 
 
 @pytest.fixture(scope="module")
-def dev():
-    with tempfile.TemporaryDirectory(prefix="hookonce-tests-", ignore_cleanup_errors=True) as directory:
-        place = Path(directory)
-        place.chmod(0o711)
-        (place / "handlers.py").write_text(HANDLERS)
-        with started(place, HOOKONCE_HANDLERS="handlers") as dev:
-            yield dev
-            pids = descendants(dev.process.pid)
-            dev.process.kill()
-            wait_for_end(pids)
+def devs(disk):
+    """A function that gives the `hookonce dev` of this module, or another if that was killed."""
+    with contextlib.ExitStack() as stack:
+        running = []
+
+        def give():
+            if not running or running[-1].process.poll() is not None:
+                place = Path(tempfile.mkdtemp(prefix="hookonce-tests-", dir=disk))
+                stack.callback(shutil.rmtree, place)
+                place.chmod(0o711)  # PostgreSQL runs as another user if we are root
+                (place / "handlers.py").write_text(HANDLERS)
+                running.append(stack.enter_context(started(place, HOOKONCE_HANDLERS="handlers")))
+            return running[-1]
+
+        yield give
 
 
-def wait_for_end(pids):
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            handle = os.pidfd_open(pid)
-            select.select([handle], [], [], SECONDS)
-            os.close(handle)
+@pytest.fixture
+def dev(devs):
+    return devs()
 
 
 def test_demo_passes_whatever_the_user_has_configured(tmp_path):
@@ -131,17 +132,9 @@ def test_taken_port_is_told_before_anything_starts(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_killed_dev_leaves_no_process_behind(data_directory, await_end):
-    with started(data_directory) as dev:
-        pids = descendants(dev.process.pid)
-        dev.process.kill()
-
-        assert len(pids) >= 8
-        await_end(*pids)
-
-
-def test_interrupted_dev_stops_all_and_says_so(data_directory, await_end):
-    with started(data_directory) as dev:
+def test_dev_is_introduced_and_stops_all_when_it_is_interrupted_whatever_is_logged(data_directory, await_end):
+    with started(data_directory, HOOKONCE_LOG_LEVEL="ERROR") as dev:
+        assert "/hooks/stripe" in dev.output
         pids = descendants(dev.process.pid)
         dev.process.send_signal(signal.SIGINT)
         dev.until("^stopped$")
@@ -150,11 +143,6 @@ def test_interrupted_dev_stops_all_and_says_so(data_directory, await_end):
         assert "no handlers yet" in dev.output
         await_end(*pids)
     assert not (data_directory / ".hookonce" / "servers.json").exists()
-
-
-def test_dev_is_introduced_whatever_is_logged(data_directory):
-    with started(data_directory, HOOKONCE_LOG_LEVEL="ERROR") as dev:
-        assert "/hooks/stripe" in dev.output
 
 
 def test_generated_secrets_survive_a_restart(tmp_path):
@@ -322,3 +310,13 @@ def test_log_record_of_a_failed_attempt_is_known(record, failed):
 )
 def test_other_output_is_shown_as_it_is_or_not_at_all(line, shown):
     assert readable(line) == shown
+
+
+def test_killed_dev_leaves_no_process_behind(dev, await_end):  # the last one, so that no other dev is started
+    pids = descendants(dev.process.pid)
+
+    dev.process.kill()
+    dev.process.wait()
+
+    assert len(pids) >= 8
+    await_end(*pids)

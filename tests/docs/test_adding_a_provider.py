@@ -3,12 +3,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.page_commands import clean_environ, free_port
+from tests.support.waiting import until
 
 PAGE = Path(__file__).parents[2] / "docs" / "adding-a-provider.md"
 DEADLINE = 60
@@ -42,15 +42,11 @@ def shell(tmp_path):
 
 
 def wait_for(port):
-    deadline = time.monotonic() + DEADLINE
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-        except ConnectionRefusedError:
-            assert time.monotonic() < deadline, "nobody listens"
-            time.sleep(0.05)
-        else:
-            return
+    until(
+        lambda: socket.create_connection(("127.0.0.1", port)),
+        seconds=DEADLINE,
+        away=ConnectionRefusedError,
+    ).close()
 
 
 def test_page_leads_from_a_delivery_to_a_passing_test(shell):

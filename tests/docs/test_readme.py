@@ -2,12 +2,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.page_commands import clean_environ, free_port
+from tests.support.for_each import for_each
+from tests.support.page_commands import clean_environ, free_port, says
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -40,13 +40,6 @@ def shell(data_directory):
     return run
 
 
-def wait_for(path, text):
-    deadline = time.monotonic() + DEADLINE
-    while text not in path.read_text():
-        assert time.monotonic() < deadline, path.read_text()
-        time.sleep(0.05)
-
-
 def test_readme_has_the_two_commands_of_a_clone():
     assert [line.split("  ")[0] for line in blocks()[4].splitlines()] == ["make demo", "make test"]
 
@@ -66,13 +59,13 @@ def test_readme_tour_works_as_printed(shell):
             stderr=subprocess.STDOUT,
         )
     try:
-        wait_for(log, "ready")
+        says(log, "ready")
 
         code, out, err = shell(send)
         answers = [line.rsplit(" ", 2)[0] for line in out.splitlines()]
         assert answers == ["200 accepted", "200 duplicate", "200 duplicate", "401 bad_signature"], out + err
         assert code == 0, err
-        wait_for(log, "handlers.credit")
+        says(log, "handlers.credit")
         code, out, err = shell(see)
         assert code == 0, err
         assert "invoice.paid" in out
@@ -84,6 +77,6 @@ def test_readme_tour_works_as_printed(shell):
         assert dev.wait(DEADLINE) in {0, 130}
 
 
-@pytest.mark.parametrize("link", re.findall(r"\]\((?!https?:)([^)#]+)\)", README))
+@for_each(re.findall(r"\]\((?!https?:)([^)#]+)\)", README))
 def test_readme_links_to_what_is_there(link):
     assert (ROOT / link).exists()

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +21,7 @@ from hookonce.receiver.dev.stack import session as http
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "token-of-the-browser-tests"
@@ -138,10 +138,7 @@ class Inbox:
 
     def until(self, query, expected, seconds=20):
         """Wait until a query gives what is expected."""
-        until = time.monotonic() + seconds
-        while (found := self.connection.execute(query).fetchone()[0]) != expected:
-            assert time.monotonic() < until, f"{query}: {found}"
-            time.sleep(0.05)
+        until(lambda: self.connection.execute(query).fetchone()[0], expected, seconds=seconds, what=query)
 
 
 @pytest.fixture(scope="session")
@@ -198,14 +195,8 @@ def _environment(database_url, redis_url):
 
 
 def _await(url):
-    until = time.monotonic() + 30
     with http() as client:
-        while time.monotonic() < until:
-            with contextlib.suppress(OSError):
-                if client.get(f"{url}/livez", timeout=5).ok:
-                    return
-            time.sleep(0.05)
-    pytest.fail("the receiver did not start")
+        until(lambda: client.get(f"{url}/livez", timeout=5).ok, seconds=30, away=OSError)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from hookonce.providers.kit.registry import load
 from hookonce.receiver.dev.embedded.process import children
 from hookonce.receiver.dev.stack import free_port, session
 from hookonce.receiver.samples import documents
+from tests.support.waiting import DeadlineMissed
 
 HOOKONCE = [sys.executable, "-m", "hookonce.receiver.cli"]
 ROOT = Path(__file__).parents[2]
@@ -38,9 +39,11 @@ class Dev:
     def until(self, pattern):
         deadline = time.monotonic() + SECONDS
         while not (found := re.search(pattern, self.output, re.MULTILINE)):
-            readable, _, _ = select.select([self.process.stdout], [], [], deadline - time.monotonic())
-            chunk = os.read(self.process.stdout.fileno(), 65536) if readable else b""
-            assert chunk, f"{pattern} did not come; so far: {self.output}"
+            readable, _, _ = select.select([self.process.stdout], [], [], max(deadline - time.monotonic(), 0))
+            if not readable:
+                raise DeadlineMissed(f"{pattern} did not come; so far: {self.output}")
+            chunk = os.read(self.process.stdout.fileno(), 65536)
+            assert chunk, f"{pattern} did not come before the end; so far: {self.output}"
             self.output += chunk.decode()
         return found
 
@@ -58,8 +61,12 @@ class Dev:
         return hookonce(*command, place=self.place)
 
     def end(self):
+        """Kill it; fail if anything that it has started outlives it."""
+        pids = descendants(self.process.pid)
         self.process.kill()
         self.process.communicate()
+        for pid in pids:
+            await_end(pid)
 
 
 def clean(**environ):
@@ -78,6 +85,24 @@ def hookonce(*command, place, timeout=None, **environ):
         timeout=timeout,
         check=False,
     )
+
+
+def save(dev, name, text):
+    """Write a file as an editor does; forget what dev has said before."""
+    dev.output = ""
+    unfinished = dev.place / f"{name}.tmp"
+    unfinished.write_text(text)
+    unfinished.replace(dev.place / name)
+
+
+def await_end(pid):
+    with contextlib.suppress(ProcessLookupError):
+        handle = os.pidfd_open(pid)
+        try:
+            ended, _, _ = select.select([handle], [], [], SECONDS)
+        finally:
+            os.close(handle)
+        assert ended, f"process {pid} outlives what has started it"
 
 
 def descendants(pid):

@@ -12,12 +12,12 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import click
 
 from hookonce.receiver.cli import COMMANDS, LazyGroup, main
+from tests.support.waiting import until
 
 STARTED_AS_THEY_ARE = ("capture", "demo", "dev", "serve", "sweep", "tail", "worker")
 BACKLOG = 16
@@ -53,11 +53,7 @@ def hookonce(directory):
     client.chmod(0o755)
     server = subprocess.Popen([sys.executable, __file__, path], env={**os.environ, "PYTHONUTF8": "1"})
     try:
-        deadline = time.monotonic() + 60
-        while not path.exists():
-            assert server.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(path.exists, seconds=60, process=server)
         yield
     finally:
         server.terminate()

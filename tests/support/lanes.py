@@ -56,7 +56,7 @@ PURE_PLACES = (
     "web/test_gevent_worker.py",
 )
 ALONE_PLACES = (
-    "dev/test_reloading.py",
+    "dev/test_reloading_time.py",
     "http/test_attacks.py",
     "http/test_hostile_network.py",
     "stories/test_deploys.py",

@@ -15,10 +15,11 @@ import re
 import signal
 import socket
 import subprocess
-import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from tests.support.waiting import DeadlineMissed, until
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -56,6 +57,15 @@ def _note_run(page):
     """Leave for the documents' site when a page's commands did last what the page says (.ci/mkdocs_hooks.py)."""
     RUNS.mkdir(parents=True, exist_ok=True)
     (RUNS / page.replace("/", "-")).write_text(datetime.now(UTC).date().isoformat())
+
+
+def says(log, text, *, process=None):
+    """Wait until a log has a text in it."""
+    try:
+        until(lambda: text in log.read_text(), seconds=DEADLINE, what=text, process=process)
+    except (AssertionError, DeadlineMissed) as error:
+        error.add_note(log.read_text())
+        raise
 
 
 def free_port():
@@ -114,12 +124,7 @@ class Terminal:
         self._wait_for(block.said["beside"], log, self._beside[-1])
 
     def _wait_for(self, text, log=None, process=None):
-        log, process = log or self._log, process or self._behind
-        deadline = time.monotonic() + DEADLINE
-        while text not in log.read_text():
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.05)
+        says(log or self._log, text, process=process or self._behind)
 
     def _popen(self, block, output):
         text = re.sub(r"(:|PORT=)8000", rf"\g<1>{self.port}", block.text)

@@ -15,14 +15,13 @@ import subprocess
 import sys
 import tempfile
 import termios
-import time
 from html import escape
 from pathlib import Path
 
 from rich.style import Style
 from rich.text import Text
 
-from tests.support.page_commands import clean_environ, free_port
+from tests.support.page_commands import clean_environ, free_port, says
 
 PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "session.svg"
 COLUMNS, LINES = 80, 60
@@ -33,6 +32,8 @@ COMMANDS = (
     "hookonce trigger stripe invoice.paid --forge",
     "hookonce events list",
 )
+AWAITED = {COMMANDS[1]: "  done  ", COMMANDS[2]: "  rejected  "}
+"""What `hookonce dev` says when it has done what was sent."""
 IDS = ("evt_1SpSampleB7kQ2mXj3Uf4Wt", "evt_1SpForgedR4vN8hLm6Tz2Yk")
 ALIKE = (
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:8000"),
@@ -65,7 +66,7 @@ def record() -> str:
             ) as dev,
         ):
             try:
-                _wait_for(Path(place) / "dev.log", "hookonce trigger")
+                says(Path(place) / "dev.log", "ready: ", process=dev)
                 transcript += [
                     Text(""),
                     typed("hookonce dev"),
@@ -73,8 +74,8 @@ def record() -> str:
                 ]
                 for command in COMMANDS[1:]:
                     transcript += [Text(""), typed(command), *_output(command, place, environ)]
-                    if "trigger" in command:
-                        time.sleep(1.5)
+                    if command in AWAITED:
+                        says(Path(place) / "dev.log", AWAITED[command], process=dev)
             finally:
                 dev.send_signal(signal.SIGINT)
                 dev.wait(DEADLINE)
@@ -108,14 +109,6 @@ def _read(terminal: int) -> bytes:
         return os.read(terminal, 4096)
     except OSError:  # Linux says so where nobody writes any more
         return b""
-
-
-def _wait_for(path: Path, text: str) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while text not in path.read_text():
-        if time.monotonic() > deadline:
-            raise TimeoutError(path.read_text())
-        time.sleep(0.1)
 
 
 def alike(transcript: list[Text]) -> list[Text]:
