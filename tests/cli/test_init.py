@@ -10,19 +10,26 @@ from hookonce.providers.kit.registry import names
 from hookonce.receiver.cli.commands import init as command
 from hookonce.receiver.config.servers import ConfigError
 from hookonce.receiver.config.settings import load_settings
+from tests.support import forked_cli
 
-HOOKONCE = [sys.executable, "-m", "hookonce.receiver.cli"]
 ROOT = Path(__file__).parents[2]
 
 
-def run(place, *words, **environ):
-    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environ}
-    return subprocess.run(
-        [*HOOKONCE, *words], cwd=place, env=environ, capture_output=True, text=True, check=False
-    )
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Run `hookonce` in a folder, with no variable of the environment but those that are given."""
+    programs = tmp_path_factory.mktemp("programs")
+
+    def run(place, *words, **environ):
+        command = [programs / "hookonce", *words]
+        environ = {"PATH": os.environ["PATH"], **environ}
+        return subprocess.run(command, cwd=place, env=environ, capture_output=True, text=True, check=False)
+
+    with forked_cli.hookonce(programs):
+        yield run
 
 
-def test_init_writes_a_project_that_the_other_commands_understand(tmp_path):
+def test_init_writes_a_project_that_the_other_commands_understand(tmp_path, run):
     begun = run(tmp_path, "init", "stripe", "github")
     listed = run(tmp_path, "sources", "list")
     doctor = run(tmp_path, "doctor")
@@ -47,7 +54,7 @@ def test_init_writes_a_project_that_the_other_commands_understand(tmp_path):
     assert handlers.stdout == "['invoice.paid', 'push']\n", handlers.stderr
 
 
-def test_init_never_overwrites(tmp_path):
+def test_init_never_overwrites(tmp_path, run):
     mine = {".env": "A=1\n", ".gitignore": "*.pyc\n", "handlers.py": "# mine\n", "hookonce.toml": "# mine\n"}
     for name, text in mine.items():
         (tmp_path / name).write_text(text)
@@ -61,7 +68,7 @@ def test_init_never_overwrites(tmp_path):
     assert 'secrets = ["env:SHOPIFY_WEBHOOK_SECRET"]' in begun.stdout  # to be added by hand
 
 
-def test_init_prints_the_table_of_no_source_that_is_there(tmp_path):
+def test_init_prints_the_table_of_no_source_that_is_there(tmp_path, run):
     run(tmp_path, "init", "stripe")
 
     again = run(tmp_path, "init", "stripe", "github")
@@ -80,7 +87,7 @@ def test_init_prints_the_table_of_no_source_that_is_there(tmp_path):
         ("A B", "can't be a source's name"),
     ],
 )
-def test_init_says_what_it_can_not_begin_with_and_writes_nothing(tmp_path, sender, said):
+def test_init_says_what_it_can_not_begin_with_and_writes_nothing(tmp_path, run, sender, said):
     refused = run(tmp_path, "init", sender)
 
     assert refused.returncode in {2, 78}
@@ -106,7 +113,7 @@ def test_init_knows_every_sender(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("outside", "listens_at"), [({}, 8123), ({"PORT": "8456"}, 8456)])
-def test_every_command_reads_dotenv_and_the_environment_wins(tmp_path, outside, listens_at):
+def test_every_command_reads_dotenv_and_the_environment_wins(tmp_path, run, outside, listens_at):
     (tmp_path / ".env").write_text("PORT=8123\n")
     (tmp_path / "hookonce.toml").write_text("[sources.stripe]\n")
 
@@ -115,7 +122,7 @@ def test_every_command_reads_dotenv_and_the_environment_wins(tmp_path, outside, 
     assert f"http://127.0.0.1:{listens_at}/hooks/stripe" in listed.stdout
 
 
-def test_dotenv_that_is_not_understood_is_told_in_one_line(tmp_path):
+def test_dotenv_that_is_not_understood_is_told_in_one_line(tmp_path, run):
     (tmp_path / ".env").write_text("'\n")
 
     refused = run(tmp_path, "sources", "list")

@@ -1,48 +1,15 @@
-"""Runs the pages on Django, Flask and FastAPI, each in a copy of its example; after Django, that on the database."""
+"""The code on the pages about Django, Flask and FastAPI is that of their examples, which others run."""
 
 import re
-import shutil
-import sys
-import tempfile
-from pathlib import Path
 
-import pytest
-
-from hookonce.receiver.dev.embedded import binaries
-from tests.support import forked_cli, page_commands
 from tests.support.applications import EXAMPLES
+from tests.support.for_each import for_each
+from tests.support.page_commands import DOCS
 
-HOW_TO = page_commands.DOCS / "how-to"
-PAGES = {"django": ["django", "your-database"], "flask": ["flask"], "fastapi": ["fastapi"]}
-
-
-@pytest.fixture
-def terminal(request, disk):
-    """A terminal in a copy of an example."""
-    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-", dir=disk))
-    directory.chmod(0o711)  # PostgreSQL runs as another user if we are root
-    shutil.copytree(EXAMPLES / request.param, directory, dirs_exist_ok=True)
-    programs = directory / "programs"
-    programs.mkdir()
-    with forked_cli.hookonce(programs):
-        environ = page_commands.clean_environ(programs, Path(sys.executable).parent, binaries.postgres(None))
-        opened = page_commands.Terminal(directory, environ)
-        try:
-            yield opened
-        finally:
-            opened.stop()
-            shutil.rmtree(directory)
+HOW_TO = DOCS / "how-to"
 
 
-@pytest.mark.parametrize(("terminal", "pages"), PAGES.items(), indirect=["terminal"], ids=PAGES)
-def test_commands_of_the_pages_do_what_they_say(terminal, pages):
-    for page in pages:
-        for block in page_commands.blocks(HOW_TO / f"{page}.md"):
-            assert block.is_run
-            terminal.run(block)
-
-
-@pytest.mark.parametrize("name", PAGES)
+@for_each(["django", "flask", "fastapi"])
 def test_code_of_a_page_is_that_of_its_example(name):
     files = [path for path in (EXAMPLES / name).rglob("*") if path.suffix in {".py", ".toml"}]
     known = {bare(line) for path in files for line in path.read_text().splitlines()}

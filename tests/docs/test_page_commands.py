@@ -13,6 +13,7 @@ import pytest
 
 from hookonce.receiver.cli import cli
 from tests.support import deployed, forked_cli, page_commands
+from tests.support.for_each import for_each
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = page_commands.DOCS / "tutorial.md"
@@ -27,7 +28,7 @@ IN_PRODUCTION = [
 IN_A_PROJECT = [
     page_commands.DOCS / "how-to" / f"{name}.md" for name in ("django", "fastapi", "flask", "your-database")
 ]
-"""Run by tests/docs/test_framework_pages.py, each in a project of its own."""
+"""Run by tests/docs/test_framework_commands.py, each in a project of its own."""
 ELSEWHERE = [TUTORIAL, *IN_PRODUCTION, *IN_A_PROJECT]
 WITH_COMMANDS = [page for page in WRITTEN if page not in ELSEWHERE and page_commands.blocks(page)]
 NOT_RUN = {
@@ -49,22 +50,27 @@ NOT_RUN = {
 
 
 @pytest.fixture(scope="module")
-def terminal(disk):
+def programs(tmp_path_factory):
+    """A directory with `hookonce`."""
+    directory = tmp_path_factory.mktemp("programs")
+    with forked_cli.hookonce(directory):
+        yield directory
+
+
+@pytest.fixture(scope="module")
+def terminal(disk, programs):
     """A terminal in the directory that the tutorial leaves behind, `hookonce dev` running."""
     directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-", dir=disk))
     directory.chmod(0o711)  # PostgreSQL runs as another user if we are root
-    programs = directory / "programs"
-    programs.mkdir()
-    with forked_cli.hookonce(programs):
-        opened = page_commands.Terminal(
-            directory, page_commands.clean_environ(programs, Path(sys.executable).parent)
-        )
-        try:
-            run(opened, TUTORIAL)
-            yield opened
-        finally:
-            opened.stop()
-            shutil.rmtree(directory)
+    opened = page_commands.Terminal(
+        directory, page_commands.clean_environ(programs, Path(sys.executable).parent)
+    )
+    try:
+        run(opened, TUTORIAL)
+        yield opened
+    finally:
+        opened.stop()
+        shutil.rmtree(directory)
 
 
 def run(terminal, page):
@@ -79,12 +85,12 @@ def test_commands_of_a_page_do_what_it_says(terminal, page):
 
 
 @pytest.fixture
-def production(database_url, redis_url, tmp_path):
+def production(database_url, redis_url, tmp_path, programs):
     """A terminal on a machine with servers, with the variables that the page about one machine sets."""
-    programs = Path(sys.executable).parent
-    servers = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+    servers = {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "WEB_CONCURRENCY": "1"}
     opened = page_commands.Terminal(
-        tmp_path, page_commands.clean_environ(programs) | deployed.variables() | servers
+        tmp_path,
+        page_commands.clean_environ(programs, Path(sys.executable).parent) | deployed.variables() | servers,
     )
     yield opened
     opened.stop()
@@ -106,7 +112,7 @@ def test_blocks_that_are_not_run_are_these():
     assert found == NOT_RUN
 
 
-@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.stem)
+@for_each(WRITTEN)
 def test_page_has_its_commands_where_they_are_found(page):
     fences = re.findall(
         r"^\s*(?:```|~~~)\s*\{?\.?(sh|bash|console|shell|zsh|shell-session)\b", page.read_text(), re.MULTILINE
@@ -144,7 +150,7 @@ def mentioned(page):
     return re.findall(r"(?<!`)`hookonce((?: [^`\n]+)+)`(?!`)", " ".join(page.read_text().split("\n")))
 
 
-@pytest.mark.parametrize("page", [page for page in WRITTEN if mentioned(page)], ids=lambda page: page.stem)
+@for_each([page for page in WRITTEN if mentioned(page)])
 def test_commands_in_the_text_of_a_page_exist(page):
     for text in mentioned(page):
         found, context = cli, click.Context(cli)

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.support.page_commands import DOCS
+from tests.support.type_checker import mypy
 
 PAGE = (DOCS / "how-to/testing.md").read_text()
 FILES = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
@@ -29,23 +30,24 @@ def run(project, *words):
     )
 
 
+def require_all_pass(project, *options):
+    done = run(project, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", *options)
+
+    assert re.search(r"^12 passed", done.stdout, re.MULTILINE), done.stdout + done.stderr
+
+
 def test_page_has_five_examples_in_files_of_their_own():
     assert len(EXAMPLES) == 5
     assert len([name for name in FILES if name.startswith("test_")]) == 5
     assert PAGE.count("```python") == len(FILES)
 
 
-@pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=["one process", "two processes"])
-def test_examples_of_the_page_pass(project, options):
-    done = run(project, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", *options)
-
-    assert re.search(r"^12 passed", done.stdout, re.MULTILINE), done.stdout + done.stderr
+def test_examples_of_the_page_pass(project):
+    require_all_pass(project)
 
 
 def test_examples_of_the_page_pass_a_strict_type_checker(project):
-    checked = run(project, "-m", "mypy", "--strict", "--config-file", os.devnull, *FILES)
-
-    assert checked.returncode == 0, checked.stdout
+    assert mypy(project, *FILES) == (0, [])
 
 
 def test_example_finds_a_handler_that_is_not_once_only(project):

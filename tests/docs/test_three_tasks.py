@@ -1,13 +1,14 @@
 """The page that counts three tasks: its commands are those of the command line, its figures those of its lists."""
 
+import itertools
 import re
 import shlex
 from pathlib import Path
 
 import click
-import pytest
 
 from hookonce.receiver.cli import cli
+from tests.support.for_each import for_each
 
 PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "three-tasks.md").read_text()
 NONE = "\N{EN DASH}"
@@ -28,7 +29,7 @@ def counted(text):
     return [int(number) for found in re.findall(r"\(([\d, ]+)\)", text) for number in found.split(",")]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@for_each(COMMANDS)
 def test_command_is_one_of_ours(command):
     group, words = cli, shlex.split(command)
     with click.Context(cli) as context:
@@ -47,15 +48,14 @@ def test_every_task_has_a_row():
     ]
 
 
-@pytest.mark.parametrize("task", range(3))
+@for_each(range(3))
 def test_our_figure_is_the_length_of_the_list(task):
     steps = re.findall(r"^(\d+)\. ", sections()[task], re.MULTILINE)
 
     assert [int(step) for step in steps] == list(range(1, int(TABLE[task][1]) + 1))
 
 
-@pytest.mark.parametrize("task", range(3))
-@pytest.mark.parametrize("tool", TOOLS)
+@for_each(itertools.product(range(3), TOOLS))
 def test_figure_of_another_tool_is_the_last_of_its_numbers(task, tool):
     figure = TABLE[task][2 + TOOLS.index(tool)]
     told = re.split(r"\*\*(hookonce 0\.1|Stripe CLI|Hookdeck)\.?\*\*", sections()[task])

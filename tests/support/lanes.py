@@ -22,9 +22,11 @@ PURE_PLACES = (
     "deploy/test_files.py",
     "deploy/test_kubernetes.py",
     "docs/test_contributing.py",
+    "docs/test_framework_pages.py",
     "docs/test_guarantees.py",
     "docs/test_pointers.py",
     "docs/test_senders_page.py",
+    "docs/test_three_tasks.py",
     "docs/test_tunnels_page.py",
     "http/test_fuzz_providers.py",
     "http/test_reference.py",
@@ -68,6 +70,11 @@ ALONE_PLACES = (
     "stories/test_servers_hanging.py",
 )
 LONG_PLACES = ("stories/long",)
+LONG_PLACES = (
+    "docs/test_examples_in_two_processes.py",
+    "docs/test_framework_commands.py",
+    "docs/test_recorded_session.py",
+)
 FIRST_PLACES = (
     "stories/long",
     "http/test_all_attacks.py",
