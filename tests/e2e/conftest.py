@@ -25,6 +25,7 @@ from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "token-of-the-browser-tests"
+PATIENCE = 60_000  # milliseconds for the browser, on a machine that does other things too
 PICTURES_ARE_WANTED = os.environ.get("HOOKONCE_SCREENSHOTS") == "1"
 SECRETS = {name: f"secret-of-{name}-in-the-browser-tests" for name in ("stripe", "github", "shopify")}
 CONFIGURATION = """
@@ -202,7 +203,9 @@ def _await(url):
 @pytest.fixture(scope="module")
 def browser():
     # Playwright's loop goes on in this thread until it is stopped, and an async handler runs a loop of its own.
-    with pytest.importorskip("playwright.sync_api").sync_playwright() as driver:
+    playwright = pytest.importorskip("playwright.sync_api")
+    playwright.expect.set_options(timeout=PATIENCE)
+    with playwright.sync_playwright() as driver:
         options = {"executable_path": chromium(), "args": ["--no-sandbox", "--disable-dev-shm-usage"]}
         browser = driver.chromium.launch(**options)
         yield browser
@@ -238,7 +241,7 @@ def window(browser, inbox):
         context = browser.new_context(
             base_url=inbox.url, viewport={"width": width, "height": height}, **options
         )
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(PATIENCE)
         contexts.append(context)
         if signed_in:
             cookie = Sessions(TOKEN).cookie(Session("e2e", "Ada (dashboard)"))

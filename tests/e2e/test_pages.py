@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hookonce.receiver.dev.stack import session as http
-from tests.e2e.conftest import PICTURES_ARE_WANTED
+from tests.support.for_each import for_each
 
 PAGES = (
     "/",
@@ -82,9 +82,8 @@ def test_pages_are_dark_where_that_is_wished(window, picture):
     picture(page, "overview-dark")
 
 
-@pytest.mark.skipif(not PICTURES_ARE_WANTED, reason="HOOKONCE_SCREENSHOTS=1 makes the pictures")
-@pytest.mark.parametrize("name", ["overview", "rejected", "handlers", "sources/stripe"])
-def test_page_is_pictured_for_the_documents(page, picture, name):
+@for_each(["overview", "rejected", "handlers", "sources/stripe"])
+def test_page_is_pictured_for_the_documents(name, page, picture):
     page.goto(f"/admin/{'?span=24h' if name == 'overview' else name}")
 
     heading = name.rpartition("/")[2] if "/" in name else name.capitalize()

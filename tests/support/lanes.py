@@ -74,6 +74,7 @@ LONG_PLACES = (
     "docs/test_examples_in_two_processes.py",
     "docs/test_framework_commands.py",
     "docs/test_recorded_session.py",
+    "e2e/test_accessibility_crosswise.py",
 )
 FIRST_PLACES = (
     "stories/long",
