@@ -12,6 +12,7 @@ and uvx install.
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -33,8 +34,8 @@ PATIENCE = 90.0
 README_MINUTES = 3
 README_COMMANDS = 5
 LONGEST_START = {"--help": 150, "events list": 300}
-"""Milliseconds, on a machine with nothing else to do; the fastest of some may take `BUSY` times as long elsewhere."""
-BUSY = 3
+"""Milliseconds of the processor; the least of some starts may be `BUSY` times as many on a slow or busy machine."""
+BUSY = 2
 STARTS = 9
 SECRET = "whsec_dGhlIHNlY3JldCBvZiB0aGUgdHJpYWw="  # noqa: S105  of nobody
 
@@ -190,17 +191,23 @@ def is_done(place: Place) -> bool:
 
 
 def require_short_starts(place: Place) -> None:
-    """Measure how long commands take."""
+    """Measure what commands cost: seconds of the processor, since other checks run beside this."""
     for words, longest in LONGEST_START.items():
         times = []
         for _ in range(STARTS):
-            began = time.monotonic()
+            began = processor_time()
             place.run("hookonce", *words.split())
-            times.append(1000 * (time.monotonic() - began))
+            times.append(1000 * (processor_time() - began))
         print(
             f"  hookonce {words}: {statistics.median(times):.0f} ms, at best {min(times):.0f} ms", flush=True
         )
         require(min(times) < BUSY * longest, f"hookonce {words} takes {min(times):.0f} ms")
+
+
+def processor_time() -> float:
+    """Return the seconds of the processor that ended children have had."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def use_given_servers(dev: Place) -> None:
