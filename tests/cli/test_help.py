@@ -7,10 +7,11 @@ from rich.console import Console
 
 from hookonce.receiver.cli import COMMANDS, GROUPS, cli
 from hookonce.receiver.cli.output import rich_tables, tables
+from tests.support.for_each import for_each
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_command_explains_itself(hookonce, name):
+@for_each(sorted(COMMANDS))
+def test_command_explains_itself(name, hookonce):
     explained = hookonce(name, "--help")
 
     assert explained.code == 0

@@ -12,6 +12,7 @@ from hookonce.receiver.cli.commands.man import contexts, page
 from hookonce.receiver.cli.output import rich_tables, tables
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.vocabulary import EXITS
+from tests.support.for_each import for_each
 
 
 @pytest.fixture
@@ -76,10 +77,13 @@ def test_man_has_a_page_for_every_command(hookonce, tmp_path):
     assert {"hookonce", "hookonce-events-list", *(f"hookonce-{name}" for name in COMMANDS)} <= pages
 
 
-@pytest.mark.parametrize(
-    "context", list(contexts(click.Context(cli, info_name="hookonce"))), ids=lambda c: c.command_path
-)
-def test_man_page_says_what_the_help_says_in_roff(context):
+def test_man_page_says_what_the_help_says_in_roff():
+    found = contexts(click.Context(cli, info_name="hookonce"))
+
+    for_each(found, named=lambda context: context.command_path)(require_man_page)()
+
+
+def require_man_page(context):
     lines = page(context).splitlines()
 
     assert lines[0].startswith(".TH ")
