@@ -50,10 +50,10 @@ class Dev:
     def secret(self, source):
         return self.until(rf"^{source} .*/hooks/{source}\n *secret (\S+)$")[1]
 
-    def post(self, event_id, secret):
+    def post(self, event_id, secret, kind="invoice.paid"):
         now = datetime.now(UTC)
         url = f"http://127.0.0.1:{self.port}/hooks/stripe"
-        sent = documents.fresh(load("stripe"), "invoice.paid", now, event_id).delivery(secret, now, url)
+        sent = documents.fresh(load("stripe"), kind, now, event_id).delivery(secret, now, url)
         with session() as client:
             return client.post(url, data=sent.body, headers=dict(sent.headers))
 
