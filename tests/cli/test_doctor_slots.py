@@ -14,8 +14,8 @@ from hookonce.receiver.cli.doctor import slots
 from hookonce.receiver.cli.doctor.slots import ALONE, BESIDES, CHILDREN, STEPS
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.worker_slots import WorkerSlots
-from tests.jobs.slots.conftest import wait_for
 from tests.support import desk
+from tests.support.waiting import until
 
 CHECKS = ("connections", "slots", "suspects", "transaction")
 
@@ -148,7 +148,7 @@ def test_role_that_sees_no_sessions_finds_lost_slots_and_suspects(
     desk.suspects(ledger, "shop.credit", 2)
     with desk.waiting(database_url) as pid:
         desk.report(ledger, ("shop.credit", 1, pid), lost=1)
-        wait_for(lambda: worker_slots.long_transactions(ledger))
+        until(lambda: worker_slots.long_transactions(ledger))
 
         assert findings().keys() == {"connections", "slots", "suspects"}
 
@@ -212,7 +212,7 @@ def test_transaction_that_wrote_and_waits_is_named_with_what_to_do(
     monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
     with desk.waiting(database_url) as pid, desk.waiting(database_url, writes=False) as reader:
         desk.report(ledger, ("shop.credit", 7, pid), ("shop.mail", 8, reader))
-        wait_for(lambda: worker_slots.long_transactions(ledger))
+        until(lambda: worker_slots.long_transactions(ledger))
 
         level, text = findings()["transaction"]
 
@@ -226,7 +226,7 @@ def test_handler_that_calls_itself_by_escapes_moves_no_terminal(
     monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
     with desk.waiting(database_url) as pid:
         desk.report(ledger, ("shop\x1b[2J", 7, pid))
-        wait_for(lambda: worker_slots.long_transactions(ledger))
+        until(lambda: worker_slots.long_transactions(ledger))
 
         said = hookonce("doctor").out
 

@@ -14,8 +14,8 @@ from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.handlers import register_handlers
 from hookonce.receiver.ledger.stats import worker_slots
 from tests.dashboard.conftest import Browser
-from tests.jobs.slots.conftest import wait_for
 from tests.support import desk
+from tests.support.waiting import until
 
 ODD = "shop.<b>credit</b>"
 SAFE = "shop.&lt;b&gt;credit&lt;/b&gt;"
@@ -88,7 +88,7 @@ def test_transaction_that_wrote_and_waits_is_named_the_longest_of_its_handler(in
     url = inbox.settings.database_url
     with desk.waiting(url) as first, desk.waiting(url) as second, desk.waiting(url, writes=False) as reader:
         desk.report(inbox.connection, (ODD, 8, second), (ODD, 7, first), ("shop.mail", 9, reader))
-        wait_for(lambda: len(worker_slots.long_transactions(inbox.connection)) == 2)
+        until(lambda: len(worker_slots.long_transactions(inbox.connection)), 2)
 
         said = held_up(browser)
 
@@ -143,7 +143,7 @@ def test_stopped_handler_can_be_resumed_or_its_pause_made_a_persons(inbox, brows
 
     assert re.findall(r">(Resume|Pause)<", stopped) == ["Resume", "Pause"]
     assert 'class="status is-stopped"' in stopped
-    assert "2 events wait, the oldest came 1 min 30 s ago" in stopped
+    assert re.search(r"2 events wait, the oldest came 1 min [345]\d s ago", stopped)
     assert re.findall(r">(Resume|Pause)<", paused) == ["Resume"]
     assert 'class="status is-paused"' in paused
 
@@ -207,7 +207,7 @@ def test_role_that_sees_no_sessions_is_shown_the_rest(inbox, monkeypatch):
     with desk.waiting(url) as pid, psycopg.connect(url, autocommit=True) as admin:
         desk.report(inbox.connection, (ODD, 7, pid), lost=1)
         desk.suspects(inbox.connection, "shop.mail", 2)
-        wait_for(lambda: worker_slots.long_transactions(admin))
+        until(lambda: worker_slots.long_transactions(admin))
         assert browser.sign_in().status_code == 303
 
         shown = tile(browser), held_up(browser).keys()

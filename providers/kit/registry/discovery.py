@@ -81,7 +81,8 @@ def _ours(folder: str, changed: int) -> tuple[Found, ...]:
 
 def _in_folder(folder: Path, package: str | None) -> Iterator[Found]:
     """Return the senders in a folder: modules and packages; imported as part of `package` if it has a name."""
-    for module in iter_modules([str(folder.absolute())]):  # of a relative one Python keeps the first that it saw
+    whole = folder.absolute()  # of a relative path Python keeps what it has seen first
+    for module in iter_modules([str(whole)]):
         if module.name.startswith("_") or (package == _PACKAGE and module.name in _NOT_SENDERS):
             continue
         path = folder / module.name / "__init__.py" if module.ispkg else folder / f"{module.name}.py"
