@@ -66,19 +66,17 @@ ALONE_PLACES = (
     "stories/test_servers_failover.py",
     "stories/test_servers_postgresql.py",
     "stories/test_servers_redis.py",
-    "providers/test_cost_before_proof.py",
     "stories/test_servers_hanging.py",
 )
-LONG_PLACES = ("stories/long",)
 LONG_PLACES = (
     "docs/test_examples_in_two_processes.py",
     "docs/test_framework_commands.py",
     "docs/test_recorded_session.py",
     "e2e/test_accessibility_crosswise.py",
+    "http/test_all_attacks.py",
+    "stories/long",
 )
 FIRST_PLACES = (
-    "stories/long",
-    "http/test_all_attacks.py",
     "stories/test_crash_loop.py",
     "stories/test_crash_loop_of_many.py",
     "stories/test_soak.py",
