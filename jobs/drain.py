@@ -123,7 +123,7 @@ class Drain:
             return
         attempt, how = found
         try:
-            transitions.note_end_of_worker(self._executor.ledger, attempt, f"{WORKER_ENDED}: {how}")
+            transitions.note_end_of_worker(self._executor.idle_ledger, attempt, f"{WORKER_ENDED}: {how}")
         except (psycopg.Error, SQLAlchemyError, connections.LedgerUnavailable) as error:
             log.warning("why the worker before ended was not noted: %s", type(error).__name__)
             self._executor.discard()
@@ -181,7 +181,7 @@ class Drain:
             if at_most is not None and attempts >= at_most:
                 break
             claim = claims.claim(
-                self._executor.ledger, self._registry, budget=DRAIN_BUDGET, suspects_of=names
+                self._executor.idle_ledger, self._registry, budget=DRAIN_BUDGET, suspects_of=names
             )
             if not claim.events:
                 break
@@ -210,9 +210,9 @@ class Drain:
     def _take_up(self) -> None:
         """Make due what waited for a place that is free now, or is to be tried."""
         if places := self._registry.places():
-            limit_gate.take_up(self._executor.ledger, places)
+            limit_gate.take_up(self._executor.idle_ledger, places)
         if names := self._failing & self._registry.with_breakers():
-            breakers.try_one(self._executor.ledger, names)
+            breakers.try_one(self._executor.idle_ledger, names)
 
     def _log_availability(self, *, is_away: str | None) -> None:
         """Log that the ledger went away, or came back; not at every look."""
@@ -226,7 +226,7 @@ class Drain:
         """Claim a batch; every other time what waits longest goes first, even if it is slow."""
         self._quick_first = not self._quick_first
         return claims.claim(
-            self._executor.ledger,
+            self._executor.idle_ledger,
             self._registry,
             budget=DRAIN_BUDGET,
             ids=ids,
@@ -240,11 +240,11 @@ class Drain:
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
         try:
             rows, said = self._registry.rows(), self._registry.declarations()
-            handlers.register_handlers(self._executor.ledger, rows, said)
-            woken = transitions.requeue_ignored(self._executor.ledger, self._registry, ROLLING_DEPLOY)
+            handlers.register_handlers(self._executor.idle_ledger, rows, said)
+            woken = transitions.requeue_ignored(self._executor.idle_ledger, self._registry, ROLLING_DEPLOY)
             # What was parked for a limit that has been taken away since.
             unlimited = dict.fromkeys(self._registry.without_places(), limit_gate.MAX_WAITING)
-            limit_gate.take_up(self._executor.ledger, unlimited)
+            limit_gate.take_up(self._executor.idle_ledger, unlimited)
         except (psycopg.Error, SQLAlchemyError) as error:
             log.warning("recent ignored events were not looked at: %s", type(error).__name__)
             self._executor.discard()
@@ -256,7 +256,7 @@ class Drain:
         """Have what another rate has put off come by the one that its handler has here."""
         self._rates_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
         try:
-            is_over = self._rate_changes.tend(self._executor.ledger, self._registry.schedules())
+            is_over = self._rate_changes.tend(self._executor.idle_ledger, self._registry.schedules())
         except (psycopg.Error, SQLAlchemyError) as error:
             log.warning("what other rates have put off was not looked at: %s", type(error).__name__)
             self._executor.discard()
@@ -279,7 +279,7 @@ class Drain:
             while is_started:
                 is_started = self._attempt(claimed, attempts, until)
                 attempts += 1
-        if transitions.release(self._executor.ledger, claimed[attempts:]):
+        if transitions.release(self._executor.idle_ledger, claimed[attempts:]):
             reach("run.released")
             self._notify()
         return attempts

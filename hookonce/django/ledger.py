@@ -14,7 +14,12 @@ from hookonce.receiver.config.servers import NO_POSTGRESQL, ConfigError, ledger_
 from hookonce.receiver.ledger.database import connections as ledger
 
 _ENTRY = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
-_NEEDED = {"events": ("SELECT", "UPDATE"), "runs": ("SELECT", "UPDATE"), "failures": ("INSERT",)}
+_NEEDED = {
+    "events": ("SELECT", "UPDATE"),
+    "runs": ("SELECT", "UPDATE"),
+    "failures": ("INSERT",),
+    "marks": ("SELECT", "INSERT", "DELETE"),
+}
 """What the end of a run does to which table."""
 _LACKS = """
 SELECT count(*) FROM unnest(%s::text[], %s::text[]) AS needed (name, privilege)

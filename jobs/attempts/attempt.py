@@ -1,13 +1,12 @@
 """One attempt of one run: the handler inside its transaction, under its time limit, and how it ended.
 
 The handler's writes and the run's `done` commit together. When it fails, its writes roll back, and the
-failure is written in a transaction of its own, under the same guard. Whether they did roll back PostgreSQL is
-asked, by the transaction's id: a handler that has committed gets no further attempt (docs/decisions/0015).
+failure is written in a transaction of its own, under the same guard. Whether they did roll back a mark tells, where
+that is in doubt: a handler that has committed gets no further attempt (docs/decisions/0032).
 """
 
 import json
 import logging
-import time
 from collections.abc import Callable, Coroutine
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
@@ -30,9 +29,7 @@ from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.long_run import LongRun, OverlongBlock
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import (
-    RESET_SETTINGS,
     ROLLED_BACK,
-    SETTINGS_CHANGED,
     TRANSACTION_CHANGED,
     ExitForkedChildren,
     RolledBack,
@@ -57,7 +54,7 @@ from hookonce.receiver.encryption import (
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.postgresql import Connections
 from hookonce.receiver.idempotency.records import StoreUnavailable
-from hookonce.receiver.ledger.runs import run_end, transitions, xact_status
+from hookonce.receiver.ledger.runs import marks, run_end, transitions
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.run_end import Also, AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import RunStatus
@@ -69,9 +66,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-VERDICT_TIMEOUT = timedelta(seconds=5)
-"""After which a transaction that is still under way counts as committed: at once dead rather than done twice."""
-VERDICT_POLL = timedelta(milliseconds=50)
 VERDICTS = (GiveUp, RetryLater, Refusal, BodyDropped, CannotDecrypt)
 """Errors that say themselves what is to become of the run."""
 OURS = (
@@ -112,7 +106,9 @@ class Executor(AttemptConnection):
         self._keyring = keyring
         self._mask = mask
         self._provider_of = provider_of
-        self._xact_id: str | None = None  # of the attempt's own transaction, if it was asked for
+        self._xact_id: str | None = None  # of the attempt's own transaction, if it is marked
+        self._is_marked = False  # or may be
+        self._is_chained = False  # to the attempt before
         self.alarm = TimeLimit()
         self.failure_rows = FailureRows()
         self.heartbeat = Heartbeat(self.ledger_for_once)
@@ -157,14 +153,22 @@ class Executor(AttemptConnection):
         return self._end_apart(run, ending, following, error)
 
     def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
-        self._xact_id, self.guard = None, None
+        self._start_anew()
         if handler.is_long:
             return self._attempt_long(run, handler, following)
         self._begin(handler)
         event, call = self._event(run, handler), self._call_of(handler)
-        result = self._called(handler, partial(alone, call) if handler.batch else call, event)
+        mark = partial(run_end.mark, run=run)
+        result = self._called(handler, partial(alone, call) if handler.batch else call, event, mark)
         event.require_steps_ended()
         return self._succeed(run, handler, result, following)
+
+    def _start_anew(self) -> None:
+        """Forget the attempt before, and meet nobody else's transaction."""
+        self._xact_id, self._is_marked, self.guard = None, False, None
+        if not self._is_chained:
+            self._require_idle()
+        self._is_chained = False
 
     def _attempt_long(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
         """Make an attempt whose handler opens its transactions itself; while it waits it holds no connection."""
@@ -196,16 +200,22 @@ class Executor(AttemptConnection):
         """Return what is written with the end of an attempt that succeeds."""
         return self.failure_rows.after_success(handler.name)
 
-    def _called(self, handler: Handler, call: Callable[[Any, Connection], object], given: object) -> object:
+    def _called(
+        self,
+        handler: Handler,
+        call: Callable[[Any, Connection], object],
+        given: object,
+        mark: Callable[[psycopg.Cursor[Any]], str],
+    ) -> object:
         """Call a handler in the transaction that was begun; return what it returned, if that can be committed."""
-        guard = self.guard = TransactionGuard(self.connection)
+        guard = self.guard = TransactionGuard(self.connection, self.adopt, mark)
         try:
             # What is entered last is left first: a forked child ends before anything else does.
             with guard, self.alarm.limit(handler.timeout), ExitForkedChildren():
                 reach("handler.entered")
                 result = call(given, self.connection)
         finally:
-            self._xact_id = guard.xact_id
+            self._xact_id, self._is_marked = guard.xact_id, guard.is_marked
         reach("handler.returned")
         guard.require_open()
         require_at_rest(self.ledger)
@@ -260,16 +270,17 @@ class Executor(AttemptConnection):
     ) -> bool:
         """End an attempt whose own writes are rolled back; dead, should they be committed after all."""
         reach("failure.rolled_back")
-        xact_id, self._xact_id = self._xact_id, None
-        if xact_id and self._is_committed(xact_id):
-            self.discard()  # whatever else it did there
+        has_committed = self._has_committed(run)
+        if has_committed:
             ending = AttemptResult(RunStatus.DEAD, error=endings.committed(ending.error))
         try:
-            started = self._end(run, self._with_traceback(run, ending, error), following())
+            ending = self._with_traceback(run, ending, error)
+            started = self._end(run, ending, following(), has_committed=has_committed)
         except LeaseLost as lost:
             self._refused(run, lost)
             return False
         reach("failure.committed")
+        self._clean()
         self.failure_rows.say_if_opened(ending.also)
         self._report(run, ending)
         if ending.error is not None and failure_callbacks.callbacks:
@@ -283,7 +294,7 @@ class Executor(AttemptConnection):
 
     def _count_refused(self, sources: AbstractSet[str]) -> None:
         """Count an end that was refused, for each of the sources of what was not ended."""
-        self._reset()
+        self.discard()  # whatever its handler has left there: no end has taken it out
         try:
             counters.add(self._begun(), {Tally(Kind.REFUSED, source): 1 for source in sources})
             self._transaction().commit()
@@ -339,24 +350,36 @@ class Executor(AttemptConnection):
             except BaseException as error:  # noqa: BLE001  the user's code
                 log.warning("a callback of on_failure failed: %s", whereabouts(error))
 
-    def _is_committed(self, xact_id: str) -> bool:
-        """Return whether a transaction was committed, or may yet be: a COMMIT that waits for a standby, or is prepared.
+    def _has_committed(self, run: ClaimedRun) -> bool:
+        """Return whether a handler has committed its attempt by itself; the answer holds until the run is ended.
 
-        One whose client is gone has its backend ended, so that it comes to a verdict.
+        So in the transaction that ends it the run is locked, if the attempt may be marked: what is still on its way
+        then finds it ended.
         """
-        deadline = time.monotonic() + VERDICT_TIMEOUT.total_seconds()
-        while (verdict := xact_status.is_committed(self._begun(), xact_id)) is None:
-            if time.monotonic() > deadline:
-                return True
-            xact_status.end_backend(self.ledger, xact_id)
-            time.sleep(VERDICT_POLL.total_seconds())
-        return verdict
+        is_marked, self._is_marked, self._xact_id = self._is_marked, False, None
+        if not is_marked:
+            return False
+        marked = run_end.marked(run)
+        answer = marks.patiently(lambda: marks.ask(self._begun(), marked), self._rolled_back, marked)
+        return answer != [False]
 
-    def _end(self, run: ClaimedRun, ending: AttemptResult, following: ClaimedRun | None) -> bool:
+    def _rolled_back(self) -> psycopg.Connection:
+        self._reset()
+        return self.ledger
+
+    def _end(
+        self,
+        run: ClaimedRun,
+        ending: AttemptResult,
+        following: ClaimedRun | None,
+        *,
+        has_committed: bool = False,
+    ) -> bool:
         """End and commit; the next attempt's transaction is begun with it, if this one was plain."""
         ending = self._sealed(run, ending)
         transaction = self._transaction()
-        chain = self._lead_back() and following is not None
+        chain = self._is_plain() and following is not None
+        guard = self.guard
         started = run_end.end(
             self.ledger,
             run,
@@ -364,19 +387,21 @@ class Executor(AttemptConnection):
             following,
             chain=chain,
             xact_id=self._xact_id,
-            is_session_ours=self.guard is None or self.guard.is_session_ours,
+            is_marked=has_committed,
+            is_session_ours=guard is None or guard.is_session_ours,
+            asks_for_prepared=guard is not None and guard.may_have_prepared,
         )
-        if not (chain and started):
+        self._is_chained = chain and started
+        if not self._is_chained:
             transaction.commit()
+        if has_committed:
+            self._is_chained = False
+            self.discard()  # whatever else it did there
         return started
 
-    def _lead_back(self) -> bool:
-        """Have our statements go to the ledger, whatever the handler has set; return whether this was a plain one."""
-        connection = self.connection
-        is_plain = not (connection.info.pop(TRANSACTION_CHANGED, False) or connection.in_nested_transaction())
-        if connection.info.pop(SETTINGS_CHANGED, False):
-            self.ledger.execute(RESET_SETTINGS)
-        return is_plain
+    def _is_plain(self) -> bool:
+        """Return whether the next transaction may take over what kind of transaction this is."""
+        return not self.connection.info.pop(TRANSACTION_CHANGED, False)
 
     def _report(self, run: ClaimedRun, ending: AttemptResult) -> None:
         """Tell of an attempt that has ended for good."""
@@ -387,12 +412,12 @@ class Executor(AttemptConnection):
         if log.isEnabledFor(logging.INFO):
             log.info("run", extra={**endings.names_of(run), "status": ending.status})
 
-    def end_for_lost(self, lost: "Executor", run: ClaimedRun, handler: Handler, error: BaseException) -> None:
+    def end_for_lost(self, run: ClaimedRun, handler: Handler, error: BaseException) -> None:
         """End, on our connection, an attempt in another thread that its time limit did not end.
 
         Under its token: whatever that thread does later finds the run no longer its own.
         """
-        self._xact_id = lost.guard.xact_id if lost.guard else None
+        self._is_marked = True  # by what that thread is doing now, maybe
         ending = endings.failure(run, handler, str(error))
         ending = replace(ending, also=self.failure_rows.after_failure(handler, error))
         self._end_apart(run, ending, lambda: None, error)
@@ -403,13 +428,15 @@ class Executor(AttemptConnection):
         Return whether it was under way. Raises what `attempt` raises.
         """
         ending = AttemptResult(RunStatus.WAITING, delay=timedelta(0), counted=False)
+        self._is_marked = True  # the same
         try:
-            self._xact_id = None
-            self._end(run, ending, None)
+            if has_committed := self._has_committed(run):
+                ending = AttemptResult(RunStatus.DEAD, error=endings.committed(None))
+            self._end(run, ending, None, has_committed=has_committed)
         except LeaseLost:
             self._reset()
             return False
-        return True
+        return not has_committed
 
     def close(self) -> None:
         """Close the connection and the event loop."""

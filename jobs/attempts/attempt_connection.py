@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -15,12 +16,18 @@ from sqlalchemy.event import contains, listen
 from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.jobs.attempts.transaction_guard import SESSION_CHANGED, watch_sql
-from hookonce.receiver.ledger.database import engines
+from hookonce.receiver.ledger.database import engines, session_reset
+from hookonce.receiver.ledger.runs import run_end
 
 log = logging.getLogger(__name__)
 
+THROWN_AWAY = (
+    "a connection was found in a transaction (%s) that belongs to no attempt, and was thrown away: a thread or a "
+    "callback goes on with what its handler was given"
+)
+_BEGUN = {TransactionStatus.ACTIVE, TransactionStatus.INTRANS, TransactionStatus.INERROR}
 _MARGIN = 1.0
-"""Seconds that a cancellation may take longer than it was given."""
+"""Seconds that a cancellation may take longer than it was given, and a thread to hear that its connection is gone."""
 
 
 class AttemptConnection:
@@ -41,6 +48,35 @@ class AttemptConnection:
         return engines.raw(self.connection)
 
     @property
+    def idle_ledger(self) -> psycopg.Connection:
+        """The same, in no transaction: for a claim, which would be part of any that is open, and undone with it.
+
+        Whoever goes on with what a handler was given, a thread or a callback, may have begun one: that connection is
+        thrown away.
+        """
+        self._require_idle()
+        return self.ledger
+
+    def _require_idle(self) -> None:
+        connection = self._connection
+        if connection is None or connection.invalidated:
+            return
+        driver = engines.raw(connection)
+        if not is_begun(driver):
+            return
+        log.warning(THROWN_AWAY, driver.info.transaction_status.name.lower())
+        shut_down(driver)
+        # Whoever waits at its socket hears that it has ended; of one that is closed under them they would hear nothing.
+        if driver.lock.acquire(timeout=_MARGIN):
+            driver.lock.release()
+        self.discard()
+
+    def adopt(self, connection: Connection) -> None:
+        """Go on with another object for the connection, since the one so far is kept by somebody else, maybe."""
+        with self._lock:
+            self._connection = connection
+
+    @property
     def connection(self) -> Connection:
         """The connection in use, opened when needed: also where the server has ended it while it lay idle."""
         if self._connection is not None and engines.has_ended_idle(self._connection):
@@ -57,6 +93,8 @@ class AttemptConnection:
             driver = engines.raw(self._connection)
             is_broken = driver.closed or driver.info.transaction_status is TransactionStatus.ACTIVE
             if not is_broken:
+                if driver.prepare_threshold is None:  # a pooler is between, and gives the session to another
+                    session_reset.roll_back(driver)
                 if transaction := self._connection.get_transaction():
                     transaction.close()
                 driver.rollback()  # what SQLAlchemy does not know of
@@ -68,8 +106,18 @@ class AttemptConnection:
 
     def _clean(self) -> None:
         """Let go of a connection whose session a handler has changed: the next one must not find that."""
-        if self._connection is not None and self._connection.info.pop(SESSION_CHANGED, False):
+        if self._connection is None or self._connection.invalidated:
+            return
+        is_changed = self._connection.info.pop(SESSION_CHANGED, False)
+        if is_changed or getattr(engines.raw(self._connection), "is_used_up", False):
             self.discard()
+
+    def take_out(self) -> None:
+        """Take out of the session what a handler has left there, in its transaction, which is to be committed."""
+        driver = self.ledger
+        with driver.pipeline():
+            for statement in run_end.taking_out(driver):
+                driver.execute(statement)
 
     def put_back(self) -> None:
         """Let go of the connection, rolled back: whoever waits needs none."""
@@ -108,7 +156,7 @@ class AttemptConnection:
         """Shut down the connection's socket, from another thread: whoever waits for it does no longer."""
         with self._lock, suppress(Exception):  # it may be closed at this moment, and that is as good
             if self._connection is not None:
-                shut_down(engines.raw(self._connection).fileno())
+                shut_down(engines.raw(self._connection))
 
     def cancel_statement(self, timeout: timedelta) -> None:
         """Have what the connection is at cancelled, from another thread; return at once.
@@ -158,7 +206,12 @@ def _cancel(connection: psycopg.Connection, timeout: timedelta) -> None:
         connection.cancel_safe(timeout=timeout.total_seconds())
 
 
-def shut_down(descriptor: int) -> None:
+def is_begun(connection: psycopg.Connection[Any]) -> bool:
+    """Return whether a connection is in a transaction, or at a statement."""
+    return connection.info.transaction_status in _BEGUN
+
+
+def shut_down(connection: psycopg.Connection[Any]) -> None:
     """End what goes through a socket that another thread may wait at; its descriptor stays that thread's to close."""
-    with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as copy:
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as copy:
         copy.shutdown(socket.SHUT_RDWR)

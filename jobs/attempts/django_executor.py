@@ -4,12 +4,12 @@ The handler runs inside `transaction.atomic(durable=True)`, and our end is the l
 then calls the hooks of `on_commit`. Nothing is read through Django's connection: it has adapters and a time zone of its
 own. Claims, bodies and failures go through ours: a run takes two connections and one more commit (docs/decisions/0018).
 
-The transaction's id is asked for before each handler: there are too many ways past Django to look at each statement.
+Each transaction is marked before its handler: there are too many ways past Django to look at each statement.
 """
 
 import logging
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -17,8 +17,10 @@ import psycopg
 from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 
 from hookonce.jobs.attempts.attempt import Executor, Following
+from hookonce.jobs.attempts.attempt_connection import THROWN_AWAY, is_begun, shut_down
 from hookonce.jobs.attempts.endings import names_of, storable
 from hookonce.jobs.attempts.handler_transaction import require_at_rest, set_isolation
 from hookonce.jobs.attempts.statement_effects import effects_of
@@ -33,9 +35,10 @@ from hookonce.jobs.error_summary import whereabouts
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.database import schema
+from hookonce.receiver.ledger.database import schema, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
-from hookonce.receiver.ledger.runs import run_end, transitions, xact_status
+from hookonce.receiver.ledger.database.session_reset import SessionReset
+from hookonce.receiver.ledger.runs import run_end, transitions
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from hookonce.receiver.ledger.states import RunStatus
@@ -60,9 +63,11 @@ class DjangoExecutor(Executor):
     place = USUAL_SCHEMA
     rolled_back = ROLLED_BACK
     _set_up: psycopg.Connection[Any] | None = None
+    _session_reset = session_reset.NOTHING
+    _has_prepared = False
 
     def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
-        self._xact_id = None
+        self._start_anew()
         self._transaction()
         event = self._event(run, handler)
         self._reset()  # nothing of ours stays open while the handler runs
@@ -70,8 +75,8 @@ class DjangoExecutor(Executor):
         watch = _Watch()
         hooks = _Hooks(self.alarm, handler.timeout)
         try:
-            with hooks, transaction.atomic(using=self.alias, durable=True):
-                self._begin_in(database, handler)
+            with hooks, transaction.atomic(using=self.alias, durable=True), _rolling_back(database):
+                self._begin_in(database, run, handler)
                 transaction.on_commit(hooks.begin, using=self.alias)
                 with (
                     self.alarm.limit(handler.timeout),
@@ -91,7 +96,7 @@ class DjangoExecutor(Executor):
                 raise
             self._log_failed_hook(run, error)
         finally:
-            if watch.is_session_changed:
+            if watch.is_session_changed or self._has_prepared:
                 database.close()
         reach("run.committed")
         self._close_breaker(run.handler)
@@ -125,7 +130,7 @@ class DjangoExecutor(Executor):
 
         Where none says how long a connection may be kept (CONN_MAX_AGE), ours is kept from run to run.
         """
-        database = connections[self.alias]
+        database = self._idle_database()
         for each in connections.all(initialized_only=True):
             if each is not database or each.errors_occurred or each.settings_dict["CONN_MAX_AGE"] != 0:
                 each.close_if_unusable_or_obsolete()
@@ -137,14 +142,30 @@ class DjangoExecutor(Executor):
             if not database.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):  # else a pooler is in between
                 with database.cursor() as cursor:
                     cursor.execute(_SET_UP)
+            self._session_reset = SessionReset.of(database.connection, has_settings=True)
         return database
 
-    def _begin_in(self, database: BaseDatabaseWrapper, handler: Handler) -> None:
-        """Begin the transaction on the server, with the level that was declared, and ask for its id."""
+    def _idle_database(self) -> BaseDatabaseWrapper:
+        """Return Django's connection; one that somebody has left in a transaction is thrown away."""
+        database = connections[self.alias]
+        driver = database.connection
+        if driver is None or not (database.in_atomic_block or is_begun(driver)):
+            return database
+        log.warning(THROWN_AWAY, driver.info.transaction_status.name.lower())
+        shut_down(driver)
+        with suppress(psycopg.Error):
+            driver.close()
+        del connections[self.alias]
+        return connections[self.alias]
+
+    def _begin_in(self, database: BaseDatabaseWrapper, run: ClaimedRun, handler: Handler) -> None:
+        """Begin the transaction on the server, with the level that was declared, and mark it."""
+        self._has_prepared = False
         with self._cursor(database) as cursor:
             if handler.isolation:
                 cursor.execute(set_isolation(handler.isolation))
-            self._xact_id = xact_status.current_xact_id(cursor.connection, begin=True)
+            self._is_marked = True
+            self._xact_id = run_end.mark(cursor, run)
 
     def _end_in(self, database: BaseDatabaseWrapper, run: ClaimedRun, ending: AttemptResult) -> None:
         """End the run in the handler's transaction, if that is still the one it was given."""
@@ -155,8 +176,21 @@ class DjangoExecutor(Executor):
         if database.needs_rollback:
             raise RolledBack(MUST_ROLL_BACK)
         require_at_rest(database.connection)
+        self._take_out(database)
         with self._cursor(database) as cursor:
             run_end.end_within(cursor, run, self._sealed(run, ending), str(self._xact_id))
+
+    def _take_out(self, database: BaseDatabaseWrapper) -> None:
+        """Take out of Django's session what the handler has left there; what Django has set there stays."""
+        driver = database.connection
+        with database.wrap_database_errors, driver.pipeline():
+            for statement in self._session_reset.statements:
+                psycopg.Cursor(driver).execute(statement)
+            if driver.prepare_threshold is not None:
+                asked = psycopg.Cursor(driver, row_factory=tuple_row).execute(
+                    session_reset.IS_ANYTHING_PREPARED
+                )
+                self._has_prepared = asked.fetchone() == (True,)
 
     def _cursor(self, database: BaseDatabaseWrapper) -> psycopg.Cursor[Any]:
         """Return a cursor for statements of ours, past Django's own kind."""
@@ -169,6 +203,18 @@ class DjangoExecutor(Executor):
         )
         if isinstance(error, TimeUp):  # it may have cut a call into libpq, on any of them
             connections.close_all()
+
+
+@contextmanager
+def _rolling_back(database: BaseDatabaseWrapper) -> Iterator[None]:
+    """Roll back on an error, with what a rollback leaves in the session: Django would only do the first."""
+    try:
+        yield
+    except BaseException:
+        if (driver := database.connection) is not None and not driver.closed:
+            with suppress(psycopg.Error):
+                session_reset.roll_back(driver)
+        raise
 
 
 class _Watch:

@@ -5,13 +5,14 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 
-from hookonce.jobs.attempts.transaction_guard import COMMITTED, WAS_ROLLED_BACK
+from hookonce.jobs.attempts.transaction_guard import WAS_ROLLED_BACK
 from hookonce.jobs.event import BodyDropped, Refusal
 from hookonce.jobs.handlers import GiveUp, Handler, RetryLater, pause
 from hookonce.receiver.config.commands import COMMAND, REFUSAL
 from hookonce.receiver.encryption import CannotDecrypt, KeyMissing
 from hookonce.receiver.ledger.runs import claim_writes
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.marks import COMMITTED
 from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.logs import FINGERPRINT_DIGITS, digest, shown

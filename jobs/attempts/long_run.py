@@ -80,16 +80,18 @@ class LongRun:
         try:
             ours.begin()
             renewal.lock(ours.ledger, self._run)
-            guard = TransactionGuard(connection := ours.connection, OF_BLOCK)
+            guard = TransactionGuard(connection := ours.connection, ours.adopt, texts=OF_BLOCK)
             with guard:
                 yield connection
             guard.require_open()
             require_at_rest(ours.ledger)
+            ours.take_out()
             reach("long.written")
             ours.begin().commit()
             reach("long.committed")
-        except Exception as error:
-            if self._is_cut:
+        except BaseException as error:
+            ours.discard()  # what a rollback leaves in the session
+            if self._is_cut and isinstance(error, Exception):
                 limit = renewal.TRANSACTION_LIMIT.total_seconds()
                 raise OverlongBlock(TOO_LONG.format(limit)) from error
             raise

@@ -25,14 +25,17 @@ _ENDS_TRANSACTION = re.compile(
     r"|.*?;\s*(commit|abort|rollback)(\s+(work|transaction))?(\s+and\s+(no\s+)?chain)?\s*(;|$)",
     re.IGNORECASE | re.DOTALL,
 )
-_CHANGES_SETTING = re.compile(
-    rf"(?:^|;){_COMMENTS}set\s+(?!constraints\b|transaction\b)|set_config\s*\(", re.IGNORECASE | re.DOTALL
-)
 _SETS_ISOLATION = re.compile(
     r"\bset\s+transaction\b[^;]*\bisolation\b|\bset\s+((local|session)\s+)?transaction_isolation\b"
     r"|set_config\s*\(\s*'transaction_isolation'",
     re.IGNORECASE,
 )
+# By a name that is no literal, it may set any; these two may take away the right to write a mark.
+_MAY_SET_ROLE = re.compile(
+    r"set_config\s*\(\s*(?!'(?!(?:role|session_authorization)')\w)", re.IGNORECASE | re.DOTALL
+)
+_ROLLS_BACK_TO = re.compile(rf"{_COMMENTS}rollback\b[^;]*\bto\b", re.IGNORECASE | re.DOTALL)
+_MAY_CALL = re.compile(r"\bselect\b.*\w\s*\(", re.IGNORECASE | re.DOTALL)
 _CHANGES_TRANSACTION = re.compile(r"\bset\s+transaction\b|transaction_(read_only|deferrable)", re.IGNORECASE)
 # What `_COMMENTS` would misread: a comment inside a comment, and one that a carriage return ends.
 _ODD_COMMENT = re.compile(r"/\*(?:(?!\*/).)*/\*|--[^\n]*\r", re.DOTALL)
@@ -66,9 +69,19 @@ class StatementEffects:
         return _ODD_COMMENT.search(self._statement) is not None
 
     @cached_property
-    def changes_setting(self) -> bool:
-        """Whether it sets anything, be it for the transaction only."""
-        return _CHANGES_SETTING.search(self._statement) is not None
+    def may_set_role(self) -> bool:
+        """Whether it may make the transaction another role's by a function."""
+        return _MAY_SET_ROLE.search(self._statement) is not None
+
+    @cached_property
+    def rolls_back_to(self) -> bool:
+        """Whether it goes back to a savepoint."""
+        return _ROLLS_BACK_TO.match(self._statement) is not None
+
+    @cached_property
+    def may_call(self) -> bool:
+        """Whether it may call a function that is not PostgreSQL's; triggers aside."""
+        return _MAY_CALL.search(self._statement) is not None
 
     @cached_property
     def sets_isolation(self) -> bool:

@@ -10,27 +10,21 @@ were left on it are for nobody else.
 """
 
 import os
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn, Self
 
 from psycopg import Cursor
 from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 from sqlalchemy import Connection, PoolProxiedConnection
 
 from hookonce.jobs.attempts.statement_effects import effects_of
-from hookonce.receiver.ledger.database import engines
-from hookonce.receiver.ledger.runs import xact_status
+from hookonce.receiver.ledger.database import engines, schema
 
 SESSION_CHANGED = "stained"
 """The key in a connection's `info` that says: a handler has changed the session."""
 TRANSACTION_CHANGED = "unchained"
 """Says: a handler has changed its transaction in a way that a chained one would take over."""
-SETTINGS_CHANGED = "moved"
-"""Says: a handler has changed a setting, maybe one that leads our own statements elsewhere (`RESET_SETTINGS`)."""
-RESET_SETTINGS = """
-SET LOCAL session_authorization TO DEFAULT; SET LOCAL role TO DEFAULT; SET LOCAL search_path TO DEFAULT;
-SET LOCAL statement_timeout TO DEFAULT
-"""
-"""Leads our statements back to the ledger, as whom we connected, in a transaction with `SETTINGS_CHANGED`."""
 
 WAS_ROLLED_BACK = "the transaction was rolled back inside the handler"
 ROLLED_BACK = (
@@ -44,10 +38,7 @@ REFUSED = "the transaction is hookonce's: return to commit it, raise to roll it 
 ABORTED = (
     "the transaction is aborted by an error: let it out, or go back to a savepoint by a statement of its own"
 )
-COMMITTED = (
-    "the handler committed the transaction it was given: what it wrote until then stays, so there is no further "
-    "attempt; only return, and it is committed with the run"
-)
+ENDED = "the attempt has ended, and what it was given with it; take a connection of your own"
 ISOLATION_IS_DECLARED = (
     "the isolation of a handler's transaction can't be set inside it; declare it, "
     "as in @on(..., isolation='serializable')"
@@ -78,22 +69,37 @@ class RolledBack(Exception):  # noqa: N818  what was found
 class TransactionGuard:
     """Keeps the handler in its block from committing the transaction it is given; savepoints work.
 
-    What the handler sets up on the connection goes with the block. `xact_id` is the transaction's own id, by which
-    PostgreSQL tells later what became of it: it is asked for before the handler does what might end the transaction,
-    and is None after one that did nothing of the kind. Ids are not for everybody: one costs a round trip, and
-    while its transaction lasts no vacuum goes beyond it.
+    What the handler sets up on the connection goes with the block, and what it keeps of it is closed then: `adopt` is
+    given the object that the connection goes on as. Before the handler does what might end the transaction, `mark` is
+    called with a cursor in it: it inserts what tells others later that it was committed, and returns the transaction's
+    id, which `xact_id` keeps for the end of the run in this session. `is_marked` says that this was tried. Marks are
+    not for everybody: one costs a round trip, and an id, beyond which no vacuum goes while the transaction lasts.
     """
 
-    def __init__(self, connection: Connection, texts: Texts = Texts()) -> None:  # noqa: B008  immutable
+    def __init__(
+        self,
+        connection: Connection,
+        adopt: Callable[[Connection], None],
+        mark: Callable[[Cursor[Any]], str] | None = None,
+        texts: Texts = Texts(),  # noqa: B008  immutable
+    ) -> None:
         self.texts = texts
         self.xact_id: str | None = None
+        self.is_marked = False
+        self._adopt = adopt
+        self._mark = mark
         self._connection = connection
         self._driver = engines.raw(connection)
+        self._place = schema.of(self._driver)
         self._given = connection.get_transaction()
         self._is_rolled_back = False
         self._is_given_out = False
+        self._is_invalidated = False
+        self.has_ended = False
         self.is_session_ours = True
         """Whether all that the handler has sent is sure to have left alone what is prepared in the session."""
+        self.may_have_prepared = False
+        """Whether it may have prepared something there by a function."""
 
     def __enter__(self) -> Self:
         connection, driver = self._connection, self._driver
@@ -109,35 +115,62 @@ class TransactionGuard:
 
     def __exit__(self, *_: object) -> None:
         connection, driver = self._connection, self._driver
+        self.has_ended = True
         connection.__class__ = Connection
         for name in (*_HOOKED["connection"], "guard"):
             connection.__dict__.pop(name, None)
         for name in (*_HOOKED["driver"], "guard"):
             driver.__dict__.pop(name, None)
         driver.row_factory, driver.cursor_factory = self._factories
-        is_changed = self._is_given_out or connection.get_execution_options() != self._options
-        if is_changed and not connection.invalidated:
-            connection.info[SESSION_CHANGED] = True
+        self._is_invalidated = connection.invalidated
+        if not self._is_invalidated:
+            if self._is_given_out or connection.get_execution_options() != self._options:
+                connection.info[SESSION_CHANGED] = True
+            if connection.in_nested_transaction():
+                connection.info[TRANSACTION_CHANGED] = True
+        self._adopt(engines.withdraw(connection))
 
     def identify(self) -> None:
-        """Ask for the transaction's id, unless it is known."""
-        if self.xact_id is None and not self._is_rolled_back:
-            self.xact_id = xact_status.current_xact_id(self._driver)
+        """Mark the transaction, unless it is marked already, or is at no point where it can be."""
+        if self.xact_id is None:
+            self._mark_now()
+
+    def _mark_now(self) -> None:
+        is_open = self._driver.pgconn.transaction_status == TransactionStatus.INTRANS
+        if self._mark is None or self._is_rolled_back or not is_open:
+            return
+        self.is_marked = True
+        cursor = schema.cursor(self._driver, self._place)
+        cursor.row_factory = tuple_row
+        xact_id = self._mark(cursor)
+        self.xact_id = self.xact_id or xact_id
 
     def look_at(self, query: object) -> None:
-        """Ask for the id before a statement that may end the transaction, whoever sends it.
+        """Mark the transaction before a statement that may end it, or take away the right to, whoever sends it.
 
-        An aborted transaction has none to tell any more, and nothing but a savepoint leads out of it.
+        An aborted transaction takes no mark any more, and nothing but a savepoint leads out of it.
         """
         effects = effects_of(query) if isinstance(query, str) else None
         if effects is None or effects.changes_session:
             self.is_session_ours, self._is_given_out = False, True
         if effects is not None and effects.keeps_transaction:
+            self.may_have_prepared |= effects.may_call
+            if effects.may_set_role:
+                self.identify()
             return
-        self.is_session_ours = False
+        self.is_session_ours, self.may_have_prepared = False, True
         if self._driver.pgconn.transaction_status == TransactionStatus.INERROR:
             raise RuntimeError(ABORTED)
         self.identify()
+
+    def has_sent(self, query: object) -> None:
+        """Mark the transaction anew behind a rollback to a savepoint, which may have taken the mark along."""
+        if (
+            (self.is_marked or self._is_given_out)
+            and isinstance(query, str)
+            and effects_of(query).rolls_back_to
+        ):
+            self._mark_now()
 
     def give_out(self) -> None:
         """Prepare for a handler that goes past SQLAlchemy: there it may do anything to transaction and session."""
@@ -146,8 +179,8 @@ class TransactionGuard:
         self.is_session_ours = False
 
     def require_open(self) -> None:
-        """Raise `RolledBack` if the handler has visibly ended its transaction; how, `xact_id` can tell."""
-        if self._connection.invalidated:
+        """Raise `RolledBack` if the handler has visibly ended its transaction; how, its mark can tell."""
+        if self._is_invalidated:
             raise RolledBack(CANCELLED)
         is_idle = self._driver.pgconn.transaction_status == TransactionStatus.IDLE
         if is_idle or not (self._given and self._given.is_active):
@@ -182,9 +215,16 @@ class GivenCursor(Cursor[Any]):
     psycopg asks a cursor for its `connection` itself, so that one can't be counted as given out there.
     """
 
+    def __init__(self, connection: Any, *args: Any, **options: Any) -> None:  # noqa: ANN401  psycopg's
+        super().__init__(connection, *args, **options)
+        self._guard: TransactionGuard | None = connection.__dict__.get("guard")
+
     def execute(self, query: Any, *args: Any, **options: Any) -> Self:  # noqa: ANN401, D102  psycopg's
         self._look_at(query)
-        return super().execute(query, *args, **options)
+        super().execute(query, *args, **options)
+        if self._guard is not None:
+            self._guard.has_sent(query)
+        return self
 
     def executemany(self, query: Any, *args: Any, **options: Any) -> None:  # noqa: ANN401, D102  psycopg's
         self._look_at(query)
@@ -199,6 +239,8 @@ class GivenCursor(Cursor[Any]):
         return super().stream(query, *args, **options)
 
     def _look_at(self, query: object) -> None:
+        if self._guard is not None and self._guard.has_ended:
+            raise RuntimeError(ENDED)
         if guard := self._conn.__dict__.get("guard"):
             guard.look_at(query)
 
@@ -221,9 +263,9 @@ class ExitForkedChildren:
 def watch_sql(connection: Connection, _cursor: object, statement: str, *_rest: object) -> None:
     """Refuse SQL that plainly ends the transaction or sets its isolation, early and with a clear error.
 
-    What is not seen here is found out later: PostgreSQL knows what became of a transaction (`run_end.end`). SQL
-    that changes the session leaves the mark `SESSION_CHANGED` in the connection's `info`, SQL that changes what kind
-    of transaction it is `TRANSACTION_CHANGED`.
+    What is not seen here is found out later, by a mark (`receiver.ledger.runs.marks`). SQL that changes the session
+    leaves `SESSION_CHANGED` in the connection's `info`, SQL that changes what kind of transaction it is
+    `TRANSACTION_CHANGED`.
     """
     effects = effects_of(statement)
     guard = connection.__dict__.get("guard")
@@ -234,7 +276,5 @@ def watch_sql(connection: Connection, _cursor: object, statement: str, *_rest: o
         raise RuntimeError(texts.refused)
     if effects.changes_session:
         connection.info[SESSION_CHANGED] = True
-    if effects.changes_setting:
-        connection.info[SETTINGS_CHANGED] = True
     if effects.changes_transaction:
         connection.info[TRANSACTION_CHANGED] = True

@@ -27,7 +27,7 @@ from hookonce.jobs.handlers import GiveUp, Handler, RetryLater
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import batch_parts, batches
-from hookonce.receiver.ledger.runs.batches import ClaimedBatch
+from hookonce.receiver.ledger.runs.batches import Apart, ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.run_end import Also, AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import RunStatus
@@ -90,28 +90,33 @@ class BatchExecutor(Executor):
             return
         self._take_apart(batch, handler, error)
 
-    def end_for_lost(
-        self, lost: Executor, run: ClaimedRun | ClaimedBatch, handler: Handler, error: BaseException
-    ) -> None:
+    def end_for_lost(self, run: ClaimedRun | ClaimedBatch, handler: Handler, error: BaseException) -> None:
         """End what is under way in another thread and was not ended by its time limit; a batch is halved."""
         if isinstance(run, ClaimedRun):
-            super().end_for_lost(lost, run, handler, error)
+            super().end_for_lost(run, handler, error)
             return
-        self._xact_id = lost.guard.xact_id if lost.guard else None
+        self._is_marked = True  # by what that thread is doing now, maybe
         self._take_apart(run, handler, error)
 
+    def hand_back_batch(self, batch: ClaimedBatch) -> None:
+        """Give up, on our connection, a batch that is under way in another thread: due at once, charged with nothing.
+
+        Raises what `attempt_batch` raises.
+        """
+        batches.take_apart(self.idle_ledger, batch, (), committed=_committed(None))
+
     def _attempt_batch(self, batch: ClaimedBatch, handler: Handler) -> None:
-        self._xact_id, self.guard = None, None
+        self._start_anew()
         self._begin(handler)
         events = self._events(batch, handler)
-        returned = self._called(handler, self._call_of(handler), events)
+        returned = self._called(handler, self._call_of(handler), events, partial(batches.mark, batch=batch))
         self._warn_of_list(handler, returned, len(events))
         done = [
             self._sealed(run, AttemptResult(RunStatus.DONE, result))
             for run, result in zip(batch.runs, results_of(returned, len(events)), strict=True)
         ]
         transaction = self._transaction()
-        self._lead_back()
+        self._is_plain()
         also = self.failure_rows.after_success(batch.handler)
         batches.end(self.ledger, batch, done, also=also, xact_id=self._xact_id)
         transaction.commit()
@@ -139,25 +144,25 @@ class BatchExecutor(Executor):
     def _take_apart(self, batch: ClaimedBatch, handler: Handler, error: BaseException) -> None:
         """Let go of a batch whose writes are rolled back; all of it is dead, should they be committed after all."""
         reach("failure.rolled_back")
-        xact_id, self._xact_id = self._xact_id, None
-        if xact_id and self._is_committed(xact_id):
-            self.discard()  # whatever else it did there
-            dead = AttemptResult(RunStatus.DEAD, error=endings.committed(endings.text(self._said(error))))
-            outcome = _Outcome(verdicts={run.event.id: (dead, error) for run in batch.runs})
-        else:
-            self._reset()
-            outcome = self._outcome(batch, handler, error)
-        is_ours = batches.take_apart(
-            self.ledger,
+        is_marked, self._is_marked, self._xact_id = self._is_marked, False, None
+        self._reset()
+        outcome = self._outcome(batch, handler, error)
+        committed = _committed(endings.text(self._said(error)))
+        found = batches.take_apart(
+            self.idle_ledger,
             batch,
             outcome.parts,
             verdicts={event: ending for event, (ending, _) in outcome.verdicts.items()},
             delay=outcome.delay,
             error=outcome.error,
+            committed=committed if is_marked else None,
         )
-        if not is_ours:
+        if found is Apart.LOST:
             self._refused_batch(batch, batches.lost(batch))
             return
+        if found is Apart.COMMITTED:
+            self.discard()  # whatever else it did there
+            outcome = _Outcome(verdicts={run.event.id: (committed, error) for run in batch.runs})
         reach("failure.committed")
         for run in batch.runs:
             if run.event.id in outcome.verdicts:
@@ -236,6 +241,11 @@ class BatchExecutor(Executor):
                 events,
                 extra={"handler": handler.name},
             )
+
+
+def _committed(error: str | None) -> AttemptResult:
+    """Return how each run ends of a batch that its handler has committed by itself."""
+    return AttemptResult(RunStatus.DEAD, error=endings.committed(error))
 
 
 def _sources(batch: ClaimedBatch) -> AbstractSet[str]:

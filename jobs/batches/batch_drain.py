@@ -51,7 +51,7 @@ class BatchDrain:
             if stopping.is_set() or time.monotonic() >= until:
                 return count
             claim = batch_claims.claim(
-                self._executor.ledger,
+                self._executor.idle_ledger,
                 self._registry,
                 name,
                 ids=ids,

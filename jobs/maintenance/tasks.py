@@ -17,7 +17,7 @@ from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger import quarantine
 from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.replay import bulk_progress, bulk_steps
-from hookonce.receiver.ledger.runs import batch_parts, limit_gate, parking
+from hookonce.receiver.ledger.runs import batch_parts, limit_gate, marks, parking
 from hookonce.receiver.ledger.runs.due_cursor import Paced
 from hookonce.receiver.ledger.stats import activity, event_counts
 from hookonce.receiver.redis.client import Client
@@ -44,6 +44,7 @@ class MaintenanceTasks:
             ("what is not paused any more stays parked", parking.unpark_left),
             ("limits of long ago are kept", _at_most_every(limit_gate.forget)),
             ("batches of long ago are kept", _at_most_every(batch_parts.forget)),
+            ("marks of long ago are kept", _at_most_every(marks.forget)),
             ("bulk replays must wait", bulk_steps.advance),
             ("bulk replays are not looked after", bulk_progress.look),
             ("activity was not counted", activity.fill),

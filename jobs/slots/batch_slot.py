@@ -14,7 +14,6 @@ from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import UnderWay
 from hookonce.jobs.slots.slot import AWAY
 from hookonce.jobs.stopping import stopping
-from hookonce.receiver.ledger.runs import batches
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
@@ -97,9 +96,9 @@ class BatchSlot:
         """
         at, under_way = self._drain.claimed, self.under_way
         if self.is_given_up and under_way is not None and at is not None:
-            executor.end_for_lost(self.executor, at, under_way.handler, self.executor.alarm.time_up())
+            executor.end_for_lost(at, under_way.handler, self.executor.alarm.time_up())
         elif isinstance(at, ClaimedBatch):
-            batches.take_apart(executor.ledger, at, ())
+            executor.hand_back_batch(at)
         elif at is not None:
             executor.hand_back(at)
 

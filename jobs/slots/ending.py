@@ -68,7 +68,7 @@ class Ending:
             if slot.under_way is not at:
                 continue
             try:
-                executor.end_for_lost(slot.executor, at.run, at.handler, slot.executor.alarm.time_up())
+                executor.end_for_lost(at.run, at.handler, slot.executor.alarm.time_up())
             except Exception as error:  # noqa: BLE001  what is lost must not keep the others from theirs
                 log.warning("what a lost slot is at was not ended: %s", type(error).__name__)
                 executor.discard()

@@ -225,10 +225,10 @@ class Pool(Drain):
         self._ending.end_lost(self._executor)
         self._let_go()
         self._look_around()
-        self._report.tend(self._executor.ledger)
+        self._report.tend(self._executor.idle_ledger)
         if self._suspects is not None and time.monotonic() > self._suspects_at:
             self._suspects_at = time.monotonic() + drain.SUSPECTS_INTERVAL.total_seconds()
-            self._suspects.tend(self._executor.ledger, sorted({each.name for each in self._registry}))
+            self._suspects.tend(self._executor.idle_ledger, sorted({each.name for each in self._registry}))
         until = time.monotonic() + TICK
         while self._has_room() and not stopping.is_set() and not self._is_ending:
             if time.monotonic() > until:  # much that takes no room: the rest must be tended, too
@@ -253,7 +253,7 @@ class Pool(Drain):
         self._take_up()
         began = time.monotonic()
         claim = claims.claim(
-            self._executor.ledger,
+            self._executor.idle_ledger,
             self._registry,
             budget=drain.DRAIN_BUDGET,
             ids=ids or None,
@@ -347,7 +347,7 @@ class Pool(Drain):
         for run in runs:
             by_claim.setdefault(run.token, []).append(run)
         for each in by_claim.values():
-            if transitions.release(executor.ledger, each):
+            if transitions.release(executor.idle_ledger, each):
                 reach("run.released")
                 self._notify()
 

@@ -94,7 +94,7 @@ class Slot:
             following = self._supplier.next_for(self)
             return following.run if following else None
 
-        is_started = is_started or transitions.start(self.executor.ledger, run)
+        is_started = is_started or transitions.start(self.executor.idle_ledger, run)
         while is_started:
             following = None
             try:

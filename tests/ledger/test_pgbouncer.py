@@ -1,13 +1,7 @@
 """Through a real PgBouncer in transaction mode, whose few connections change hands after every statement."""
 
-import os
-import shutil
-import signal
-import subprocess
 import threading
-import time
 from dataclasses import replace
-from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import pytest
@@ -25,67 +19,11 @@ from hookonce.receiver.redis.dedup_window import DedupWindow
 from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.support.inbox import effect, inbox
 from tests.support.new_event import WINDOW, new_event
+from tests.support.pooler import PGBOUNCER, pooled_url
 
-__all__ = ["inbox"]
-
-PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
-CONFIGURATION = """
-[databases]
-{database} = host={host} port={port} user={user} connect_query='{settings}'
-[pgbouncer]
-listen_addr =
-unix_socket_dir = {directory}
-auth_type = any
-pool_mode = transaction
-default_pool_size = 3
-server_round_robin = 1
-ignore_startup_parameters = options
-logfile =
-"""
-SETTINGS = "SET timezone = UTC; SET statement_timeout = 1500; SET lock_timeout = 700"
+__all__ = ["inbox", "pooled_url"]
 
 pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
-
-
-@pytest.fixture
-def pooled_url(database_url, data_directory):
-    parts = urlsplit(database_url)
-    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-    sockets = data_directory / "pool"
-    sockets.mkdir()
-    sockets.chmod(0o777)
-    file = data_directory / "pgbouncer.ini"
-    file.write_text(
-        CONFIGURATION.format(
-            database=parts.path[1:],
-            host=query.get("host", parts.hostname),
-            port=query.get("port", parts.port or 5432),
-            user=parts.username,
-            settings=SETTINGS,
-            directory=sockets,
-        )
-    )
-    as_whom = ["-u", "nobody"] if os.geteuid() == 0 else []
-    process = subprocess.Popen([PGBOUNCER, "-q", *as_whom, file], stderr=subprocess.DEVNULL)
-    url = f"postgresql://{parts.username}@{parts.path}?host={sockets}&port=6432&pgbouncer=true"
-    try:
-        await_answer(url)
-        yield url
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-
-
-def await_answer(url):
-    deadline = time.monotonic() + 10
-    while True:
-        try:
-            connections.connect(url).close()
-        except connections.LedgerUnavailable:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        else:
-            return
 
 
 def test_inbox_works_through_a_pooler_in_transaction_mode(inbox, pooled_url, redis_url):

@@ -11,10 +11,11 @@ from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.event import listen
 from sqlalchemy.exc import DisconnectionError
 
-from hookonce.receiver.config.server_urls import libpq_url, schema_of
+from hookonce.receiver.config.server_urls import is_pooled, libpq_url, schema_of
 from hookonce.receiver.ledger.database import schema
 from hookonce.receiver.ledger.database.connections import KEEPALIVE, is_stale, session
 from hookonce.receiver.ledger.database.round_trip import PreparingConnection
+from hookonce.receiver.ledger.database.session_reset import SessionReset
 
 # A backend whose client is gone ends its query and lets go of its locks, which the next attempt may need; whose
 # machine is gone, within a minute or so. A handler may do other things for as long as any may take.
@@ -33,6 +34,9 @@ def engine(url: str, *, name: str = "hookonce", **options: Any) -> Engine:  # no
             dsn, connect_timeout=5, application_name=name, **session(url, _SETTINGS), **KEEPALIVE
         )
         schema.use(connection, schema_of(url))
+        if is_pooled(url):
+            connection.reset = SessionReset.of(connection, has_settings=True)
+            connection.rollback()
         return connection
 
     made = create_engine("postgresql+psycopg://", creator=opened, **options)
@@ -52,6 +56,23 @@ def has_ended_idle(connection: Connection) -> bool:
         return False
     driver = raw(connection)
     return driver.closed or (driver.info.transaction_status is TransactionStatus.IDLE and is_stale(driver))
+
+
+def withdraw(connection: Connection) -> Connection:
+    """Return another object for a connection and its transaction; the one that others may have kept is closed.
+
+    Whoever kept it, a thread that goes on or a callback, is told so, and can begin nothing on what is somebody else's
+    by now. SQLAlchemy knows no such thing, so its private names stand here (`tests/jobs/attempts/test_kept_connections.py`).
+    """
+    kept = connection.__dict__
+    fresh = Connection.__new__(Connection)
+    fresh.__dict__.update(kept, _nested_transaction=None)
+    if (transaction := connection.get_transaction()) is not None:
+        transaction.connection = fresh
+    kept.update(
+        _dbapi_connection=None, _transaction=None, _nested_transaction=None, _Connection__can_reconnect=False
+    )
+    return fresh
 
 
 def raw(connection: Connection) -> psycopg.Connection[Any]:

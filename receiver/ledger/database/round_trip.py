@@ -22,6 +22,7 @@ from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Ready, Wait
 
 from hookonce.receiver.ledger.database import schema
+from hookonce.receiver.ledger.database.session_reset import SessionReset
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,9 @@ class PreparingConnection(psycopg.Connection[Any]):
         super().__init__(*args, **options)
         self.prepared: dict[bytes, bytes] = {}
         self.numbers = itertools.count()
+        self.reset = SessionReset()
+        self.is_used_up = False
+        """Whether a handler has left what can't be taken out: nobody else may get the session."""
 
     def _deallocate(self, name: bytes | None) -> PQGen[None]:
         if name is None:
@@ -55,10 +59,15 @@ class PreparingConnection(psycopg.Connection[Any]):
 
 
 def round_trip(
-    connection: psycopg.Connection[Any], statements: Sequence[Statement], *, prepare: bool = True
+    connection: psycopg.Connection[Any],
+    statements: Sequence[Statement],
+    *,
+    first: Sequence[bytes] = (),
+    prepare: bool = True,
 ) -> list[PGresult]:
     """Send statements and wait for their results: one for each, up to the first that has failed (`require`).
 
+    `first`: plain ones before these; their results are first, too.
     They go to the transaction that is open; as psycopg does, one is begun where there is none.
     They are prepared, and found prepared the next time, on a `PreparingConnection` that `prepare` vouches for: nobody
     but psycopg has deallocated anything there. Raises: `psycopg.OperationalError` when the server is gone; what was
@@ -76,6 +85,8 @@ def round_trip(
         try:
             if begins:
                 pgconn.send_query_params(b"BEGIN", None)
+            for text in first:
+                pgconn.send_query_params(text, None)
             for text, parameters in wanted:
                 if preparing is None or not parameters:  # COMMIT: to be parsed costs it next to nothing
                     pgconn.send_query_params(text, parameters)

@@ -271,6 +271,16 @@ batches = Table(
     Column("made_at", _moment, nullable=False, server_default=text("now()")),
 )
 
+marks = Table(
+    "marks",
+    metadata,
+    Column("event", BigInteger, nullable=False),
+    Column("handler", _bytewise, nullable=False),
+    Column("token", Uuid, nullable=False),
+    PrimaryKeyConstraint("event", "handler", "token", name="marks_pkey"),
+)
+"""Attempts that committed by themselves (`receiver.ledger.runs.marks`); none is seen of one that ends as it should."""
+
 batch_counts = Table(
     "batch_counts",
     metadata,

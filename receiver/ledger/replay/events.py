@@ -73,9 +73,10 @@ SELECT e.id, e.status, e.keep_body,
 FROM hookonce.events e WHERE e.id = ANY(%s) ORDER BY e.id FOR UPDATE OF e
 """
 
+# Not FOR UPDATE: a marked attempt holds its run (`receiver.ledger.runs.marks`), and nobody waits for a handler here.
 _RUNS = (
     "SELECT event, handler, status, attempts FROM hookonce.runs WHERE event = ANY(%s) ORDER BY "
-    "event, handler FOR UPDATE"
+    "event, handler FOR NO KEY UPDATE"
 )
 
 # Gives runs a new cycle. A lease on one that was not started ends here; its worker finds its token gone.

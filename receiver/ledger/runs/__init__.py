@@ -17,5 +17,6 @@
 - `transitions`: what is started, let go of, taken up again
 - `run_end`: how an attempt ends
 - `event_status`: what that makes of its event
-- `xact_status`: what became of a transaction
+- `marks`: what a transaction leaves behind that its handler has committed by itself
+- `takeover`: what is lost, and may be taken by others
 """

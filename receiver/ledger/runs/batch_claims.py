@@ -20,6 +20,7 @@ from hookonce.receiver.ledger.runs import (
     due_events,
     due_for_batch,
     event_status,
+    takeover,
 )
 from hookonce.receiver.ledger.runs.batch_parts import Part
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
@@ -108,8 +109,10 @@ def _halved(connection: psycopg.Connection, name: str, waiting: Sequence[Part]) 
     lost = [part for part in waiting if part.is_lost]
     if not lost:
         return waiting
+    held = {part.id for part in lost if not takeover.settle_batch(connection, part.events)}
+    lost = [part for part in lost if part.id not in held]
     batch_parts.halve_lost(connection, name, lost, LOST)
-    return batch_parts.locked(connection, name)
+    return [part for part in batch_parts.locked(connection, name) if part.id not in held]
 
 
 def _of_parts(

@@ -14,13 +14,14 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import Enum, auto
 from typing import Any
 
 import psycopg
 
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database.arrays import array
-from hookonce.receiver.ledger.runs import batch_parts, event_status
+from hookonce.receiver.ledger.runs import batch_parts, event_status, marks, run_end
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.run_end import Also, AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
@@ -153,8 +154,10 @@ def end(
         "count": len(events),
         "xact_id": xact_id,
     }
+    resets = run_end.taking_out(connection)
     try:
         with connection.pipeline():
+            taken_out = [connection.execute(statement) for statement in resets]
             connection.execute(_LOCK, [batch.token], prepare=True)
             connection.execute(event_status.LOCK_EVENTS, [events], prepare=True)
             ended = connection.execute(_END, values, prepare=True)
@@ -164,14 +167,36 @@ def end(
             if unkept := [run.event for run in batch.runs if not run.event.keep_body]:
                 times = [event.received_at for event in unkept]
                 connection.execute(_DROP_BODIES, [[event.id for event in unkept], min(times), max(times)])
+            if xact_id is not None:
+                marks.delete(connection, marked(batch))
             if also is not None:
                 also(connection)
             reach("batch.ended")
             connection.execute("COMMIT")
     except psycopg.errors.DivisionByZero:
-        if ended.rowcount > 0:  # it was at the COMMIT: a deferred trigger of the user's
+        if run_end.is_theirs(taken_out, ended):
             raise
         raise lost(batch) from None
+
+
+def mark(cursor: psycopg.Cursor[Any], batch: ClaimedBatch) -> str:
+    """Mark all runs of a batch, as `run_end.mark` does one."""
+    if (xact_id := marks.insert(cursor, marked(batch))) is None:
+        raise lost(batch)
+    return xact_id
+
+
+def marked(batch: ClaimedBatch) -> marks.Marked:
+    """Return what an attempt of a batch marks."""
+    return marks.Marked(batch.events, batch.handler, batch.token, is_batch=True)
+
+
+class Apart(Enum):
+    """What came of a batch that was to be let go of: another has it, it was, or its handler had committed it."""
+
+    LOST = auto()
+    DONE = auto()
+    COMMITTED = auto()
 
 
 def take_apart(  # noqa: PLR0913  by keyword
@@ -182,23 +207,40 @@ def take_apart(  # noqa: PLR0913  by keyword
     verdicts: Mapping[int, AttemptResult] | None = None,
     delay: timedelta = timedelta(0),
     error: str | None = None,
-) -> bool:
-    """Let go of a batch that did not succeed, and commit; return whether it was still ours.
+    committed: AttemptResult | None = None,
+) -> Apart:
+    """Let go of a batch that did not succeed, and commit; return what came of it. The connection is idle.
 
     `parts`: which of its events are to be tried by themselves; two of them are a halving. `verdicts`: how those ended
-    that are known. All others are due after `delay`, and charged with nothing.
+    that are known. All others are due after `delay`, and charged with nothing. With `committed` it is asked whether the
+    handler has committed by itself: then this is how all of them end.
     """
-    with connection.transaction():
-        if connection.execute(_TAKE_BACK, [batch.token]).fetchone() is None:
-            return False
+    found: list[object] = []
+
+    def take_back() -> None:
+        found[:] = [connection.execute(_TAKE_BACK, [batch.token]).fetchone()]
+
+    def write(has_committed: bool) -> Apart:  # noqa: FBT001
+        if found == [None]:
+            return Apart.LOST
         connection.execute(event_status.LOCK_EVENTS, [batch.events])
-        for event, ending in (verdicts or {}).items():
+        known, left = verdicts or {}, parts
+        if has_committed and committed is not None:
+            known, left = dict.fromkeys(batch.events, committed), ()
+            marks.delete(connection, marked(batch))
+        for event, ending in known.items():
             connection.execute(_VERDICT, _verdict(batch, event, ending))
         batch_parts.let_go(connection, batch.handler, batch.token, batch.events, delay)
-        batch_parts.write(connection, batch.handler, parts, error)
+        batch_parts.write(connection, batch.handler, left, error)
         connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": batch.events})
         reach("batch.apart")
-    return True
+        return Apart.COMMITTED if has_committed else Apart.DONE
+
+    if committed is not None:
+        return marks.settle(connection, marked(batch), write, first=take_back)
+    with connection.transaction():
+        take_back()
+        return write(False)  # noqa: FBT003  the same function for both
 
 
 def is_ours(connection: psycopg.Connection, batch: ClaimedBatch) -> bool:

@@ -25,6 +25,7 @@ from hookonce.receiver.ledger.runs import (
     event_status,
     limit_gate,
     parking,
+    takeover,
     unreadable,
 )
 from hookonce.receiver.ledger.runs.claim_plan import BatchableRun, ClaimPlan, PausedHandlers, Planner
@@ -107,6 +108,7 @@ def claim(  # noqa: PLR0913  all but two by keyword
         paused = Paused.of(pauses.fetchall())
         if odd:
             _bury(connection, planner, odd, budget)
+        due = list(_free(connection, due))
         planned = partial(_plan, connection, planner=planner, paused=paused, token=token)
         plan, left_out = _plan_for(
             room, due, planned, planner, quick_first=quick_first, only_suspects=suspects_of is not None
@@ -128,6 +130,15 @@ def claim(  # noqa: PLR0913  all but two by keyword
         started=min(starts, len(plan.leased)),
         batchable=_by_handler(plan.batchable),
     )
+
+
+def _free(connection: psycopg.Connection, due: Sequence[ClaimedEvent]) -> Sequence[ClaimedEvent]:
+    """Return the due events that nobody is at any more; what was lost of them is locked, or was buried."""
+    under_way = [event.id for event in due if event.status == EventStatus.RUNNING]
+    if not under_way:
+        return due
+    held = takeover.settle(connection, under_way)
+    return [event for event in due if event.id not in held]
 
 
 def _plan_for(  # noqa: PLR0913  the last two by keyword

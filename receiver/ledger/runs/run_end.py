@@ -13,8 +13,15 @@ import psycopg
 from psycopg.pq.abc import PGresult
 
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.database.round_trip import failed_by, require, round_trip
-from hookonce.receiver.ledger.runs import event_status, leases
+from hookonce.receiver.ledger.database import session_reset
+from hookonce.receiver.ledger.database.round_trip import (
+    PreparingConnection,
+    Statement,
+    failed_by,
+    require,
+    round_trip,
+)
+from hookonce.receiver.ledger.runs import event_status, leases, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 
@@ -49,9 +56,9 @@ class AttemptResult:
 def _end(event: str, run: str, *others: str) -> str:
     """Write a statement that ends one run and starts the next: what becomes of event and run, and what else is done.
 
-    Each only if it is still ours, and only in the transaction `xact_id`; it fails by dividing by zero if the first is
-    not, so that a COMMIT behind it in the pipeline does nothing. A sole run's event is locked by following it at once;
-    with siblings, LOCK comes before and DERIVE after, to see what others committed.
+    Each only if it is still ours, and only in the transaction `xact_id` of this session; it fails by dividing by zero
+    if the first is not, so that a COMMIT behind it in the pipeline does nothing. A sole run's event is locked by
+    following it at once; with siblings, LOCK comes before and DERIVE after, to see what others committed.
     """
     return f"""
 WITH followed AS (
@@ -100,7 +107,7 @@ WHERE b.event = %s AND b.received_at = %s AND e.id = b.event AND e.status = '{Ev
 """  # noqa: S608  constants
 
 
-def end(  # noqa: PLR0913  the last three by keyword
+def end(  # noqa: PLR0913  the last five by keyword
     connection: psycopg.Connection,
     run: ClaimedRun,
     ending: AttemptResult,
@@ -108,25 +115,57 @@ def end(  # noqa: PLR0913  the last three by keyword
     *,
     chain: bool = False,
     xact_id: str | None = None,
+    is_marked: bool = False,
     is_session_ours: bool = True,
+    asks_for_prepared: bool = False,
 ) -> bool:
     """End an attempt, start the `following` run and commit, in one round trip; return whether that started.
 
-    What the transaction holds besides is committed with it; `chain` begins the next one in the same round trip.
-    `is_session_ours`: no handler may have deallocated what is prepared in it.
+    What the transaction holds besides is committed with it, and what a handler has left in the session is taken out
+    before (`session_reset`); what can't be, and is found with `asks_for_prepared`, uses the session up. `chain` begins
+    the next one in the same round trip. `is_session_ours`: no handler may have deallocated what is prepared in it.
+    `is_marked`: the run's mark goes with its end, as it does where `xact_id` says which transaction was marked.
     Raises `LeaseLost` if the run is no longer ours, or the transaction not the one called `xact_id`; the caller
     must roll back.
     """
     commit = "COMMIT AND CHAIN" if chain else "COMMIT"
+    resets = taking_out(connection, asks_for_prepared=asks_for_prepared)
+    unmark = [(marks.DELETE_ONE, _key(run))] if xact_id is not None or is_marked else []
+    ended = _ended(run, ending, following, xact_id)
     if run.is_sole and run.event.keep_body and ending.also is None:
         reach(_failpoint(ending))
-        statements = [_ended(run, ending, following, xact_id), (commit, {})]
-        return _has_started(round_trip(connection, statements, prepare=is_session_ours), run)
+        statements = [ended, *unmark, (commit, {})]
+        results = round_trip(connection, statements, first=resets, prepare=is_session_ours)
+        is_prepared, started = _read(results, run, len(resets))
+    else:
+        taken_out, row = _end_in_steps(
+            connection, run, ending, resets=resets, statements=[ended, *unmark], commit=commit
+        )
+        is_prepared = bool(taken_out) and taken_out[-1].description is not None
+        is_prepared = is_prepared and taken_out[-1].fetchone() == (True,)
+        started = bool(row and row[1])
+    if asks_for_prepared and is_prepared:
+        use_up(connection)
+    return started
+
+
+def _end_in_steps(  # noqa: PLR0913  the last three by keyword
+    connection: psycopg.Connection[Any],
+    run: ClaimedRun,
+    ending: AttemptResult,
+    *,
+    resets: Sequence[bytes],
+    statements: Sequence[Statement],
+    commit: str,
+) -> tuple[Sequence[psycopg.Cursor[Any]], tuple[Any, ...] | None]:
+    """End an attempt with what else belongs to it; return what came of the resets, and of the end."""
+    taken_out: list[psycopg.Cursor[Any]] = []
     try:
         with connection.pipeline():
+            taken_out += [connection.execute(statement) for statement in resets]
             if not run.is_sole:
                 connection.execute(event_status.LOCK_EVENTS, [[run.event.id]], prepare=True)
-            ended = connection.execute(*_ended(run, ending, following, xact_id), prepare=True)
+            ended, *_ = [connection.execute(*statement, prepare=True) for statement in statements]
             if not run.is_sole:
                 connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": [run.event.id]}, prepare=True)
             if not run.event.keep_body:
@@ -136,20 +175,50 @@ def end(  # noqa: PLR0913  the last three by keyword
             reach(_failpoint(ending))
             connection.execute(commit)
     except psycopg.errors.DivisionByZero:
-        if ended.rowcount > 0:  # it was at the COMMIT: a deferred trigger of the user's
+        if is_theirs(taken_out, ended):
             raise
         raise lost(run) from None
-    row = ended.fetchone()
-    return bool(row and row[1])
+    return taken_out, ended.fetchone()
 
 
-def _has_started(results: Sequence[PGresult], run: ClaimedRun) -> bool:
-    """Read what came of the end of a run and of its commit: whether the next has been started."""
-    if failed_by(results[0], psycopg.errors.DivisionByZero):
-        raise lost(run)
-    for result in results:
+def is_theirs(resets: Sequence[psycopg.Cursor[Any]], ended: psycopg.Cursor[Any]) -> bool:
+    """Return whether an error is a deferred trigger's of the user's: at the resets, or at the COMMIT."""
+    return ended.rowcount > 0 or any(each.statusmessage is None for each in resets)
+
+
+def taking_out(connection: psycopg.Connection[Any], *, asks_for_prepared: bool = False) -> Sequence[bytes]:
+    """Return what takes out of a session what a handler has left there; nothing where no handler can have had it.
+
+    With `asks_for_prepared` the last one asks whether a handler has prepared anything there.
+    """
+    if not isinstance(connection, PreparingConnection):
+        return ()
+    if connection.info.encoding != "utf-8":  # what is sent behind them is to be in the usual one
+        use_up(connection)
+        for result in round_trip(connection, [], first=connection.reset.statements):
+            require(result)
+        return ()
+    asked = (session_reset.IS_ANYTHING_PREPARED,) if asks_for_prepared else ()
+    return (*connection.reset.statements, *asked)
+
+
+def use_up(connection: psycopg.Connection[Any]) -> None:
+    """Note that a session holds what can't be taken out of it."""
+    if isinstance(connection, PreparingConnection):
+        connection.is_used_up = True
+
+
+def _read(results: Sequence[PGresult], run: ClaimedRun, resets: int) -> tuple[bool, bool]:
+    """Read what came of the end of a run and of its commit: what the last reset told, and whether the next started."""
+    for result in results[:resets]:
         require(result)
-    return results[0].get_value(0, 1) == b"1"
+    ends = results[resets:]
+    if failed_by(ends[0], psycopg.errors.DivisionByZero):
+        raise lost(run)
+    for result in ends:
+        require(result)
+    last = results[resets - 1] if resets else None
+    return last is not None and last.get_value(0, 0) == b"t", ends[0].get_value(0, 1) == b"1"
 
 
 def _failpoint(ending: AttemptResult) -> str:
@@ -169,9 +238,29 @@ def end_within(cursor: psycopg.Cursor[Any], run: ClaimedRun, ending: AttemptResu
             cursor.execute(event_status.DERIVE_EVENT_STATUS, {"events": [run.event.id]})
         if not run.event.keep_body:
             cursor.execute(_DROP_BODY, [run.event.id, run.event.received_at])
+        cursor.execute(marks.DELETE_ONE, _key(run))
     except psycopg.errors.DivisionByZero:
         raise lost(run) from None
     reach("run.ended")
+
+
+def mark(cursor: psycopg.Cursor[Any], run: ClaimedRun) -> str:
+    """Mark an attempt in its handler's transaction; return the `xact_id` that `end` is to be given.
+
+    Raises `LeaseLost` if the run is no longer ours.
+    """
+    if (xact_id := marks.insert(cursor, marked(run))) is None:
+        raise lost(run, "this transaction may write nothing more")
+    return xact_id
+
+
+def marked(run: ClaimedRun) -> marks.Marked:
+    """Return what an attempt of a run marks."""
+    return marks.Marked([run.event.id], run.handler, run.token)
+
+
+def _key(run: ClaimedRun) -> dict[str, Any]:
+    return {"event": run.event.id, "handler": run.handler, "token": run.token}
 
 
 def lost(run: ClaimedRun, so: str = "this attempt's writes are rolled back") -> LeaseLost:

@@ -15,9 +15,10 @@ from datetime import timedelta
 
 import psycopg
 
-from hookonce.receiver.ledger.runs import event_status
+from hookonce.receiver.ledger.runs import event_status, marks
 from hookonce.receiver.ledger.runs.claim_plan import Planner
 from hookonce.receiver.ledger.runs.claimed import Attempt, ClaimedEvent, ClaimedRun
+from hookonce.receiver.ledger.runs.marks import Marked
 from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus
 from hookonce.receiver.ledger.stats import event_counts
 
@@ -95,8 +96,12 @@ def note_end_of_worker(connection: psycopg.Connection, attempt: Attempt, error: 
 
     It is tried again when its lease is over, as before: what kills workers must not do so every second.
     """
-    with connection.transaction():
-        return connection.execute(_END_OF_WORKER, [*attempt, error]).rowcount > 0
+
+    def write(has_committed: bool) -> bool:  # noqa: FBT001
+        # One that has is buried when its lease is over, which says more.
+        return not has_committed and connection.execute(_END_OF_WORKER, [*attempt, error]).rowcount > 0
+
+    return marks.settle(connection, Marked.of(attempt), write)
 
 
 def give_back_suspect(connection: psycopg.Connection, attempt: Attempt) -> bool:
@@ -104,11 +109,13 @@ def give_back_suspect(connection: psycopg.Connection, attempt: Attempt) -> bool:
 
     Return whether it was under way. Committed.
     """
-    with connection.transaction():
-        connection.execute(event_status.LOCK_EVENTS, [[attempt.event]])
-        is_given_back = connection.execute(_GIVE_BACK, [*attempt]).rowcount > 0
+
+    def write(has_committed: bool) -> bool:  # noqa: FBT001
+        is_given_back = not has_committed and connection.execute(_GIVE_BACK, [*attempt]).rowcount > 0
         connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": [attempt.event]})
-    return is_given_back
+        return is_given_back
+
+    return marks.settle(connection, Marked.of(attempt), write)
 
 
 def is_ours(connection: psycopg.Connection, run: ClaimedRun) -> bool:

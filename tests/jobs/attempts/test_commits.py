@@ -9,10 +9,6 @@ import pytest
 from sqlalchemy import text
 
 from hookonce import GiveUp, RetryLater
-from hookonce.jobs.attempts import attempt
-from hookonce.jobs.attempts.attempt import Executor
-from hookonce.receiver.ledger.database import engines
-from hookonce.receiver.ledger.runs import xact_status
 from tests.support.inbox import effect
 
 HIDDEN = [
@@ -276,32 +272,3 @@ def test_driver_that_is_kept_from_another_attempt_commits_nothing(inbox):
     inbox.work()
 
     assert inbox.effects() == ["a"]
-
-
-@pytest.fixture
-def waiting(database_url):
-    """A transaction that goes on: the connection and the id."""
-    with contextlib.suppress(psycopg.OperationalError), psycopg.connect(database_url) as connection:
-        connection.execute("SELECT 1")
-        yield connection, xact_status.current_xact_id(connection)
-
-
-def test_transaction_whose_client_is_gone_is_ended_and_then_judged(inbox, waiting):
-    connection, xact_id = waiting
-    executor = Executor(engines.engine(inbox.settings.database_url), lambda _: None)
-
-    assert executor._is_committed(xact_id) is False  # noqa: SLF001  what an attempt asks after its time was up
-    executor.discard()
-    with pytest.raises(psycopg.OperationalError, match="terminating connection"):
-        connection.execute("SELECT 1")
-
-
-def test_transaction_that_comes_to_no_verdict_counts_as_committed(inbox, waiting, monkeypatch):
-    """A prepared one, or one whose COMMIT waits for a standby and can't be ended by us."""
-    _, xact_id = waiting
-    monkeypatch.setattr(xact_status, "end_backend", lambda *_: None)
-    monkeypatch.setattr(attempt, "VERDICT_TIMEOUT", timedelta(milliseconds=200))
-    executor = Executor(engines.engine(inbox.settings.database_url), lambda _: None)
-
-    assert executor._is_committed(xact_id) is True  # noqa: SLF001  the same
-    executor.discard()

@@ -246,10 +246,9 @@ def takes_neighbours_along(patch):
 def counts_what_it_hands_back(patch):
     right = Executor._end  # noqa: SLF001
 
-    def end(self, run, ending, following):
-        return right(
-            self, run, type(ending)(ending.status, error=ending.error, delay=ending.delay), following
-        )
+    def end(self, run, ending, following, **how):
+        counted = type(ending)(ending.status, error=ending.error, delay=ending.delay)
+        return right(self, run, counted, following, **how)
 
     patch.setattr(Executor, "_end", end)
 

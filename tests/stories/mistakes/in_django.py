@@ -4,7 +4,7 @@ from django.db import transaction
 
 from hookonce.jobs.attempts.django_executor import DjangoExecutor
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import xact_status
+from hookonce.receiver.ledger.runs import marks
 from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from tests.stories.mistakes import replace
 
@@ -24,4 +24,4 @@ def marks_done_in_a_second_transaction():
 
 
 def believes_that_what_failed_is_rolled_back():
-    replace(xact_status, "is_committed", lambda *_: False)
+    replace(marks, "ask", lambda *_: False)

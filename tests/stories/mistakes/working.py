@@ -19,8 +19,8 @@ from hookonce.receiver.ledger.runs import (
     claims,
     due_events,
     event_status,
+    marks,
     run_end,
-    xact_status,
 )
 from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from tests.stories.mistakes import changed, replace, reword
@@ -57,11 +57,11 @@ def commits_what_a_failed_attempt_wrote():
 
 
 def believes_that_what_failed_is_rolled_back():
-    replace(xact_status, "is_committed", lambda *_: False)
+    replace(marks, "ask", lambda *_: False)
 
 
 def takes_a_rollback_for_a_commit():
-    replace(xact_status, "is_committed", lambda *_: True)
+    replace(marks, "ask", lambda *_: True)
 
 
 OURS = "AND token = %(token)s AND status = 'running'"

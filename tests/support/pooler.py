@@ -1,0 +1,86 @@
+"""A real PgBouncer in transaction mode, whose few connections change hands after every transaction."""
+
+import os
+import shutil
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from hookonce.receiver.ledger.database import connections
+
+PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+CONFIGURATION = """
+[databases]
+{database} = host={host} port={port} user={user} connect_query='{settings}'
+[pgbouncer]
+listen_addr =
+unix_socket_dir = {directory}
+auth_type = any
+pool_mode = transaction
+default_pool_size = {size}
+server_round_robin = 1
+ignore_startup_parameters = options
+logfile =
+"""
+SETTINGS = "SET timezone = UTC; SET statement_timeout = 1500; SET lock_timeout = 700"
+
+
+@contextmanager
+def pooling(database_url, directory, *, size=3, settings=SETTINGS):
+    """Pool `size` connections to a database; give the URL that leads there. `directory` may be entered by all."""
+    parts = urlsplit(database_url)
+    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    host = query.get("host", parts.hostname)
+    sockets = directory / "pool"
+    sockets.mkdir()
+    sockets.chmod(0o777)
+    file = directory / "pgbouncer.ini"
+    file.write_text(
+        CONFIGURATION.format(
+            database=parts.path[1:],
+            host=host,
+            port=query.get("port", parts.port or 5432),
+            user=parts.username,
+            settings=settings,
+            directory=sockets,
+            size=size,
+        )
+    )
+    process = subprocess.Popen([PGBOUNCER, "-q", file], stderr=subprocess.DEVNULL, **as_whom(host))
+    url = f"postgresql://{parts.username}@{parts.path}?host={sockets}&port=6432&pgbouncer=true"
+    try:
+        await_answer(url)
+        yield url
+    finally:
+        process.kill()
+        process.wait()
+
+
+def as_whom(host):
+    """Say as whom the pooler runs: not as root, which it refuses, but so that it may enter the socket's directory."""
+    if os.geteuid() != 0:
+        return {}
+    groups = [Path(host).stat().st_gid] if host.startswith("/") else []
+    return {"user": "nobody", "group": "nogroup", "extra_groups": groups}
+
+
+def await_answer(url):
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            connections.connect(url).close()
+        except connections.LedgerUnavailable:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        else:
+            return
+
+
+@pytest.fixture
+def pooled_url(database_url, data_directory):
+    with pooling(database_url, data_directory) as url:
+        yield url
