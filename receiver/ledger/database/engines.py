@@ -62,7 +62,8 @@ def withdraw(connection: Connection) -> Connection:
     """Return another object for a connection and its transaction; the one that others may have kept is closed.
 
     Whoever kept it, a thread that goes on or a callback, is told so, and can begin nothing on what is somebody else's
-    by now. SQLAlchemy knows no such thing, so its private names stand here (`tests/jobs/attempts/test_kept_connections.py`).
+    by now. SQLAlchemy knows no such thing, so its private names stand here; what notices their change is
+    `tests/jobs/attempts/test_kept_connections.py`.
     """
     kept = connection.__dict__
     fresh = Connection.__new__(Connection)

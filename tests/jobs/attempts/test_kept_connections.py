@@ -38,11 +38,11 @@ def by_a_cursor(tx):
 
 
 def by_a_savepoint(tx):
-    return lambda: tx.begin_nested()
+    return tx.begin_nested
 
 
 def by_a_new_transaction(tx):
-    return lambda: tx.begin()
+    return tx.begin
 
 
 KEPT = {
@@ -186,7 +186,7 @@ def test_slot_meets_no_transaction_that_somebody_has_left_open(inbox, caplog):
     try:
         inbox.deliver("a")
         until(lambda: (pool.run_due(), inbox.effects())[1], ["a"])
-        until(lambda: pool.is_idle, True)
+        until(lambda: int(pool.is_idle), 1)
         left_open(pool._slots[0].executor)  # noqa: SLF001
         inbox.deliver("b")
         until(lambda: (pool.run_due(), inbox.effects())[1], ["a", "b"])
@@ -214,7 +214,8 @@ def test_block_of_a_long_run_is_closed_with_its_connection(inbox):
     assert inbox.effects() == ["a"]
 
 
-def test_transaction_left_open_in_django_is_thrown_away_and_said(inbox, entry, caplog):
+@pytest.mark.usefixtures("entry")
+def test_transaction_left_open_in_django_is_thrown_away_and_said(inbox, caplog):
     from django.db import connection  # noqa: PLC0415
 
     def handler(event, connection):

@@ -1,0 +1,91 @@
+"""PostgreSQL crashes while handlers have the driver's connection: nobody else's commit is taken for theirs."""
+
+import contextlib
+import os
+import signal
+import time
+
+import psycopg
+import pytest
+
+from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from hookonce.receiver.dev.embedded import Postgres
+from hookonce.receiver.ledger.database import migrate
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from tests.support.django_project import entry
+from tests.support.inbox import inbox as plain_inbox
+
+__all__ = ["entry", "plain_inbox"]
+
+ENOUGH = 20.0
+
+
+@pytest.fixture
+def database_url(data_directory):
+    """A server of the test's own, which may crash."""
+    server = Postgres.start(data_directory, durable=True)
+    migrate.upgrade(server.url)
+    yield server.url
+    server.stop()
+
+
+def until(look):
+    """Wait until it is so, while PostgreSQL is away and comes back; return what it was."""
+    deadline = time.monotonic() + ENOUGH
+    while True:
+        with contextlib.suppress(psycopg.OperationalError):
+            if found := look():
+                return found
+        assert time.monotonic() < deadline, look
+        time.sleep(0.01)
+
+
+def crash(url):
+    """Kill a backend, so that PostgreSQL recovers; then commit, under ids that were given out before."""
+    with contextlib.suppress(psycopg.OperationalError), psycopg.connect(url) as victim:
+        os.kill(victim.info.backend_pid, signal.SIGKILL)
+        until(lambda: victim.execute("SELECT 1").closed)
+    with until(lambda: psycopg.connect(url, autocommit=True)) as other:
+        for _ in range(30):
+            other.execute("INSERT INTO effects VALUES ('another')")
+
+
+@pytest.fixture
+def inbox(plain_inbox):
+    """The inbox; the connection that a test opens in the place of one that broke is closed."""
+    yield plain_inbox
+    plain_inbox.connection.close()
+
+
+@pytest.mark.parametrize("kind", ["run", "batch", "django"])
+def test_crash_of_postgresql_leaves_no_innocent_run_dead(inbox, database_url, request, kind):
+    """Ids that were not flushed are given out again: what others commit under them says nothing of a handler."""
+
+    def copies(given, tx):
+        names = [event.event_id for event in (given if isinstance(given, list) else [given])]
+        driver = tx.connection if kind == "django" else tx.connection.driver_connection
+        with driver.cursor() as cursor, cursor.copy("COPY effects FROM STDIN") as copy:
+            for name in names:
+                copy.write_row([name])
+        calls.append(names)
+        if len(calls) == 1:
+            crash(database_url)
+            raise LookupError("after all")
+
+    def left():
+        inbox.work()
+        if inbox.connection.closed or inbox.connection.broken:
+            inbox.connection = psycopg.connect(database_url, autocommit=True)
+        return not inbox.rows("SELECT FROM hookonce.events WHERE due_at IS NOT NULL")
+
+    calls = []
+    if kind == "django":
+        request.getfixturevalue("entry")
+        inbox.attempts_by = DjangoExecutor
+    inbox.on(copies, batch=BatchSize(3) if kind == "batch" else None)
+    inbox.deliver("a", "b", "c")
+
+    until(left)
+
+    assert {row[2] for row in inbox.runs()} == {"done"}
+    assert [name for name in inbox.effects() if name != "another"] == ["a", "b", "c"]

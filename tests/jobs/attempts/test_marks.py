@@ -1,0 +1,448 @@
+"""A handler that has committed by itself has left a mark: who comes for its run finds it, for that run only."""
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from datetime import timedelta
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from hookonce.receiver.ledger.database import engines
+from hookonce.receiver.ledger.runs import batch_claims, batches, claims, marks, run_end, takeover, transitions
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.claimed import Attempt
+from tests.stories.mistakes import replace, reword
+from tests.support.inbox import effect, inbox
+
+__all__ = ["inbox"]
+
+ENOUGH = 20.0
+BUDGET = timedelta(seconds=2)
+LAPSE = (
+    "UPDATE hookonce.batches SET lease_until = now() WHERE token IS NOT NULL",
+    "UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE token IS NOT NULL",
+    "UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL",
+)
+GATE = """
+CREATE FUNCTION at_the_gate() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN PERFORM pg_advisory_xact_lock_shared(24); RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER gate AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+WHEN (new.event LIKE 'gated%') EXECUTE FUNCTION at_the_gate()
+"""
+
+
+def until(look):
+    """Wait until it is so; return what it was."""
+    deadline = time.monotonic() + ENOUGH
+    while True:
+        if found := look():
+            return found
+        assert time.monotonic() < deadline, look
+        time.sleep(0.01)
+
+
+def lapse(inbox):
+    for statement in LAPSE:
+        inbox.connection.execute(statement)
+
+
+@contextlib.contextmanager
+def taken(inbox):
+    """A run that another worker has claimed and started, and the connection of that worker."""
+    inbox.deliver("a")
+    run = claims.claim(inbox.connection, inbox.registry, budget=BUDGET).runs[0]
+    stale = psycopg.connect(inbox.settings.database_url)
+    yield run, stale
+    stale.close()
+
+
+def marked(run, stale):
+    run_end.mark(psycopg.Cursor(stale), run)
+    stale.execute("INSERT INTO effects VALUES ('a')")
+
+
+def worked(inbox):
+    """Work until nothing is due, whoever must be waited for."""
+    until(lambda: (inbox.work(), not inbox.rows("SELECT FROM hookonce.events WHERE due_at IS NOT NULL"))[1])
+
+
+def mark_open_at_the_takeover(inbox):
+    with taken(inbox) as (run, stale):
+        marked(run, stale)
+        lapse(inbox)
+        inbox.work()
+        with contextlib.suppress(psycopg.OperationalError):  # it may have been ended
+            stale.execute("COMMIT")
+        worked(inbox)
+
+
+def mark_after_the_takeover(inbox):
+    with taken(inbox) as (run, stale):
+        stale.execute("SELECT 1")
+        lapse(inbox)
+        claims.claim(inbox.connection, inbox.registry, budget=BUDGET)
+        with contextlib.suppress(run_end.LeaseLost):
+            marked(run, stale)
+            stale.execute("COMMIT")
+        stale.rollback()
+        lapse(inbox)
+        worked(inbox)
+
+
+def commit_before_the_takeover(inbox):
+    with taken(inbox) as (run, stale):
+        marked(run, stale)
+        stale.execute("COMMIT")
+        lapse(inbox)
+        worked(inbox)
+
+
+def commit_on_its_way_when_the_connection_drops(inbox):
+    """PostgreSQL goes on with a COMMIT whose client is gone, and ends it while the client's worker asks."""
+
+    def leaves(event, tx):
+        driver = tx.connection.driver_connection
+        name = "gated" if event.attempt == 1 else "a"
+        driver.execute("INSERT INTO effects VALUES (%s)", [name])
+        if event.attempt > 1:
+            return
+        threading.Thread(target=open_the_gate).start()
+        driver.pgconn.send_query(b"COMMIT")
+        driver.pgconn.flush()
+        until(lambda: waits("advisory"))
+        with socket.socket(fileno=os.dup(driver.fileno())) as copy:
+            copy.shutdown(socket.SHUT_RDWR)
+        raise LookupError("after all")
+
+    def waits(kind):
+        return inbox.rows(
+            f"SELECT FROM pg_locks WHERE NOT granted AND locktype = '{kind}' AND pid IN "  # noqa: S608  a constant
+            "(SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
+        )
+
+    def open_the_gate():
+        until(lambda: waits("advisory"))
+        # Long enough for whoever asks without a lock; who waits for one does so until the COMMIT is through.
+        deadline = time.monotonic() + 0.5
+        while not waits("transactionid") and time.monotonic() < deadline:
+            time.sleep(0.001)
+        gate.execute("ROLLBACK")
+        opened.set()
+
+    inbox.connection.execute(GATE)
+    opened, gate = threading.Event(), psycopg.connect(inbox.settings.database_url)
+    gate.execute("SELECT pg_advisory_xact_lock(24)")
+    inbox.on(leaves, attempts=2)
+    inbox.deliver("a")
+    try:
+        inbox.work()
+        assert opened.wait(ENOUGH)
+        worked(inbox)
+    finally:
+        gate.close()
+
+
+STORIES = {
+    each.__name__: each
+    for each in (
+        mark_open_at_the_takeover,
+        mark_after_the_takeover,
+        commit_before_the_takeover,
+        commit_on_its_way_when_the_connection_drops,
+    )
+}
+
+
+@pytest.fixture
+def patient(inbox, monkeypatch):
+    """An inbox whose askers wait for a lock until it is free, so that none ends what a story waits for."""
+    monkeypatch.setattr(marks, "_WAIT_SHORTLY", "SET LOCAL lock_timeout = 0")
+    monkeypatch.setattr(engines, "_SETTINGS", "-c client_connection_check_interval=0")
+    return inbox
+
+
+def told(inbox, story):
+    if story is not commit_on_its_way_when_the_connection_drops:
+        inbox.on(effect)
+    story(inbox)
+    return len(inbox.effects())
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+def test_effect_happens_once_when(patient, story):
+    assert told(patient, story) == 1
+    assert patient.rows("SELECT FROM hookonce.marks") == []
+    assert {row[2] for row in patient.runs()} <= {"done", "dead"}
+
+
+def leaves_the_mark_out():
+    reword(
+        marks,
+        "_INSERT",
+        "SELECT event, handler, token FROM ours ON",
+        "SELECT event, handler, token FROM ours LIMIT 0 ON",
+    )
+
+
+def leaves_the_mark_out_with_its_lock():
+    replace(
+        marks, "insert", lambda cursor, _: cursor.execute("SELECT pg_current_xact_id()::text").fetchone()[0]
+    )
+
+
+def marks_without_the_token():
+    reword(marks, "_INSERT", "AND token = %(token)s", "")
+    reword(
+        marks,
+        "_INSERT",
+        "SELECT event, handler, token FROM ours",
+        "SELECT event, handler, %(token)s FROM ours",
+    )
+
+
+def marks_without_the_lock():
+    reword(marks, "_INSERT", "FOR KEY SHARE", "")
+
+
+def asks_without_the_lock():
+    reword(marks, "_LOCK", "FOR UPDATE", "")
+
+
+def asks_in_the_statement_that_locks():
+    def ask(connection, marked):
+        query = marks._LOCK.replace("SELECT FROM", "SELECT EXISTS (SELECT FROM hookonce.marks) FROM")  # noqa: SLF001
+        row = connection.execute(query, marked.values).fetchone()
+        return bool(row and row[0])
+
+    replace(marks, "ask", ask)
+
+
+def takes_over_without_the_lock():
+    reword(takeover, "_LOCK", "FOR UPDATE SKIP LOCKED", "")
+
+
+def takes_over_without_asking():
+    replace(takeover, "_marked", lambda *_: set())
+
+
+PLANTED = [
+    (leaves_the_mark_out, commit_before_the_takeover),
+    (leaves_the_mark_out, commit_on_its_way_when_the_connection_drops),
+    (leaves_the_mark_out_with_its_lock, mark_open_at_the_takeover),
+    (marks_without_the_token, mark_after_the_takeover),
+    (marks_without_the_lock, mark_open_at_the_takeover),
+    (marks_without_the_lock, commit_on_its_way_when_the_connection_drops),
+    (asks_without_the_lock, commit_on_its_way_when_the_connection_drops),
+    (asks_in_the_statement_that_locks, commit_on_its_way_when_the_connection_drops),
+    (takes_over_without_the_lock, mark_open_at_the_takeover),
+    (takes_over_without_asking, commit_before_the_takeover),
+]
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    """A function that plants a mistake for one test: what `replace` and `reword` change is put back."""
+
+    def plant(mistake):
+        for module in (marks, takeover, run_end):
+            for name, value in list(vars(module).items()):
+                if not name.startswith("__"):
+                    monkeypatch.setattr(module, name, value)
+        mistake()
+
+    return plant
+
+
+@pytest.mark.parametrize(
+    ("mistake", "story"), PLANTED, ids=[f"{mistake.__name__}, {story.__name__}" for mistake, story in PLANTED]
+)
+def test_planted_mistake_makes_two_effects(patient, planted, mistake, story):
+    planted(mistake)
+
+    assert told(patient, story) == 2
+
+
+def test_worker_that_dies_behind_a_handlers_own_commit_leaves_a_dead_run_that_says_why(inbox):
+    inbox.on(effect)
+    commit_before_the_takeover(inbox)
+
+    assert inbox.runs() == [("a", "effect", "dead", 1)]
+    assert inbox.rows("SELECT error FROM hookonce.failures") == [(marks.COMMITTED,)]
+    assert inbox.rows("SELECT status, due_at FROM hookonce.events") == [("dead", None)]
+
+
+def test_only_the_attempt_that_committed_is_dead(inbox):
+    """The token is the claim's: the other runs of that claim were never started."""
+    inbox.on(effect)
+    inbox.deliver("a", "b", "c")
+    runs = claims.claim(inbox.connection, inbox.registry, budget=BUDGET).runs
+    with psycopg.connect(inbox.settings.database_url) as stale:
+        marked(runs[0], stale)
+    lapse(inbox)
+
+    worked(inbox)
+
+    assert [(name, status) for name, _, status, _ in inbox.runs()] == [
+        ("a", "dead"),
+        ("b", "done"),
+        ("c", "done"),
+    ]
+    assert inbox.effects() == ["a", "b", "c"]
+
+
+def test_batch_that_was_committed_when_its_worker_died_is_dead_as_a_whole(inbox):
+    def handler(events, tx):
+        for event in events:
+            effect(event, tx)
+
+    inbox.on(handler, batch=BatchSize(4))
+    inbox.deliver("a", "b", "c", "d")
+    batch = batch_claims.claim(inbox.connection, inbox.registry, "handler").batch
+    with psycopg.connect(inbox.settings.database_url) as stale:
+        batches.mark(psycopg.Cursor(stale), batch)
+        stale.execute("INSERT INTO effects VALUES ('a'), ('b'), ('c'), ('d')")
+    lapse(inbox)
+
+    worked(inbox)
+
+    assert {row[2] for row in inbox.runs()} == {"dead"}
+    assert inbox.effects() == ["a", "b", "c", "d"]
+    assert inbox.rows("SELECT FROM hookonce.marks") == []
+
+
+def test_open_batch_is_ended_before_its_halves_are_tried(inbox):
+    def handler(events, tx):
+        for event in events:
+            effect(event, tx)
+
+    inbox.on(handler, batch=BatchSize(4))
+    inbox.deliver("a", "b", "c", "d")
+    batch = batch_claims.claim(inbox.connection, inbox.registry, "handler").batch
+    with psycopg.connect(inbox.settings.database_url) as stale:
+        batches.mark(psycopg.Cursor(stale), batch)
+        stale.execute("INSERT INTO effects VALUES ('a'), ('b'), ('c'), ('d')")
+        lapse(inbox)
+
+        worked(inbox)
+
+        with pytest.raises(psycopg.OperationalError, match="terminating connection"):
+            stale.execute("COMMIT")
+        stale.close()
+    assert inbox.effects() == ["a", "b", "c", "d"]
+    assert {row[2:] for row in inbox.runs()} == {("done", 1)}
+
+
+def test_nobody_is_ended_but_whose_transaction_holds_the_mark(inbox):
+    inbox.on(effect)
+    with taken(inbox) as (run, stale):
+        marked(run, stale)
+        with psycopg.connect(inbox.settings.database_url) as stranger:
+            stranger.execute("SELECT pg_advisory_xact_lock(1), pg_current_xact_id()")
+
+            assert transitions.note_end_of_worker(
+                inbox.connection, Attempt(run.event.id, run.handler, run.token), "it died"
+            )
+
+            stranger.execute("SELECT 1")
+        with pytest.raises(psycopg.OperationalError, match="terminating connection"):
+            stale.execute("COMMIT")
+        assert inbox.effects() == []
+
+
+def test_row_that_a_stranger_has_locked_is_waited_for_and_nobody_is_dead(inbox):
+    inbox.on(effect)
+    with taken(inbox) as (run, _):
+        lapse(inbox)
+        with psycopg.connect(inbox.settings.database_url) as stranger:
+            stranger.execute("SELECT FROM hookonce.runs WHERE event = %s FOR SHARE", [run.event.id])
+            inbox.work()
+            assert inbox.runs() == [("a", "effect", "running", 1)]
+            stranger.execute("SELECT 1")
+
+        worked(inbox)
+
+        assert inbox.runs() == [("a", "effect", "done", 2)]
+
+
+@pytest.mark.parametrize(
+    "begin", ["SAVEPOINT mine", "SAVEPOINT one; SAVEPOINT mine"], ids=["one savepoint", "two"]
+)
+def test_mark_outlives_a_rollback_to_the_savepoint_it_was_made_in(inbox, begin):
+    def meddler(event, tx):
+        for statement in begin.split("; "):
+            tx.exec_driver_sql(statement)
+        driver = tx.connection.driver_connection
+        tx.exec_driver_sql("ROLLBACK TO SAVEPOINT mine")
+        effect(event, tx)
+        driver.pgconn.exec_(b"COMMIT")
+        raise LookupError("after all")
+
+    inbox.on(meddler)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    assert inbox.runs() == [("a", "meddler", "dead", 1)]
+    assert inbox.effects() == ["a"]
+
+
+@pytest.mark.parametrize("name", ["'role'", "CAST(:name AS text)"])
+def test_handler_that_changes_its_role_may_take_the_driver_then(inbox, name):
+    def tenant(event, tx):
+        tx.execute(
+            text(f"SELECT set_config({name}, 'pg_monitor', true)"), {"name": "role"} if ":" in name else {}
+        )
+        tx.connection.driver_connection.execute("SELECT 1")
+        effect(event, tx)
+
+    inbox.connection.execute("GRANT INSERT ON effects TO pg_monitor")
+    inbox.on(tenant)
+    inbox.deliver("a", "b")
+
+    inbox.work()
+
+    assert [row[2:] for row in inbox.runs()] == [("done", 1)] * 2
+
+
+def test_ledger_is_written_whatever_role_a_function_has_taken(inbox):
+    inbox.connection.execute(
+        "CREATE FUNCTION be_somebody() RETURNS void LANGUAGE sql AS "
+        "$$ SELECT set_config('role', 'pg_monitor', false) $$; GRANT INSERT ON effects TO pg_monitor"
+    )
+
+    def somebody(event, tx):
+        tx.exec_driver_sql("SELECT be_somebody()")
+        effect(event, tx)
+
+    inbox.on(somebody)
+    inbox.deliver("a", "b")
+
+    inbox.work()
+
+    assert [row[2:] for row in inbox.runs()] == [("done", 1)] * 2
+
+
+def test_plain_handler_leaves_no_mark_and_needs_none(inbox, monkeypatch):
+    monkeypatch.setattr(marks, "insert", None)
+    inbox.on(effect)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    assert inbox.runs() == [("a", "effect", "done", 1)]
+
+
+def test_marks_that_say_nothing_any_more_are_forgotten(inbox):
+    inbox.on(effect)
+    with taken(inbox) as (run, stale):
+        marked(run, stale)
+        stale.commit()
+        inbox.connection.execute("INSERT INTO hookonce.marks VALUES (99, 'of long ago', gen_random_uuid())")
+
+        marks.forget(inbox.connection)
+
+        assert inbox.rows("SELECT event FROM hookonce.marks") == [(run.event.id,)]
