@@ -5,6 +5,7 @@
 - `arrays`: columns of values, packed for a statement that takes many rows
 - `engines`: SQLAlchemy over psycopg, for handlers
 - `schema`: the schema that they lie in, which every statement names
+- `session_reset`: what a handler leaves in a session, taken out before its COMMIT
 - `tables`: the tables, as SQLAlchemy Core knows them
 - `schema_version`: the revision this code was written for
 - `migrations`, `migrate`: Alembic's revisions, and what runs them under a lock

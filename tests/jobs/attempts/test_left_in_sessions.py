@@ -7,14 +7,17 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from hookonce.jobs.batches.batch_attempt import BatchExecutor
+from hookonce.jobs.attempts.django_executor import DjangoExecutor
 from hookonce.jobs.drain import Drain
+from hookonce.jobs.handlers import Registry
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.stopping import hurrying, stopping
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from tests.support.django_project import entry
 from tests.support.inbox import inbox
 from tests.support.pooler import PGBOUNCER, pooling
 
-__all__ = ["inbox"]
+__all__ = ["entry", "inbox"]
 
 ENOUGH = 20.0
 needs_a_pooler = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
@@ -51,7 +54,8 @@ SELECT (SELECT count(*) FROM pg_class WHERE relnamespace = pg_my_temp_schema()) 
        current_setting('session_replication_role') AS replication, current_setting('TimeZone') AS zone,
        current_setting('client_encoding') AS encoding, current_setting('statement_timeout') AS statement_limit,
        current_setting('lock_timeout') AS lock_limit, coalesce(current_setting('app.tenant', true), '') AS tenant,
-       (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()) AS locks,
+       (SELECT count(*) FROM pg_locks
+        WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND pid = pg_backend_pid()) AS locks,
        (SELECT count(*) FROM pg_cursors WHERE is_holdable) AS cursors,
        (SELECT count(*) FROM pg_listening_channels()) AS channels,
        (SELECT count(*) FROM pg_prepared_statements WHERE from_sql) AS prepared
@@ -96,7 +100,7 @@ def leaving(inbox):
 
 @contextlib.contextmanager
 def one_at_a_time(inbox):
-    drain = Drain(inbox.settings, inbox.registry, BatchExecutor)
+    drain = Drain(inbox.settings, inbox.registry, inbox.attempts_by)
     yield drain.run_due
     drain.close()
 
@@ -155,6 +159,54 @@ def test_handler_in_a_slot_leaves_nothing_in_its_session_to_the_next(leaving):
         assert offenders(leaving, work, BY_FUNCTIONS) == {}
 
     assert leaving.effects() == sorted(leaving.seen)
+
+
+@pytest.mark.usefixtures("entry")
+def test_handler_in_django_leaves_nothing_in_its_session_to_the_next(leaving):
+    """What Django itself has set there stays: it does so once for a connection."""
+
+    def leave_or_look(event, connection):
+        cursor = connection.cursor()
+        if event.type == "leave":
+            cursor.execute(leaving.leave)
+            return
+        cursor.execute(STATE)
+        names = [column.name for column in cursor.description]
+        leaving.seen[event.event_id] = dict(zip(names, cursor.fetchone(), strict=True))
+
+    leaving.registry = Registry()
+    leaving.on(leave_or_look, attempts=1)
+    leaving.attempts_by = DjangoExecutor
+    with one_at_a_time(leaving) as work:
+        assert offenders(leaving, work, BY_FUNCTIONS) == {}
+
+    assert leaving.seen["clean"]["zone"] == "UTC"
+
+
+def test_batches_and_blocks_leave_nothing_in_their_sessions(leaving):
+    def collects(_, tx):
+        states.append(dict(tx.exec_driver_sql(STATE).mappings().one()))
+        for way in ("tenant", "temp table", "search path"):
+            tx.exec_driver_sql(BY["a function"](way))
+
+    def long(event):
+        with event.tx() as tx:
+            collects([event], tx)
+
+    states = []
+    leaving.registry = Registry()
+    leaving.on(collects, pattern="a", batch=BatchSize(2))
+    leaving.on(long, pattern="b", tx="none")
+    leaving.deliver("1", "2", "3", "4", type="a")
+    leaving.deliver("5", "6", type="b")
+
+    with one_at_a_time(leaving) as work:
+        until(
+            lambda: (work(), leaving.rows("SELECT count(*) FROM hookonce.runs WHERE status = 'done'"))[1],
+            [(6,)],
+        )
+
+    assert states == states[:1] * 4
 
 
 @pytest.fixture
