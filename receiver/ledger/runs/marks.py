@@ -35,6 +35,8 @@ COMMITTED = (
 )
 LOCK_TIMEOUT = timedelta(milliseconds=250)
 """How long a lock is waited for at a time: less than PostgreSQL waits before it looks for a deadlock."""
+ENDS_WITHIN = timedelta(milliseconds=500)
+"""How long a backend that was ended is waited for."""
 _WAIT_SHORTLY = f"SET LOCAL lock_timeout = {LOCK_TIMEOUT // timedelta(milliseconds=1)}"
 TRIES = 20
 """After so many a marked transaction that nothing ends counts as committed: one that is prepared, for instance."""
@@ -73,7 +75,8 @@ FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND pid I
      AND (classid::bigint << 32 | objid::bigint) = ANY(%s)
      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
-_END_HOLDERS = f"SELECT pg_terminate_backend(pid) {_HOLDERS} AND pid IS NOT NULL"
+_ENDS_WITHIN = ENDS_WITHIN // timedelta(milliseconds=1)
+_END_HOLDERS = f"SELECT pg_terminate_backend(pid, {_ENDS_WITHIN}) {_HOLDERS} AND pid IS NOT NULL"
 _IS_HELD = f"SELECT EXISTS (SELECT {_HOLDERS})"
 _ARE_PREPARED = f"SELECT EXISTS (SELECT {_HOLDERS} AND pid IS NULL)"
 # A mark without a run under its token says nothing any more: another has ended the run.
@@ -145,7 +148,10 @@ def ask(connection: psycopg.Connection[Any], marked: Marked) -> bool:
 
 
 def end_holders(connection: psycopg.Connection[Any], keys: Collection[int]) -> None:
-    """End the backends whose open transactions hold these marks; one that waits for a standby stays committed."""
+    """End the backends whose open transactions hold these marks, and wait shortly until they have gone.
+
+    A transaction that waits for a standby stays committed.
+    """
     connection.execute(_END_HOLDERS, [list(keys)])
 
 

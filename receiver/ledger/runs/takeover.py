@@ -40,8 +40,8 @@ class Lost(NamedTuple):
 def settle(connection: psycopg.Connection, events: Sequence[int]) -> AbstractSet[int]:
     """Lock what is lost of events that the caller has locked, and bury the runs whose handlers have committed.
 
-    Return the events that must be left: a transaction still holds a run of theirs. If it is its handler's, its backend
-    is ended, and the next claim may have them. The caller derives the events' statuses.
+    Return the events that must be left: a transaction still holds a run of theirs. If it is a handler's whose lease is
+    over, its backend is ended first. The caller derives the events' statuses.
     """
     values = {"events": array("bigint", sorted(events))}
     with connection.pipeline():
@@ -52,9 +52,10 @@ def settle(connection: psycopg.Connection, events: Sequence[int]) -> AbstractSet
     committed = _marked(connection, free)
     if held:
         prepared = {run for run in held if marks.are_prepared(connection, run.keys)}
-        committed |= prepared
-        held -= prepared
-        marks.end_holders(connection, [key for run in held for key in run.keys])
+        marks.end_holders(connection, [key for run in held - prepared for key in run.keys])
+        freed = {Lost(*row) for row in connection.execute(_LOCK, values)} & held
+        committed |= prepared | _marked(connection, freed)
+        held -= prepared | freed
     if committed:
         _bury(connection, sorted(committed))
     return {run.event for run in held}
