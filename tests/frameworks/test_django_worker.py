@@ -112,7 +112,7 @@ def test_role_that_cannot_write_the_end_of_a_run_is_refused(project):
 def test_role_needs_no_more_than_the_rights_that_the_page_names(project):
     make_guest(project)
     grants = re.findall(r"^GRANT .*inbox_ledger.* TO shop;$", PAGE.read_text(), re.MULTILINE)
-    assert len(grants) == 3
+    assert len(grants) == 4
     with psycopg.connect(project.database_url, autocommit=True) as connection:
         for grant in [*grants, "GRANT INSERT, SELECT ON shop_payment TO shop;"]:
             connection.execute(
