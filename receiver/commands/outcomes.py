@@ -44,7 +44,8 @@ class _Waiting:
 class Outcomes:
     """Tells what became of commands; its thread lives while somebody asks."""
 
-    def __init__(self, url: str, keyring: Keyring = OFF) -> None:
+    def __init__(self, url: str, keyring: Keyring = OFF, idle: timedelta = IDLE) -> None:
+        self.idle = idle
         self._url = url
         self._keyring = keyring
         self._lock = threading.Lock()
@@ -93,7 +94,7 @@ class Outcomes:
                 if waiting:
                     self._look(waiting)
                     self._pause()
-                elif not self._asked.wait(IDLE.total_seconds()):
+                elif not self._asked.wait(self.idle.total_seconds()):
                     self._disconnect()
         finally:
             self._disconnect()

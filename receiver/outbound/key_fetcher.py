@@ -64,7 +64,10 @@ class _FetchFailed(Exception):  # noqa: N818  short, and never leaves this modul
 class KeyFetcher:
     """What was fetched, and how to get the rest; one per process, for all sources."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, fetch_timeout: timedelta = FETCH_TIMEOUT
+    ) -> None:
+        self.fetch_timeout = fetch_timeout
         self._clock = clock
         self._lock = threading.Lock()  # for the books below, never held while fetching
         self._proven = Books()
@@ -149,7 +152,7 @@ class KeyFetcher:
                 threading.Thread(
                     target=self._run_fetch, args=arguments, daemon=True, name="hookonce-keys"
                 ).start()
-        fetch.done.wait(FETCH_TIMEOUT.total_seconds())
+        fetch.done.wait(self.fetch_timeout.total_seconds())
         if fetch.content is None:
             host = urlsplit(url).hostname  # and no more: the rest may hold a token
             raise KeyUnavailable(f"no answer from {host}: {fetch.why}")
@@ -181,7 +184,7 @@ class KeyFetcher:
         name, host = _document_name(url, post), str(urlsplit(url).hostname)
         failure: _FetchFailed | None = _FetchFailed("a bug", is_hosts=True)
         try:
-            fetch.content, failure = _fetch(url, post), None
+            fetch.content, failure = _fetch(url, post, self.fetch_timeout), None
         except _FetchFailed as error:
             failure, fetch.why = error, str(error)
         finally:
@@ -213,11 +216,11 @@ def _document_name(url: str, post: bytes | None) -> str:
     return f"{url} {hashlib.sha256(post).hexdigest()}" if post else url
 
 
-def _fetch(url: str, post: bytes | None) -> bytes:
-    """Fetch one document. Raises `_FetchFailed`."""
+def _fetch(url: str, post: bytes | None, timeout: timedelta) -> bytes:
+    """Fetch one document within `timeout`. Raises `_FetchFailed`."""
     headers = {"Accept-Encoding": "identity", "User-Agent": "hookonce"}
     headers |= {"Content-Type": "application/json"} if post else {}
-    until = time.monotonic() + FETCH_TIMEOUT.total_seconds()
+    until = time.monotonic() + timeout.total_seconds()
     try:
         with (
             requests.Session() as session,

@@ -7,12 +7,12 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from hookonce.receiver.commands import outcomes
 from hookonce.receiver.commands.outcomes import Outcomes
 from hookonce.receiver.config.server_urls import libpq_url
 from hookonce.receiver.ledger import commands
 from hookonce.receiver.ledger.commands import CommandState
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from tests.support.waiting import until
 
 NAME = ("commands.payments", "0" * 64)
 DEADLINE = 30
@@ -111,19 +111,13 @@ def test_ledger_that_is_away_is_told_to_all_and_asked_again_later(told, ledger):
     assert told.of(NAME).state == CommandState.IN_PROGRESS
 
 
-def test_connection_is_let_go_of_when_nobody_asks(told, ledger, monkeypatch):
-    monkeypatch.setattr(outcomes, "IDLE", timedelta(milliseconds=10))
+def test_connection_is_let_go_of_when_nobody_asks(told, ledger):
+    told.idle = timedelta(milliseconds=10)
     accept(ledger)
     told.of(NAME)
 
     others = (
         "SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
     )
-    gone = threading.Event()
-    for _ in range(DEADLINE * 100):
-        if ledger.execute(others).fetchone() == (0,):
-            break
-        gone.wait(0.01)
-    else:
-        pytest.fail("the connection stays")
+    until(lambda: ledger.execute(others).fetchall(), [(0,)], falling=True)
     assert told.of(NAME).state == CommandState.IN_PROGRESS
