@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from hookonce.providers.kit.registry import load
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured_of
 
 PUBLIC = "https://hooks.example.com/hooks"
 CALL = {"AccountSid": "AC1", "CallSid": "CA1"}
@@ -65,9 +65,7 @@ def upgraded(receiver):
     """Sends a body of a sender before and after the upgrade; returns what became of it each time."""
 
     def send(name, body, *, later=timedelta(0), again=None):
-        case = next(
-            case for case in CAPTURED if case.provider.name == name and case.is_genuine and case.signing
-        )
+        case = next(case for case in captured_of(name) if case.is_genuine and case.signing)
         secret = own_key(case.signing) if case.keys else case.secret
         known = sha256(json.dumps([body, again]).encode()).hexdigest()[:8]
         provider, source = load(name), f"{name.replace('_', '-')}-{known}"

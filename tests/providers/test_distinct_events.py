@@ -12,7 +12,7 @@ from hookonce.providers.kit import FORM
 from hookonce.providers.kit.conformance.cases import refusal
 from hookonce.providers.kit.events.fingerprint import fingerprint
 from hookonce.providers.kit.registry import load
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured_as
 from tests.support.senders import NOW, reason_of, sent
 
 CALL = {"AccountSid": "AC1", "CallSid": "CA1", "ApiVersion": "2010-04-01"}
@@ -244,7 +244,7 @@ def test_midtrans_digest_of_one_order_is_not_that_of_another(shifted):
     ],
 )
 def test_midtrans_digest_of_one_account_is_not_that_of_another(shifted):
-    case = next(case for case in CAPTURED if case.name == "midtrans/pay-account")
+    case = captured_as("midtrans/pay-account")
     body = json.loads(case.delivery.body)
 
     assert case.verdict(case.delivery) is None

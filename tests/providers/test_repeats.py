@@ -12,7 +12,8 @@ from hookonce.providers.kit import Hmac, body_digest, fixed, form_body, header, 
 from hookonce.providers.kit.conformance import check_repeats
 from hookonce.providers.kit.conformance.repeats import marks
 from hookonce.providers.kit.registry import load, names
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured_as, captured_of
+from tests.support.for_each import for_each
 from tests.support.senders import NOW, sent
 from tests.support.senders_page import provider_of
 
@@ -46,8 +47,8 @@ def test_contract_catches_a_sender_that_does_not_say_what_it_signs(name):
     changes = {"signed_message": None, "body_is_unsigned": False}
     silent = [
         replace(case, provider=replace(case.provider, **changes))
-        for case in CAPTURED
-        if case.provider.name == name and case.is_genuine
+        for case in captured_of(name)
+        if case.is_genuine
     ]
 
     found = [complaint for case in silent for complaint in complaints(case)]
@@ -92,7 +93,7 @@ def with_sum_of(body, wanted):
 
 
 def test_paypal_marks_another_body_of_the_same_sum_alike():
-    case = next(case for case in CAPTURED if case.provider.name == "paypal" and case.is_genuine)
+    case = next(case for case in captured_of("paypal") if case.is_genuine)
     body = with_sum_of(b'{"id":"WH-forged","event_type":"x"}', zlib.crc32(case.delivery.body))
     forged = replace(case.delivery, body=body, readings={})
     [event], [other] = case.events(case.delivery), case.events(forged)
@@ -108,7 +109,7 @@ def test_contract_catches_a_repeat_that_is_known_by_the_bytes_of_a_form():
     headers = {**scheme.sign(body, "secret", NOW, url=url), "x-id": "1"}
     events = one_event(id=header("x-id"), type=fixed("t"), read=form_body)
     changes = {"verify": scheme.verify, "events": events, "body_is_unsigned": False, "id_is_signed": False}
-    [case, *_] = [case for case in CAPTURED if case.provider.name == "github" and case.is_genuine]
+    [case, *_] = [case for case in captured_of("github") if case.is_genuine]
     case = replace(
         case,
         provider=replace(case.provider, **changes),
@@ -178,7 +179,7 @@ def delivery_of(provider, delivery):
 
 
 def test_twilio_marks_a_delivery_alike_with_and_without_its_port():
-    [case] = [case for case in CAPTURED if case.name == "twilio/token-and-port"]
+    case = captured_as("twilio/token-and-port")
     [event] = case.events(case.delivery)
     plain = replace(case.delivery, url=case.delivery.url.replace(":8443", "").replace(":443", ""))
 
@@ -212,14 +213,10 @@ def walked(case):
     yield delivery
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        case
-        for case in CAPTURED
-        if case.provider.name in {"twilio", "gitea_forgejo", "plivo"} and case.is_genuine
-    ],
-    ids=str,
+@for_each(
+    lambda: [
+        case for name in ("twilio", "gitea_forgejo", "plivo") for case in captured_of(name) if case.is_genuine
+    ]
 )
 def test_event_has_a_mark_that_no_spelling_of_its_body_changes(case):
     events = case.events(case.delivery)

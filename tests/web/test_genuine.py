@@ -5,11 +5,18 @@ from dataclasses import replace
 from werkzeug.test import EnvironBuilder
 
 from hookonce.receiver.web.http.environ import GENUINE
-from tests.support.captured import CAPTURED
+from tests.support.captured import captured
 
-CASES = [case for case in CAPTURED if not case.keys]
 NO_EVENTS = "asana/heartbeat"
-EVENTS = {case.provider.name: case for case in CASES if case.is_genuine and str(case) != NO_EVENTS}
+
+
+def cases():
+    return [case for case in captured() if not case.keys]
+
+
+def events():
+    """A delivery with events of each sender."""
+    return {case.provider.name: case for case in cases() if case.is_genuine and str(case) != NO_EVENTS}
 
 
 def is_genuine_after(receiver, name, delivery):
@@ -34,7 +41,7 @@ def added(receiver, case, **options):
 
 def test_no_probe_makes_a_client_genuine_however_it_is_answered(receiver):
     wrong, answered = [], 0
-    for case in [case for case in CASES if case.reply is not None]:
+    for case in [case for case in cases() if case.reply is not None]:
         added(receiver, case)
         status, is_genuine = is_genuine_after(receiver, case.provider.name, case.delivery)
         answered += status < 300
@@ -46,7 +53,7 @@ def test_no_probe_makes_a_client_genuine_however_it_is_answered(receiver):
 
 def test_verified_event_makes_a_client_genuine_and_a_refused_one_does_not(receiver):
     wrong = []
-    for name, case in EVENTS.items():
+    for name, case in events().items():
         added(receiver, case)
         verified = is_genuine_after(receiver, name, case.delivery)
         if verified != (verified[0], verified[0] < 300):
@@ -61,14 +68,14 @@ def test_verified_event_makes_a_client_genuine_and_a_refused_one_does_not(receiv
 
 
 def test_delivery_of_no_events_makes_nobody_genuine(receiver):
-    [case] = [case for case in CASES if str(case) == NO_EVENTS]
+    [case] = [case for case in cases() if str(case) == NO_EVENTS]
     added(receiver, case)
 
     assert is_genuine_after(receiver, "asana", case.delivery) == (200, False)
 
 
 def test_event_that_anybody_may_send_makes_nobody_genuine(receiver):
-    case = EVENTS["gitlab"]
+    case = events()["gitlab"]
     added(receiver, case, unauthenticated=True)
 
     assert is_genuine_after(receiver, "gitlab", case.delivery) == (200, False)
