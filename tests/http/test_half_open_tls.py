@@ -12,8 +12,6 @@ import pytest
 from tests.http.conftest import serving
 from tests.support.attacks import certificate
 
-pytestmark = pytest.mark.alone
-
 BEGUN = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 """The first bytes of a ClientHello."""
 MANY = 3000

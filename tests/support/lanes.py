@@ -60,6 +60,8 @@ PURE_PLACES = (
 ALONE_PLACES = (
     "dev/test_reloading_time.py",
     "http/test_attacks.py",
+    "http/test_frozen_servers.py",
+    "http/test_half_open_tls.py",
     "http/test_hostile_network.py",
     "stories/test_deploys.py",
     "stories/test_servers_disk.py",
