@@ -75,10 +75,20 @@ LONG_PLACES = (
     "docs/test_framework_commands.py",
     "docs/test_recorded_session.py",
     "e2e/test_accessibility_crosswise.py",
+    "dev/test_reloading.py",
+    "http/test_all_attacks.py",
+    "http/test_attacks.py",
+    "http/test_half_open_tls.py",
+    "http/test_hostile_network.py",
+    "providers/test_cost_before_proof.py",
+    "stories/test_servers_hanging.py",
+)
+LONG_PLACES = (
     "http/test_all_attacks.py",
     "stories/long",
 )
 FIRST_PLACES = (
+    "stories/long",
     "stories/test_crash_loop.py",
     "stories/test_crash_loop_of_many.py",
     "stories/test_soak.py",
@@ -104,6 +114,11 @@ def lane_of_file(place):
     return SERVERS
 
 
+def runs_alone(test):
+    """Tell whether a test runs when all others have ended: one of the lane `alone`, or a long one that is alone too."""
+    return test.split("::", 1)[0].removeprefix("tests/").startswith(ALONE_PLACES)
+
+
 def check(item):
     """Refuse a pure test that asks for a server, before it runs."""
     wanted = SERVER_FIXTURES & set(item.fixturenames)
@@ -119,7 +134,7 @@ def turn_of(test_id, *, shuffled):
     first = (
         0 if shuffled or not place.startswith(FIRST_PLACES) else place_among_first(place) - len(FIRST_PLACES)
     )
-    return lane_of(test_id) == ALONE, first
+    return runs_alone(test_id), first
 
 
 def place_among_first(place):
@@ -165,7 +180,7 @@ class LaneScheduling(LoadFileScheduling):
 
     @property
     def only_alone_is_left(self):
-        return lane_of(next(iter(self.workqueue))) == ALONE
+        return runs_alone(next(iter(self.workqueue)))
 
     def _is_busy(self, node):
         return self._pending_of(self.assigned_work[node]) > 0
