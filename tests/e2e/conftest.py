@@ -25,7 +25,8 @@ from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "token-of-the-browser-tests"
-PATIENCE = 60_000  # milliseconds for the browser, on a machine that does other things too
+SECONDS = 60  # on a machine that does other things too, until a worker has started and the browser has drawn
+PATIENCE = 1000 * SECONDS  # milliseconds
 PICTURES_ARE_WANTED = os.environ.get("HOOKONCE_SCREENSHOTS") == "1"
 SECRETS = {name: f"secret-of-{name}-in-the-browser-tests" for name in ("stripe", "github", "shopify")}
 CONFIGURATION = """
@@ -137,7 +138,7 @@ class Inbox:
             end = f"UPDATE hookonce.{table} SET status = 'done' WHERE status = 'dead' AND {key} IN ({found})"  # noqa: S608
             self.connection.execute(end, [prefix])
 
-    def until(self, query, expected, seconds=20):
+    def until(self, query, expected, seconds=SECONDS):
         """Wait until a query gives what is expected."""
         until(lambda: self.connection.execute(query).fetchone()[0], expected, seconds=seconds, what=query)
 
@@ -197,7 +198,7 @@ def _environment(database_url, redis_url):
 
 def _await(url):
     with http() as client:
-        until(lambda: client.get(f"{url}/livez", timeout=5).ok, seconds=30, away=OSError)
+        until(lambda: client.get(f"{url}/livez", timeout=5).ok, seconds=SECONDS, away=OSError)
 
 
 @pytest.fixture(scope="module")
