@@ -59,15 +59,10 @@ PURE_PLACES = (
 )
 ALONE_PLACES = (
     "dev/test_reloading_time.py",
+    "http/test_all_attacks.py",
     "http/test_attacks.py",
-    "http/test_frozen_servers.py",
     "http/test_half_open_tls.py",
     "http/test_hostile_network.py",
-    "stories/test_deploys.py",
-    "stories/test_servers_disk.py",
-    "stories/test_servers_failover.py",
-    "stories/test_servers_postgresql.py",
-    "stories/test_servers_redis.py",
     "stories/test_servers_hanging.py",
 )
 LONG_PLACES = (
@@ -75,15 +70,6 @@ LONG_PLACES = (
     "docs/test_framework_commands.py",
     "docs/test_recorded_session.py",
     "e2e/test_accessibility_crosswise.py",
-    "dev/test_reloading.py",
-    "http/test_all_attacks.py",
-    "http/test_attacks.py",
-    "http/test_half_open_tls.py",
-    "http/test_hostile_network.py",
-    "providers/test_cost_before_proof.py",
-    "stories/test_servers_hanging.py",
-)
-LONG_PLACES = (
     "http/test_all_attacks.py",
     "stories/long",
 )
@@ -120,12 +106,10 @@ def runs_alone(test):
 
 
 def check(item):
-    """Refuse a pure test that asks for a server, before it runs."""
+    """Fail a pure test that asks for a server."""
     wanted = SERVER_FIXTURES & set(item.fixturenames)
     if wanted and lane_of(item.nodeid) == PURE:
-        raise pytest.UsageError(
-            f"{item.nodeid} wants {min(wanted)}: its place in tests/support/lanes.py is not pure"
-        )
+        pytest.fail(f"wants {min(wanted)}: its place in tests/support/lanes.py is not pure", pytrace=False)
 
 
 def turn_of(test_id, *, shuffled):
@@ -167,9 +151,7 @@ class LaneScheduling(LoadFileScheduling):
             return
         if not self.workqueue or (self.only_alone_is_left and node is not self.last_worker):
             node.shutdown()
-        elif (
-            self._pending_of(self.assigned_work[node]) <= 1
-        ):  # a worker begins a test when it knows the one after it
+        elif self._pending_of(self.assigned_work[node]) <= 1:  # it begins a test when it knows the next one
             self._assign_work_unit(node)
 
     def _assign_work_unit(self, node):
