@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
-from tests.support.page_commands import free_port
+from tests.support.ports import free_ports
 from tests.support.waiting import until
 
 CONFIG = """
@@ -35,7 +35,7 @@ DEADLINE = 60
 def url(database_url, redis_url, tmp_path):
     (tmp_path / "hookonce.toml").write_text(CONFIG)
     (tmp_path / "shop.py").write_text(SHOP)
-    port = free_port()
+    [port] = free_ports(1)
     environ = os.environ | {"DATABASE_URL": database_url, "REDIS_URL": redis_url, "SHOP": TOKEN}
     program = [sys.executable, "-m", "hookonce.receiver.cli"]
     commands = [[*program, "serve", "--bind", f"127.0.0.1:{port}"], [*program, "worker"]]

@@ -10,6 +10,7 @@ import pytest
 import requests
 
 from tests.mcp.conftest import Agent, connected, told
+from tests.support.ports import free_ports
 from tests.support.waiting import until
 
 
@@ -50,9 +51,7 @@ def test_token_does_not_give_way_to_passwords_of_a_netrc(ledger, tmp_path, monke
 def served(ledger):
     """A server on HTTP: its URL, and the inbox behind it."""
     inbox, url = ledger
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    [port] = free_ports(1)
     command = [
         sys.executable,
         "-m",

@@ -1,11 +1,7 @@
 """Through real Sentinels, which make another Valkey the primary."""
 
 import contextlib
-import itertools
-import random
-import socket
 import subprocess
-from pathlib import Path
 
 import pytest
 import redis
@@ -22,6 +18,7 @@ from hookonce.receiver.redis.dedup_window import DedupWindow
 from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.support.inbox import effect, inbox
 from tests.support.new_event import WINDOW, new_event
+from tests.support.ports import free_ports
 from tests.support.waiting import until
 
 __all__ = ["inbox"]
@@ -47,16 +44,7 @@ def server(directory, port, *options):
 
 @pytest.fixture
 def ports():
-    """Three that are free, of those that no client is given: so they are free when the servers start."""
-    first_of_clients = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    candidates = list(range(first_of_clients // 2, first_of_clients))
-    random.shuffle(candidates)
-    return list(itertools.islice(filter(is_free, candidates), 3))
-
-
-def is_free(port):
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
+    return free_ports(3)
 
 
 @pytest.fixture
