@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.support.stories import reading
 from tests.support.stories.sending import depot
 from tests.support.stories.stack import Stack, running, until
 
@@ -63,7 +64,9 @@ def entered(stack, message):
     """Wait until the handler of an event is at work on it."""
     event_id = message.events()[0].event_id
     until(lambda: ("running", 1) in stack.query(RUN, [event_id]), what="the attempt")
-    until(lambda: f'"{event_id}"' in (stack.directory / "entries").read_text(), what="the handler")
+    until(
+        lambda: event_id in {each.event_id for each in reading.entries(stack.directory)}, what="the handler"
+    )
 
 
 def test_receiver_that_is_told_to_stop_under_load_answers_what_it_took(stack):
