@@ -72,6 +72,7 @@ def is_named(path, config):
     return any(Path(each.split("::", 1)[0]).resolve() == path for each in config.args)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     """Begin with what takes long, end with what runs alone."""
     if seed := config.getoption("shuffle"):

@@ -106,6 +106,17 @@ def test_missed_deadline_hides_no_assertion_of_a_teardown(run, tmp_path):
     assert (code, "rerun" in said) == (1, False)
 
 
+def test_missed_deadline_hides_no_assertion_of_a_fixture_of_the_module(run, tmp_path):
+    fixture = "\n@pytest.fixture(scope='module', autouse=True)\n"
+    ends_badly = f"{fixture}def over():\n    yield\n    raise AssertionError('lost')\n"
+    after = "\ndef test_after():\n    pass\n"
+    said, code = run(failing_once(tmp_path, 'raise DeadlineMissed("it")') + ends_badly + after)
+
+    assert code == 1
+    assert "AssertionError: lost" in said
+    assert "INTERNALERROR" not in said
+
+
 @pytest.mark.parametrize("processes", [(), ("-n", "2")])
 def test_run_with_more_than_three_second_tries_is_red(run, tmp_path, processes):
     said, code = run(failing_once(tmp_path, 'raise DeadlineMissed("it")', count=4), *processes)
@@ -204,7 +215,6 @@ def test_allowed_skips_are_reasons_that_a_test_gives():
     assert [reason for reason in skips.ALLOWED if not any(reason in source for source in sources)] == []
 
 
-@pytest.mark.xfail(reason="some still have a loop of their own", strict=True)
 def test_deadlines_are_waited_for_in_one_way():
     """A loop of a test's own would hide what goes past it, and be no DeadlineMissed."""
     own = re.compile(r"assert time\.monotonic\(\) <|while .*time\.monotonic\(\) <")

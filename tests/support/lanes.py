@@ -137,6 +137,10 @@ def shuffle(items, seed):
 class LaneScheduling(LoadFileScheduling):
     """Gives each worker whole files; the files of the lane `alone` to one worker, when all others have ended."""
 
+    def __init__(self, config, log=None):
+        config.option.loadscopereorder = False  # by the number of tests, which would mix the lanes
+        super().__init__(config, log)
+
     def mark_test_complete(self, node, item_index, duration=0):
         super().mark_test_complete(node, item_index, duration)
         if node is not self.last_worker:
@@ -162,7 +166,7 @@ class LaneScheduling(LoadFileScheduling):
 
     @property
     def only_alone_is_left(self):
-        return runs_alone(next(iter(self.workqueue)))
+        return all(map(runs_alone, self.workqueue))
 
     def _is_busy(self, node):
         return self._pending_of(self.assigned_work[node]) > 0

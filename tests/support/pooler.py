@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -11,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from hookonce.receiver.ledger.database import connections
+from tests.support.waiting import until
 
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 CONFIGURATION = """
@@ -69,15 +69,7 @@ def as_whom(host):
 
 
 def await_answer(url):
-    deadline = time.monotonic() + 10
-    while True:
-        try:
-            connections.connect(url).close()
-        except connections.LedgerUnavailable:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        else:
-            return
+    until(lambda: connections.connect(url).close() is None, away=connections.LedgerUnavailable)
 
 
 @pytest.fixture

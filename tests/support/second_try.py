@@ -4,6 +4,8 @@ pytest-rerunfailures can do as much, at two round trips to a server of its own: 
 An assertion beside a missed deadline (in a `finally`, in a teardown) stays a failure.
 """
 
+from functools import partial
+
 import pytest
 from _pytest.runner import runtestprotocol
 
@@ -30,8 +32,12 @@ class SecondTry:
                 report.outcome = AGAIN if report.failed else report.outcome
                 if report.outcome == AGAIN:
                     item.ihook.pytest_runtest_logreport(report=report)
-            setups.teardown_exact(None)  # a fixture of the module may have missed it
-            reports = self._try(item, nextitem)
+            try:
+                setups.teardown_exact(None)  # a fixture of the module may have missed it
+            except Exception as error:  # noqa: BLE001  an assertion of a fixture's end, which is no missed deadline
+                reports = [failed_at_the_end(item, error)]
+            else:
+                reports = self._try(item, nextitem)
         for report in reports:
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
@@ -70,6 +76,16 @@ class SecondTry:
             terminalreporter.write_line(
                 f"{len(self._missed)} reruns, {MOST} at most: the run is red", red=True
             )
+
+
+def failed_at_the_end(item, error):
+    """Return the report of a test whose fixtures failed when they were ended before its second try."""
+    call = pytest.CallInfo.from_call(partial(raised, error), when="teardown")
+    return pytest.TestReport.from_item_and_call(item, call)
+
+
+def raised(error):
+    raise error
 
 
 def is_missed_deadline(error):

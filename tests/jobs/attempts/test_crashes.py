@@ -1,9 +1,8 @@
 """PostgreSQL crashes while handlers have the driver's connection: nobody else's commit is taken for theirs."""
 
-import contextlib
 import os
 import signal
-import time
+from functools import partial
 
 import psycopg
 import pytest
@@ -12,12 +11,11 @@ from hookonce.jobs.attempts.django_executor import DjangoExecutor
 from hookonce.receiver.dev.embedded import Postgres
 from hookonce.receiver.ledger.database import migrate
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from tests.support import waiting
 from tests.support.django_project import entry
 from tests.support.inbox import inbox as plain_inbox
 
 __all__ = ["entry", "plain_inbox"]
-
-ENOUGH = 20.0
 
 
 @pytest.fixture
@@ -29,15 +27,8 @@ def database_url(data_directory):
     server.stop()
 
 
-def until(look):
-    """Wait until it is so, while PostgreSQL is away and comes back; return what it was."""
-    deadline = time.monotonic() + ENOUGH
-    while True:
-        with contextlib.suppress(psycopg.OperationalError):
-            if found := look():
-                return found
-        assert time.monotonic() < deadline, look
-        time.sleep(0.01)
+until = partial(waiting.until, away=psycopg.OperationalError)
+"""Wait until it is so, while PostgreSQL is away and comes back; return what it was."""
 
 
 def crash(url, victim, neighbour):

@@ -2,7 +2,6 @@
 
 import contextlib
 import threading
-import time
 
 import pytest
 from sqlalchemy import text
@@ -15,6 +14,7 @@ from hookonce.receiver.ledger.database import engines
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from tests.support.django_project import entry
 from tests.support.inbox import effect, inbox
+from tests.support.waiting import until
 
 __all__ = ["entry", "inbox"]
 
@@ -48,14 +48,6 @@ def by_a_new_transaction(tx):
 KEPT = {
     each.__name__: each for each in (by_tx, by_the_driver, by_a_cursor, by_a_savepoint, by_a_new_transaction)
 }
-
-
-def until(look, expected):
-    """Wait until it is so."""
-    deadline = time.monotonic() + ENOUGH
-    while (found := look()) != expected:
-        assert time.monotonic() < deadline, (found, expected)
-        time.sleep(0.01)
 
 
 def tried(use):

@@ -1,7 +1,6 @@
 """Whatever a handler leaves in a session reaches no other: neither the next handler, nor those behind a pooler."""
 
 import contextlib
-import time
 from dataclasses import replace
 
 import pytest
@@ -16,10 +15,10 @@ from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from tests.support.django_project import entry
 from tests.support.inbox import inbox
 from tests.support.pooler import PGBOUNCER, pooling
+from tests.support.waiting import until
 
 __all__ = ["entry", "inbox"]
 
-ENOUGH = 20.0
 needs_a_pooler = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
 WAYS = {
     "temp table": "CREATE TEMP TABLE effects (event text)",
@@ -64,14 +63,6 @@ SELECT (SELECT count(*) FROM pg_class WHERE relnamespace = pg_my_temp_schema()) 
 
 def name_of(way):
     return "leave_" + "".join(letter if letter.isalpha() else "_" for letter in way)
-
-
-def until(look, expected):
-    """Wait until it is so."""
-    deadline = time.monotonic() + ENOUGH
-    while look() != expected:
-        assert time.monotonic() < deadline, (look(), expected)
-        time.sleep(0.01)
 
 
 @pytest.fixture

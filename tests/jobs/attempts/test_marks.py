@@ -4,7 +4,6 @@ import contextlib
 import os
 import socket
 import threading
-import time
 from datetime import timedelta
 
 import psycopg
@@ -17,6 +16,7 @@ from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.claimed import Attempt
 from tests.stories.mistakes import replace, reword
 from tests.support.inbox import effect, inbox
+from tests.support.waiting import DeadlineMissed, until
 
 __all__ = ["inbox"]
 
@@ -33,16 +33,6 @@ BEGIN PERFORM pg_advisory_xact_lock_shared(24); RETURN NULL; END $$;
 CREATE CONSTRAINT TRIGGER gate AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
 WHEN (new.event LIKE 'gated%') EXECUTE FUNCTION at_the_gate()
 """
-
-
-def until(look):
-    """Wait until it is so; return what it was."""
-    deadline = time.monotonic() + ENOUGH
-    while True:
-        if found := look():
-            return found
-        assert time.monotonic() < deadline, look
-        time.sleep(0.01)
 
 
 def lapse(inbox):
@@ -127,9 +117,8 @@ def commit_on_its_way_when_the_connection_drops(inbox):
     def open_the_gate():
         until(lambda: waits("advisory"))
         # Long enough for whoever asks without a lock; who waits for one does so until the COMMIT is through.
-        deadline = time.monotonic() + 0.5
-        while not waits("transactionid") and time.monotonic() < deadline:
-            time.sleep(0.001)
+        with contextlib.suppress(DeadlineMissed):
+            until(lambda: waits("transactionid"), seconds=0.5)
         gate.execute("ROLLBACK")
         opened.set()
 

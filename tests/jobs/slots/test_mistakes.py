@@ -22,7 +22,7 @@ from tests.support.inbox import effect
 from tests.support.waiting import ENOUGH, DeadlineMissed, until
 
 HOUR = timedelta(hours=1)
-SOON = 1.0
+SOON = 4.0
 """Seconds: with a mistake in it a story is late in any case."""
 
 

@@ -34,10 +34,11 @@ def cut_everywhere(lab, day, only=None):
 
 
 def cut_at_each(lab, days, *, steps=True, among=""):
-    """Tell days once uncut, and once cut at each failpoint; give the failpoint (None) and what the checker said.
+    """Tell days once uncut, and once cut at each failpoint; give the failpoint and what the checker said.
 
-    A failpoint that comes again is cut again only if another comes before it than did yet, or with `steps` off not
-    at all. `among`: beginnings of the names of failpoints.
+    The failpoint is None where nothing was cut: a day may go otherwise the second time. A failpoint that comes again
+    is cut again only if another comes before it than did yet, or with `steps` off not at all. `among`: beginnings of
+    the names of failpoints.
     """
     known = set()
     for day in days:
@@ -46,7 +47,9 @@ def cut_at_each(lab, days, *, steps=True, among=""):
         for point, nth, step in steps_of(met, steps=steps):
             if step not in known and point.startswith(among):
                 known.add(step)
-                yield point, told(lab, day, Fuse(nth, lab.directory / "failpoints", point))[1]
+                fuse = Fuse(nth, lab.directory / "failpoints", point)
+                _, violations = told(lab, day, fuse)
+                yield point if fuse.is_blown else None, violations
 
 
 def steps_of(met, *, steps):
