@@ -13,13 +13,14 @@ UV := $(VENV)/lock/bin/uv pip compile --quiet --no-config --universal --python-v
 	--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all dev lint format fuzz soak bench bench-peers bench-growth docs docs-site lock release-check clean
+.PHONY: help demo test test-all mutants dev lint format fuzz soak bench bench-peers bench-growth docs docs-site lock release-check clean
 
 help:
 	@echo "make demo   the whole stack on signed samples, checked, and gone again"
 	@echo "make dev    the whole stack until Ctrl-C"
 	@echo "make test   all tests but what is long and rare, on real servers; LANE=pure for one lane"
 	@echo "make test-all   these, and what is long and rare"
+	@echo "make mutants   whether the tests notice mistakes that are planted; goes on where it was stopped"
 	@echo "make lint   ruff and mypy        make format   what ruff can mend itself"
 	@echo "make bench  how fast it is (QUICK=1 for a look); make bench-growth, with five million events"
 	@echo "make fuzz   look for surprises, for longer than the tests do"
@@ -41,6 +42,9 @@ test: $(INSTALLED)
 
 test-all: $(INSTALLED)
 	@$(PY) -m pytest -q --numprocesses=auto --lane=pure --lane=servers --lane=alone --lane=long $(ARGS)
+
+mutants: $(INSTALLED)
+	@$(PY) -m tests.mutants $(ARGS)
 
 lint: $(INSTALLED)
 	@$(PY) -m ruff check .

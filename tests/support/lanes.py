@@ -42,6 +42,7 @@ PURE_PLACES = (
     "jobs/test_typed_handlers.py",
     "ledger/test_run_limits.py",
     "ledger/test_status_spelling.py",
+    "mutants",
     "outbound/test_key_fetcher.py",
     "privacy/test_masking.py",
     "providers",

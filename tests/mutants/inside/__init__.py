@@ -1,0 +1,1 @@
+"""Put beside the packages of a copy, whichever commit that is of: the probe, and pytest's plugin."""
