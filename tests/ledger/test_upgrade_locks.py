@@ -18,6 +18,8 @@ from tests.support.waiting import until
 SHORT = Patience(lock=timedelta(milliseconds=50), pause=timedelta(milliseconds=10), tries=3)
 PATIENT = Patience(lock=timedelta(milliseconds=100), pause=timedelta(milliseconds=300), tries=60)
 BEHIND = """
+DROP TABLE hookonce.marks, hookonce.repeat_marks;
+ALTER TABLE hookonce.ledger DROP COLUMN window_key;
 ALTER TABLE hookonce.runs DROP COLUMN schedule;
 ALTER TABLE hookonce.limits DROP COLUMN schedule;
 UPDATE hookonce.hookonce_version SET version_num = '0015';
@@ -29,7 +31,7 @@ WAITING = (
 
 @pytest.fixture
 def behind(database_url):
-    """The URL of a ledger that is one revision behind."""
+    """The URL of a ledger that is some revisions behind, one of which alters a table."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(BEHIND)
     return database_url
