@@ -38,14 +38,14 @@ def receiving(fresh_database, fresh_redis, tmp_path_factory):
             (directory / f"{name}.py").write_text(KNOWING.format(names=handlers))
         with running(Stack(directory, url, redis_url, workers=0).make_effects()) as stack:
             yield stack
+            start(stack, "last")
+            assert stack.violations() == []
 
 
 @pytest.fixture
 def stack(receiving):
-    """A receiver; the test's own workers have ended when it is judged."""
+    """A receiver; the test's own workers end with it, and others do what they leave."""
     yield receiving
-    start(receiving, "last")
-    assert receiving.violations() == []
     for name in [name for name in receiving.processes if name != "serve"]:
         stop(receiving.processes.pop(name))
 
