@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import psycopg
@@ -173,17 +174,27 @@ def _await(server):
         raise AssertionError(server.logged()) from error
 
 
-@pytest.fixture(scope="module", params=[(), OTHER_WORKER], ids=["ours", "gevent"])
-def server(request, fresh_database, fresh_redis, tmp_path_factory):
-    """One running receiver for the module's tests; at the end our worker's log holds no traceback and no secret."""
-    with fresh_database() as database_url, fresh_redis() as redis_url:
-        directory = tmp_path_factory.mktemp("serve")
-        with serving(directory, database_url, redis_url, options=request.param) as running:
-            yield running
-        log = running.logged()
-        if running.is_ours:  # others quote what is not HTTP
-            assert "Traceback" not in log
-            assert not [name for name, secret in SECRETS.items() if secret in log]
+@pytest.fixture(scope="module")
+def receivers(fresh_database, fresh_redis, tmp_path_factory):
+    """Running receivers for the module's tests; at the end our worker's log holds no traceback and no secret."""
+    with contextlib.ExitStack() as stack:
+
+        @cache
+        def running(options):
+            directory = tmp_path_factory.mktemp("serve")
+            urls = stack.enter_context(fresh_database()), stack.enter_context(fresh_redis())
+            return stack.enter_context(serving(directory, *urls, options=options))
+
+        yield running
+        log = running(()).logged()  # others quote what is not HTTP
+        assert "Traceback" not in log
+        assert not [name for name, secret in SECRETS.items() if secret in log]
+
+
+@pytest.fixture(params=[(), OTHER_WORKER], ids=["ours", "gevent"])
+def server(request, receivers):
+    """A running receiver, of our worker and of gunicorn's own."""
+    return receivers(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -201,9 +212,5 @@ def attacked(fresh_database, fresh_redis, tmp_path_factory):
     return running
 
 
-@pytest.fixture
-def ours(server):
-    """The server, if it is our worker: what it promises beyond what every WSGI server can."""
-    if not server.is_ours:
-        pytest.skip("gunicorn's own workers do not do this")
-    return server
+OURS = pytest.mark.parametrize("server", [()], indirect=True, ids=["ours"])
+"""Of a test of what our worker promises beyond what every WSGI server can."""

@@ -1,22 +1,24 @@
 """The admin API behind gunicorn: bodies are read as they are framed, and refused ones end the connection."""
 
 import json
+import uuid
 
 import pytest
 
 from hookonce.receiver.ledger.access import api_tokens
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.database import connections
+from tests.http.conftest import OURS
 from tests.support.raw_http import chunked, request
 
 REPLAYS = "/api/v1/replays"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def authorization(server):
     with connections.connect(server.database_url) as connection:
         return {
-            "Authorization": f"Bearer {api_tokens.create(connection, 'ci', [Scope.ADMIN], None, 'a test')}"
+            "Authorization": f"Bearer {api_tokens.create(connection, uuid.uuid4().hex, [Scope.ADMIN], None, 'a test')}"
         }
 
 
@@ -45,7 +47,8 @@ def test_api_refuses_a_body_that_ends_early(server, authorization):
     assert (answer.status, answer.code) == (400, "bad_body")
 
 
-def test_api_hangs_up_on_a_body_nobody_may_send(ours):
-    answer = ours.exchange(request(target=REPLAYS, headers={"Content-Length": "1000000"}))
+@OURS
+def test_api_hangs_up_on_a_body_nobody_may_send(server):
+    answer = server.exchange(request(target=REPLAYS, headers={"Content-Length": "1000000"}))
 
     assert (answer.status, answer.headers["connection"]) == (401, "close")

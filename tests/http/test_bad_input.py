@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.http.conftest import OURS
 from tests.support.raw_http import chunked, connect, converse, request
 
 DOCUMENTED = {200, 400, 401, 404, 405, 409, 413, 415, 503}
@@ -524,10 +525,11 @@ def test_receiver_ends_the_connection_after_broken_framing(server):
     assert [answer.status for answer in answers] == [400]
 
 
-def test_receiver_serves_nothing_after_a_body_it_refused_to_read(ours):
+@OURS
+def test_receiver_serves_nothing_after_a_body_it_refused_to_read(server):
     hidden = request("GET", "/livez")
 
-    with connect(ours.port) as connection:
+    with connect(server.port) as connection:
         answers = list(converse(connection, request("PUT", body=hidden) + hidden))
 
     assert [(answer.status, answer.headers["connection"]) for answer in answers] == [(405, "close")]

@@ -24,6 +24,23 @@ CUTS = {
 }
 
 
+STORIES = (
+    scenarios.reply_of_the_window_lost,
+    scenarios.reply_to_the_insert_lost,
+    scenarios.reply_to_the_claim_lost,
+    scenarios.reply_to_the_finish_lost,
+    scenarios.stale_worker_goes_on,
+    scenarios.stale_worker_fails,
+    scenarios.copies_at_once,
+    scenarios.other_body_under_one_id,
+    scenarios.clocks_disagree,
+    scenarios.two_workers_at_once,
+    scenarios.hurried_worker,
+    scenarios.handler_that_commits_itself,
+    scenarios.handler_that_rolls_back,
+)
+
+
 @pytest.mark.parametrize(("point", "day"), CUTS.values(), ids=CUTS)
 def test_process_that_dies_at_this_point_costs_nothing(lab, point, day):
     scenarios.cut_at(lab, point, day)
@@ -31,25 +48,7 @@ def test_process_that_dies_at_this_point_costs_nothing(lab, point, day):
     assert lab.violations() == []
 
 
-@pytest.mark.parametrize(
-    "story",
-    [
-        scenarios.reply_of_the_window_lost,
-        scenarios.reply_to_the_insert_lost,
-        scenarios.reply_to_the_claim_lost,
-        scenarios.reply_to_the_finish_lost,
-        scenarios.stale_worker_goes_on,
-        scenarios.stale_worker_fails,
-        scenarios.copies_at_once,
-        scenarios.other_body_under_one_id,
-        scenarios.clocks_disagree,
-        scenarios.two_workers_at_once,
-        scenarios.hurried_worker,
-        scenarios.handler_that_commits_itself,
-        scenarios.handler_that_rolls_back,
-    ],
-    ids=lambda story: story.__name__,
-)
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 def test_every_event_is_kept_and_handled_once_when(lab, story):
     story(lab)
 

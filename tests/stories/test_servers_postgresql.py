@@ -46,7 +46,9 @@ def postgres(disk):
 def running_stack(postgres, fresh_redis, tmp_path_factory):
     with (
         fresh_redis() as redis_url,
-        running(Stack(tmp_path_factory.mktemp("stack"), postgres.url, redis_url).make_effects()) as stack,
+        running(
+            Stack(tmp_path_factory.mktemp("stack"), postgres.url, redis_url, workers=1).make_effects()
+        ) as stack,
     ):
         stack.insist(stack.event())
         yield stack

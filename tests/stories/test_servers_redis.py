@@ -38,7 +38,7 @@ def valkey(disk):
 def running_stack(valkey, fresh_database, tmp_path_factory):
     with (
         fresh_database() as url,
-        running(Stack(tmp_path_factory.mktemp("stack"), url, valkey.url).make_effects()) as stack,
+        running(Stack(tmp_path_factory.mktemp("stack"), url, valkey.url, workers=1).make_effects()) as stack,
     ):
         stack.insist(stack.event())
         yield stack
