@@ -41,7 +41,12 @@ def supervise(place: Path | None, warn: Callable[[Settings], None]) -> int:
 
 
 def _begin(act: Callable[[Settings], None]) -> None:
-    """Read everything anew, and act; what is wrong with it is said in a line."""
+    """Read everything anew, and act; what is wrong with it is said in a line.
+
+    No bytecode of the user's modules is kept: Python takes it for a file of the same size and the same second, so one
+    that is saved twice in a second would be run as it was first.
+    """
+    sys.dont_write_bytecode = True
     try:
         dotenv_file.load()
         settings = load_settings(need_secrets=False)

@@ -4,9 +4,11 @@ Only folders that may hold code are watched, one by one: environments, packages 
 a dot, PostgreSQL's data under `.hookonce` among them, change all day long and would cost inotify's limits besides.
 """
 
+import contextlib
 import os
 import threading
 from collections.abc import Iterator
+from importlib.util import cache_from_source
 from pathlib import Path
 
 SUFFIXES = {".py"}
@@ -28,7 +30,8 @@ def can_watch() -> bool:
 def changes(root: Path, others: set[Path], ended: threading.Event) -> Iterator[set[Path]]:
     """Yield the paths that have changed, absolute, as they do, until `ended` is set.
 
-    Watched is code below `root`, `.env` in it, and the files `others`, wherever they are.
+    Watched is code below `root`, `.env` in it, and the files `others`, wherever they are. The bytecode of what has
+    changed is gone by then.
     """
     import watchfiles
 
@@ -54,11 +57,20 @@ def changes(root: Path, others: set[Path], ended: threading.Event) -> Iterator[s
             paths = {Path(path) for _, path in found}
             files = {path for path in paths if path.suffix in SUFFIXES or path in others}
             if files:
+                _forget_bytecode(files)
                 yield files
             if new := folders(root) ^ known:  # another folder: begin again, with it
                 if files := {file for folder in new for file in folder.glob("*.py")}:
                     yield files
                 break
+
+
+def _forget_bytecode(files: set[Path]) -> None:
+    """Have Python read `files` anew: it knows a file that has changed by its size and its whole second only."""
+    for file in files:
+        if file.suffix in SUFFIXES:
+            with contextlib.suppress(OSError):
+                Path(cache_from_source(file)).unlink()
 
 
 def folders(root: Path) -> set[Path]:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import py_compile
 import shutil
 import tempfile
 from pathlib import Path
@@ -86,6 +87,23 @@ def test_saved_handler_does_the_next_event_and_a_broken_one_waits_to_be_mended(d
     said = [result(dev, each) for each in ("evt_1", "evt_2")]
     assert said == [{"version": 1}, {"version": 2}], dev.run("events", "show", "2").stdout
     assert dev.process.poll() is None
+
+
+def test_file_of_the_same_size_and_second_is_read_anew(dev):
+    """Python itself would take the bytecode of what was there before."""
+    dev.post("evt_6", SECRET)
+    dev.until("done +invoice.paid")
+    handlers = dev.place / "handlers.py"
+    before = handlers.stat()
+    py_compile.compile(str(handlers), doraise=True)
+
+    save(dev, "handlers.py", HANDLERS.replace("VERSION", "2"), at=before.st_mtime_ns)
+    dev.until("loaded +2 handlers")
+    dev.post("evt_7", SECRET)
+    dev.until("done +invoice.paid")
+
+    assert handlers.stat().st_size == before.st_size
+    assert result(dev, "evt_7") == {"version": 2}
 
 
 def test_handlers_that_can_not_be_imported_at_the_start_are_mended_without_another(running):

@@ -6,7 +6,6 @@ from collections import Counter
 import pytest
 
 ALLOWED = {
-    "gunicorn's own workers do not do this": "the same test holds our worker to it",
     "this system lets root mount nothing": "a container without the right to; a full disk is not met there",
     "no other user can reach this Python": "of root's own Python; the test starts servers as another user",
 }
