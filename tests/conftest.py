@@ -63,18 +63,31 @@ def pytest_ignore_collect(collection_path, config):
     """Leave out files of other lanes; what is long runs only if it is named, or its lane is."""
     if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
         return None
-    asked = config.getoption("lane") or (lanes.ALL if is_named(collection_path, config) else lanes.USUAL)
-    return lanes.lane_of(collection_path.relative_to(TESTS).as_posix()) not in asked or None
+    asked = lanes_of(collection_path, config)
+    lane = lanes.lane_of(collection_path.relative_to(TESTS).as_posix())
+    return (lane not in asked and lanes.LONG not in asked) or None  # any file may have some that are long
 
 
-def is_named(path, config):
-    """Tell whether the command line names a file itself."""
-    return any(Path(each.split("::", 1)[0]).resolve() == path for each in config.args)
+def lanes_of(path, config):
+    """The lanes that run of a file: those that are asked for, all if the file or its folder of long tests is named."""
+    if asked := config.getoption("lane"):
+        return asked
+    named = {Path(each.split("::", 1)[0]).resolve() for each in config.args} - {TESTS, TESTS.parent}
+    is_named = any(
+        path == each
+        or (each in path.parents and lanes.lane_of(each.relative_to(TESTS).as_posix()) == lanes.LONG)
+        for each in named
+    )
+    return lanes.ALL if is_named else lanes.USUAL
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Begin with what takes long, end with what runs alone."""
+    """Keep the lanes that are asked for; begin with what takes long, end with what runs alone."""
+    left_out = [item for item in items if not lanes.is_asked(item, lanes_of(item.path, config))]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
     if seed := config.getoption("shuffle"):
         lanes.shuffle(items, seed)
     items.sort(key=lambda item: lanes.turn_of(item.nodeid, shuffled=bool(seed)))
@@ -149,7 +162,19 @@ def data_directory(disk):
 
 
 @pytest.fixture(scope="session")
-def template(servers):
+def administer(servers):
+    """A function that runs statements, each with the names in it, over a connection that is kept."""
+    with psycopg.connect(servers.database_url, autocommit=True) as connection:
+
+        def run(*statements):
+            for statement, *names in statements:
+                connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+
+        yield run
+
+
+@pytest.fixture(scope="session")
+def template(servers, administer):
     """The name of a migrated database that nobody connects to, so that it can be cloned.
 
     In `public` it has what bears the names of our tables, and fails whoever looks at it.
@@ -157,14 +182,14 @@ def template(servers):
     from hookonce.receiver.ledger.database import migrate, tables  # noqa: PLC0415  most tests need no database
 
     name = f"hookonce_test_{uuid.uuid4().hex[:12]}"
-    run(servers, *creating(name))
+    administer(*creating(name))
     with psycopg.connect(database(servers, name), autocommit=True) as connection:
         for table in tables.metadata.tables.values():
             statement = sql.SQL("CREATE VIEW public.{} AS SELECT 1/0 AS not_ours")
             connection.execute(statement.format(sql.Identifier(table.name)))
     migrate.upgrade(database(servers, name))
     yield name
-    run(servers, *dropping([name]))
+    administer(*dropping([name]))
 
 
 @pytest.fixture(scope="session")
@@ -173,7 +198,7 @@ def numbers():
 
 
 @pytest.fixture(scope="session")
-def fresh_database(servers, template, numbers):
+def fresh_database(servers, administer, template, numbers):
     """A context manager: the libpq URL of a fresh, migrated database, dropped later, whoever is still connected.
 
     Who does not name the schema of our tables finds those in `public`, and fails.
@@ -182,14 +207,14 @@ def fresh_database(servers, template, numbers):
     @contextlib.contextmanager
     def fresh():
         name = f"{template}_{next(numbers)}"
-        run(servers, *creating(name, template), *dropping(left))
+        administer(*creating(name, template), *dropping(left))
         left[:] = []
         yield database(servers, name)
         left.append(name)
 
     left = []  # PostgreSQL waits 100 ms for who was connected to what it drops: the next time they have gone
     yield fresh
-    run(servers, *dropping(left))
+    administer(*dropping(left))
 
 
 @pytest.fixture
@@ -277,16 +302,10 @@ def dropping(names):
     return (("DROP DATABASE {} WITH (FORCE)", name) for name in names)
 
 
-def run(servers, *statements):
-    with psycopg.connect(servers.database_url, autocommit=True) as connection:
-        for statement, *names in statements:
-            connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
-
-
 @pytest.fixture
-def empty_database(servers):
+def empty_database(servers, administer):
     """The URL of a database with nothing in it."""
     name = f"hookonce_schema_{uuid.uuid4().hex[:12]}"
-    run(servers, *creating(name))
+    administer(*creating(name))
     yield database(servers, name)
-    run(servers, *dropping([name]))
+    administer(*dropping([name]))

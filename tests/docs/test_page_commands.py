@@ -79,6 +79,7 @@ def run(terminal, page):
             terminal.run(block)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
 def test_commands_of_a_page_do_what_it_says(terminal, page):
     run(terminal, page)
@@ -96,6 +97,7 @@ def production(database_url, redis_url, tmp_path, programs):
     opened.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", IN_PRODUCTION, ids=lambda page: page.stem)
 def test_commands_of_a_page_about_production_do_what_it_says(production, page):
     run(production, page)

@@ -50,6 +50,7 @@ def test_examples_of_the_page_pass_a_strict_type_checker(project):
     assert mypy(project, *FILES) == (0, [])
 
 
+@pytest.mark.long
 def test_example_finds_a_handler_that_is_not_once_only(project):
     text = FILES["handlers.py"].replace(
         "    return {", "    session.connection().exec_driver_sql('COMMIT')\n    return {"

@@ -82,7 +82,7 @@ UNION ALL SELECT 1, at, '', 'filled', 0 FROM counted WHERE at > now() - interval
 
 def chromium():
     """The browser of this machine, or a skip; in CI there must be one."""
-    names = ("chromium", "chromium-browser", "google-chrome")
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     found = os.environ.get("HOOKONCE_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if not found and os.environ.get("CI"):
         pytest.fail(

@@ -194,6 +194,7 @@ def test_table_of_others_that_has_a_name_of_a_newer_one_of_ours_stays(old_ledger
     assert tables(old_ledger, "public") == ["ledger"]
 
 
+@pytest.mark.long
 def test_move_that_is_killed_at_any_statement_leaves_the_ledger_as_it_was(old_ledger):
     before, step = tables(old_ledger, "public"), 0
     while True:

@@ -51,9 +51,9 @@ def stack(receiving):
         stop(receiving.processes.pop(name))
 
 
-def start(stack, name="worker", handlers=None):
+def start(stack, name="worker", handlers=None, *options):
     """Start `hookonce worker`, knowing all handlers or those of a version."""
-    return stack.run(name, "worker", **({"HOOKONCE_HANDLERS": handlers} if handlers else {}))
+    return stack.run(name, "worker", *options, **({"HOOKONCE_HANDLERS": handlers} if handlers else {}))
 
 
 def stop(process):
@@ -104,13 +104,13 @@ def test_worker_that_is_told_to_stop_ends_its_attempt_and_lets_go_of_the_rest(st
 def test_run_of_a_handler_that_a_worker_does_not_know_waits(stack):
     message = depot("parcel_of_the_new_version", slow=0.5)
     stack.insist(message)
-    new = start(stack)
+    new = start(stack, "worker", None, "--alone")
     entered(stack, message)
     new.kill()
     new.wait()
     stack.history.faults += 1
 
-    old = start(stack, "old", "stripe_only")
+    old = start(stack, "old", "stripe_only", "--alone")
     until(lambda: stack.query(RUN, ["parcel_of_the_new_version"]), [("waiting", 1)], what="the putting off")
     stop(old)
 
@@ -120,8 +120,8 @@ def test_run_of_a_handler_that_a_worker_does_not_know_waits(stack):
 
 def test_workers_with_different_handlers_side_by_side_leave_nothing_undone(stack):
     [before] = stack.query(LATEST)
-    start(stack, "one", "stripe_only")
-    start(stack, "other", "depot_only")
+    start(stack, "one", "stripe_only")  # with the sweep, for what one of them put off
+    start(stack, "other", "depot_only", "--alone")
     with stack.load():
         for n in range(40):
             stack.insist(depot(f"parcel_{n}"))

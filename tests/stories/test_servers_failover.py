@@ -88,7 +88,7 @@ def sql(server):
         yield connection
 
 
-@pytest.mark.parametrize("road", ["of two hosts", "through a switch"])
+@pytest.mark.parametrize("road", ["of two hosts", pytest.param("through a switch", marks=pytest.mark.long)])
 def test_event_that_only_the_old_primary_had_is_stored_again_and_handled_once(
     pair, directory, redis_url, road
 ):

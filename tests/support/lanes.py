@@ -66,6 +66,7 @@ ALONE_PLACES = (
     "http/test_hostile_network.py",
     "stories/test_servers_hanging.py",
 )
+TOGETHER = ("e2e",)
 LONG_PLACES = (
     "docs/test_examples_in_two_processes.py",
     "docs/test_framework_commands.py",
@@ -76,6 +77,7 @@ LONG_PLACES = (
 )
 FIRST_PLACES = (
     "stories/long",
+    "e2e",
     "stories/test_crash_loop.py",
     "stories/test_crash_loop_of_many.py",
     "stories/test_soak.py",
@@ -96,14 +98,23 @@ def lane_of(test):
 @cache
 def lane_of_file(place):
     for lane, places in ((LONG, LONG_PLACES), (ALONE, ALONE_PLACES), (PURE, PURE_PLACES)):
-        if any(place == each or place.startswith(f"{each}/") for each in places):
+        if is_below(place, places):
             return lane
     return SERVERS
 
 
+def is_below(place, places):
+    return any(place == each or place.startswith(f"{each}/") for each in places)
+
+
+def is_asked(item, asked):
+    """Tell whether an item belongs to one of the lanes that are asked for; what is marked long is so anywhere."""
+    return (LONG if item.get_closest_marker(LONG) else lane_of(item.nodeid)) in asked
+
+
 def runs_alone(test):
     """Tell whether a test runs when all others have ended: one of the lane `alone`, or a long one that is alone too."""
-    return test.split("::", 1)[0].removeprefix("tests/").startswith(ALONE_PLACES)
+    return is_below(test.split("::", 1)[0].removeprefix("tests/"), ALONE_PLACES)
 
 
 def check(item):
@@ -116,14 +127,11 @@ def check(item):
 def turn_of(test_id, *, shuffled):
     """Return the key of the order of tests: the lane `alone` last, long ones first unless the order is shuffled."""
     place = test_id.split("::", 1)[0].removeprefix("tests/")
-    first = (
-        0 if shuffled or not place.startswith(FIRST_PLACES) else place_among_first(place) - len(FIRST_PLACES)
+    known = 0 if shuffled else len(FIRST_PLACES)
+    first = next(
+        (number for number in range(known) if is_below(place, FIRST_PLACES[number : number + 1])), known
     )
     return runs_alone(test_id), first
-
-
-def place_among_first(place):
-    return next(number for number, each in enumerate(FIRST_PLACES) if place.startswith(each))
 
 
 def shuffle(items, seed):
@@ -136,11 +144,18 @@ def shuffle(items, seed):
 
 
 class LaneScheduling(LoadFileScheduling):
-    """Gives each worker whole files; the files of the lane `alone` to one worker, when all others have ended."""
+    """Gives each worker whole files; the files of the lane `alone` to one worker, when all others have ended.
+
+    All that looks at pages goes to one worker: a browser and the stack it looks at are dear to start.
+    """
 
     def __init__(self, config, log=None):
         config.option.loadscopereorder = False  # by the number of tests, which would mix the lanes
         super().__init__(config, log)
+
+    def _split_scope(self, nodeid):
+        place = super()._split_scope(nodeid)
+        return next((each for each in TOGETHER if place.startswith(f"tests/{each}/")), place)
 
     def mark_test_complete(self, node, item_index, duration=0):
         super().mark_test_complete(node, item_index, duration)

@@ -11,6 +11,9 @@ from collections.abc import Set as AbstractSet
 
 ENOUGH = 20  # seconds: on a machine that is busy with other things too
 BREATH = 0.01  # seconds between two looks
+SHARE = 6
+"""So many times as long as a look took is the pause after it: looking must not take the time of what is looked at."""
+LONGEST_BREATH = 0.1  # seconds
 ENDS = frozenset({"done", "dead", "ignored", "held"})
 """Statuses that a run or an event does not leave by itself: another one than expected is another end."""
 
@@ -28,15 +31,17 @@ def until(look, expected=None, *, seconds=ENOUGH, what=None, away=(), process=No
     """
     deadline = time.monotonic() + seconds
     while True:
+        began = time.monotonic()
         found, is_met = looked(look, expected, away)
         if is_met:
             return found
         name = what or getattr(look, "__name__", "it")
         assert falling or not went_past(found, expected), f"{name}: {found!r} is past {expected!r}"
         assert process is None or process.poll() is None, f"{name}: the process ended ({process.returncode})"
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > deadline:
             raise DeadlineMissed(f"{name}: {found!r} after {seconds} s, not {expected!r}")
-        time.sleep(BREATH)
+        time.sleep(min(max(BREATH, SHARE * (now - began)), LONGEST_BREATH))
 
 
 def looked(look, expected, away):

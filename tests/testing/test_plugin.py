@@ -77,7 +77,12 @@ def test_run_that_asks_for_no_fixture_imports_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "dies"), [([], False), (["-n", "2"], False), ([], True)], ids=["one", "two", "killed"]
+    ("options", "dies"),
+    [
+        pytest.param([], False, id="one", marks=pytest.mark.long),
+        pytest.param(["-n", "2"], False, id="two"),
+        pytest.param([], True, id="killed"),
+    ],
 )
 def test_servers_are_started_once_and_nothing_of_them_is_left(tmp_path, warm, options, dies):
     log = tmp_path / "log"

@@ -22,7 +22,7 @@ class Mistake(NamedTuple):
 
 PLANTED = {
     "receiving.believes_the_nx_alone": Mistake("day_of_deliveries", "lost", "window.claimed"),
-    "receiving.answers_before_the_commit": Mistake("day_of_deliveries", "lost", "delivery.verified"),
+    "receiving.answers_before_the_commit": Mistake("day_of_deliveries", "lost", "window.claimed"),
     "receiving.settles_before_the_commit": Mistake("day_of_deliveries", "lost", "window.settled"),
     "receiving.keeps_the_body_in_a_second_transaction": Mistake(
         "day_of_deliveries", "other_bytes", "ledger.inserted"

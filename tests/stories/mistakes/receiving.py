@@ -15,6 +15,8 @@ from hookonce.receiver.ledger.store import Verdict
 from hookonce.receiver.redis import dedup_window
 from tests.stories.mistakes import replace, reword
 
+UNTIL_ANSWERED = 0.05  # seconds
+
 
 def believes_the_nx_alone():
     def claim(self, place, entries):
@@ -42,7 +44,8 @@ def retries_the_set_nx_and_believes_it():
 
 def answers_before_the_commit():
     def store_later(self, source, delivery, events, *rest):
-        threading.Thread(target=right, args=[self, source, delivery, events, *rest]).start()
+        arguments = [self, source, delivery, events, *rest]
+        threading.Timer(UNTIL_ANSWERED, right, arguments).start()
         return pipeline.IntakeResult([(event.id, Verdict.ACCEPTED) for event in events])
 
     right = replace(pipeline.Intake, "_store", store_later)
