@@ -156,6 +156,11 @@ def test_skip_that_is_not_allowed_fails_in_ci_only(run):
         ({"done": 4}, {"done": 3}),
         ({"a", "b"}, {"a"}),
         ("ignored", "done"),
+        (["a", "a"], ["a", "b"]),
+        ([("a", "credit"), ("a", "credit")], [("a", "credit"), ("b", "credit")]),
+        (["done", "done"], ["done", "dead"]),
+        ({"c"}, {"a", "b"}),
+        ({"a": 1, "c": 1}, {"a": 1, "b": 1}),
     ],
 )
 def test_wait_fails_at_once_where_more_or_another_end_is_seen(found, expected):
@@ -170,6 +175,9 @@ def test_wait_fails_at_once_where_more_or_another_end_is_seen(found, expected):
         (1, 2),
         ("running", "done"),
         ({"running": 1, "done": 1}, {"done": 2}),
+        (["waiting", "waiting"], ["waiting", "done"]),
+        ([("a", 1), ("a", 1)], [("a", 1), ("a", 2)]),
+        ({("a", 0)}, {("a", 1)}),
         (["a"], []),
         (3, 0),
         (None, True),

@@ -22,23 +22,27 @@ def free_port():
 
 @pytest.fixture
 def sender(free_port):
-    """Send requests as soon as somebody listens; gives the port, `send`, and what was answered."""
-    threads, answers = [], []
+    """Send requests as soon as somebody listens; gives the port, `send`, and `answers`, which waits for them all."""
+    threads, came = [], []
 
     def knock(calls):
         connected(free_port).close()
         with requests.Session() as session:
             for method, path, options in calls:
-                answers.append(session.request(method, f"http://127.0.0.1:{free_port}{path}", **options))
+                came.append(session.request(method, f"http://127.0.0.1:{free_port}{path}", **options))
 
     def send(*calls):
         threads.append(threading.Thread(target=knock, args=[calls]))
         threads[-1].start()
 
+    def answers():
+        for thread in threads:
+            thread.join(30)
+        return came
+
     send.port, send.answers = free_port, answers
     yield send
-    for thread in threads:
-        thread.join(30)
+    answers()
 
 
 def connected(port):
@@ -66,7 +70,7 @@ def test_capture_prints_the_next_delivery_byte_for_byte(sender, hookonce):
     assert head.startswith(b"POST /hooks/acme?a=b HTTP/1.1\n")
     assert b"\nX-Acme-Signature: sha256=00\n" in head
     assert f"captured POST /hooks/acme?a=b, {len(BODY)} bytes" in ran.err
-    assert [answer.status_code for answer in sender.answers] == [200]
+    assert [answer.status_code for answer in sender.answers()] == [200]
 
 
 @pytest.mark.usefixtures("place")

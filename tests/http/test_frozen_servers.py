@@ -26,6 +26,8 @@ from tests.support.waiting import until
 
 SLOW_COMMIT, CROWD = 1.2, 900
 """Seconds that each statement takes which stores events, and deliveries that come at once."""
+DELIVERY_DEADLINE, PROBE_DEADLINE = 9, 4
+"""Seconds: senders give ten or more, what asks for readiness five."""
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +78,8 @@ class Frozen(NamedTuple):
     were_first: bool
     """Whether these had their answers before any that needs the ledger."""
     ready: object
+    seconds: dict
+    """How long the slowest delivery and the probe took."""
     known: object
     fresh: list
     retried: list
@@ -89,14 +93,21 @@ def hang(own):
     known, fresh = event(), [event() for _ in range(20)]
     until_accepted(server, known)
     with frozen(postgres), ThreadPoolExecutor(22) as pool:
-        waiting = [pool.submit(server.deliver, body) for body in (known, *fresh)]
-        ready = pool.submit(server.exchange, request("GET", "/readyz"))
+        waiting = [pool.submit(timed, server.deliver, body) for body in (known, *fresh)]
+        probe = pool.submit(timed, server.exchange, request("GET", "/readyz"))
         others = [call() for _ in range(5) for call in unconcerned(server)]
         were_first = not any(each.done() for each in waiting[1:])
-        delivered = [each.result() for each in waiting]
+        delivered, delays = zip(*[each.result() for each in waiting], strict=True)
+    ready, ready_after = probe.result()
+    seconds = {"delivery": max(delays), "probe": ready_after}
     retried = [until_accepted(server, body) for body in fresh]
     again = [server.deliver(body) for body in fresh]
-    return Frozen(others, were_first, ready.result(), delivered[0], delivered[1:], retried, again)
+    return Frozen(others, were_first, ready, seconds, delivered[0], delivered[1:], retried, again)
+
+
+def timed(call, *arguments):
+    began = time.monotonic()
+    return call(*arguments), time.monotonic() - began
 
 
 def test_receiver_stays_responsive_while_postgresql_hangs(hang):
@@ -105,6 +116,7 @@ def test_receiver_stays_responsive_while_postgresql_hangs(hang):
     assert {(each.status, each.code) for each in hang.fresh} == {(503, "ledger_unavailable")}
     assert all(each.headers["retry-after"] for each in hang.fresh)
     assert hang.known.status in {200, 503}
+    assert hang.seconds["delivery"] < DELIVERY_DEADLINE
 
 
 def unconcerned(server):
@@ -125,6 +137,7 @@ def test_receiver_recovers_by_itself_when_postgresql_thaws(hang):
 
 def test_readiness_tells_that_postgresql_hangs(hang):
     assert (hang.ready.status, hang.ready.document["database"]) == (503, "unreachable")
+    assert hang.seconds["probe"] < PROBE_DEADLINE
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ def deploy(inbox, limit):
 
 def work_until(inbox, drain, count):
     """Have a worker look, as each does every second, until there are so many effects."""
-    until(lambda: (drain.run_due(), len(inbox.effects()) >= count)[1])
+    until(lambda: (drain.run_due(), len(inbox.effects()))[1], count)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ SHARE = 6
 LONGEST_BREATH = 0.1  # seconds
 ENDS = frozenset({"done", "dead", "ignored", "held"})
 """Statuses that a run or an event does not leave by itself: another one than expected is another end."""
+PASSING = frozenset({"received", "queued", "waiting", "running"})
+"""Words that something else may follow; any other text, as the id of an event, stays what it is."""
 
 
 class DeadlineMissed(Exception):  # noqa: N818  the name says what happened; it is no error of the product
@@ -69,23 +71,35 @@ def ended_otherwise(found, expected):
     return found != expected and {found, expected} <= ENDS
 
 
-def has_more_or_another_end(found, expected):
-    others = [found[each] for each in ENDS & (found.keys() - expected.keys())]
-    return any(others) or any(
+def has_a_stranger_or_went_past(found, expected):
+    strangers = [found[each] for each in found.keys() - expected.keys() if stays(each)]
+    return any(strangers) or any(
         went_past(found[each], expected[each]) for each in found.keys() & expected.keys()
     )
 
 
+def has_more_or_a_stranger(found, expected):
+    return len(found) > len(expected) or any(map(stays, found - expected))
+
+
 def is_longer_or_past_in_part(found, expected):
-    is_as_long = len(found) == len(expected)
-    return len(found) > len(expected) or (is_as_long and any(map(went_past, found, expected)))
+    if len(found) > len(expected) or (len(found) == len(expected) and any(map(went_past, found, expected))):
+        return True
+    return any(found.count(each) > expected.count(each) for each in found if stays(each))
+
+
+def stays(value):
+    """Tell whether something can't become something else: text that is no passing status, or a tuple of such."""
+    if isinstance(value, tuple):
+        return all(map(stays, value))
+    return isinstance(value, str) and value not in PASSING
 
 
 BY_KIND = (
     (int | float, lambda found, expected: found > expected),
     (str, ended_otherwise),
     (bytes, lambda *_: False),
-    (Mapping, has_more_or_another_end),
-    (AbstractSet, lambda found, expected: len(found) > len(expected)),
+    (Mapping, has_a_stranger_or_went_past),
+    (AbstractSet, has_more_or_a_stranger),
     (Sequence, is_longer_or_past_in_part),
 )

@@ -6,6 +6,7 @@ a working directory, an environment, standard output and descriptors of its own.
 """
 
 import array
+import atexit
 import fcntl
 import json
 import os
@@ -15,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import traceback
 from contextlib import suppress
 from importlib import import_module
@@ -140,15 +142,24 @@ def fork(channel, request, descriptors, running):
         except BaseException:  # noqa: BLE001  the child ends here, whatever it was
             traceback.print_exc()
         finally:
-            with suppress(ValueError, OSError):
-                sys.stdout.flush()
-                sys.stderr.flush()
+            end_as_python_does()
             os._exit(code)
     os.write(tells, f"{pid}\n".encode())
     running[pid] = tells
     for each in descriptors:
         if each != tells:
             os.close(each)
+
+
+def end_as_python_does():
+    """Wait for threads, then call what is to be called at the end; what goes wrong there changes no exit status."""
+    with suppress(BaseException):
+        threading._shutdown()  # noqa: SLF001  the interpreter's own step, which os._exit leaves out
+    with suppress(BaseException):
+        atexit._run_exitfuncs()  # noqa: SLF001
+    with suppress(ValueError, OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
 
 
 def become(request, descriptors):

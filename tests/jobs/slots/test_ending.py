@@ -122,9 +122,9 @@ def test_callback_of_a_lost_slot_holds_up_no_claim(inbox, pool_of, slow_callback
 
     with pool_of(8, patience=IMPATIENT) as pool:
         pool.run_due()
-        until(lambda: slow_callback)
+        until(lambda: slow_callback, [("s", 1)])
         pool.run_due(inbox.deliver("q", type="quick"))
-        until(inbox.effects)
+        until(inbox.effects, ["q"])
 
     assert slow_callback == [("s", 1)]
 

@@ -80,7 +80,7 @@ def test_quick_handler_goes_on_while_slow_ones_take_all_they_may(inbox, pool_of)
         until(lambda: inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'")[2:])
         pool.run_due(inbox.deliver("q", type="quick"))
         try:
-            until(inbox.effects)
+            until(inbox.effects, ["q"])
         finally:
             enough.set()
         are_done(inbox, 11)
@@ -109,7 +109,7 @@ def test_quick_handler_goes_on_while_two_slow_ones_take_the_same_event(inbox, po
         until(lambda: inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'"))
         pool.run_due(inbox.deliver("q", type="quick"))
         try:
-            until(inbox.effects)
+            until(inbox.effects, ["q"])
         finally:
             enough.set()
         are_done(inbox, 2)

@@ -108,15 +108,15 @@ def children(environ):
 
 @contextmanager
 def tended(inbox, url, place, **options):
-    """Suspects of this process, which are stopped at the end; a function that tends them, for `wait_for`."""
+    """Suspects of this process, which are stopped at the end; a function that tends them as it waits."""
     ours = Suspects([*WORKER, "--suspects"], place, **{"stops_within": SHORT} | options)
 
-    def tend(condition):
-        def is_so():
+    def tend(look, expected=None):
+        def tended():
             ours.tend(inbox.connection, ["long", "quick"])
-            return condition()
+            return look()
 
-        return until(is_so, seconds=SECONDS)
+        return until(tended, expected, seconds=SECONDS)
 
     try:
         yield tend
@@ -171,7 +171,7 @@ def test_suspect_that_takes_long_keeps_no_others_waiting(inbox, suspects, enviro
     suspects(long=["a"], quick=["b", "c"])
 
     with tended(inbox, environ["DATABASE_URL"], tmp_path / "1", long=timedelta(seconds=1)) as tend:
-        tend(lambda: len(inbox.effects()) == 2)
+        tend(inbox.effects, ["b", "c"])
         assert inbox.rows(RUNNING_ALONE.format("long"))
         assert len(children(environ)) <= 2
 
@@ -183,7 +183,7 @@ def test_suspects_that_all_take_long_are_as_many_at_once_as_there_may_be(inbox, 
     options = {"long": timedelta(seconds=0.1), "most": 2}
 
     with tended(inbox, environ["DATABASE_URL"], tmp_path / "1", **options) as tend:
-        tend(lambda: len(inbox.rows(RUNNING_ALONE.format("long"))) == 2)
+        tend(lambda: len(inbox.rows(RUNNING_ALONE.format("long"))), 2)
         looks = iter(range(50))
         tend(lambda: next(looks, None) is None)
         assert len(children(environ)) == 2
@@ -242,7 +242,7 @@ def test_stop_says_that_a_suspect_is_waited_for_and_hurries_when_told_again(
         told.start()
         pool.finish()
         told.join()
-        until(lambda: parked(inbox) == {("suspect", 0)})
+        until(lambda: parked(inbox), {("suspect", 0)}, falling=True)
 
     line, *_ = [each for each in caplog.messages if each.startswith("waiting up to")]
     assert "for 1 to end before it stops: run alone (1);" in line
