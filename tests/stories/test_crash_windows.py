@@ -41,6 +41,7 @@ STORIES = (
 )
 
 
+@pytest.mark.long  # the crash loops cut at each step in each run
 @pytest.mark.parametrize(("point", "day"), CUTS.values(), ids=CUTS)
 def test_process_that_dies_at_this_point_costs_nothing(lab, point, day):
     scenarios.cut_at(lab, point, day)

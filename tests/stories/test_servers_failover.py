@@ -145,6 +145,7 @@ def switch(primary, standby, directory):
     proxies[-1].close()
 
 
+@pytest.mark.long
 def test_senders_are_told_to_come_again_while_the_road_leads_to_a_standby(pair, directory, redis_url):
     primary, standby = pair
     with (

@@ -2,12 +2,15 @@
 
 import math
 
+import pytest
+
 from tests.soak.run import Size, soak
 
 SEED = 20_261_121
 SHORT = Size(seconds=4, storm=30, copies=12, workers=2, senders=2, old=40, one_in=math.inf)
 
 
+@pytest.mark.long
 def test_every_event_is_done_once_while_processes_are_killed_at_work(disk):
     outcome = soak(SHORT, SEED, disk)
 

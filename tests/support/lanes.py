@@ -64,7 +64,6 @@ ALONE_PLACES = (
     "http/test_attacks.py",
     "http/test_half_open_tls.py",
     "http/test_hostile_network.py",
-    "stories/test_servers_hanging.py",
 )
 TOGETHER = ("e2e",)
 LONG_PLACES = (
@@ -80,7 +79,6 @@ FIRST_PLACES = (
     "e2e",
     "stories/test_crash_loop.py",
     "stories/test_crash_loop_of_many.py",
-    "stories/test_soak.py",
     "stories",
     "jobs/slots",
     "jobs",

@@ -81,7 +81,7 @@ def test_run_that_asks_for_no_fixture_imports_nothing(tmp_path):
     [
         pytest.param([], False, id="one", marks=pytest.mark.long),
         pytest.param(["-n", "2"], False, id="two"),
-        pytest.param([], True, id="killed"),
+        pytest.param([], True, id="killed", marks=pytest.mark.long),
     ],
 )
 def test_servers_are_started_once_and_nothing_of_them_is_left(tmp_path, warm, options, dies):

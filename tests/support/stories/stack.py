@@ -22,6 +22,7 @@ from tests.support.stories.lab import MADE, RESTLESS
 from tests.support.stories.plans import CONFIGURATION, PLANS, SECRET
 from tests.support.stories.sending import PATIENCE, post, stripe
 from tests.support.waiting import DeadlineMissed
+from tests.support.warm_python import WarmPython
 
 ROOT = Path(__file__).parents[3]
 HANDLERS = "tests.support.stories.hurried"
@@ -33,6 +34,10 @@ BREATH = 0.05
 """Seconds between two events of a sender: the workers shall keep up."""
 AGAIN = 0.05
 """Seconds until a sender comes again."""
+
+
+WARM = WarmPython("hookonce.receiver.cli", "hookonce.jobs.cli", "sqlalchemy.dialects.postgresql.psycopg")
+"""What supervises workers, and workers that are alone, are forked; the supervisor starts its children itself."""
 
 
 class Answered(NamedTuple):
@@ -93,15 +98,16 @@ class Stack:
     def run(self, name, *arguments, **environ):
         """Run a command of hookonce in the background, its output in `<name>.log`."""
         with (self.directory / f"{name}.log").open("ab") as log:
-            self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", self.program, *arguments],
-                cwd=self.directory,
-                env=self.environ | environ,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+            start = self._started if arguments[0] == "serve" else WARM.start  # which gunicorn takes over
+            command = ["-m", self.program, *arguments]
+            self.processes[name] = start(command, cwd=self.directory, env=self.environ | environ, output=log)
         return self.processes[name]
+
+    @staticmethod
+    def _started(command, *, cwd, env, output):
+        return subprocess.Popen(
+            [sys.executable, *command], cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
 
     def close(self):
         for process in self.processes.values():
