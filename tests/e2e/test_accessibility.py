@@ -61,7 +61,9 @@ def audited(window):
     return make
 
 
-@pytest.mark.parametrize(("width", "scheme"), [pytest.param(1280, "light", marks=pytest.mark.long), (390, "dark")])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [pytest.param(1280, "light", marks=pytest.mark.long), (390, "dark")]
+)
 def test_axe_finds_nothing(paths, audited, scheme, width):
     require_nothing_is_found(paths, audited(width=width, color_scheme=scheme))
 

@@ -106,7 +106,12 @@ class Stack:
     @staticmethod
     def _started(command, *, cwd, env, output):
         return subprocess.Popen(
-            [sys.executable, *command], cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            [sys.executable, *command],
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
         )
 
     def close(self):
