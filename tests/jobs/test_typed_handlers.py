@@ -1,7 +1,6 @@
-import subprocess
-import sys
-
 import pytest
+
+from tests.support.type_checker import mypy
 
 GOOD = """
 from sqlalchemy import Connection
@@ -49,21 +48,13 @@ def other(event: int, tx: object) -> None: ...
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory, pytestconfig):
-    """What mypy finds in modules of handlers; it knows SQLAlchemy, which takes it 5 s, from the last time."""
-    known = pytestconfig.cache.mkdir("mypy-of-handlers")
+def found(tmp_path_factory):
+    """What mypy finds in modules of handlers."""
     folder = tmp_path_factory.mktemp("handlers")
     (folder / "good.py").write_text(GOOD)
     (folder / "bad.py").write_text(BAD)
-    options = ["--strict", "--config-file=", f"--cache-dir={known}", "--no-error-summary"]
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", *options, "good.py", "bad.py"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return [line for line in done.stdout.splitlines() if ": error:" in line]
+    _, said = mypy(folder, "good.py", "bad.py")
+    return [line for line in said if ": error:" in line]
 
 
 def test_handlers_of_every_kind_pass_mypy_strict(found):

@@ -1,8 +1,8 @@
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.type_checker import mypy
 
 GUIDE = Path(__file__).parents[2] / "docs" / "adding-a-provider.md"
 CONFIGURED = '''"""Acme signs the body, and says how old it may be."""
@@ -59,23 +59,8 @@ def found(tmp_path_factory):
     }
     for name, text in modules.items():
         (folder / f"{name}.py").write_text(text)
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        "--config-file=",
-        "--cache-dir=cache",
-        "--no-error-summary",
-    ]
-    done = subprocess.run(
-        [*command, *(f"{name}.py" for name in modules)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    lines = [line for line in done.stdout.splitlines() if ": error:" in line]
+    _, said = mypy(folder, *(f"{name}.py" for name in modules))
+    lines = [line for line in said if ": error:" in line]
     return {name: [line for line in lines if line.startswith(f"{name}.py:")] for name in modules} | {
         "all": lines
     }
