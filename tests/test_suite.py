@@ -1,9 +1,11 @@
 """The suite's own promises: what is tried again, what a wait may hide, which lane is whose, what may be skipped."""
 
+import random
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -209,6 +211,51 @@ def test_loop_over_things_names_every_offender():
     assert "2 of 4:" in str(told.value)
     assert "'b', 2" in str(told.value)
     assert "'d', 4" in str(told.value)
+
+
+class Node:
+    """A worker of pytest-xdist as its scheduler knows it; it holds its last test back until it knows the next one."""
+
+    def __init__(self, name):
+        self.gateway = SimpleNamespace(id=name)
+        self.shutting_down = False
+        self.given = []
+
+    def send_runtest_some(self, indices):
+        self.given += indices
+
+    def shutdown(self):
+        self.shutting_down = True
+
+    @property
+    def next(self):
+        return self.given[0] if self.given[1:] or (self.given and self.shutting_down) else None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_files_that_run_alone_come_last_and_by_themselves(pytestconfig, seed):
+    files = ["cli/test_a.py", "e2e/test_a.py", "e2e/test_b.py", *(f"jobs/test_{n}.py" for n in range(9))]
+    alone = [f"tests/{each}" for each in lanes.ALONE_PLACES[:2]]
+    tests = [f"{file}::test_{n}" for file in (*(f"tests/{each}" for each in files), *alone) for n in range(3)]
+    config = SimpleNamespace(option=SimpleNamespace(**vars(pytestconfig.option) | {"tx": ["3*popen"]}))
+    config.getvalue = lambda name: getattr(config.option, name)
+    scheduler = lanes.LaneScheduling(config)
+    nodes, ran, chance = [Node(f"gw{n}") for n in range(3)], {}, random.Random(seed)  # noqa: S311  no secret
+    for node in nodes:
+        scheduler.add_node(node)
+        scheduler.add_node_collection(node, tests)
+    scheduler.schedule()
+
+    while ready := [node for node in nodes if node.next is not None]:
+        node = chance.choice(ready)
+        if tests[node.next].startswith(tuple(alone)):
+            assert [other for other in nodes if other is not node and other.given] == []
+        index = node.given.pop(0)
+        ran.setdefault(tests[index], []).append(node)
+        scheduler.mark_test_complete(node, index)
+
+    assert {name: len(by) for name, by in ran.items()} == dict.fromkeys(tests, 1)
+    assert len({by[0] for name, by in ran.items() if "/e2e/" in name}) == 1
 
 
 def test_places_of_lanes_exist():
