@@ -17,7 +17,7 @@ LONGEST_BREATH = 0.1  # seconds
 ENDS = frozenset({"done", "dead", "ignored", "held"})
 """Statuses that a run or an event does not leave by itself: another one than expected is another end."""
 PASSING = frozenset({"received", "queued", "waiting", "running"})
-"""Words that something else may follow; any other text, as the id of an event, stays what it is."""
+"""Words that something else may follow; what else is expected, as the id of an event, stays what it is."""
 
 
 class DeadlineMissed(Exception):  # noqa: N818  the name says what happened; it is no error of the product
@@ -78,14 +78,10 @@ def has_a_stranger_or_went_past(found, expected):
     )
 
 
-def has_more_or_a_stranger(found, expected):
-    return len(found) > len(expected) or any(map(stays, found - expected))
-
-
 def is_longer_or_past_in_part(found, expected):
     if len(found) > len(expected) or (len(found) == len(expected) and any(map(went_past, found, expected))):
         return True
-    return any(found.count(each) > expected.count(each) for each in found if stays(each))
+    return any(found.count(each) > expected.count(each) for each in expected if stays(each))
 
 
 def stays(value):
@@ -100,6 +96,6 @@ BY_KIND = (
     (str, ended_otherwise),
     (bytes, lambda *_: False),
     (Mapping, has_a_stranger_or_went_past),
-    (AbstractSet, has_more_or_a_stranger),
+    (AbstractSet, lambda found, expected: len(found) > len(expected)),
     (Sequence, is_longer_or_past_in_part),
 )
