@@ -13,8 +13,8 @@ from hookonce.receiver.ledger.runs import breakers
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
 from hookonce.receiver.ledger.stats import worker_slots
 from tests.api.conftest import open_inbox
-from tests.jobs.slots.conftest import wait_for
 from tests.support import desk
+from tests.support.waiting import until
 
 ODD = 'shop.<b>"credit"</b>\u202e'
 
@@ -63,7 +63,7 @@ def test_transaction_that_wrote_and_waits_is_named_with_its_event(inbox, monkeyp
     with desk.waiting(inbox.settings.database_url) as pid:
         desk.report(inbox.connection, (ODD, 77, pid))
 
-        (named,) = wait_for(lambda: workers(inbox)["long_transactions"])
+        (named,) = until(lambda: workers(inbox)["long_transactions"])
 
     assert (named["handler"], named["event"]) == (ODD, 77)
     assert 0.1 < named["seconds"] < 60
@@ -180,7 +180,7 @@ def test_role_that_sees_no_sessions_lists_workers_all_the_same(database_url, red
         desk.waiting(database_url) as pid,
     ):
         desk.report(inbox.connection, ("shop.credit", 1, pid))
-        wait_for(lambda: worker_slots.long_transactions(admin))
+        until(lambda: worker_slots.long_transactions(admin))
 
         listed = workers(inbox)
 

@@ -11,8 +11,8 @@ from hookonce.receiver.app import create_app
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.stats import worker_slots
-from tests.jobs.slots.conftest import wait_for
 from tests.support import desk
+from tests.support.waiting import until
 
 ODD = 'shop."credit"\\n{}\n'
 LAST = "hookonce_oldest_event_seconds"
@@ -93,10 +93,10 @@ def test_transaction_that_wrote_and_waits_is_the_oldest_of_its_handler(
     monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
     with desk.waiting(database_url) as first:
         desk.report(connection, (ODD, 1, first))
-        wait_for(lambda: [1 for age in ages(connection) if age > 1])
+        until(lambda: [1 for age in ages(connection) if age > 1])
         with desk.waiting(database_url) as second, desk.waiting(database_url, writes=False) as reader:
             desk.report(connection, (ODD, 2, second), ("shop.mail", 3, reader))
-            wait_for(lambda: len(ages(connection)) == 2)
+            until(lambda: len(ages(connection)) == 2)
             oldest, _ = ages(connection)
 
             told = scrape()["hookonce_long_transaction_seconds"]
@@ -154,7 +154,7 @@ def test_role_that_sees_no_sessions_scrapes_the_rest(
     monkeypatch.setattr(worker_slots, "LONG_AFTER", timedelta(milliseconds=100))
     with desk.waiting(database_url) as pid, psycopg.connect(database_url, autocommit=True) as admin:
         desk.report(connection, ("shop.credit", 7, pid))
-        wait_for(lambda: worker_slots.long_transactions(admin))
+        until(lambda: worker_slots.long_transactions(admin))
 
         told = scraped(stranger, redis_url)
 

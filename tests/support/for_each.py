@@ -24,20 +24,16 @@ def for_each(things, named=str, parts=None):
 
         @functools.wraps(test)
         def over_all(**fixtures):
-            offenders = {}
+            offenders = []
             found = all_of(things()) if known is None else known
             for thing in found:
                 try:
                     test(*(thing if isinstance(thing, tuple) else (thing,)), **fixtures)
                 except (Exception, pytest.skip.Exception, pytest.fail.Exception) as error:  # noqa: BLE001  all are named
-                    offenders[named(thing)] = error
+                    offenders.append((named(thing), error))
             if offenders:
-                told = "\n".join(
-                    f"{name}: {type(error).__name__}: {error}" for name, error in offenders.items()
-                )
-                raise AssertionError(f"{len(offenders)} of {len(found)}:\n{told}") from next(
-                    iter(offenders.values())
-                )
+                told = "\n".join(f"{name}: {type(error).__name__}: {error}" for name, error in offenders)
+                raise AssertionError(f"{len(offenders)} of {len(found)}:\n{told}") from offenders[0][1]
 
         del over_all.__wrapped__
         over_all.__signature__ = inspect.Signature(parameters[count:])

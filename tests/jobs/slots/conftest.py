@@ -8,7 +8,6 @@ from hookonce.jobs.slots.patience import Patience
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.stopping import hurrying, stopping
 from tests.support.inbox import inbox
-from tests.support.waiting import ENOUGH, until
 
 __all__ = ["inbox"]
 
@@ -42,8 +41,3 @@ def pool_of(inbox, let_go):
             hurrying.clear()
 
     return pool_of
-
-
-def wait_for(condition, seconds=ENOUGH):
-    """Wait until something is so; give what it was. New tests wait by `until` itself."""
-    return until(condition, seconds=seconds)
