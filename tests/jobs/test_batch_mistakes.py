@@ -20,6 +20,7 @@ BUDGET = timedelta(seconds=2)
 NAMES = [f"evt_{n}" for n in range(8)]
 POISON = "evt_5"
 INSERT = text("INSERT INTO effects (event) SELECT unnest(CAST(:events AS text[]))")
+TURNS = 10
 LAPSE = (
     "UPDATE hookonce.batches SET lease_until = now() WHERE token IS NOT NULL",
     "UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE token IS NOT NULL",
@@ -135,9 +136,12 @@ def is_too_late(inbox):
     inbox.on(handler, batch=BatchSize(8))
     inbox.deliver(*NAMES)
     inbox.work()
-    for statement in LAPSE:
-        inbox.connection.execute(statement)
-    inbox.work()
+    for _ in range(TURNS):  # one ends after a part of a second, done or not
+        for statement in LAPSE:
+            inbox.connection.execute(statement)
+        inbox.work()
+        if inbox.effects() == NAMES:
+            break
     stays = any(effect.startswith("too late") for effect in inbox.effects())
     return {"stale end"} if stays else {"lost"} - ({"lost"} if inbox.effects() == NAMES else set())
 
