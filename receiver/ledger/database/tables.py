@@ -444,6 +444,15 @@ handlers = Table(
     PrimaryKeyConstraint("handler", "place", "pattern", name="handlers_pkey"),
 )
 
+handler_attempts = Table(
+    "handler_attempts",
+    metadata,
+    Column("handler", _bytewise, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("announced_at", _moment, nullable=False, server_default=text("now()")),
+    PrimaryKeyConstraint("handler", "attempts", name="handler_attempts_pkey"),
+)
+
 worker_slots = Table(
     "worker_slots",
     metadata,
