@@ -21,7 +21,7 @@ BEHIND = """
 DROP TABLE hookonce.handler_attempts, hookonce.marks, hookonce.repeat_marks;
 ALTER TABLE hookonce.ledger DROP COLUMN window_key;
 ALTER TABLE hookonce.runs DROP COLUMN schedule;
-ALTER TABLE hookonce.limits DROP COLUMN schedule;
+ALTER TABLE hookonce.limits DROP COLUMN schedule, DROP COLUMN given_at;
 UPDATE hookonce.hookonce_version SET version_num = '0015';
 """
 WAITING = (

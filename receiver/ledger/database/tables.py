@@ -233,6 +233,7 @@ limits = Table(
     Column("head", _moment, nullable=False),
     Column("has_queue", Boolean, nullable=False, server_default=text("false")),
     Column("schedule", Text),
+    Column("given_at", _moment),
     PrimaryKeyConstraint("handler", "key", name="limits_pkey"),
 )
 

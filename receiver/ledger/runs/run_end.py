@@ -21,12 +21,12 @@ from hookonce.receiver.ledger.database.round_trip import (
     require,
     round_trip,
 )
-from hookonce.receiver.ledger.runs import event_status, leases, marks
+from hookonce.receiver.ledger.runs import claimed, event_status, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 
 
-class LeaseLost(leases.LeaseLost):
+class LeaseLost(claimed.LeaseLost):
     """The run is no longer ours: its lease ran out and somebody has taken it, or it was ended for us."""
 
 

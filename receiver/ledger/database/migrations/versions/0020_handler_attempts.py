@@ -1,4 +1,7 @@
-"""Numbers of attempts: what each worker that is alive gives to its handlers, so that the largest of them holds."""
+"""Numbers of attempts: what each worker that is alive gives to its handlers, so that the largest holds.
+
+And a column: when a limit has given a time last, by which it is known that the database's clock was set back since.
+"""
 
 from alembic import op
 
@@ -18,10 +21,12 @@ CREATE TABLE hookonce.handler_attempts (
 
 
 def upgrade() -> None:
-    """Add a small table. Workers of before announce nothing there, and go by their own numbers until they end."""
+    """Add a small table, and a column, which rewrites nothing. Workers of before go by their own numbers."""
     op.execute(_TABLE)
+    op.execute("ALTER TABLE hookonce.limits ADD COLUMN given_at timestamptz")
 
 
 def downgrade() -> None:
-    """Drop it: each worker goes by its own numbers."""
+    """Drop them: each worker goes by its own numbers."""
+    op.execute("ALTER TABLE hookonce.limits DROP COLUMN given_at")
     op.execute("DROP TABLE hookonce.handler_attempts")
