@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hookonce.receiver.idempotency.records import InProgress, KeyReused, StoreUnavailable
     from hookonce.receiver.idempotency.redis_hash import RedisStore
     from hookonce.receiver.idempotency.sealed import SealedStore
-    from hookonce.receiver.ledger.runs.leases import LeaseLost
+    from hookonce.receiver.ledger.runs.claimed import LeaseLost
 
 __all__ = [
     "NEVER_HAPPENED",
@@ -90,9 +90,9 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
 
         return getattr(failure_callbacks, name)
     if name == "LeaseLost":
-        from hookonce.receiver.ledger.runs import leases
+        from hookonce.receiver.ledger.runs import claimed
 
-        return leases.LeaseLost
+        return claimed.LeaseLost
     if name in _OF_JOBS:
         return getattr(import_module(f"hookonce.jobs.{_OF_JOBS[name]}"), name)
     if name in _OF_OPERATIONS:

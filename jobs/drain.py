@@ -32,9 +32,10 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.postgresql import Pool
 from hookonce.receiver.ledger import handlers
 from hookonce.receiver.ledger.database import connections, engines
-from hookonce.receiver.ledger.runs import breakers, claims, limit_gate, transitions
+from hookonce.receiver.ledger.runs import breakers, claims, clock, limit_gate, transitions
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
+from hookonce.receiver.ledger.runs.clock import ClockWatch
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.runs.rate_changes import RateChanges
 from hookonce.receiver.logs import hash_ids
@@ -61,6 +62,8 @@ WAKE_INTERVAL = timedelta(seconds=30)
 """How often a worker looks for what others, without its handlers, have ignored."""
 RATE_CHANGE_INTERVAL = timedelta(seconds=1)
 """How often it goes on with what another rate has put off, while anything is left of that."""
+CLOCK_INTERVAL = timedelta(seconds=1)
+"""How often it looks whether the database's clock was set back."""
 
 
 _attempts_by: type[Executor] = BatchExecutor
@@ -112,6 +115,8 @@ class Drain:
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
         self._suspects_at = time.monotonic()
         self._rates_at = time.monotonic()
+        self._clock_at = time.monotonic()
+        self._clock = ClockWatch()
         self._rate_changes = RateChanges()
         self._last_attempt: LastAttempt | None = None
         self.under_way: UnderWay | None = None
@@ -239,6 +244,7 @@ class Drain:
         """Register the handlers that are here; take up recent events that other workers, without them, have ignored."""
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
         try:
+            self._tend_clock()
             rows, said = self._registry.rows(), self._registry.declarations()
             handlers.register_handlers(self._executor.idle_ledger, rows, said)
             woken = transitions.requeue_ignored(self._executor.idle_ledger, self._registry, ROLLING_DEPLOY)
@@ -264,8 +270,25 @@ class Drain:
         if not is_over:
             self._rates_at = time.monotonic() + RATE_CHANGE_INTERVAL.total_seconds()
 
+    def _look_at_clock(self) -> None:
+        try:
+            self._tend_clock()
+        except (psycopg.Error, SQLAlchemyError, connections.LedgerUnavailable) as error:
+            log.debug("the database's clock was not looked at: %s", type(error).__name__)
+            self._executor.discard()
+
+    def _tend_clock(self) -> None:
+        """Begin anew what waits for a time that the database's clock was set back from."""
+        self._clock_at = time.monotonic() + CLOCK_INTERVAL.total_seconds()
+        if self._clock.look(self._executor.idle_ledger):
+            clock.begin_anew(self._executor.idle_ledger)
+            self._cursor.start_over()
+            self._rates_at = time.monotonic()
+
     def _look_around(self) -> None:
         """Look for what others have left behind, each at its time."""
+        if time.monotonic() > self._clock_at:
+            self._look_at_clock()
         if time.monotonic() > self._rates_at:
             self.tend_rates()
         if time.monotonic() > self._wake_at:

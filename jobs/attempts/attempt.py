@@ -54,6 +54,7 @@ from hookonce.receiver.encryption import (
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.postgresql import Connections
 from hookonce.receiver.idempotency.records import StoreUnavailable
+from hookonce.receiver.ledger.handlers import most_attempts
 from hookonce.receiver.ledger.runs import marks, run_end, transitions
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.run_end import Also, AttemptResult, LeaseLost
@@ -273,6 +274,8 @@ class Executor(AttemptConnection):
         has_committed = self._has_committed(run)
         if has_committed:
             ending = AttemptResult(RunStatus.DEAD, error=endings.committed(ending.error))
+        elif ending.backoff is not None:
+            ending = self._heeding_others(self._begun(), run, ending)
         try:
             ending = self._with_traceback(run, ending, error)
             started = self._end(run, ending, following(), has_committed=has_committed)
@@ -286,6 +289,14 @@ class Executor(AttemptConnection):
         if ending.error is not None and failure_callbacks.callbacks:
             self.tell_failure(failure_of(run, error, is_dead=ending.status == RunStatus.DEAD))
         return started
+
+    @staticmethod
+    def _heeding_others(
+        connection: psycopg.Connection, run: ClaimedRun, ending: AttemptResult
+    ) -> AttemptResult:
+        """Return how an attempt ends that was the last by our number: another follows if a worker gives more."""
+        others = most_attempts(connection, [run.handler]).get(run.handler, 0)
+        return endings.given_more(ending) if run.attempt < others else ending
 
     def _refused(self, run: ClaimedRun, lost: LeaseLost) -> None:
         """Say, and count, that an attempt could not be ended, since its lease is somebody else's."""

@@ -48,15 +48,25 @@ def verdict(
 
 
 def failure(run: ClaimedRun, handler: Handler, error: str) -> AttemptResult:
-    """Return the end of a failed attempt: tried again, or dead when no attempt is left."""
+    """Return the end of a failed attempt: tried again, or dead when no attempt is left by this worker's number.
+
+    Before a run is buried for that, other workers' numbers are asked for (`given_more`).
+    """
+    delay = handler.delay(run.attempt)
     if run.attempt >= handler.attempts:
-        return AttemptResult(RunStatus.DEAD, error=text(error))
-    return AttemptResult(RunStatus.WAITING, error=text(error), delay=handler.delay(run.attempt))
+        return AttemptResult(RunStatus.DEAD, error=text(error), backoff=delay)
+    return AttemptResult(RunStatus.WAITING, error=text(error), delay=delay)
+
+
+def given_more(ending: AttemptResult) -> AttemptResult:
+    """Return the end of the last attempt that this worker gives, where another worker gives more: tried again."""
+    return replace(ending, status=RunStatus.WAITING, delay=ending.backoff, backoff=None)
 
 
 def of_trial(run: ClaimedRun, handler: Handler, ending: AttemptResult) -> AttemptResult:
     """Return the end of a failed attempt that was made to see whether a breaker may close: it uses none up."""
-    return replace(ending, status=RunStatus.WAITING, delay=handler.delay(run.attempt), counted=False)
+    delay = handler.delay(run.attempt)
+    return replace(ending, status=RunStatus.WAITING, delay=delay, counted=False, backoff=None)
 
 
 def committed(error: str | None) -> str:

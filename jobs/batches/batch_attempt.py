@@ -185,10 +185,7 @@ class BatchExecutor(Executor):
             errors = dict.fromkeys(_named(error, batch), error)
         if errors:
             endings_of = {
-                run.event.id: (
-                    endings.verdict(run, handler, errors[run.event.id], self._said),
-                    errors[run.event.id],
-                )
+                run.event.id: (self._verdict(run, handler, errors[run.event.id]), errors[run.event.id])
                 for run in batch.runs
                 if run.event.id in errors
             }
@@ -207,6 +204,16 @@ class BatchExecutor(Executor):
             if ending.delay is not None and not ending.counted:
                 return _Outcome(delay=ending.delay)
         return _Outcome(parts=batch_parts.halves(batch.events), error=endings.text(self._said(error)))
+
+    def _verdict(
+        self, run: ClaimedRun, handler: Handler, error: GiveUp | RetryLater | BodyDropped | CannotDecrypt
+    ) -> AttemptResult:
+        ending = endings.verdict(run, handler, error, self._said)
+        if ending.backoff is None:
+            return ending
+        connection = self.idle_ledger
+        with connection.transaction():
+            return self._heeding_others(connection, run, ending)
 
     def _report_batch(
         self, batch: ClaimedBatch, status: RunStatus, events: int, error: BaseException | None = None

@@ -14,7 +14,7 @@ from enum import Enum, StrEnum, auto
 from typing import Protocol
 from uuid import UUID
 
-from hookonce.receiver.ledger.runs import leases
+from hookonce.receiver.ledger.runs import claimed
 
 MAX_KEY = 255
 """Characters of a key."""
@@ -45,7 +45,7 @@ class InProgress(Exception):  # noqa: N818  a state of the operation
         self.lease_left = lease_left
 
 
-class LeaseLost(leases.LeaseLost):
+class LeaseLost(claimed.LeaseLost):
     """Somebody else has this operation now, or nobody: what can be undone of the work must be."""
 
 

@@ -1,4 +1,9 @@
-"""The handlers that workers know, as they say themselves at their start and now and then: nobody else can tell."""
+"""The handlers that workers know, as they say themselves at their start and now and then: nobody else can tell.
+
+A run is dead when the largest number of attempts is used up that any worker announces for its handler. In a rolling
+deploy these numbers differ: a worker with a smaller one would bury what others still mean to try, so it asks before it
+buries a run for want of attempts. A number that is announced no more is forgotten, and a smaller one takes effect.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -11,6 +16,8 @@ from psycopg.rows import dict_row
 
 ANNOUNCED_TTL = timedelta(minutes=5)
 """How often it is written down again that a handler is still there."""
+NUMBER_HOLDS = 2 * ANNOUNCED_TTL
+"""How long a number of attempts holds that is not announced again: a worker does not while it is at a long run."""
 LIMITS = "limits"
 """Under which name a handler says its `HandlerLimits`."""
 FORGOTTEN_AFTER = timedelta(days=1)
@@ -82,7 +89,7 @@ SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::int[], %s::interval
 ON CONFLICT (handler, place, pattern)
 DO UPDATE SET attempts = excluded.attempts, timeout = excluded.timeout, batch = excluded.batch,
               announced_at = now()
-WHERE handlers.announced_at < now() - %s::interval OR handlers.attempts <> excluded.attempts
+WHERE handlers.announced_at NOT BETWEEN now() - %s::interval AND now() OR handlers.attempts <> excluded.attempts
       OR handlers.timeout <> excluded.timeout OR handlers.batch IS DISTINCT FROM excluded.batch
 """
 # `models` holds whatever a handler says of itself in JSON: `takes` and `gives` of a command, and `limits`.
@@ -93,6 +100,20 @@ WHERE handlers.handler = t.handler AND handlers.models::text IS DISTINCT FROM t.
 """
 _MODELS = "SELECT handler, models FROM hookonce.handlers WHERE handler = ANY(%s) AND models IS NOT NULL"
 _FORGET = "DELETE FROM hookonce.handlers WHERE announced_at < now() - %s::interval"
+# A time in the future is from before the database's clock was set back: the number must not hold until then.
+_IS_ALIVE = "announced_at BETWEEN now() - %s::interval AND now() + interval '1 minute'"
+_ANNOUNCE_NUMBERS = f"""
+INSERT INTO hookonce.handler_attempts AS known (handler, attempts)
+SELECT DISTINCT * FROM unnest(%s::text[], %s::int[]) AS t (handler, attempts) ORDER BY 1, 2
+ON CONFLICT (handler, attempts) DO UPDATE SET announced_at = now() WHERE NOT known.{_IS_ALIVE}
+"""  # noqa: S608  a constant
+_FORGET_NUMBERS = f"""
+DELETE FROM hookonce.handler_attempts WHERE (handler, attempts) IN (
+    SELECT handler, attempts FROM hookonce.handler_attempts WHERE NOT {_IS_ALIVE} FOR UPDATE SKIP LOCKED)
+"""  # noqa: S608  a constant
+_MOST_ATTEMPTS = f"""
+SELECT handler, max(attempts) FROM hookonce.handler_attempts WHERE handler = ANY(%s) AND {_IS_ALIVE} GROUP BY handler
+"""  # noqa: S608  a constant
 _ANNOUNCED = """
 SELECT handler, place, pattern, attempts, timeout, batch, announced_at, models->'limits' AS limits
 FROM hookonce.handlers
@@ -116,9 +137,16 @@ def register_handlers(
     with connection.transaction():
         if columns:
             connection.execute(_ANNOUNCE, [*columns, ANNOUNCED_TTL])
+            connection.execute(_ANNOUNCE_NUMBERS, [columns[0], columns[3], ANNOUNCED_TTL])
         if declarations:
             connection.execute(_DESCRIBE, [list(declarations), list(declarations.values())])
         connection.execute(_FORGET, [FORGOTTEN_AFTER])
+        connection.execute(_FORGET_NUMBERS, [NUMBER_HOLDS])
+
+
+def most_attempts(connection: psycopg.Connection, names: Iterable[str]) -> Mapping[str, int]:
+    """Return the largest number of attempts that a worker which is alive announces for each of these handlers."""
+    return dict(connection.execute(_MOST_ATTEMPTS, [sorted(names), NUMBER_HOLDS]).fetchall())
 
 
 def models_of(connection: psycopg.Connection, names: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -68,7 +68,9 @@ def old_ledger(empty_database):
             "hookonce.repeat_marks"
         )
         connection.execute("ALTER TABLE hookonce.events DROP COLUMN is_test, DROP COLUMN keep_body")
-        connection.execute("DROP TABLE hookonce.batches, hookonce.batch_counts, hookonce.marks")
+        connection.execute(
+            "DROP TABLE hookonce.batches, hookonce.batch_counts, hookonce.marks, hookonce.handler_attempts"
+        )
         connection.execute("ALTER TABLE hookonce.handlers DROP COLUMN models, DROP COLUMN batch")
         connection.execute(KEYS_OF_BEFORE)
         connection.execute("CREATE INDEX events_due ON hookonce.events (due_at) WHERE due_at IS NOT NULL")

@@ -18,10 +18,10 @@ from tests.support.waiting import until
 SHORT = Patience(lock=timedelta(milliseconds=50), pause=timedelta(milliseconds=10), tries=3)
 PATIENT = Patience(lock=timedelta(milliseconds=100), pause=timedelta(milliseconds=300), tries=60)
 BEHIND = """
-DROP TABLE hookonce.marks, hookonce.repeat_marks;
+DROP TABLE hookonce.handler_attempts, hookonce.marks, hookonce.repeat_marks;
 ALTER TABLE hookonce.ledger DROP COLUMN window_key;
 ALTER TABLE hookonce.runs DROP COLUMN schedule;
-ALTER TABLE hookonce.limits DROP COLUMN schedule;
+ALTER TABLE hookonce.limits DROP COLUMN schedule, DROP COLUMN given_at;
 UPDATE hookonce.hookonce_version SET version_num = '0015';
 """
 WAITING = (

@@ -233,6 +233,7 @@ limits = Table(
     Column("head", _moment, nullable=False),
     Column("has_queue", Boolean, nullable=False, server_default=text("false")),
     Column("schedule", Text),
+    Column("given_at", _moment),
     PrimaryKeyConstraint("handler", "key", name="limits_pkey"),
 )
 
@@ -442,6 +443,15 @@ handlers = Table(
     Column("announced_at", _moment, nullable=False, server_default=text("now()")),
     Column("models", JSON),
     PrimaryKeyConstraint("handler", "place", "pattern", name="handlers_pkey"),
+)
+
+handler_attempts = Table(
+    "handler_attempts",
+    metadata,
+    Column("handler", _bytewise, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("announced_at", _moment, nullable=False, server_default=text("now()")),
+    PrimaryKeyConstraint("handler", "attempts", name="handler_attempts_pkey"),
 )
 
 worker_slots = Table(

@@ -6,13 +6,13 @@
 - `batch_size`, `due_for_batch`, `batch_claims`, `batches`: runs that one handler takes together, ended as one
 - `batch_parts`: parts of those that failed or were lost, to be tried by themselves
 - `unreadable`: rows that can't be read, kept from failing a claim
-- `claimed`: what a worker holds between claim and end
+- `claimed`: what a worker holds between claim and end, and what it is told that has lost it
 - `due_cursor`: where in the queue a worker looks next; no SQL
 - `run_limits`, `limit_gate`: how often and how many at once a handler may run, and what is held back for that
 - `rate_changes`: what another rate has put off, made due
 - `breakers`: handlers that fail by one error again and again, stopped and tried
 - `parking`: what is paused is passed over, and taken up again
-- `leases`: what is said to whoever has lost one
+- `clock`: what is begun anew when the database's clock was set back
 - `renewal`: leases of long runs, and transactions under them
 - `transitions`: what is started, let go of, taken up again
 - `run_end`: how an attempt ends

@@ -61,8 +61,10 @@ INSERT INTO hookonce.audit (who, action, subject, detail)
 SELECT '{WHO}', 'resume', 'handler ' || name, '{{}}' FROM ended
 """  # noqa: S608  constants
 _HAND_OVER = "DELETE FROM hookonce.breakers WHERE handler = %s AND opened_at IS NOT NULL RETURNING handler"
+# A time that is farther off than any wait is from before the database's clock was set back.
 _TRIED = """
-SELECT handler, tries FROM hookonce.breakers WHERE opened_at IS NOT NULL AND try_at <= now() AND handler = ANY(%s)
+SELECT handler, tries FROM hookonce.breakers
+WHERE opened_at IS NOT NULL AND (try_at <= now() OR try_at > now() + %s) AND handler = ANY(%s)
 ORDER BY handler FOR UPDATE SKIP LOCKED
 """
 # From a place between the oldest and the newest on; what is of a paused source is passed over, a page of it at most.
@@ -152,7 +154,7 @@ def try_one(connection: psycopg.Connection, handlers: Collection[str]) -> list[i
     """Make one event due of each of these handlers whose breaker is open and may try; return the events. Committed."""
     tried = []
     with connection.transaction():
-        for handler, tries in connection.execute(_TRIED, [sorted(handlers)]).fetchall():
+        for handler, tries in connection.execute(_TRIED, [LONGEST_WAIT, sorted(handlers)]).fetchall():
             event = _one_parked(connection, handler, tries)
             if event is not None:
                 values = {"handler": handler, "event": event, "first": FIRST_TRY, "longest": LONGEST_WAIT}

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from hookonce.receiver.ledger.runs import claimed
@@ -111,11 +112,15 @@ class ClaimPlan:
     others ran beside them. `batchable`: what is left to `receiver.ledger.runs.batch_claims`; events that have nothing
     else are not among `events`.
 
+    `spent`: handlers of which a run has used up the attempts that this worker gives; it is buried unless `announced`
+    says that others give more.
+
     `beside`: what is leased runs beside others, so no run that was lost is. `only_suspects`: nothing but a suspect is,
-    and one of each event. `is_alone`: nothing is left to a batch, nor to anybody else.
+    and one of each event. `is_alone`: nothing is left to a batch, nor to anybody else. `announced`: the largest number
+    of attempts that a worker gives, by handler, as far as it was asked for.
     """
 
-    def __init__(  # noqa: PLR0913  the last three by keyword
+    def __init__(  # noqa: PLR0913  the last four by keyword
         self,
         events: Sequence[ClaimedEvent],
         planner: Planner,
@@ -126,6 +131,7 @@ class ClaimPlan:
         beside: bool = False,
         only_suspects: bool = False,
         is_alone: bool = False,
+        announced: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.leased: list[ClaimedRun] = []
         self.parked: list[tuple[int, str]] = []
@@ -137,10 +143,12 @@ class ClaimPlan:
         self.schedules: dict[tuple[int, str], str] = {}
         self.suspects: list[tuple[int, str]] = []
         self.refunds: set[tuple[int, str]] = set()
+        self.spent: set[str] = set()
         self.beside = beside
         self._only_suspects = only_suspects
         self.batchable: list[BatchableRun] = []
         self._is_alone = is_alone
+        self._announced = announced
         self._planner = planner
         self._paused = paused
         self._token = token
@@ -190,13 +198,20 @@ class ClaimPlan:
             return
         if not is_beside and self._leave_to_batch(event, plan, run, is_new=False, is_sole=is_sole):
             return
-        is_spent = run.attempts >= plan.attempts
+        is_spent = self._is_spent(plan, run)
         if is_spent or (is_lost and not run.beside):
             self.lost.append((event.id, run.handler, is_spent))
         if may_kill and not is_spent:
             self.suspects.append((event.id, run.handler))
         elif not is_spent:
             self._lease(event, plan, run, is_sole=is_sole)
+
+    def _is_spent(self, plan: Plan, run: ExistingRun) -> bool:
+        """Return whether a run has used up its attempts, by our number and by all that are announced."""
+        if run.attempts < plan.attempts:
+            return False
+        self.spent.add(plan.name)
+        return run.attempts >= self._announced.get(plan.name, 0)
 
     def _is_to_be_suspected(self, run: ExistingRun, *, is_here: bool) -> bool:
         """Return whether a run that was lost, or is a suspect, is to be run by itself, later or by somebody else.

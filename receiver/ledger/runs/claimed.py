@@ -19,6 +19,10 @@ UNSTARTED_MARGIN = timedelta(seconds=5)
 """How much longer than the worker's budget an unstarted one does."""
 
 
+class LeaseLost(Exception):  # noqa: N818  a verdict about who may write
+    """The lease ran out and somebody else may have what it was on, or it was ended for us: nothing may be written."""
+
+
 class Attempt(NamedTuple):
     """What tells an attempt from all others while it is under way."""
 

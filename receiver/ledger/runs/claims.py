@@ -18,6 +18,7 @@ from psycopg.rows import args_row
 
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.due import IS_DUE_SINCE, IS_NOT_PAUSED
+from hookonce.receiver.ledger.handlers import most_attempts
 from hookonce.receiver.ledger.runs import (
     claim_reads,
     claim_writes,
@@ -216,17 +217,39 @@ def _bury(connection: psycopg.Connection, planner: Planner, ids: Sequence[int], 
     connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": [event.id for event in events]})
 
 
-def _plan(
+def _plan(  # noqa: PLR0913  the last two by keyword
     connection: psycopg.Connection,
     events: Sequence[ClaimedEvent],
     planner: Planner,
     paused: Paused,
     token: uuid.UUID,
-    **how: bool,
+    *,
+    beside: bool = False,
+    only_suspects: bool = False,
 ) -> ClaimPlan:
-    """Decide on locked events; runs that are to be parked have their pause locked."""
+    """Decide on locked events; runs that are to be parked have their pause locked.
+
+    Before a run is buried for want of attempts, the numbers of other workers are read.
+    """
     existing = claim_reads.existing_runs(connection, events) if events else {}
-    plan = ClaimPlan(events, planner, existing, paused.handlers, token, **how)
+    announced: Mapping[str, int] = {}
+
+    def planned(handlers: PausedHandlers) -> ClaimPlan:
+        return ClaimPlan(
+            events,
+            planner,
+            existing,
+            handlers,
+            token,
+            beside=beside,
+            only_suspects=only_suspects,
+            announced=announced,
+        )
+
+    plan = planned(paused.handlers)
+    if plan.spent:
+        announced = most_attempts(connection, plan.spent)
+        plan = planned(paused.handlers)
     if not plan.parked:
         return plan
     names = {handler for _, handler in plan.parked}
@@ -234,8 +257,7 @@ def _plan(
     # What is parked already stays so: whoever ends its pause finds it, and waits for our locks.
     if left == names:
         return plan
-    still = paused.handlers._replace(names=paused.handlers.names - (names - left))
-    return ClaimPlan(events, planner, existing, still, token, **how)
+    return planned(paused.handlers._replace(names=paused.handlers.names - (names - left)))
 
 
 def _park(

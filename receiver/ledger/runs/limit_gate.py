@@ -46,7 +46,7 @@ ON CONFLICT (handler, key) DO UPDATE SET schedule =
 RETURNING handler, key, head, schedule, now()
 """
 _SET_HEADS = """
-UPDATE hookonce.limits SET head = t.head
+UPDATE hookonce.limits SET head = t.head, given_at = greatest(given_at, now())
 FROM unnest(%s::text[], %s::text[], %s::timestamptz[]) AS t (handler, key, head)
 WHERE (limits.handler, limits.key) = (t.handler, t.key)
 """

@@ -8,10 +8,13 @@ long as that lasts, so that another worker goes on where one has died.
 
 Only a worker that began after the row was written does so, so that the old ones of a rolling deploy leave it alone;
 any other after `AGREED`, for the one that wrote it may be gone. Two services with different rates take turns by that.
+A row whose times were given in the future (`limits.given_at`) is from before the database's clock was set back: its
+head is as far off as the clock was ahead, and so are the times of its runs. It is begun anew, as with another rate.
 A row that says nothing is from before there were schedules, and is taken for one by the rate of who comes first. Code
 of before knows nothing of all this: it gives times by its own rate, and these may count as the row's.
 """
 
+import logging
 import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -23,28 +26,39 @@ from hookonce.receiver.ledger.runs import event_status
 from hookonce.receiver.ledger.runs.run_limits import CHANGING
 from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus, one_of
 
+log = logging.getLogger(__name__)
+
 TURN = timedelta(milliseconds=200)
 """How long a worker goes on with it, at a time."""
 AGREED = timedelta(minutes=15)
 """How long what a worker wrote is left alone by those that began before."""
+SET_BACK = timedelta(minutes=1)
+"""By how much the database's clock must have been set back for that to be told from workers that differ a little."""
+CLOCK_SET_BACK = (
+    "the database's clock was set back by %s; what rates have put off since is given new times: %s"
+)
 _PAGE = 2000
 
 _BEGIN = f"""
 WITH other AS MATERIALIZED (
-    SELECT l.handler, l.key, t.schedule, split_part(l.schedule, '@', 1) = '{CHANGING}' || t.schedule AS is_begun
+    SELECT l.handler, l.key, t.schedule, l.given_at - now() AS ahead,
+           split_part(l.schedule, '@', 1) = '{CHANGING}' || t.schedule
+               AND coalesce(l.given_at <= now() + %(set_back)s::interval, true) AS is_begun
     FROM hookonce.limits l
     JOIN unnest(%(handlers)s::text[], %(schedules)s::text[]) AS t (handler, schedule) USING (handler)
     WHERE split_part(l.schedule, '@', 1) = '{CHANGING}' || t.schedule
+       OR l.given_at > now() + %(set_back)s::interval
        OR (split_part(ltrim(l.schedule, '{CHANGING}'), '@', 1) <> t.schedule
            AND coalesce(nullif(split_part(l.schedule, '@', 2), ''), '0')::numeric
                < greatest(%(began)s, extract(epoch FROM now() - %(agreed)s::interval)))
     ORDER BY l.handler, l.key FOR UPDATE OF l
 ), begun AS (
-    UPDATE hookonce.limits l SET head = least(l.head, now()),
+    UPDATE hookonce.limits l SET head = least(l.head, now()), given_at = now(),
                                  schedule = '{CHANGING}' || other.schedule || '@' || extract(epoch FROM now())
     FROM other WHERE (l.handler, l.key) = (other.handler, other.key) AND NOT is_begun
 )
-SELECT handler, bool_and(is_begun) FROM other GROUP BY handler ORDER BY handler
+SELECT handler, bool_and(is_begun), max(ahead) FILTER (WHERE ahead > %(set_back)s) FROM other
+GROUP BY handler ORDER BY handler
 """  # noqa: S608  constants
 _END = f"""
 UPDATE hookonce.limits SET schedule = ltrim(schedule, '{CHANGING}') WHERE (handler, key) IN (
@@ -53,8 +67,10 @@ UPDATE hookonce.limits SET schedule = ltrim(schedule, '{CHANGING}') WHERE (handl
     WHERE split_part(l.schedule, '@', 1) = '{CHANGING}' || t.schedule
     ORDER BY l.handler, l.key FOR UPDATE OF l)
 """  # noqa: S608  constants
-_WAS_PUT_OFF = f"""r.slot_at IS NOT NULL AND split_part(coalesce(r.schedule, '?'), '@', 1) <> t.schedule
-    AND r.status = '{RunStatus.WAITING}' AND r.token IS NULL"""
+# By another rate, or by the same one before it was begun anew.
+_WAS_PUT_OFF = f"""r.slot_at IS NOT NULL AND (split_part(coalesce(r.schedule, '?'), '@', 1) <> t.schedule
+        OR r.schedule NOT IN (SELECT ltrim(schedule, '{CHANGING}') FROM hookonce.limits WHERE schedule IS NOT NULL))
+    AND r.status = '{RunStatus.WAITING}' AND r.token IS NULL"""  # noqa: S608  constants
 _OPEN_PAGE = f"""
 WITH page AS MATERIALIZED (
     SELECT id, due_at, status FROM hookonce.events
@@ -118,9 +134,12 @@ class RateChanges:
                 row = connection.execute("SELECT extract(epoch FROM now())").fetchone()
                 self._began = row[0] if row else None
             wanted = {"handlers": list(schedules), "schedules": list(schedules.values())}
-            rows = connection.execute(_BEGIN, {**wanted, "began": self._began, "agreed": AGREED}).fetchall()
-        before, self._by_others = self._by_others, {handler for handler, is_begun in rows if is_begun}
-        ours = [handler for handler, is_begun in rows if not is_begun or handler in before]
+            values = {**wanted, "began": self._began, "agreed": AGREED, "set_back": SET_BACK}
+            rows = connection.execute(_BEGIN, values).fetchall()
+            if ahead := {handler: by for handler, _, by in rows if by is not None}:
+                log.warning(CLOCK_SET_BACK, max(ahead.values()), ", ".join(ahead))
+        before, self._by_others = self._by_others, {handler for handler, is_begun, _ in rows if is_begun}
+        ours = [handler for handler, is_begun, _ in rows if not is_begun or handler in before]
         self._by_others -= set(ours)
         return {handler: schedules[handler] for handler in ours}
 

@@ -21,12 +21,12 @@ from hookonce.receiver.ledger.database.round_trip import (
     require,
     round_trip,
 )
-from hookonce.receiver.ledger.runs import event_status, leases, marks
+from hookonce.receiver.ledger.runs import claimed, event_status, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 
 
-class LeaseLost(leases.LeaseLost):
+class LeaseLost(claimed.LeaseLost):
     """The run is no longer ours: its lease ran out and somebody has taken it, or it was ended for us."""
 
 
@@ -40,6 +40,7 @@ class AttemptResult:
     `traceback` is sealed with the key `key_id`, unless that is None (`encryption.traceback_context`); so is
     `sealed_result`, which then stands for `result`. `counted` is
     False for an attempt that does not use one up (RetryLater). `also` is done in the transaction that ends it.
+    `backoff`: of a run that is dead for want of attempts only, how long it waits if another worker gives it more.
     """
 
     status: RunStatus
@@ -51,6 +52,7 @@ class AttemptResult:
     key_id: str | None = None
     also: Also | None = None
     sealed_result: bytes | None = field(default=None, repr=False)
+    backoff: timedelta | None = None
 
 
 def _end(event: str, run: str, *others: str) -> str:

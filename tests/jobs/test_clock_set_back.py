@@ -1,0 +1,264 @@
+"""The database's clock was ahead for a while and is set back: nothing waits for it to come there again."""
+
+import os
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from hookonce.jobs import drain as drains
+from hookonce.jobs.handlers import RetryLater
+from hookonce.receiver.config.settings import load_settings
+from hookonce.receiver.dev.embedded.postgres import Postgres
+from hookonce.receiver.ledger.database import connections, migrate
+from hookonce.receiver.ledger.handlers import register_handlers
+from hookonce.receiver.ledger.runs import batch_claims, breakers, claims, limit_gate
+from hookonce.receiver.ledger.runs import clock as clocks
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
+from tests.support.inbox import Inbox, effect, inbox
+from tests.support.waiting import until
+
+__all__ = ["inbox"]
+
+LIBRARY = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+OPTIONS = {"FAKETIME_NO_CACHE": 1, "FAKETIME_DONT_FAKE_MONOTONIC": 1}
+
+
+def set_back(inbox, table, *columns):
+    """Have the clock set back, as a table sees it: its times are that far in the future then."""
+    changes = ", ".join(f"{column} = {column} + interval '3 hours'" for column in columns)
+    inbox.connection.execute(f"UPDATE hookonce.{table} SET {changes}")  # noqa: S608  columns of the test's
+
+
+def work_until(inbox, names):
+    until(lambda: (inbox.work(), inbox.effects())[1], sorted(names))
+
+
+@pytest.fixture
+def ahead(inbox):
+    """A handler of 600 a minute whose rate has put off some events while the clock was ahead."""
+    inbox.on(effect, limit=RunLimit(Rate.parse("600/m")))
+    names = [f"evt_{n:03}" for n in range(70)]
+    inbox.deliver(*names)
+    inbox.work()
+    set_back(inbox, "limits", "head", "given_at")
+    inbox.connection.execute(
+        "UPDATE hookonce.runs SET slot_at = slot_at + interval '3 hours', due_at = due_at + interval '3 hours' "
+        "WHERE status = 'waiting'"
+    )
+    inbox.connection.execute(
+        "UPDATE hookonce.events SET due_at = due_at + interval '3 hours' WHERE status = 'waiting'"
+    )
+    return [*names, "new"]
+
+
+def test_rate_goes_on_after_the_clock_was_set_back(inbox, ahead, caplog):
+    inbox.deliver("new")
+    inbox.work()
+
+    inbox.drains[0].tend_rates()
+
+    work_until(inbox, ahead)
+    assert "the database's clock was set back by 2:59:5" in caplog.text
+    assert limit_gate.delays(inbox.connection).get("effect", timedelta(0)) < timedelta(minutes=1)
+
+
+def test_breaker_tries_again_after_the_clock_was_set_back(inbox):
+    def fails(_event, _tx):
+        raise ArithmeticError
+
+    inbox.on(fails, breaker=1, attempts=9)
+    inbox.deliver("a", "b")
+    inbox.work()
+    set_back(inbox, "breakers", "opened_at", "try_at")
+
+    tried = breakers.try_one(inbox.connection, ["fails"])
+
+    assert len(tried) == 1
+    assert breakers.breakers(inbox.connection)[0].try_at is not None
+    assert breakers.try_one(inbox.connection, ["fails"]) == []
+
+
+@dataclass
+class AheadClock:
+    """The clock of a PostgreSQL of the test's own, which is so many hours ahead."""
+
+    file: Path
+
+    def set(self, hours):
+        beside = self.file.with_suffix(".new")
+        beside.write_text(f"+{hours}h\n")
+        beside.chmod(0o644)
+        beside.replace(self.file)
+
+
+class Clocked(Postgres):
+    """A server that takes the time from a file. Its own user sets that up: a semaphore of root's is closed to it."""
+
+    def _run(self, argv, on_death):
+        if Path(argv[0]).name == "postgres":
+            told = {"LD_PRELOAD": LIBRARY, "FAKETIME_TIMESTAMP_FILE": self._directory / "clock", **OPTIONS}
+            argv = ["/usr/bin/env", *(f"{name}={value}" for name, value in told.items()), *argv]
+        return super()._run(argv, on_death)
+
+
+@pytest.fixture
+def clocked(data_directory, redis_url):
+    """An inbox in a PostgreSQL whose clock the test sets, and that clock."""
+    if not LIBRARY.exists():
+        if os.environ.get("CI"):
+            raise FileNotFoundError(LIBRARY)
+        pytest.skip("libfaketime is not installed")
+    clock = AheadClock(data_directory / "clock")
+    clock.set(0)
+    server = Clocked.start(data_directory, durable=False)
+    try:
+        migrate.upgrade(server.url)
+        environ = {"DATABASE_URL": server.url, "REDIS_URL": redis_url, "HOOKONCE_CONFIG": "/dev/null"}
+        with connections.connect(server.url) as connection:
+            connection.execute("CREATE TABLE effects (event text)")
+            inbox = Inbox(load_settings(environ), connection)
+            yield inbox, clock
+        for each in inbox.drains:
+            each.close()
+    finally:
+        server.stop()
+
+
+def test_nothing_waits_for_the_clock_that_was_set_back_to_come_there_again(clocked, monkeypatch):
+    monkeypatch.setattr(drains, "CLOCK_INTERVAL", timedelta(0))
+    inbox, clock = clocked
+
+    def fails_once(event, tx):
+        if event.attempt == 1:
+            raise ArithmeticError
+        effect(event, tx)
+
+    one = timedelta(seconds=1)
+    inbox.on(effect, pattern="rated", limit=RunLimit(Rate.parse("600/m")))
+    inbox.on(fails_once, pattern="retried", backoff=(one, one))
+    names = [f"rated {n:02}" for n in range(63)]
+    inbox.work()
+    clock.set(3)
+    inbox.deliver(*names, type="rated")
+    inbox.deliver("retried", type="retried")
+    inbox.work()
+    inbox.deliver("received", type="rated")
+    clock.set(0)
+    inbox.deliver("after", type="rated")
+
+    work_until(inbox, [*names, "retried", "received", "after"])
+
+
+BUDGET = timedelta(seconds=2)
+
+
+def claimed(inbox):
+    return claims.claim(inbox.connection, inbox.registry, budget=BUDGET).runs
+
+
+def shift_run(inbox, *columns):
+    set_back(inbox, "runs", *columns)
+    inbox.connection.execute("UPDATE hookonce.events SET due_at = (SELECT min(due_at) FROM hookonce.runs)")
+
+
+def wait_of(inbox, column="due_at"):
+    runs = "hookonce.events e JOIN hookonce.runs r ON r.event = e.id"
+    ((event, run),) = inbox.rows(f"SELECT e.due_at - now(), r.{column} - now() FROM {runs}")  # noqa: S608  constants
+    return event, run
+
+
+def test_lease_of_a_worker_that_died_while_the_clock_was_ahead_ends_soon(inbox):
+    inbox.on(effect, timeout=timedelta(seconds=20))
+    inbox.deliver("a")
+    assert claimed(inbox)
+    shift_run(inbox, "started_at", "lease_until", "due_at")
+
+    assert clocks.begin_anew(inbox.connection) == 1
+
+    for left in wait_of(inbox, "lease_until"):
+        assert timedelta(seconds=30) < left <= timedelta(seconds=35)
+    assert clocks.begin_anew(inbox.connection) == 0
+
+
+def test_lease_that_was_renewed_while_the_clock_was_ahead_ends_soon(inbox):
+    inbox.on(effect, tx="none", timeout=timedelta(seconds=20))
+    inbox.deliver("a")
+    inbox.work()
+    inbox.drains[0].requeue_ignored()
+    inbox.deliver("b")
+    assert claimed(inbox)
+    inbox.connection.execute("DELETE FROM hookonce.runs WHERE status <> 'running'")
+    inbox.connection.execute("DELETE FROM hookonce.events WHERE event_id = 'a'")
+    shift_run(inbox, "lease_until", "due_at")
+
+    assert clocks.begin_anew(inbox.connection) == 1
+
+    assert max(wait_of(inbox, "lease_until")) <= timedelta(seconds=35)
+
+
+def test_failure_of_an_attempt_that_began_before_waits_no_longer_than_its_pause(inbox):
+    def fails(_event, _tx):
+        raise ArithmeticError
+
+    inbox.on(fails, backoff=(timedelta(minutes=1), timedelta(minutes=1)))
+    inbox.deliver("a")
+    inbox.work()
+    set_back(inbox, "failures", "failed_at")
+    shift_run(inbox, "due_at")
+
+    assert clocks.begin_anew(inbox.connection) == 1
+
+    assert max(wait_of(inbox)) <= timedelta(seconds=61)
+    assert clocks.begin_anew(inbox.connection) == 0
+
+
+def test_batch_that_was_lost_while_the_clock_was_ahead_comes_back(inbox):
+    inbox.on(lambda _events, _tx: None, batch=BatchSize(5, timedelta(0)))
+    (handler,) = inbox.registry
+    inbox.deliver("a", "b")
+    assert batch_claims.claim(inbox.connection, inbox.registry, handler.name).batch
+    set_back(inbox, "batches", "made_at", "lease_until")
+
+    clocks.begin_anew(inbox.connection)
+
+    ((left,),) = inbox.rows("SELECT lease_until - now() FROM hookonce.batches")
+    assert left <= timedelta(seconds=21)
+
+
+def test_what_was_asked_for_is_left_alone(inbox):
+    def asks(_event, _tx):
+        raise RetryLater(timedelta(days=1))
+
+    inbox.on(asks)
+    inbox.deliver("a")
+    inbox.work()
+
+    assert clocks.begin_anew(inbox.connection) == 0
+    assert min(wait_of(inbox)) > timedelta(hours=23)
+
+
+def test_running_attempt_keeps_its_lease(inbox):
+    inbox.on(effect, timeout=timedelta(hours=8))
+    inbox.deliver("a")
+    assert claimed(inbox)
+
+    assert clocks.begin_anew(inbox.connection) == 0
+
+
+def test_worker_that_begins_after_the_clock_was_set_back_knows_by_what_was_announced(inbox):
+    inbox.on(effect)
+    register_handlers(inbox.connection, inbox.registry.rows())
+    assert not clocks.ClockWatch().look(inbox.connection)
+    set_back(inbox, "handler_attempts", "announced_at")
+
+    assert clocks.ClockWatch().look(inbox.connection)
+
+
+def test_clock_that_falls_behind_ours_by_much_was_set_back(inbox):
+    ours = iter([1000.0, 1000.0 + 3600, 1000.0 + 3630])
+    watch = clocks.ClockWatch(lambda: next(ours))
+
+    assert [watch.look(inbox.connection) for _ in range(3)] == [False, True, False]
