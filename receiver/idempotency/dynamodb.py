@@ -52,6 +52,15 @@ _LOST_RACE = "ConditionalCheckFailedException"
 _IS_MINE = "#owner = :owner AND #state = :in_progress"
 _NAMES = {"#owner": "owner", "#state": "state"}
 
+_ALREADY_THERE = "ResourceInUseException"
+_TTL = "ttl"
+_TTL_IS_SET = (_ALREADY_THERE, "ValidationException")
+"""What DynamoDB says of a TTL that is enabled already, or is being so; and of other mistakes."""
+_KEY_ATTRIBUTE = {"AttributeName": "key", "AttributeType": "S"}
+_KEY_SCHEMA = [{"AttributeName": "key", "KeyType": "HASH"}]
+_WAIT = {"Delay": 2, "MaxAttempts": 150}
+"""Looks for a new table, and the seconds between them."""
+
 Item = dict[str, dict[str, Any]]
 
 
@@ -82,17 +91,66 @@ class DynamoStore:
         return cls(boto3.client("dynamodb", **{"config": config} | options), table)
 
     def create_table(self) -> None:
-        """Make the table, paid by request, with its TTL attribute. For tests and small beginnings."""
-        self._ask(
-            "create_table",
-            TableName=self._table,
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
-        )
-        self._client.get_waiter("table_exists").wait(TableName=self._table)
-        specification = {"Enabled": True, "AttributeName": "ttl"}
-        self._ask("update_time_to_live", TableName=self._table, TimeToLiveSpecification=specification)
+        """Make the table, paid by request, with its TTL attribute; one that is there as it must be, is used.
+
+        So it can be called again, and a request that boto3 sends twice does no harm. For tests and small beginnings.
+        Raises: `StoreUnavailable`, also for a table of that name with other keys or another TTL attribute.
+        """
+        try:
+            self._ask(
+                "create_table",
+                TableName=self._table,
+                BillingMode="PAY_PER_REQUEST",
+                AttributeDefinitions=[_KEY_ATTRIBUTE],
+                KeySchema=_KEY_SCHEMA,
+            )
+        except StoreUnavailable as error:
+            if _code(error) != _ALREADY_THERE:
+                raise
+        self._require_our_keys()
+        self._wait_until_active()
+        specification = {"Enabled": True, "AttributeName": _TTL}
+        try:
+            self._ask("update_time_to_live", TableName=self._table, TimeToLiveSpecification=specification)
+        except StoreUnavailable as error:
+            if _code(error) not in _TTL_IS_SET:
+                raise
+            self._require_our_ttl(error)
+
+    def _require_our_keys(self) -> None:
+        table = self._ask("describe_table", TableName=self._table)["Table"]
+        types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
+        found = [
+            f"{each['AttributeName']} ({types[each['AttributeName']]}, {each['KeyType']})"
+            for each in table["KeySchema"]
+        ]
+        expected = f"{_KEY_ATTRIBUTE['AttributeName']} ({_KEY_ATTRIBUTE['AttributeType']}, HASH)"
+        if found != [expected]:
+            raise StoreUnavailable(
+                f"the table {self._table} exists and has the key {', '.join(found)}; expected {expected} alone; "
+                "name another table, or delete this one"
+            )
+        if table["TableStatus"] == "DELETING":
+            raise StoreUnavailable(f"the table {self._table} is being deleted; create it when it has gone")
+
+    def _wait_until_active(self) -> None:
+        try:
+            self._client.get_waiter("table_exists").wait(TableName=self._table, WaiterConfig=_WAIT)
+        except (BotoCoreError, ClientError) as error:
+            raise StoreUnavailable(
+                f"the table {self._table} was made and is not ready in time: {type(error).__name__}"
+            ) from error
+
+    def _require_our_ttl(self, refused: StoreUnavailable) -> None:
+        said = self._ask("describe_time_to_live", TableName=self._table)["TimeToLiveDescription"]
+        status, attribute = said["TimeToLiveStatus"], said.get("AttributeName")
+        if status not in {"ENABLED", "ENABLING"}:
+            raise refused
+        if attribute != _TTL:
+            raise StoreUnavailable(
+                f"the table {self._table} has the TTL attribute {attribute}; expected {_TTL}; name another table, or "
+                "change it"
+            )
 
     def claim(self, wanted: Claim) -> Claim | Record | None:
         """Claim a key; see `Store`."""
@@ -229,6 +287,12 @@ class DynamoStore:
         if latest:
             return sample.date + _COARSE + time.monotonic() - sample.asked
         return sample.date + time.monotonic() - sample.answered
+
+
+def _code(error: StoreUnavailable) -> str:
+    """Return what DynamoDB called the mistake; empty if it did not answer."""
+    cause = error.__cause__
+    return str(cause.response["Error"]["Code"]) if isinstance(cause, ClientError) else ""
 
 
 def _granted(wanted: Claim, attempt: int, *, is_uncertain: bool) -> Claim:
