@@ -25,7 +25,8 @@ from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.registration import import_handlers
 from hookonce.jobs.report import Reporter, UnderWay
 from hookonce.jobs.stopping import stopping
-from hookonce.providers.kit.registry import names
+from hookonce.providers.kit.provider import Provider
+from hookonce.providers.kit.registry import load, names
 from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.failpoints import reach
@@ -89,12 +90,11 @@ class Drain:
             pool_use_lifo=True,  # what more were open for a while are those that end
             hide_parameters=True,  # of a failed statement: they come from bodies, and errors are kept in the clear
         )
-        providers = {name: source.provider for name, source in settings.sources.items()}
         mask = mask_secrets(settings.secrets())
         self._steps = Pool(settings.database_url, STEP_CONNECTIONS)
         self._new_executor = partial(
             executor_class(settings, attempts_by),
-            *(self._engine, providers.get, settings.keyring, mask, self._steps),
+            *(self._engine, _provider_of(settings), settings.keyring, mask, self._steps),
         )
         self._executor = self._new_executor()
         self._client = connect(settings.redis_url)
@@ -348,6 +348,26 @@ class Drain:
         except RedisUnavailable as error:
             self._breaker.failed()
             log.info("workers can't be notified: %s", error)
+
+
+def _provider_of(settings: Settings) -> Callable[[str, str], Provider | None]:
+    """Return what finds the provider of an event by its source and the provider's name.
+
+    A source that is made by the variable of its secret is not known where that variable is not set. It has no
+    options, so its provider's name is enough.
+    """
+    known = {name: source.provider for name, source in settings.sources.items()}
+
+    @cache
+    def found(source: str, provider: str) -> Provider | None:
+        if source in known:
+            return known[source]
+        try:
+            return load(provider, settings.provider_places)
+        except (LookupError, ValueError, ImportError):  # a command, say, or a provider that has gone
+            return None
+
+    return found
 
 
 def executor_class(settings: Settings, base: type[Executor] = Executor) -> type[Executor]:
