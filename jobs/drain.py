@@ -8,7 +8,8 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
 
@@ -20,11 +21,13 @@ from hookonce.jobs.alerts import delivery
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.batches.batch_drain import BatchDrain
+from hookonce.jobs.event import json_or_none
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.registration import import_handlers
 from hookonce.jobs.report import Reporter, UnderWay
 from hookonce.jobs.stopping import stopping
+from hookonce.providers import Delivery, Event, Rejected
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load, names
 from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
@@ -363,11 +366,23 @@ def _provider_of(settings: Settings) -> Callable[[str, str], Provider | None]:
         if source in known:
             return known[source]
         try:
-            return load(provider, settings.provider_places)
+            return _or_json(load(provider, settings.provider_places))
         except (LookupError, ValueError, ImportError):  # a command, say, or a provider that has gone
             return None
 
     return found
+
+
+def _or_json(provider: Provider) -> Provider:
+    """Return a provider that has the JSON of what it can't read: it may have been read with options then."""
+
+    def events(delivery: Delivery) -> list[Event]:
+        with suppress(Rejected):
+            if found := provider.events(delivery):
+                return found
+        return [Event(id="", type="", data=json_or_none(delivery.body))]
+
+    return replace(provider, events=events)
 
 
 def executor_class(settings: Settings, base: type[Executor] = Executor) -> type[Executor]:
