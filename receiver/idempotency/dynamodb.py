@@ -53,13 +53,15 @@ _IS_MINE = "#owner = :owner AND #state = :in_progress"
 _NAMES = {"#owner": "owner", "#state": "state"}
 
 _ALREADY_THERE = "ResourceInUseException"
+_NOT_THERE = "ResourceNotFoundException"
 _TTL = "ttl"
 _TTL_IS_SET = (_ALREADY_THERE, "ValidationException")
 """What DynamoDB says of a TTL that is enabled already, or is being so; and of other mistakes."""
 _KEY_ATTRIBUTE = {"AttributeName": "key", "AttributeType": "S"}
 _KEY_SCHEMA = [{"AttributeName": "key", "KeyType": "HASH"}]
-_WAIT = {"Delay": 2, "MaxAttempts": 150}
-"""Looks for a new table, and the seconds between them."""
+READY_WITHIN = timedelta(minutes=5)
+_LOOK = 0.5
+"""Seconds between two looks at a new table."""
 
 Item = dict[str, dict[str, Any]]
 
@@ -107,8 +109,7 @@ class DynamoStore:
         except StoreUnavailable as error:
             if _code(error) != _ALREADY_THERE:
                 raise
-        self._require_our_keys()
-        self._wait_until_active()
+        self._wait_until_ready()
         specification = {"Enabled": True, "AttributeName": _TTL}
         try:
             self._ask("update_time_to_live", TableName=self._table, TimeToLiveSpecification=specification)
@@ -117,29 +118,37 @@ class DynamoStore:
                 raise
             self._require_our_ttl(error)
 
-    def _require_our_keys(self) -> None:
-        table = self._ask("describe_table", TableName=self._table)["Table"]
+    def _wait_until_ready(self) -> None:
+        """Wait for the table, which may not be found in the moment after it was made. Raises if it is not ours."""
+        until = time.monotonic() + READY_WITHIN.total_seconds()
+        while True:
+            try:
+                table = self._ask("describe_table", TableName=self._table)["Table"]
+            except StoreUnavailable as error:
+                if _code(error) != _NOT_THERE:
+                    raise
+            else:
+                self._require_our_keys(table)
+                if table["TableStatus"] in {"ACTIVE", "UPDATING"}:
+                    return
+                if table["TableStatus"] == "DELETING":
+                    raise StoreUnavailable(
+                        f"the table {self._table} is being deleted; create it when it has gone"
+                    )
+            if time.monotonic() > until:
+                raise StoreUnavailable(f"the table {self._table} was made and is not ready in {READY_WITHIN}")
+            time.sleep(_LOOK)
+
+    def _require_our_keys(self, table: Mapping[str, Any]) -> None:
         types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
-        found = [
-            f"{each['AttributeName']} ({types[each['AttributeName']]}, {each['KeyType']})"
-            for each in table["KeySchema"]
-        ]
+        keys = [(each["AttributeName"], each["KeyType"]) for each in table["KeySchema"]]
+        found = [f"{name} ({types[name]}, {role})" for name, role in keys]
         expected = f"{_KEY_ATTRIBUTE['AttributeName']} ({_KEY_ATTRIBUTE['AttributeType']}, HASH)"
         if found != [expected]:
             raise StoreUnavailable(
                 f"the table {self._table} exists and has the key {', '.join(found)}; expected {expected} alone; "
                 "name another table, or delete this one"
             )
-        if table["TableStatus"] == "DELETING":
-            raise StoreUnavailable(f"the table {self._table} is being deleted; create it when it has gone")
-
-    def _wait_until_active(self) -> None:
-        try:
-            self._client.get_waiter("table_exists").wait(TableName=self._table, WaiterConfig=_WAIT)
-        except (BotoCoreError, ClientError) as error:
-            raise StoreUnavailable(
-                f"the table {self._table} was made and is not ready in time: {type(error).__name__}"
-            ) from error
 
     def _require_our_ttl(self, refused: StoreUnavailable) -> None:
         said = self._ask("describe_time_to_live", TableName=self._table)["TimeToLiveDescription"]

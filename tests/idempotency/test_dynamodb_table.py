@@ -23,10 +23,10 @@ def table():
 
 
 @contextmanager
-def losing_answers(endpoint, lost, instead=None):
+def losing_answers(endpoint, lost, instead=None, first=None):
     """Stand before a service, pass on what is asked, and lose the first answer to each of some operations.
 
-    `instead`: what the later requests of an operation are answered, as (status, document).
+    `first`, `instead`: what the first, or the later requests of an operation are answered, as (status, document).
     """
     seen, there = [], urlsplit(endpoint)
 
@@ -37,6 +37,8 @@ def losing_answers(endpoint, lost, instead=None):
             seen.append(operation)
             if operation in (instead or {}) and seen.count(operation) > 1:
                 return self.reply(instead[operation][0], json.dumps(instead[operation][1]).encode())
+            if operation in (first or {}) and seen.count(operation) == 1:
+                return self.reply(first[operation][0], json.dumps(first[operation][1]).encode())
             with closing(http.client.HTTPConnection(there.hostname, there.port, timeout=20)) as onward:
                 onward.request("POST", self.path, body, {**self.headers, "Host": there.netloc})
                 answer = onward.getresponse()
@@ -93,6 +95,15 @@ def test_ttl_that_was_set_by_the_request_before_is_no_mistake(dynamo_endpoint, t
         store.create_table()
 
         assert seen.count("UpdateTimeToLive") == 3
+
+
+def test_new_table_that_is_not_found_for_a_moment_is_waited_for(dynamo_endpoint, table):
+    absent = {"__type": "x#ResourceNotFoundException", "message": "Requested resource not found"}
+    between = losing_answers(dynamo_endpoint, {}, first={"DescribeTable": (400, absent)})
+    with between as (address, seen), opened(address, table) as store:
+        store.create_table()
+
+        assert seen.count("DescribeTable") == 2
 
 
 def test_table_with_other_keys_is_named_with_what_was_expected(dynamo_endpoint, table):
