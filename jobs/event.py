@@ -188,7 +188,7 @@ def received(
 
     def parse() -> Any:  # noqa: ANN401
         if event.is_element:
-            return _json(body)
+            return json_or_none(body)
         return _payload(provider, delivery)
 
     return ReceivedEvent(
@@ -214,14 +214,15 @@ def received(
 
 def _payload(provider: Provider | None, delivery: Delivery) -> Any:  # noqa: ANN401
     if provider is None:
-        return _json(delivery.body)
+        return json_or_none(delivery.body)
     try:
         return provider.events(delivery)[0].data
     except (Rejected, IndexError):
         return None
 
 
-def _json(body: bytes) -> Any:  # noqa: ANN401
+def json_or_none(body: bytes) -> Any:  # noqa: ANN401
+    """Return a body as JSON, None where it is none."""
     try:
         return json.loads(body.decode())
     except (ValueError, RecursionError):

@@ -119,6 +119,13 @@ def answer_context(scope: str, key: str) -> AssociatedData:
     return "answer", scope, key
 
 
+def foreign_answer_context(
+    scope: str, key: str, fingerprint: bytes, state: str, status: int
+) -> AssociatedData:
+    """Bind such an answer where others can write: to the request that it answers, and to all that is told of it."""
+    return "foreign answer", scope, key, fingerprint, state, f"{status}"
+
+
 def step_context(event: int, handler: str, step: str) -> AssociatedData:
     """Bind the result of a handler's step, by the ledger's id of its event."""
     return "step", f"{event}", handler, step

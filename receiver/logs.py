@@ -4,7 +4,7 @@ A delivery has one line, with an id of its own (`delivery`) and the ledger ids o
 in the lines about conflicts and runs. A run is named by `event` and `handler`, its attempt by `cycle` (1, and one more
 with each replay) and `attempt`, the lease it is made under by a hash of its `token`; where it is traced, `trace` is the
 id of the trace. Ids and accounts are the sender's words: with `[receiver] log_ids = "hash"` they are hashed
-(docs/reference/observability.md has all fields).
+(docs/reference/observability.md has all fields). An `Idempotency-Key` is hashed always.
 
 Whoever reaches the port can make us warn, and a log that is flooded hides what matters and costs money. So the loggers
 of `limited` write a few lines a minute of each kind and source; the next one after says in `suppressed` how many were
@@ -15,10 +15,12 @@ who turns them on wants to find each delivery.
 import hashlib
 import logging
 import os
+import re
 import sys
 import threading
 import time
 from collections.abc import Callable, Hashable
+from typing import Any
 
 from pythonjsonlogger.json import JsonFormatter
 
@@ -28,6 +30,9 @@ FINGERPRINT_DIGITS = 12
 MAX_ID = 100
 """Characters of an id that a line holds."""
 _MINUTE = 60.0  # seconds
+_DETAIL = re.compile(
+    r"^DETAIL:.*?(?=\n\n(?:During handling|The above exception)|\Z)", re.MULTILINE | re.DOTALL
+)
 
 
 class _Ids:
@@ -41,7 +46,12 @@ def hash_ids(*, hashed: bool) -> None:
 
 def shown(text: str) -> str:
     """Return an id or an account as a line may hold it: shortened, or hashed (SHA-256, 16 hex digits)."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16] if _Ids.hashed else text[:MAX_ID]
+    return hashed(text) if _Ids.hashed else text[:MAX_ID]
+
+
+def hashed(text: str) -> str:
+    """Return what stands in a line for an `Idempotency-Key`, and for an id where those are hashed."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def digest(secret: bytes) -> str:
@@ -98,11 +108,21 @@ def configure() -> None:
     logging.basicConfig(level=known.get(level, logging.WARNING), handlers=[handler], force=True)
     logging.getLogger("rq").setLevel(logging.WARNING)  # a dozen lines per job at INFO
     logging.getLogger("urllib3").setLevel(logging.INFO)  # at DEBUG it logs URLs, which may hold secrets
+    logging.getLogger("botocore").setLevel(
+        logging.INFO
+    )  # at DEBUG it logs requests, with bodies and signatures
+
+
+class _Formatter(JsonFormatter):
+    """Leaves PostgreSQL's DETAIL out of tracebacks: there it quotes the row, with keys, ids and bodies."""
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802, ANN401  logging's own
+        return _DETAIL.sub("DETAIL:  (left out)", str(super().formatException(ei)))
 
 
 def formatter() -> logging.Formatter:
     """Return what makes a JSON object of a record."""
-    return JsonFormatter(
+    return _Formatter(
         "%(asctime)s %(levelname)s %(name)s %(message)s",
         rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},
     )

@@ -93,14 +93,15 @@ class Executor(AttemptConnection):
     def __init__(
         self,
         engine: Engine,
-        provider_of: Callable[[str], Provider | None],
+        provider_of: Callable[[str, str], Provider | None],
         keyring: Keyring = OFF,
         mask: Callable[[str], str] = str,
         steps: Connections | None = None,
     ) -> None:
         """Run on connections of `engine`; `mask` takes secrets out of the tracebacks that are kept.
 
-        `steps` lends the connections that steps are written on; without it there are none.
+        `provider_of` gives what reads a source's bodies, also by the provider's name. `steps` lends the connections
+        that steps are written on; without it there are none.
         """
         super().__init__(engine)
         self._steps = steps
@@ -264,7 +265,7 @@ class Executor(AttemptConnection):
         make_steps = None
         if self._steps is not None and handler.batch is None:
             make_steps = partial(steps_of, run, handler, self._steps, self._keyring)
-        return received(run, body, self._provider_of(event.source), make_steps, transactions)
+        return received(run, body, self._provider_of(event.source, event.provider), make_steps, transactions)
 
     def _end_apart(
         self, run: ClaimedRun, ending: AttemptResult, following: Following, error: BaseException

@@ -175,7 +175,8 @@ class SourceReader:
         is_open = self._table.unauthenticated
         if is_open and not provider.unauthenticated:
             self._mistake(f"has unauthenticated = true, but {provider.name} proves who it is; remove that")
-        if provider.unauthenticated and not is_open and not self._table.secrets:
+        is_proven = self._table.secrets or not self._need_secrets  # a variable may name one elsewhere
+        if provider.unauthenticated and not is_open and not is_proven:
             self._mistake(
                 f"has no secrets, and {provider.name} proves nothing; name one, which then ends its URL "
                 f"(/hooks/{self._name}/<secret>), or let anyone send with unauthenticated = true"
@@ -240,7 +241,7 @@ class SourceReader:
         if value is None and not reference.may_be_absent:
             self._secret_file_mistake(reference, "can't be read: FileNotFoundError")
         elif value == "":
-            self._mistake(f"secret file {reference.place} is empty")
+            self._secret_file_mistake(reference, "is empty")
         return [value] if value else []
 
     def _secret_file_mistake(self, reference: Reference, text: str) -> None:

@@ -52,6 +52,17 @@ _LOST_RACE = "ConditionalCheckFailedException"
 _IS_MINE = "#owner = :owner AND #state = :in_progress"
 _NAMES = {"#owner": "owner", "#state": "state"}
 
+_ALREADY_THERE = "ResourceInUseException"
+_NOT_THERE = "ResourceNotFoundException"
+_TTL = "ttl"
+_TTL_IS_SET = (_ALREADY_THERE, "ValidationException")
+"""What DynamoDB says of a TTL that is enabled already, or is being so; and of other mistakes."""
+_KEY_ATTRIBUTE = {"AttributeName": "key", "AttributeType": "S"}
+_KEY_SCHEMA = [{"AttributeName": "key", "KeyType": "HASH"}]
+READY_WITHIN = timedelta(minutes=5)
+_LOOK = 0.5
+"""Seconds between two looks at a new table."""
+
 Item = dict[str, dict[str, Any]]
 
 
@@ -82,17 +93,73 @@ class DynamoStore:
         return cls(boto3.client("dynamodb", **{"config": config} | options), table)
 
     def create_table(self) -> None:
-        """Make the table, paid by request, with its TTL attribute. For tests and small beginnings."""
-        self._ask(
-            "create_table",
-            TableName=self._table,
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
-        )
-        self._client.get_waiter("table_exists").wait(TableName=self._table)
-        specification = {"Enabled": True, "AttributeName": "ttl"}
-        self._ask("update_time_to_live", TableName=self._table, TimeToLiveSpecification=specification)
+        """Make the table, paid by request, with its TTL attribute; one that is there as it must be, is used.
+
+        So it can be called again, and a request that boto3 sends twice does no harm. For tests and small beginnings.
+        Raises: `StoreUnavailable`, also for a table of that name with other keys or another TTL attribute.
+        """
+        try:
+            self._ask(
+                "create_table",
+                TableName=self._table,
+                BillingMode="PAY_PER_REQUEST",
+                AttributeDefinitions=[_KEY_ATTRIBUTE],
+                KeySchema=_KEY_SCHEMA,
+            )
+        except StoreUnavailable as error:
+            if _code(error) != _ALREADY_THERE:
+                raise
+        self._wait_until_ready()
+        specification = {"Enabled": True, "AttributeName": _TTL}
+        try:
+            self._ask("update_time_to_live", TableName=self._table, TimeToLiveSpecification=specification)
+        except StoreUnavailable as error:
+            if _code(error) not in _TTL_IS_SET:
+                raise
+            self._require_our_ttl(error)
+
+    def _wait_until_ready(self) -> None:
+        """Wait for the table, which may not be found in the moment after it was made. Raises if it is not ours."""
+        until = time.monotonic() + READY_WITHIN.total_seconds()
+        while True:
+            try:
+                table = self._ask("describe_table", TableName=self._table)["Table"]
+            except StoreUnavailable as error:
+                if _code(error) != _NOT_THERE:
+                    raise
+            else:
+                self._require_our_keys(table)
+                if table["TableStatus"] in {"ACTIVE", "UPDATING"}:
+                    return
+                if table["TableStatus"] == "DELETING":
+                    raise StoreUnavailable(
+                        f"the table {self._table} is being deleted; create it when it has gone"
+                    )
+            if time.monotonic() > until:
+                raise StoreUnavailable(f"the table {self._table} was made and is not ready in {READY_WITHIN}")
+            time.sleep(_LOOK)
+
+    def _require_our_keys(self, table: Mapping[str, Any]) -> None:
+        types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
+        keys = [(each["AttributeName"], each["KeyType"]) for each in table["KeySchema"]]
+        found = [f"{name} ({types[name]}, {role})" for name, role in keys]
+        expected = f"{_KEY_ATTRIBUTE['AttributeName']} ({_KEY_ATTRIBUTE['AttributeType']}, HASH)"
+        if found != [expected]:
+            raise StoreUnavailable(
+                f"the table {self._table} exists and has the key {', '.join(found)}; expected {expected} alone; "
+                "name another table, or delete this one"
+            )
+
+    def _require_our_ttl(self, refused: StoreUnavailable) -> None:
+        said = self._ask("describe_time_to_live", TableName=self._table)["TimeToLiveDescription"]
+        status, attribute = said["TimeToLiveStatus"], said.get("AttributeName")
+        if status not in {"ENABLED", "ENABLING"}:
+            raise refused
+        if attribute != _TTL:
+            raise StoreUnavailable(
+                f"the table {self._table} has the TTL attribute {attribute}; expected {_TTL}; name another table, or "
+                "change it"
+            )
 
     def claim(self, wanted: Claim) -> Claim | Record | None:
         """Claim a key; see `Store`."""
@@ -229,6 +296,12 @@ class DynamoStore:
         if latest:
             return sample.date + _COARSE + time.monotonic() - sample.asked
         return sample.date + time.monotonic() - sample.answered
+
+
+def _code(error: StoreUnavailable) -> str:
+    """Return what DynamoDB called the mistake; empty if it did not answer."""
+    cause = error.__cause__
+    return str(cause.response["Error"]["Code"]) if isinstance(cause, ClientError) else ""
 
 
 def _granted(wanted: Claim, attempt: int, *, is_uncertain: bool) -> Claim:

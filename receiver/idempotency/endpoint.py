@@ -112,7 +112,7 @@ class Idempotent:
 
     `scope` says whose key it is, from the framework's request: the tenant, the user, or both as a tuple. Without one,
     given as None, all clients share their keys. `store` is PostgreSQL beside hookonce's ledger unless another is
-    given, with answers sealed as `encryption_keys` says; a store that may lose what it confirmed must be told
+    given; in each, answers are sealed as `encryption_keys` says. A store that may lose what it confirmed must be told
     `moves_money=False`. `headers` count as part of the request. `transaction` opens the one that the endpoint works in,
     and the answer is stored in it.
     Raises: ValueError, TypeError.
@@ -139,6 +139,7 @@ class Idempotent:
         self.policy = Policy.read(in_progress or ("409" if dialect == "ietf" else "202"), dialect)
         self._scope = scope
         self._store = store
+        self._ready: Store | None = None
         self._required = required
         self._terms = Terms(lease, retention)
         self._headers = tuple(headers)
@@ -154,10 +155,13 @@ class Idempotent:
 
     @property
     def store(self) -> Store:
-        """Where the records are; hookonce's own ledger is found when it is first needed."""
-        if self._store is None:
-            self._store = _ledger()
-        return self._store
+        """Where the records are, their answers sealed if there are `encryption_keys`; found when it is first needed.
+
+        Raises: `ConfigError`.
+        """
+        if self._ready is None:
+            self._ready = _ledger() if self._store is None else _sealing(self._store)
+        return self._ready
 
     def __call__(self, view: Callable[P, R]) -> Callable[P, R]:
         """Decorate an endpoint of Flask or Django, or one of FastAPI whose route is an `IdempotentRoute`."""
@@ -392,6 +396,13 @@ def _postgres(store: Store) -> PostgresStore | SealedStore:
             "a result can be stored in the transaction of the work only where PostgreSQL keeps the keys"
         )
     return store
+
+
+def _sealing(store: Store) -> Store:
+    """Return a store with its answers sealed by the configured keys, unless it has keys of its own."""
+    return (
+        store if isinstance(store, SealedStore) else SealedStore(store, encryption_keys.configured_keyring())
+    )
 
 
 @functools.cache

@@ -166,6 +166,11 @@ class PostgresStore:
             raise StoreUnavailable(
                 f"PostgreSQL does not answer, or not in time: {type(error).__name__}"
             ) from error
+        except psycopg.IntegrityError as error:  # it quotes the row, with the client's key
+            raise StoreUnavailable(
+                f"PostgreSQL refuses the record: {type(error).__name__} ({error.diag.constraint_name}); expected the "
+                "schema of this version; see `hookonce db upgrade`"
+            ) from None
 
 
 class Pool:

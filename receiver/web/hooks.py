@@ -21,7 +21,7 @@ from hookonce.receiver.intake.load import OverLimit
 from hookonce.receiver.intake.pipeline import Intake, IntakeResult
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.store import Verdict
-from hookonce.receiver.logs import FINGERPRINT_DIGITS, MAX_ID, limited, new_id, shown
+from hookonce.receiver.logs import FINGERPRINT_DIGITS, MAX_ID, hashed, limited, new_id, shown
 from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
 from hookonce.receiver.source import Source
 from hookonce.receiver.web import problem_details
@@ -169,7 +169,7 @@ def _header(name: str) -> str:
 def _answer(source: Source, delivery: Delivery, result: IntakeResult, began: float) -> Response:
     answer = _answer_of(source, delivery, result)
     if log.isEnabledFor(logging.INFO):
-        _log(source, result, answer.status, began)
+        _log(source, delivery, result, answer.status, began)
     return answer
 
 
@@ -198,7 +198,7 @@ def _sender_status(verdict: Verdict) -> str:
     return "duplicate" if verdict is Verdict.CONFLICT else verdict.value
 
 
-def _log(source: Source, result: IntakeResult, http: int, began: float) -> None:
+def _log(source: Source, delivery: Delivery, result: IntakeResult, http: int, began: float) -> None:
     fresh = "handshake" if result.reply is not None else "accepted"
     log.info(
         "delivery",
@@ -207,7 +207,7 @@ def _log(source: Source, result: IntakeResult, http: int, began: float) -> None:
             "source": source.name,
             "status": "duplicate" if result.is_duplicate else fresh,
             "events": len(result.events),
-            "event_ids": [shown(event_id) for event_id, _ in result.events[:_SHOWN_IDS]],
+            "event_ids": [_shown_id(delivery, event_id) for event_id, _ in result.events[:_SHOWN_IDS]],
             "ids": [row.id for row in result.rows[:_SHOWN_IDS] if row.id],
             "types": [kind[:MAX_ID] for kind in result.types[:_SHOWN_IDS]],
             "http": http,
@@ -216,6 +216,12 @@ def _log(source: Source, result: IntakeResult, http: int, began: float) -> None:
             "accounts": sorted({shown(each) for each in result.accounts[:_SHOWN_IDS] if each}),
         },
     )
+
+
+def _shown_id(delivery: Delivery, event_id: str) -> str:
+    """Return an id as the line may hold it: hashed if it is, or holds, the delivery's Idempotency-Key."""
+    keys = [value for name, value in delivery.headers.items() if name.endswith("idempotency-key") and value]
+    return hashed(event_id) if any(key in event_id or event_id in key for key in keys) else shown(event_id)
 
 
 def _refuse(source: Source | None, error: Rejected, began: float, *, close: bool = False) -> Response:

@@ -19,16 +19,18 @@ SECONDS = 30
 
 @pytest.fixture
 def environ(database_url, redis_url):
-    return (
-        clean_environ()
-        | deployed.variables()
-        | {
-            "DATABASE_URL": database_url,
-            "REDIS_URL": redis_url,
-            "HOOKONCE_HANDLERS": "",
-            "WEB_CONCURRENCY": "1",
-        }
-    )
+    own = {
+        "DATABASE_URL": database_url,
+        "REDIS_URL": redis_url,
+        "HOOKONCE_HANDLERS": "",
+        "WEB_CONCURRENCY": "1",
+    }
+
+    def of_unit(unit, **changes):
+        written = deployed.environments()[deployed.units()[unit]["Service"]["EnvironmentFile"]]
+        return clean_environ() | {name: own.get(name, value) for name, value in written.items()} | changes
+
+    return of_unit
 
 
 def command_of(unit, port=0):
@@ -57,14 +59,14 @@ def test_units_run_as_one_user_in_one_place_and_give_up_on_a_bad_configuration()
         service = unit["Service"]
         assert service["User"] == "hookonce"
         assert service["WorkingDirectory"] == str(Path(HERE).parents[2])
-        assert service["EnvironmentFile"] == "/etc/hookonce/environment"
+        assert service["EnvironmentFile"] in deployed.environments()
         assert service["RestartPreventExitStatus"] == "78"
 
 
 def test_schema_is_upgraded_by_the_first_unit(empty_database, environ, tmp_path):
     done = subprocess.run(
         command_of("hookonce-upgrade.service"),
-        env=environ | {"DATABASE_URL": empty_database},
+        env=environ("hookonce-upgrade.service", DATABASE_URL=empty_database),
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -82,7 +84,12 @@ def test_unit_starts_and_stops_in_the_time_that_it_is_given(unit, environ, tmp_p
     port, log = free_port(), tmp_path / "log"
     with log.open("w") as output:
         process = subprocess.Popen(
-            command_of(unit, port), env=environ, cwd=tmp_path, stdout=output, stderr=output, process_group=0
+            command_of(unit, port),
+            env=environ(unit),
+            cwd=tmp_path,
+            stdout=output,
+            stderr=output,
+            process_group=0,
         )
     try:
         if "serve" in unit:
@@ -105,7 +112,7 @@ def test_unit_with_a_bad_configuration_ends_with_the_status_that_is_not_tried_ag
 
     ended = subprocess.run(
         command_of(unit, free_port()),
-        env=environ,
+        env=environ(unit),
         cwd=tmp_path,
         capture_output=True,
         timeout=SECONDS,

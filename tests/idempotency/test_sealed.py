@@ -60,10 +60,12 @@ def test_answer_that_cannot_be_opened_is_as_if_the_store_was_away(place):
         SealedStore(place.open(), [NEW]).find(KEY)
 
 
-def test_answer_of_before_the_keys_is_given_again(place):
+def test_answer_of_before_the_keys_is_given_again_by_the_ledger(database_url):
+    place = OnPostgres(database_url)
     answered(place.open())
 
     assert SealedStore(place.open(), [OLD]).find(KEY).result == ANSWER
+    place.close()
 
 
 @pytest.mark.parametrize("keys", [[OLD], []], ids=["sealed", "in the clear"])

@@ -57,7 +57,8 @@ def _configuration(settings: Settings) -> Iterator[Finding]:
         yield Finding(
             "warn",
             "configuration",
-            "no source is configured; `hookonce init stripe` begins with one, or add [sources.stripe] to hookonce.toml",
+            "no source is configured; `hookonce init stripe` begins with one, or add [sources.stripe] to hookonce.toml"
+            " (one that HOOKONCE_SECRET__… makes is known where that is set; a worker handles its events without)",
         )
     elif settings.handlers:
         yield Finding(
@@ -98,7 +99,8 @@ def _secrets(settings: Settings) -> Iterator[Finding]:
             yield Finding(
                 "warn",
                 f"source {name}",
-                f"no signing secret in this environment: set {source.secret_places}; without it its sender gets 503",
+                f"no signing secret in this environment: a receiver needs {source.secret_places}, or its sender gets "
+                "503; workers, the sweep and `db upgrade` need none",
             )
 
 
