@@ -28,7 +28,6 @@ class DjangoWorker:
         self._alias = alias
         self.executor: type[DjangoExecutor] = executor_on(alias, database_url)
         """What makes the attempts, as in `manage.py hookonce_worker`."""
-        require_shared(alias, database_url)
         import_webhooks()
 
     @staticmethod
@@ -77,7 +76,10 @@ def rolled_back(alias: str, database_url: str) -> Iterator[BaseDatabaseWrapper]:
 
 @contextmanager
 def _leading(alias: str, url: str) -> Iterator[BaseDatabaseWrapper]:
-    """Have an alias lead to another database, by a connection of its own; this thread's comes back afterwards."""
+    """Have an alias lead to another database, by a connection of its own; this thread's comes back afterwards.
+
+    Raises `ConfigError` where Django's worker would refuse the alias.
+    """
     if alias not in connections:
         raise ConfigError([f"DATABASES has no '{alias}'; it has {', '.join(sorted(connections))}"])
     before = connections.settings[alias]
@@ -87,6 +89,7 @@ def _leading(alias: str, url: str) -> Iterator[BaseDatabaseWrapper]:
     connections.settings[alias] = {**before, **_NOWHERE, **entry, "OPTIONS": {**kept, **rest}}
     connections[alias] = made = connections.create_connection(alias)
     try:
+        require_shared(alias, url)
         yield made
     finally:
         connections[alias].close()

@@ -240,6 +240,23 @@ def test_inbox_runs_what_the_worker_of_django_runs(tmp_path, warm, servers, test
     assert f"{count} passed" in said, said
 
 
+def test_alias_that_the_worker_refuses_is_refused_before_anything_is_made_there(tmp_path, warm, servers):
+    lite = 'import project.settings\nproject.settings.DATABASES["default"]["ENGINE"] = "django.db.backends.sqlite3"\n'
+    set_up = SET_UP.format(example=str(EXAMPLES / "django")).replace(
+        "import django\n", lite + "import django\n"
+    )
+    (tmp_path / "conftest.py").write_text(set_up)
+    (tmp_path / "test_it.py").write_text(NEEDS + OF_FAILURES)
+
+    code, said = run(tmp_path, warm, servers)
+
+    assert code == 1
+    assert "DATABASES['default'] is SQLite; expected PostgreSQL, where the ledger lies" in said
+    assert {each.name for each in tmp_path.iterdir() if not each.name.startswith("__")} == {
+        *("conftest.py", "test_it.py", "said")
+    }
+
+
 def run(place, warm, servers):
     """Run the tests in a folder by pytest on servers that are there; its exit code, and what it said."""
     ours = ("HOOKONCE_", "DATABASE_URL", "REDIS_URL", "PYTEST_", "DJANGO_")
