@@ -168,6 +168,7 @@ MAY_IMPORT = {
         "samples",
         "source",
         "web",
+        "hookonce.django",
     ),
 }
 

@@ -9,7 +9,9 @@ Handlers are in `webhooks.py` of any installed application; `python manage.py ho
 - `apps`: the application that is installed
 - `urls`, `views`: where webhooks are received
 - `ledger`: the database that Django and hookonce share
-- `management`: the command
+- `worker`: what runs the handlers, and which of them it can
+- `management`: the command that starts it
+- `testing`: Django in tests of `hookonce.testing`
 """
 
 try:

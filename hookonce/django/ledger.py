@@ -38,15 +38,20 @@ def ledger_database(**options: Any) -> dict[str, Any]:  # noqa: ANN401  Django's
     url = ledger_url()
     if not url:
         raise ConfigError([NO_POSTGRESQL])
-    found = psycopg.conninfo.conninfo_to_dict(libpq_url(url))
-    entry = {_ENTRY[name]: str(value) for name, value in found.items() if name in _ENTRY}
-    rest = {name: value for name, value in found.items() if name not in _ENTRY}
+    entry, rest = parts_of(url)
     return {
         "ENGINE": "django.db.backends.postgresql",
         **entry,
         "OPTIONS": {**rest, **options.pop("OPTIONS", {})},
         **options,
     }
+
+
+def parts_of(url: str) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return what an entry of DATABASES says of a URL: its names of Django's, and what belongs into OPTIONS."""
+    found = psycopg.conninfo.conninfo_to_dict(libpq_url(url))
+    entry = {_ENTRY[name]: str(value) for name, value in found.items() if name in _ENTRY}
+    return entry, {name: value for name, value in found.items() if name not in _ENTRY}
 
 
 def require_shared(alias: str, url: str) -> None:

@@ -1,23 +1,26 @@
 """A real inbox in the process of a test: deliveries over HTTP's interface, a ledger in PostgreSQL, your handlers.
 
 Nothing of it is a stand-in. The receiver is the WSGI application that a framework mounts, and the worker's own drain
-makes the attempts; both are closed and opened again where a test lets one of them die.
+makes the attempts, in a Django project by the executor of Django's worker; both are closed and opened again where a
+test lets one of them die.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import psycopg
 from werkzeug.test import Client
 
 from hookonce.jobs import handlers, stopping
+from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.drain import Drain, handlers_of
 from hookonce.jobs.handlers import Handler, Registry
+from hookonce.jobs.registration import import_handlers
 from hookonce.providers.kit.crypto.secret_keys import wrong_secret
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.dev import generated_secrets
@@ -60,12 +63,33 @@ class Delivered:
         return self.inbox.detail(self)
 
 
+class FrameworkWorker(Protocol):
+    """The worker of a framework: Django's (`hookonce.django.testing`)."""
+
+    @property
+    def executor(self) -> type[Executor]:
+        """What makes the attempts."""
+
+    def require_fitting(self, handlers: Iterable[Handler]) -> None:
+        """Raise `HandlerError` for a handler that this worker refuses."""
+
+    def require_no_transaction(self) -> None:
+        """Raise RuntimeError where the test has begun a transaction on the connection that handlers get."""
+
+    def close(self) -> None:
+        """Close the framework's connections."""
+
+
 class Inbox:
     """What the fixture `inbox` gives. Its handlers are those of hookonce.toml, and whatever `@on` has decorated."""
 
-    def __init__(self, database_url: str, redis_url: str) -> None:
+    def __init__(
+        self, database_url: str, redis_url: str, framework_worker: FrameworkWorker | None = None
+    ) -> None:
         self.database_url = database_url
         """As psycopg takes it; your tables are in there."""
+        self._framework_worker = framework_worker
+        self._is_by_framework = framework_worker is not None
         self._drain: Drain | None = None
         self.clock = Clock(database_url, self._close_drain)  # it remembers until when nothing is due
         self._sources: dict[str, Source] = {}
@@ -77,6 +101,7 @@ class Inbox:
         self._registry: Registry | None = None
         self._intake: Intake | None = None
         self._crash: crashes.Crash | None = None
+        import_handlers(configured.handlers)  # a module registers them once, for all inboxes
         self._before = list(handlers.registry)
 
     # What a sender does
@@ -194,8 +219,11 @@ class Inbox:
             cursor = connection.execute(statement, values or None)
             return cursor.fetchall() if cursor.description else []
 
-    def use(self, *wanted: ModuleType | Callable[..., Any]) -> None:
-        """Have only these handlers: functions that `@on` has decorated, or modules of them."""
+    def use(self, *wanted: ModuleType | Callable[..., Any], django: bool = True) -> None:
+        """Have only these handlers: functions that `@on` has decorated, or modules of them.
+
+        In a Django project `django=False` has `hookonce worker` run them, which `manage.py hookonce_worker` refuses.
+        """
         names = {each.__name__ for each in wanted if isinstance(each, ModuleType)}
         functions = [each for each in wanted if not isinstance(each, ModuleType)]
         chosen = [
@@ -206,9 +234,8 @@ class Inbox:
         if not chosen:
             raise ValueError(f"none of {', '.join(map(str, wanted))} is decorated with @on")
         self._close_drain()
-        self._registry = Registry()
-        for each in chosen:
-            self._registry.add(each)
+        self._is_by_framework = django and self._framework_worker is not None
+        self._registry = _registry_of(chosen)
 
     def close(self) -> None:
         """Close every connection, and forget the handlers that the test has decorated."""
@@ -250,8 +277,16 @@ class Inbox:
         return Client(DeliveryEndpoint(self._settings, self._intake))
 
     def _worker(self) -> Drain:
+        framework = self._framework_worker if self._is_by_framework else None
+        if framework is not None:
+            framework.require_no_transaction()
         if self._drain is None:
-            self._drain = Drain(self._settings, self._registry or _registry_of(self._all_handlers()))
+            registry = self._registry or _registry_of(self._all_handlers())
+            if framework is None:
+                self._drain = Drain(self._settings, registry)
+            else:
+                framework.require_fitting(registry)
+                self._drain = Drain(self._settings, registry, framework.executor)
         return self._drain
 
     def _all_handlers(self) -> Collection[Handler]:
@@ -282,6 +317,8 @@ class Inbox:
             self._intake.close()
             self._intake = None
         self._close_drain()
+        if self._framework_worker is not None:
+            self._framework_worker.close()
 
     def _close_drain(self) -> None:
         if self._drain is not None:

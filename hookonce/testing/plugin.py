@@ -4,8 +4,10 @@ Servers are started for the first test that needs them, once for all processes o
 Set HOOKONCE_TEST_DATABASE_URL (of a role that may make databases) and HOOKONCE_TEST_REDIS_URL to use others.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
     from hookonce.testing.inbox import Inbox
     from hookonce.testing.servers import Databases
+
+    Access = Callable[[], AbstractContextManager[object]]
 
 
 @pytest.fixture(scope="session")
@@ -32,8 +36,40 @@ def hookonce_database_url(hookonce_databases: "Databases") -> str:
 
 
 @pytest.fixture(scope="session")
-def hookonce_tables() -> None:
-    """Make your application's tables here: override it, and take `hookonce_database_url`. Called once."""
+def hookonce_django_database() -> str | None:
+    """The alias of DATABASES that handlers write to: `default`, None unless `hookonce.django` is installed.
+
+    Override it where `manage.py hookonce_worker` is told another one by `--database`.
+    """
+    found = sys.modules.get("django.apps")
+    is_installed = found is not None and found.apps.ready and found.apps.is_installed("hookonce.django")
+    return "default" if is_installed else None
+
+
+@pytest.fixture(scope="session")
+def _hookonce_django_access(request: pytest.FixtureRequest) -> "Access":
+    """Access to Django's databases, which pytest-django keeps from tests that are not marked: these here are ours."""
+    if not request.config.pluginmanager.has_plugin("django"):
+        return nullcontext
+    unblock: Access = request.getfixturevalue("django_db_blocker").unblock
+    return unblock
+
+
+@pytest.fixture(scope="session")
+def hookonce_tables(
+    hookonce_database_url: str,
+    hookonce_django_database: str | None,
+    _hookonce_django_access: "Access",
+) -> None:
+    """Make your application's tables here: override it, and take `hookonce_database_url`. Called once.
+
+    In a Django project it migrates.
+    """
+    if hookonce_django_database is not None:
+        from hookonce.django import testing
+
+        with _hookonce_django_access():
+            testing.migrate(hookonce_django_database, hookonce_database_url)
 
 
 @pytest.fixture(scope="session")
@@ -46,25 +82,49 @@ def _hookonce_tx_database(
 
 
 @pytest.fixture
-def tx(_hookonce_tx_database: str) -> "Iterator[Connection]":
-    """A transaction with your tables in it, as handlers get it; rolled back when the test is over."""
-    from hookonce.testing import servers
+def tx(
+    _hookonce_tx_database: str,
+    hookonce_django_database: str | None,
+    _hookonce_django_access: "Access",
+) -> "Iterator[Connection | Any]":
+    """A transaction with your tables in it, as handlers get it; rolled back when the test is over.
 
-    with servers.rolled_back(_hookonce_tx_database) as connection:
-        yield connection
+    In a Django project it is Django's connection.
+    """
+    if hookonce_django_database is None:
+        from hookonce.testing import servers
+
+        with servers.rolled_back(_hookonce_tx_database) as connection:
+            yield connection
+        return
+    from hookonce.django import testing
+
+    with (
+        _hookonce_django_access(),
+        testing.rolled_back(hookonce_django_database, _hookonce_tx_database) as database,
+    ):
+        yield database
 
 
 @pytest.fixture
 def inbox(
     hookonce_databases: "Databases",
     hookonce_tables: None,  # noqa: ARG001  made first
+    hookonce_django_database: str | None,
+    _hookonce_django_access: "Access",
 ) -> "Iterator[Inbox]":
     """A real inbox with an empty ledger and your tables: what is delivered to it, your handlers do."""
     from hookonce.testing.inbox import Inbox
 
-    with hookonce_databases.copy() as database_url, hookonce_databases.redis() as redis_url:
-        made = Inbox(database_url, redis_url)
-        try:
-            yield made
-        finally:
-            made.close()
+    with ExitStack() as stack:
+        database_url = stack.enter_context(hookonce_databases.copy())
+        redis_url = stack.enter_context(hookonce_databases.redis())
+        worker = None
+        if hookonce_django_database is not None:
+            from hookonce.django import testing
+
+            stack.enter_context(_hookonce_django_access())
+            worker = stack.enter_context(testing.worker(hookonce_django_database, database_url))
+        made = Inbox(database_url, redis_url, worker)
+        stack.callback(made.close)
+        yield made

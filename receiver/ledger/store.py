@@ -5,16 +5,17 @@ or hangs never holds a key without its body, nor a key at all. Rows go in sorted
 with the same events in different order would deadlock otherwise. A concurrent twin waits on the unique
 index until the first commits, and then finds its row a duplicate (READ COMMITTED).
 
-An event may have been stored under another id (`FormerId`), which the same statement looks for. That is no
-unique key: where one receiver stores an event under the former id while another stores it under the new one,
-neither sees the other's row, and the event is handled twice. It takes two copies under way at the very moment at
-which the id changes. It is believed only where the fingerprint is equal too: two events may have had one former id.
+An event may have been stored under another id (`FormerId`), which the same statement looks for. It is believed only
+where the fingerprint is equal too: two events may have had one former id. That is no unique key, so copies that know
+each other's id are stored one after the other, under a lock (`renamed_locks`); nothing else waits for it. A receiver of
+an earlier release that does not know the new id looks for nothing: docs/decisions/0034.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, NamedTuple
+from zlib import crc32
 
 import psycopg
 
@@ -197,6 +198,9 @@ ON CONFLICT (event, fingerprint) DO UPDATE SET deliveries = conflicts.deliveries
 """
 
 _LOCK_FINGERPRINT = "SELECT pg_advisory_xact_lock(hashtextextended(%b, 0))"
+_LOCK_RENAMED = "SELECT pg_advisory_xact_lock(1212892239, n) FROM unnest(%b::int[]) AS n"
+_RENAMED_LOCKS = 256
+"""Locks for events with former ids, so that a batch of any size takes few; PostgreSQL has room for some thousand."""
 
 
 def store(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> dict[Key, Stored]:
@@ -233,6 +237,23 @@ def _insert(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> dict[K
     }
 
 
+def renamed_locks(batch: Iterable[NewEvent]) -> list[int]:
+    """Return the locks of a batch's events with former ids, in the order in which everybody takes them.
+
+    All forms of an event's id have its fingerprint in common, and are believed of nothing else.
+    """
+    found = {
+        (event.source, fingerprint)
+        for event in batch
+        if event.former_ids
+        for fingerprint in (event.fingerprint, *(former.fingerprint for former in event.former_ids))
+        if fingerprint is not None
+    }
+    return sorted(
+        {crc32(fingerprint, crc32(source.encode())) % _RENAMED_LOCKS for source, fingerprint in found}
+    )
+
+
 def _rows(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> list[Row]:
     guarded = {
         mark.hex() + event.source
@@ -241,16 +262,22 @@ def _rows(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> list[Row
         for mark in (event.fingerprint, event.repeat_mark)
         if mark is not None
     }
-    if guarded:
-        return _insert_guarded(connection, batch, sorted(guarded))
+    renamed = renamed_locks(batch)
+    if guarded or renamed:
+        return _insert_guarded(connection, batch, sorted(guarded), renamed)
     return connection.execute(*_insertion(batch), prepare=True).fetchall()
 
 
 def _insert_guarded(
-    connection: psycopg.Connection, batch: Sequence[NewEvent], guarded: Iterable[str]
+    connection: psycopg.Connection, batch: Sequence[NewEvent], guarded: Iterable[str], renamed: Sequence[int]
 ) -> list[Row]:
-    """Insert while holding a lock per fingerprint and mark: two equal bodies at once must not both look first."""
+    """Insert while holding a lock per fingerprint and mark: two equal bodies at once must not both look first.
+
+    `renamed` are the locks of events that may be called otherwise; each transaction takes them first.
+    """
     with connection.transaction():
+        if renamed:
+            connection.execute(_LOCK_RENAMED, [renamed])
         for name in guarded:
             connection.execute(_LOCK_FINGERPRINT, [name])
         rows = connection.execute(*_insertion(batch)).fetchall()

@@ -39,7 +39,7 @@ def require_all_pass(project, *options):
 def test_page_has_five_examples_in_files_of_their_own():
     assert len(EXAMPLES) == 5
     assert len([name for name in FILES if name.startswith("test_")]) == 5
-    assert PAGE.count("```python") == len(FILES)
+    assert PAGE.count("```python\n# ") == len(FILES)
 
 
 def test_examples_of_the_page_pass(project):

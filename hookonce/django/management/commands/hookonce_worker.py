@@ -7,19 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand
-from django.utils.module_loading import autodiscover_modules
 
 from hookonce.django.ledger import require_shared
+from hookonce.django.worker import WEBHOOKS, executor_on, import_webhooks, require_fitting
 from hookonce.jobs import cli
-from hookonce.jobs.attempts.django_executor import DjangoExecutor
 from hookonce.jobs.drain import handlers_of, make_attempts_by
-from hookonce.jobs.handlers import HandlerError, Registry
+from hookonce.jobs.handlers import Registry
 from hookonce.receiver.cli.output.exits import exits
-from hookonce.receiver.config.server_urls import schema_of
 from hookonce.receiver.config.settings import Settings
-
-WEBHOOKS = "webhooks"
-"""The module of an installed application that has its handlers."""
 
 
 class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
@@ -55,45 +50,17 @@ def _supervise(alias: str, processes: int) -> int:
 
 def _work_alone(alias: str, place: Path | None) -> None:
     settings, _ = _ready(alias)
-    make_attempts_by(_executor(alias, settings))
+    make_attempts_by(executor_on(alias, settings.database_url))
     cli.work_alone(settings, place)
 
 
 def _ready(alias: str) -> tuple[Settings, Registry]:
     settings = cli.ready()
     require_shared(alias, settings.database_url)
-    autodiscover_modules(WEBHOOKS)
+    import_webhooks()
     registry = handlers_of(settings)
-    _require_fitting(registry)
+    require_fitting(registry)
     return settings, registry
-
-
-def _executor(alias: str, settings: Settings) -> type[DjangoExecutor]:
-    """Return the class that makes attempts on the connection of an alias."""
-    place = schema_of(settings.database_url)
-    return type("DjangoExecutor", (DjangoExecutor,), {"alias": alias, "place": place})
-
-
-def _require_fitting(registry: Registry) -> None:
-    """Raise `HandlerError` for handlers that want a connection or session of SQLAlchemy's, or an event loop."""
-    for handler in registry:
-        if handler.is_long:
-            raise HandlerError(
-                f"handler '{handler.name}' has tx='none', but Django's worker gives each handler a transaction of "
-                "Django's; have `hookonce worker` run this one, from [receiver] handlers of a configuration of its own"
-            )
-        if handler.batch:
-            raise HandlerError(
-                f"handler '{handler.name}' is one of @on_batch, which Django's worker can't run; use @on, or run it by "
-                "`hookonce worker`"
-            )
-        signature = handler.signature
-        if signature.is_async or signature.takes_session:
-            what = "is an async def" if signature.is_async else "takes an SQLAlchemy session"
-            raise HandlerError(
-                f"handler '{handler.name}' {what}; in Django a handler is a plain function of (event, connection), "
-                "and models need no session"
-            )
 
 
 def _itself(alias: str) -> list[str]:

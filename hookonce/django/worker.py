@@ -1,0 +1,47 @@
+"""What Django's worker has of its own: where handlers are found, which of them it runs, and what makes their attempts.
+
+`python manage.py hookonce_worker` works by it, and so do tests (`hookonce.testing`).
+"""
+
+from collections.abc import Iterable
+
+from django.utils.module_loading import autodiscover_modules
+
+from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from hookonce.jobs.handlers import Handler, HandlerError
+from hookonce.receiver.config.server_urls import schema_of
+
+WEBHOOKS = "webhooks"
+"""The module of an installed application that has its handlers."""
+
+
+def import_webhooks() -> None:
+    """Import the handlers of every installed application."""
+    autodiscover_modules(WEBHOOKS)
+
+
+def executor_on(alias: str, database_url: str) -> type[DjangoExecutor]:
+    """Return the class that makes attempts on the connection of an alias, which leads to the ledger at that URL."""
+    return type("DjangoExecutor", (DjangoExecutor,), {"alias": alias, "place": schema_of(database_url)})
+
+
+def require_fitting(handlers: Iterable[Handler]) -> None:
+    """Raise `HandlerError` for handlers that want a connection or session of SQLAlchemy's, or an event loop."""
+    for handler in handlers:
+        if handler.is_long:
+            raise HandlerError(
+                f"handler '{handler.name}' has tx='none', but Django's worker gives each handler a transaction of "
+                "Django's; have `hookonce worker` run this one, from [receiver] handlers of a configuration of its own"
+            )
+        if handler.batch:
+            raise HandlerError(
+                f"handler '{handler.name}' is one of @on_batch, which Django's worker can't run; use @on, or run it by "
+                "`hookonce worker`"
+            )
+        signature = handler.signature
+        if signature.is_async or signature.takes_session:
+            what = "is an async def" if signature.is_async else "takes an SQLAlchemy session"
+            raise HandlerError(
+                f"handler '{handler.name}' {what}; in Django a handler is a plain function of (event, connection), "
+                "and models need no session"
+            )
