@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+from django.core.exceptions import PermissionDenied
 from django.db import connection
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, RawPostDataException
 
-from hookonce.receiver.idempotency.frameworks.request import Asked
+from hookonce.receiver.idempotency.frameworks.request import Asked, BodyNotWhole, spelled, whole
+from hookonce.receiver.idempotency.policy import HEADER
 from hookonce.receiver.idempotency.postgresql import Cursor
 from hookonce.receiver.idempotency.records import Result
 
@@ -19,7 +21,27 @@ def request_of(args: Sequence[object]) -> HttpRequest | None:
 def asked(request: HttpRequest, /) -> Asked:
     """Read a request, its body with it."""
     query = request.META.get("QUERY_STRING", "")
-    return Asked(request.method or "", request.path, query, request.headers, request.body)
+    body = _body(request) if HEADER in request.headers else b""
+    return Asked(request.method or "", request.path, query, request.headers, body)
+
+
+def _body(request: HttpRequest) -> bytes:
+    """Return what a form with files says, which a middleware may have read before, and any other body as it came.
+
+    Django reads such a form from its stream and keeps nothing of the body; of other forms it keeps the body.
+    """
+    if request.method == "POST" and request.content_type == "multipart/form-data":
+        fields, files = request.POST, request.FILES
+        if fields or files:
+            read = (
+                (name, [(each.name, each.content_type, each) for each in files.getlist(name)])
+                for name in files
+            )
+            return spelled(((name, fields.getlist(name)) for name in fields), read)
+    try:
+        return whole(request.body, request.headers)
+    except RawPostDataException as error:
+        raise BodyNotWhole("its stream was read before") from error
 
 
 def read(answer: HttpResponseBase, /) -> tuple[HttpResponseBase, Result]:
@@ -46,3 +68,15 @@ def cursor() -> Cursor:
     driver: Any = connection.cursor()
     made: Cursor = driver.cursor
     return made
+
+
+def status_of(error: Exception, /) -> int | None:
+    """Return the status of what a view raises; Django REST framework's exceptions say it themselves."""
+    if isinstance(error, PermissionDenied):
+        return 403
+    if isinstance(error, Http404):
+        return 404
+    if not any(kind.__module__.startswith("rest_framework.") for kind in type(error).__mro__):
+        return None
+    status = getattr(error, "status_code", None)
+    return status if isinstance(status, int) else None
