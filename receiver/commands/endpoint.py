@@ -14,6 +14,7 @@ import psycopg
 from hookonce.receiver.commands import answers, openapi, requests
 from hookonce.receiver.commands.conduct import Conduct
 from hookonce.receiver.commands.outcomes import Outcomes
+from hookonce.receiver.commands.quotas import Quotas, limited_by
 from hookonce.receiver.commands.requests import PREFIX, Asked, Refused
 from hookonce.receiver.config.commands import Command
 from hookonce.receiver.config.settings import Settings
@@ -54,6 +55,7 @@ class CommandEndpoint:
         self._budget = MemoryBudget(_MEMORY_BUDGET)
         self._conduct = Conduct()
         self.outcomes = Outcomes(settings.database_url, settings.keyring)
+        self._quotas = Quotas(intake.load, self.outcomes)
         self._url = settings.database_url
         self._known_models: openapi.Models = {}
         self._models_until = 0.0
@@ -88,13 +90,12 @@ class CommandEndpoint:
             return problem(405, "bad_method", allow=allowed, close=True)
         client = requests.client_of(command, environ)
         try:
-            self._intake.load.require(_limited(command, client), command.rate)
+            self._intake.load.require(limited_by(command, client), command.rate)
         except OverLimit as error:
             raise Refused(answers.too_many(error.retry_after)) from None
         if digest:
             return self._state(command, client, digest)
         asked = requests.read(command, client, environ, reservation)
-        self._require_room(command, client, asked)
         return answers.response(self._ask(command, client, asked))
 
     def _models(self) -> openapi.Models:
@@ -109,20 +110,9 @@ class CommandEndpoint:
                 log.warning("the models of commands can't be looked up: %s", type(error).__name__)
         return self._known_models
 
-    def _require_room(self, command: Command, client: str, asked: Asked) -> None:
-        """Refuse a new key of a client that has used its quota up; a known key is answered as ever.
-
-        Requests that come at the same moment may each find the last place.
-        """
-        if command.quota is None:
-            return
-        wait = self._intake.load.room_in(_limited(command, client), command.quota)
-        if wait and self.outcomes.of((command.source, asked.digest)) is None:
-            raise Refused(answers.too_many_keys(OverLimit(wait).retry_after), close=False)
-
     def _ask(self, command: Command, client: str, asked: Asked) -> Result:
         """Store a command, and answer with what becomes of it."""
-        (row,) = self._intake.commit([asked.event])
+        row = self._quotas.store(command, client, asked, lambda: self._intake.commit([asked.event])[0])
         whose, fingerprint = asked.whose, asked.event.fingerprint
         reach("delivery.answered")
         if row.verdict is Verdict.CONFLICT:
@@ -133,8 +123,6 @@ class CommandEndpoint:
         if is_new:
             self._conduct.asked(whose, asked.digest, fingerprint)
             self._count(command, Met.CLAIMED)
-            if command.quota is not None:
-                self._intake.load.count(_limited(command, client), command.quota)
         return self._answer(command, asked, is_new=is_new)
 
     def _answer(self, command: Command, asked: Asked, *, is_new: bool) -> Result:
@@ -163,10 +151,6 @@ class CommandEndpoint:
         if outcome is None or outcome.account.partition("/")[0] != client:
             return problem(404, "unknown_command")
         return answers.response(answers.state(outcome))
-
-
-def _limited(command: Command, client: str) -> str:
-    return f"{command.source}:{client}"
 
 
 def _policy(command: Command) -> Policy:
