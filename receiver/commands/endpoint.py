@@ -80,7 +80,8 @@ class CommandEndpoint:
     def _serve(self, path: str, environ: dict[str, Any], reservation: Reservation) -> Response:
         method = environ["REQUEST_METHOD"]
         if path == "openapi.json" and method == "GET":
-            return Response(200, openapi.document(self._commands.values(), self._models()))
+            asked_for = requests.clients_of(self._commands.values(), environ)
+            return Response(200, openapi.document(asked_for, self._models()))
         name, _, digest = path.partition("/")
         command = self._commands.get(name)
         if command is None or (digest and not _DIGEST.fullmatch(digest)):
@@ -96,7 +97,8 @@ class CommandEndpoint:
         if digest:
             return self._state(command, client, digest)
         asked = requests.read(command, client, environ, reservation)
-        return answers.response(self._ask(command, client, asked))
+        wait = requests.wait_of(environ, self._policies[name].wait)
+        return answers.response(self._ask(command, client, asked, wait))
 
     def _models(self) -> openapi.Models:
         """Return what workers said of their handlers; what was known before while the ledger is away."""
@@ -110,7 +112,7 @@ class CommandEndpoint:
                 log.warning("the models of commands can't be looked up: %s", type(error).__name__)
         return self._known_models
 
-    def _ask(self, command: Command, client: str, asked: Asked) -> Result:
+    def _ask(self, command: Command, client: str, asked: Asked, wait: timedelta) -> Result:
         """Store a command, and answer with what becomes of it."""
         row = self._quotas.store(command, client, asked, lambda: self._intake.commit([asked.event])[0])
         whose, fingerprint = asked.whose, asked.event.fingerprint
@@ -123,15 +125,15 @@ class CommandEndpoint:
         if is_new:
             self._conduct.asked(whose, asked.digest, fingerprint)
             self._count(command, Met.CLAIMED)
-        return self._answer(command, asked, is_new=is_new)
+        return self._answer(command, asked, wait, is_new=is_new)
 
-    def _answer(self, command: Command, asked: Asked, *, is_new: bool) -> Result:
+    def _answer(self, command: Command, asked: Asked, wait: timedelta, *, is_new: bool) -> Result:
         told = self._policies[command.name]
         location = f"{PREFIX}{command.name}/{asked.digest}"
         accepted = answers.located((_ACCEPTED if is_new else told).under_way(), location)
-        if is_new and not told.wait:
+        if is_new and not wait:
             return accepted
-        outcome = self.outcomes.of((command.source, asked.digest), told.wait)
+        outcome = self.outcomes.of((command.source, asked.digest), wait)
         if outcome is not None and outcome.is_final:
             answer = answers.final(command, outcome)
             if is_new:
@@ -154,5 +156,4 @@ class CommandEndpoint:
 
 
 def _policy(command: Command) -> Policy:
-    usual = command.dialect == "ietf" and command.in_progress == "202"
-    return Policy.read("409" if usual else command.in_progress, command.dialect)
+    return Policy.read(command.in_progress, command.dialect)

@@ -47,8 +47,10 @@ class Asked:
 
     @property
     def key(self) -> str | None:
-        """The header Idempotency-Key, as it was sent."""
-        return self.headers.get(HEADER)
+        """The header Idempotency-Key, as it was sent; sent twice, joined as WSGI joins it."""
+        every = getattr(self.headers, "getlist", None)
+        sent = self.headers.get(HEADER)
+        return sent if sent is None or every is None else ",".join(every(HEADER))
 
 
 class Framework(Protocol):
