@@ -19,8 +19,8 @@ _MAX_DEPTH = 64
 _BOUNDARY = re.compile(
     r'\s*multipart/[^;]*;(?:[^;]*;)*?\s*boundary=(?:"(?P<quoted>[^"]+)"|(?P<bare>[^\s;"]+))', re.IGNORECASE
 )
-_FEWEST_PARTS = 3
-"""What is before the first boundary, one part, and what is after the last."""
+_FEWEST_PARTS = 2
+"""What is before the last boundary, and what is after it: a form without fields."""
 _VERSION = "1"
 """Of this rule: with another one, keys of before are told apart rather than compared wrongly."""
 

@@ -39,6 +39,17 @@ def test_body_that_was_read_before_is_told_from_another_or_refused(shop, store, 
     assert wrong == []
 
 
+@pytest.mark.parametrize("shop", SHOPS, ids=lambda each: each.__name__)
+def test_form_without_fields_is_a_request_like_any(shop, store, connection):
+    for reader in ("nobody", "form"):
+        connection.execute("DELETE FROM hookonce.idempotency")
+        app = shop(store, reader)
+
+        statuses = [app.post(*body_of("no fields", 0)).status for _ in range(2)]
+
+        assert (reader, statuses, len(app.done)) == (reader, [201, 201], 1)
+
+
 def test_body_without_its_length_is_refused_once_it_is_gone():
     gone = [{"Content-Length": "5"}, {"Transfer-Encoding": "chunked"}]
 

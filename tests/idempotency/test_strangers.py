@@ -1,10 +1,16 @@
 """A client is let in, then its key is claimed: whatever the door, a stranger gets no answer and leaves no row."""
 
+import types
+
 import psycopg
 import pytest
+from django.http import HttpResponseRedirect
+from django.test import RequestFactory
 
+from hookonce import idempotent
 from hookonce.receiver.config.server_urls import libpq_url
 from hookonce.receiver.idempotency.postgresql import PostgresStore
+from tests.support.idempotency.applications import configure_django
 from tests.support.idempotency.doors import INSIDE, OUTSIDE, OWNER
 
 STRANGERS = [{}, {"Authorization": "Bearer stranger"}]
@@ -64,3 +70,29 @@ def test_stranger_whom_the_endpoint_refuses_gives_the_key_back(store, keys, conn
         wrong += [f"{application.__name__}.{kind}: {each}" for each in found]
 
     assert wrong == []
+
+
+def test_stranger_that_is_sent_to_sign_in_leaves_no_row(store, keys):
+    configure_django()
+    once = idempotent("pay", scope=lambda request: str(request.user.pk), store=store)
+
+    def view(request):
+        to_sign_in = HttpResponseRedirect("/accounts/login/?next=/pay")
+        return HttpResponseRedirect("/receipt") if request.user.is_authenticated else to_sign_in
+
+    def ask(user):
+        request = RequestFactory().post("/pay", {"amount": 5}, headers={"Idempotency-Key": "one"})
+        request.user = user
+        return once(view)(request)
+
+    stranger = types.SimpleNamespace(pk=None, is_authenticated=False)
+    owner = types.SimpleNamespace(pk=7, is_authenticated=True)
+    sent_away = ask(stranger)
+    after_it = keys()
+    paid = [ask(owner) for _ in range(2)]
+
+    assert (sent_away.status_code, sent_away["Location"][:16], after_it) == (302, "/accounts/login/", [])
+    assert [(each.status_code, "Idempotency-Replayed" in each) for each in paid] == [
+        (302, False),
+        (302, True),
+    ]

@@ -2,12 +2,22 @@
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, RawPostDataException
+from django.shortcuts import resolve_url
+from django.urls import NoReverseMatch
 
-from hookonce.receiver.idempotency.frameworks.request import Asked, BodyNotWhole, spelled, whole
+from hookonce.receiver.idempotency.frameworks.request import (
+    Asked,
+    BodyNotWhole,
+    is_empty_form,
+    spelled,
+    whole,
+)
 from hookonce.receiver.idempotency.policy import HEADER
 from hookonce.receiver.idempotency.postgresql import Cursor
 from hookonce.receiver.idempotency.records import Result
@@ -32,7 +42,7 @@ def _body(request: HttpRequest) -> bytes:
     """
     if request.method == "POST" and request.content_type == "multipart/form-data":
         fields, files = request.POST, request.FILES
-        if fields or files:
+        if fields or files or is_empty_form(request.headers, _boundary(request)):
             read = (
                 (name, [(each.name, each.content_type, each) for each in files.getlist(name)])
                 for name in files
@@ -44,15 +54,35 @@ def _body(request: HttpRequest) -> bytes:
         raise BodyNotWhole("its stream was read before") from error
 
 
+def _boundary(request: HttpRequest) -> str:
+    return str((request.content_params or {}).get("boundary", ""))
+
+
 def read(answer: HttpResponseBase, /) -> tuple[HttpResponseBase, Result]:
-    """Return the response, and what there is to store of it. A stream is read to its end."""
+    """Return the response, and what there is to store of it. A stream is read to its end.
+
+    A redirect to the page where one signs in is what `login_required` answers a stranger: it counts as a 401.
+    """
     if not getattr(answer, "is_rendered", True):
         answer.render()
     if answer.streaming:
         whole = HttpResponse(b"".join(answer), status=answer.status_code)
         whole.headers = answer.headers
         answer = whole
+    if _is_sign_in(answer):
+        return answer, Result(401)
     return answer, Result(answer.status_code, dict(answer.items()), answer.content)
+
+
+def _is_sign_in(answer: HttpResponse) -> bool:
+    if not 300 <= answer.status_code < 400:  # noqa: PLR2004  redirects
+        return False
+    page = str(settings.LOGIN_URL)
+    try:
+        page = page if "/" in page else resolve_url(page)  # else it is the name of a view
+    except NoReverseMatch:
+        return False
+    return bool(urlsplit(answer.get("Location", "")).path == urlsplit(page).path)
 
 
 def response(result: Result, /) -> HttpResponse:

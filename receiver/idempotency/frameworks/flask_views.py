@@ -4,7 +4,14 @@ from typing import Any
 
 from flask import Request, Response, current_app, has_request_context, request
 
-from hookonce.receiver.idempotency.frameworks.request import FORMS, Asked, BodyNotWhole, spelled, whole
+from hookonce.receiver.idempotency.frameworks.request import (
+    FORMS,
+    Asked,
+    BodyNotWhole,
+    is_empty_form,
+    spelled,
+    whole,
+)
 from hookonce.receiver.idempotency.policy import HEADER
 from hookonce.receiver.idempotency.records import Result
 
@@ -30,7 +37,8 @@ def _body(request: Request) -> bytes:
     """
     is_form, was_read = request.mimetype in FORMS, "form" in vars(request)
     body = b"" if is_form and was_read else _kept(request, was_read=was_read)
-    if is_form and (request.form or request.files):
+    is_empty = is_empty_form(request.headers, request.mimetype_params.get("boundary", ""))
+    if is_form and (request.form or request.files or is_empty):
         files = (
             (name, [(each.filename, each.content_type, each.stream) for each in request.files.getlist(name)])
             for name in request.files

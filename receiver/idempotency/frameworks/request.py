@@ -88,6 +88,12 @@ def whole(body: bytes, headers: Headers) -> bytes:
     return body
 
 
+def is_empty_form(headers: Headers, boundary: str) -> bool:
+    """Whether a form with files is too short for a field: nothing but its last boundary."""
+    length = (headers.get("Content-Length") or "").strip()
+    return bool(boundary) and length.isdigit() and int(length) <= len(f"\r\n--{boundary}--\r\n")
+
+
 def spelled(
     fields: Iterable[tuple[str, Sequence[str]]],
     files: Iterable[tuple[str, Sequence[tuple[str | None, str | None, IO[bytes]]]]],

@@ -27,6 +27,8 @@ def body_of(kind, amount):
     if kind in {PLAIN, URLENCODED}:
         return f"amount={amount}&currency=EUR".encode(), kind
     boundary = uuid.uuid4().hex
+    if kind == "no fields":
+        return f"--{boundary}--\r\n".encode(), f"{MULTIPART}; boundary={boundary}"
     of_file = '; filename="order.txt"\r\nContent-Type: text/plain' if kind == "file" else ""
     part = f'--{boundary}\r\nContent-Disposition: form-data; name="amount"{of_file}\r\n\r\n{amount}\r\n'
     return f"{part}--{boundary}--\r\n".encode(), f"{MULTIPART}; boundary={boundary}"
