@@ -11,7 +11,7 @@ from hookonce import idempotent
 from hookonce.receiver.config.server_urls import libpq_url
 from hookonce.receiver.idempotency.postgresql import PostgresStore
 from tests.support.idempotency.applications import configure_django
-from tests.support.idempotency.doors import INSIDE, OUTSIDE, OWNER
+from tests.support.idempotency.doors import INSIDE, OUTSIDE, OWNER, OfFastAPI
 
 STRANGERS = [{}, {"Authorization": "Bearer stranger"}]
 BODY = {"amount": 5}
@@ -96,3 +96,12 @@ def test_stranger_that_is_sent_to_sign_in_leaves_no_row(store, keys):
         (302, False),
         (302, True),
     ]
+
+
+def test_body_that_fastapi_refuses_leaves_its_key_free(store, keys):
+    door = OfFastAPI(store, [], "dependency_of_the_route")
+
+    refused, after_it = door.post({"amount": "much"}, OWNER), keys()
+
+    assert (refused.status, after_it) == (422, [])
+    assert door.post(BODY, OWNER).status == 201
