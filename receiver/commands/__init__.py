@@ -2,6 +2,7 @@
 
 - `endpoint`: `/commands/<name>`, from a request to its answer
 - `requests`: who asks, under which key, for what; strictly read
+- `quotas`: how many new keys a client may use
 - `outcomes`: what became of commands, one look for all who wait in a process
 - `answers`: what a client is told of that
 - `conduct`: clients that use their keys wrongly

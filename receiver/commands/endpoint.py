@@ -14,6 +14,7 @@ import psycopg
 from hookonce.receiver.commands import answers, openapi, requests
 from hookonce.receiver.commands.conduct import Conduct
 from hookonce.receiver.commands.outcomes import Outcomes
+from hookonce.receiver.commands.quotas import Quotas, limited_by
 from hookonce.receiver.commands.requests import PREFIX, Asked, Refused
 from hookonce.receiver.config.commands import Command
 from hookonce.receiver.config.settings import Settings
@@ -54,6 +55,7 @@ class CommandEndpoint:
         self._budget = MemoryBudget(_MEMORY_BUDGET)
         self._conduct = Conduct()
         self.outcomes = Outcomes(settings.database_url, settings.keyring)
+        self._quotas = Quotas(intake.load, self.outcomes)
         self._url = settings.database_url
         self._known_models: openapi.Models = {}
         self._models_until = 0.0
@@ -78,7 +80,8 @@ class CommandEndpoint:
     def _serve(self, path: str, environ: dict[str, Any], reservation: Reservation) -> Response:
         method = environ["REQUEST_METHOD"]
         if path == "openapi.json" and method == "GET":
-            return Response(200, openapi.document(self._commands.values(), self._models()))
+            asked_for = requests.clients_of(self._commands.values(), environ)
+            return Response(200, openapi.document(asked_for, self._models()))
         name, _, digest = path.partition("/")
         command = self._commands.get(name)
         if command is None or (digest and not _DIGEST.fullmatch(digest)):
@@ -88,14 +91,14 @@ class CommandEndpoint:
             return problem(405, "bad_method", allow=allowed, close=True)
         client = requests.client_of(command, environ)
         try:
-            self._intake.load.require(_limited(command, client), command.rate)
+            self._intake.load.require(limited_by(command, client), command.rate)
         except OverLimit as error:
             raise Refused(answers.too_many(error.retry_after)) from None
         if digest:
             return self._state(command, client, digest)
         asked = requests.read(command, client, environ, reservation)
-        self._require_room(command, client, asked)
-        return answers.response(self._ask(command, client, asked))
+        wait = requests.wait_of(environ, self._policies[name].wait)
+        return answers.response(self._ask(command, client, asked, wait))
 
     def _models(self) -> openapi.Models:
         """Return what workers said of their handlers; what was known before while the ledger is away."""
@@ -109,20 +112,9 @@ class CommandEndpoint:
                 log.warning("the models of commands can't be looked up: %s", type(error).__name__)
         return self._known_models
 
-    def _require_room(self, command: Command, client: str, asked: Asked) -> None:
-        """Refuse a new key of a client that has used its quota up; a known key is answered as ever.
-
-        Requests that come at the same moment may each find the last place.
-        """
-        if command.quota is None:
-            return
-        wait = self._intake.load.room_in(_limited(command, client), command.quota)
-        if wait and self.outcomes.of((command.source, asked.digest)) is None:
-            raise Refused(answers.too_many_keys(OverLimit(wait).retry_after), close=False)
-
-    def _ask(self, command: Command, client: str, asked: Asked) -> Result:
+    def _ask(self, command: Command, client: str, asked: Asked, wait: timedelta) -> Result:
         """Store a command, and answer with what becomes of it."""
-        (row,) = self._intake.commit([asked.event])
+        row = self._quotas.store(command, client, asked, lambda: self._intake.commit([asked.event])[0])
         whose, fingerprint = asked.whose, asked.event.fingerprint
         reach("delivery.answered")
         if row.verdict is Verdict.CONFLICT:
@@ -133,17 +125,15 @@ class CommandEndpoint:
         if is_new:
             self._conduct.asked(whose, asked.digest, fingerprint)
             self._count(command, Met.CLAIMED)
-            if command.quota is not None:
-                self._intake.load.count(_limited(command, client), command.quota)
-        return self._answer(command, asked, is_new=is_new)
+        return self._answer(command, asked, wait, is_new=is_new)
 
-    def _answer(self, command: Command, asked: Asked, *, is_new: bool) -> Result:
+    def _answer(self, command: Command, asked: Asked, wait: timedelta, *, is_new: bool) -> Result:
         told = self._policies[command.name]
         location = f"{PREFIX}{command.name}/{asked.digest}"
         accepted = answers.located((_ACCEPTED if is_new else told).under_way(), location)
-        if is_new and not told.wait:
+        if is_new and not wait:
             return accepted
-        outcome = self.outcomes.of((command.source, asked.digest), told.wait)
+        outcome = self.outcomes.of((command.source, asked.digest), wait)
         if outcome is not None and outcome.is_final:
             answer = answers.final(command, outcome)
             if is_new:
@@ -165,10 +155,5 @@ class CommandEndpoint:
         return answers.response(answers.state(outcome))
 
 
-def _limited(command: Command, client: str) -> str:
-    return f"{command.source}:{client}"
-
-
 def _policy(command: Command) -> Policy:
-    usual = command.dialect == "ietf" and command.in_progress == "202"
-    return Policy.read("409" if usual else command.in_progress, command.dialect)
+    return Policy.read(command.in_progress, command.dialect)

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from hookonce.receiver.commands.requests import EXPECTED_VERSION, PREFIX, TEXT
+from hookonce.receiver.commands.requests import ASYNC, EXPECTED_VERSION, PREFIX, TEXT
 from hookonce.receiver.config.commands import Command
 from hookonce.receiver.idempotency.policy import HEADER, REPLAYED
-from hookonce.receiver.idempotency.records import KEY_FORM
+from hookonce.receiver.idempotency.records import HEADER_FORM
 
 _TEXT = f"^{TEXT}$"
 _PROBLEM = {
@@ -75,12 +75,13 @@ def document(commands: Iterable[Command], models: Models = MappingProxyType({}))
 
 
 def _ask(command: Command, named: Mapping[str, Any]) -> dict[str, Any]:
-    said = "1 to 255 visible ASCII characters; the same on every retry"
-    wanted = [_header(HEADER, said, f"^{KEY_FORM}$", required=True)]
+    said = "1 to 255 visible ASCII characters, in quotes if one is a comma; the same on every retry"
+    wanted = [_header(HEADER, said, f"^{HEADER_FORM}$", required=True)]
     labels = [name for name in (command.tenant, command.actor) if name]
     wanted += [_header(name, "whose key it is", _TEXT, required=True) for name in labels]
     wanted += [_header(name, "part of what is asked for") for name in command.headers]
     wanted += [_header(EXPECTED_VERSION, "the version of what the command changes", _TEXT)]
+    wanted += [_header("Prefer", f"`{ASYNC}`: do not wait for what the command comes to")]
     replayed = {REPLAYED: {"schema": {"const": "true"}, "description": "the answer was given before"}}
     answers: dict[str, Any] = {
         str(command.status): {

@@ -3,9 +3,11 @@
 import hashlib
 import hmac
 import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from hookonce.providers import Rejected
@@ -23,6 +25,9 @@ EXPECTED_VERSION = "Expected-Version"
 TEXT = r"[!-~]([ -~]{0,253}[!-~])?"
 """What a header of who asks, or of the version expected, may hold."""
 _TEXT = re.compile(TEXT)
+ASYNC = "respond-async"
+"""A preference of RFC 7240: rather be told that it is in progress than wait."""
+_SECONDS = re.compile(r"\d{1,6}")
 
 Environ = Mapping[str, Any]
 
@@ -64,6 +69,36 @@ def client_of(command: Command, environ: Environ) -> str:
         challenge = {"WWW-Authenticate": 'Bearer realm="hookonce"'}
         raise Refused(Result(401, {**refusal.headers, **challenge}, refusal.body))
     return found
+
+
+def clients_of(commands: Iterable[Command], environ: Environ) -> list[Command]:
+    """Return those of the commands that the client may ask for. Raises `Refused` where it is nobody's client."""
+    found, refused = [], None
+    for command in commands:
+        try:
+            client_of(command, environ)
+        except Refused as error:
+            refused = error
+        else:
+            found.append(command)
+    if refused is not None and not found:
+        raise refused
+    return found
+
+
+def wait_of(environ: Environ, longest: timedelta) -> timedelta:
+    """Return how long a client wants to wait for its answer: not at all with `Prefer: respond-async` (RFC 7240).
+
+    `respond-async, wait=1` is a second; without `respond-async` the wait is the command's.
+    """
+    preferred: dict[str, str] = {}
+    for each in environ.get("HTTP_PREFER", "").split(","):
+        name, _, value = each.partition(";")[0].partition("=")
+        preferred.setdefault(name.strip().lower(), value.strip().strip('"'))
+    if ASYNC not in preferred:
+        return longest
+    seconds = _SECONDS.fullmatch(preferred.get("wait", ""))
+    return min(timedelta(seconds=int(seconds[0])), longest) if seconds else timedelta(0)
 
 
 def read(command: Command, client: str, environ: Environ, reservation: Reservation) -> Asked:
@@ -118,10 +153,29 @@ def _body(environ: Environ, kind: str, limit: int, reservation: Reservation) -> 
         raise Refused(
             policy.refusal(BODY_STATUS.get(error.reason, 400), error.reason, error.detail)
         ) from None
-    if canonical(body) is None:
-        detail = "the body is not JSON, is nested too deeply, or has an object with one name twice"
+    if canonical(body) is None or not _is_readable(body):
+        detail = (
+            "the body is not JSON, is nested too deeply, has an object with one name twice, or a number that is too "
+            "large to be read"
+        )
         raise Refused(policy.refusal(400, "bad_body", detail), close=False)
     return body
+
+
+def _is_readable(body: bytes) -> bool:
+    """Whether a handler can read a JSON body: no attempt could at thousands of digits, or would at 1e999999."""
+    try:
+        json.loads(body, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("beyond the largest number")
+    return number
 
 
 def _label(name: str, environ: Environ) -> str:

@@ -45,8 +45,11 @@ class CommandTable(BaseModel):
         description="who may ask: for each client references to its bearer tokens, several while you rotate"
     )
     in_progress: str = Field(
-        default="202",
-        description='what is answered while it runs: `"202"`, `"409"`, or `"wait 2s"` (up to 30s) before that',
+        default="wait 2s",
+        description=(
+            'what is answered while it runs: `"202"`, `"409"`, or `"wait 2s"` (up to 30s) before that; '
+            "`Prefer: respond-async` does not wait"
+        ),
     )
     dialect: Literal["hookonce", "ietf"] = Field(
         default="hookonce",
@@ -89,7 +92,7 @@ class Command:
     name: str
     handler: str
     tokens: Mapping[str, tuple[str, ...]] = field(repr=False)
-    in_progress: str = "202"
+    in_progress: str = "wait 2s"
     dialect: Literal["hookonce", "ietf"] = "hookonce"
     tenant: str = ""
     actor: str = ""
@@ -135,7 +138,7 @@ def _mistakes(name: str, table: CommandTable) -> list[str]:
         wrong.append(
             f"in_progress: {table.in_progress!r} is not known; expected '202', '409' or 'wait 2s', up to 30s"
         )
-    if table.dialect == "ietf" and table.in_progress == "202" and "in_progress" in table.model_fields_set:
+    if table.dialect == "ietf" and table.in_progress == "202":
         wrong.append("in_progress: the dialect 'ietf' answers 409; expected '409' or 'wait 2s'")
     if not timedelta(0) < table.timeout <= timedelta(hours=1):
         wrong.append("timeout: expected more than nothing and an hour at most")

@@ -2,6 +2,7 @@
 
 A response that is returned is an answer, and given again: 2xx, 3xx, and 4xx as a refusal for good. An exception is
 none, nor are 401, 403, 408, 425, 429 and 5xx: then the same request may be tried again, and no other under its key.
+401 and 403 say that a stranger asked: a first attempt that ends so gives the key back, since it is the owner's.
 """
 
 import asyncio
@@ -9,12 +10,12 @@ import functools
 import inspect
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from datetime import timedelta
 from itertools import count
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from hookonce.receiver.config import encryption_keys, servers
 from hookonce.receiver.failpoints import reach
@@ -47,14 +48,22 @@ log = limited(__name__)
 
 RETRYABLE = {401, 403, 408, 425, 429}
 """Refusals that say nothing about the request itself: another try may succeed."""
+STRANGER = {401, 403}
+"""Refusals that say of the client that the key is not its own."""
 _LOOK = 0.05
 """Seconds between two looks at a request that is waited for."""
 _MARK = "__hookonce_idempotent__"
+_DECORATED = "__hookonce_decorated__"
+"""The function that is decorated here, beside its decorated self: a decorator above this one has a copy of both."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Scope = str | tuple[str, ...]
+Arguments = Mapping[str, Any]
+"""What a view was called with, by name."""
 Transaction = Callable[[], AbstractContextManager[Any]]
+InThread = Callable[..., Awaitable[Any]]
+"""Calls a function in a thread, and awaits what it gives."""
 _current: ContextVar["Operation"] = ContextVar("hookonce_operation")
 
 
@@ -110,7 +119,8 @@ def current_operation() -> Operation:
 class Idempotent:
     """An operation that is done once per key: decorates an endpoint, or is a context manager by `operation`.
 
-    `scope` says whose key it is, from the framework's request: the tenant, the user, or both as a tuple. Without one,
+    `scope` says whose key it is, from the framework's request: the tenant, the user, or both as a tuple. Its further
+    parameters are given the endpoint's arguments of these names, as what a dependency of FastAPI found. Without one,
     given as None, all clients share their keys. `store` is PostgreSQL beside hookonce's ledger unless another is
     given; in each, answers are sealed as `encryption_keys` says. A store that may lose what it confirmed must be told
     `moves_money=False`. `headers` count as part of the request. `transaction` opens the one that the endpoint works in,
@@ -122,7 +132,7 @@ class Idempotent:
         self,
         name: str,
         *,
-        scope: Callable[[Any], Scope] | None,
+        scope: Callable[..., Scope] | None,
         store: Store | None = None,
         in_progress: str = "",
         dialect: Dialect = "hookonce",
@@ -138,6 +148,7 @@ class Idempotent:
         self._counted = Counted(name)
         self.policy = Policy.read(in_progress or ("409" if dialect == "ietf" else "202"), dialect)
         self._scope = scope
+        self._scope_arguments = _arguments_of(scope)
         self._store = store
         self._ready: Store | None = None
         self._required = required
@@ -163,6 +174,11 @@ class Idempotent:
             self._ready = _ledger() if self._store is None else _sealing(self._store)
         return self._ready
 
+    @property
+    def has_transaction(self) -> bool:
+        """Whether the endpoint works in a transaction that is opened for it."""
+        return self._transaction is not None
+
     def __call__(self, view: Callable[P, R]) -> Callable[P, R]:
         """Decorate an endpoint of Flask or Django, or one of FastAPI whose route is an `IdempotentRoute`."""
         if inspect.iscoroutinefunction(view):
@@ -171,25 +187,25 @@ class Idempotent:
 
             @functools.wraps(view)
             async def wrapped_async(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the view's
-                if _is_served():
-                    return await view(*args, **kwargs)
+                work = functools.partial(view, *args, **kwargs)
+                if (served := routed.get()) is not None:
+                    return await served.call_async(self, work, kwargs)
                 framework, request = framework_of(args)
-                asked = framework.asked(request)
-                return await self.serve_async(
-                    framework, request, asked, functools.partial(view, *args, **kwargs)
-                )
+                return await self._serve_async(framework, request, kwargs, work)
 
             wrapper: Any = wrapped_async
         else:
 
             @functools.wraps(view)
             def wrapped(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the view's
-                if _is_served():
-                    return view(*args, **kwargs)
+                work = functools.partial(view, *args, **kwargs)
+                if (served := routed.get()) is not None:
+                    return served.call(self, work, kwargs)
                 framework, request = framework_of(args)
-                return self._serve(framework, request, functools.partial(view, *args, **kwargs))
+                return self._serve(framework, request, kwargs, work)
 
             wrapper = wrapped
+            setattr(wrapper, _DECORATED, (wrapper, view))
         setattr(wrapper, _MARK, self)
         return cast("Callable[P, R]", wrapper)
 
@@ -211,75 +227,94 @@ class Idempotent:
         try:
             yield operation
         except Exception:  # whatever ends it otherwise may come in the middle: its lease is to tell
-            self._failed(operation.claim)
+            self.failed(operation.claim)
             raise
         if not operation.is_done:
             operation.complete()
 
-    # One request, from its key to its answer; `serve_async` is the same in asyncio, with the store in a thread.
+    # One request, from its key to its answer. What awaits is the same in asyncio, with the store in a thread.
 
-    def _serve(self, framework: Framework, request: object, view: Callable[[], Any]) -> Any:  # noqa: ANN401
-        asked = framework.asked(request)
+    def claim(self, asked: Asked, request: object, arguments: Arguments) -> Claim | Result | None:
+        """Return the right to work, or what to answer, or None to work without a key; waits as the policy says."""
         until = time.monotonic() + self.policy.wait.total_seconds()
         looks = count()
-        while isinstance(begun := self._begin(asked, request, again=next(looks) > 0), InProgress):
+        while isinstance(begun := self._begin(asked, request, arguments, again=next(looks) > 0), InProgress):
             if time.monotonic() >= until:
-                return framework.response(self.policy.under_way(begun.lease_left))
+                return self.policy.under_way(begun.lease_left)
             time.sleep(_LOOK)
+        return begun
+
+    async def claim_async(self, asked: Asked, request: object, arguments: Arguments) -> Claim | Result | None:
+        """Return what `claim` does."""
+        until = time.monotonic() + self.policy.wait.total_seconds()
+        looks = count()
+        look = functools.partial(self._begin, asked, request, arguments)
+        while isinstance(begun := await asyncio.to_thread(look, again=next(looks) > 0), InProgress):
+            if time.monotonic() >= until:
+                return self.policy.under_way(begun.lease_left)
+            await asyncio.sleep(_LOOK)
+        return begun
+
+    @contextmanager
+    def working(self, claim: Claim) -> Iterator[None]:
+        """Let `current_operation` be the attempt of a claim."""
+        token = _current.set(Operation(self._counted, self.store, claim.key, claim))
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+    def _serve(
+        self, framework: Framework, request: object, arguments: Arguments, view: Callable[[], Any]
+    ) -> Any:  # noqa: ANN401  the framework's response
+        begun = self.claim(framework.asked(request), request, arguments)
         if begun is None:
             return view()
         if isinstance(begun, Result):
             return framework.response(begun)
-        token = _current.set(Operation(self._counted, self.store, begun.key, begun))
         try:
-            answer = self._work(framework, begun, view)
-        except Exception:
-            self._failed(begun)
+            with self.working(begun):
+                answer = self._work(framework, begun, view)
+        except Exception as error:
+            self.failed(begun, framework.status_of(error))
             raise
-        finally:
-            _current.reset(token)
         reach("operation.answered")
         return answer
 
-    async def serve_async(
-        self, framework: Framework, request: object, asked: Asked, view: Callable[[], Awaitable[Any]]
+    async def _serve_async(
+        self, framework: Framework, request: object, arguments: Arguments, view: Callable[[], Awaitable[Any]]
     ) -> Any:  # noqa: ANN401  the framework's response
-        """Serve one request; `view` gives the response."""
-        until = time.monotonic() + self.policy.wait.total_seconds()
-        looks = count()
-        while isinstance(
-            begun := await asyncio.to_thread(self._begin, asked, request, again=next(looks) > 0), InProgress
-        ):
-            if time.monotonic() >= until:
-                return framework.response(self.policy.under_way(begun.lease_left))
-            await asyncio.sleep(_LOOK)
+        begun = await self.claim_async(framework.asked(request), request, arguments)
         if begun is None:
             return await view()
         if isinstance(begun, Result):
             return framework.response(begun)
-        token = _current.set(Operation(self._counted, self.store, begun.key, begun))
         try:
-            response, result = framework.read(await view())
-            refused = await asyncio.shield(asyncio.to_thread(self._end, begun, result))
-        except Exception:  # a request that is cancelled may have had its effect: its lease is to tell
-            await asyncio.to_thread(self._failed, begun)
+            with self.working(begun):
+                response, result = framework.read(await view())
+                refused = await self.end_async(begun, result)
+        except (
+            Exception
+        ) as error:  # a request that is cancelled may have had its effect: its lease is to tell
+            await asyncio.to_thread(self.failed, begun, framework.status_of(error))
             raise
-        finally:
-            _current.reset(token)
         reach("operation.answered")
         return response if refused is None else framework.response(refused)
 
-    def _begin(self, asked: Asked, request: object, *, again: bool) -> Claim | Result | InProgress | None:
+    def _begin(
+        self, asked: Asked, request: object, arguments: Arguments, *, again: bool
+    ) -> Claim | Result | InProgress | None:
         """Return what to do: work under a claim, answer, wait, or work without a key."""
         if asked.key is None:
             return policy.no_key() if self._required else None
         try:
-            key = self._key(policy.read_key(asked.key), request)
+            key = policy.read_key(asked.key)
         except policy.BadKey as error:
             return policy.no_key(str(error))
+        whose = self._key(key, request, arguments)
         try:
             fingerprint = self._fingerprint(asked)
-            begun = self._counted.begin(self.store, key, fingerprint, self._terms, again=again)
+            begun = self._counted.begin(self.store, whose, fingerprint, self._terms, again=again)
         except InProgress as busy:
             return busy
         except KeyReused:
@@ -289,8 +324,9 @@ class Idempotent:
             return policy.unavailable()
         return policy.replayed(begun.result) if isinstance(begun, Stored) else begun
 
-    def _key(self, key: str, request: object) -> Key:
-        parts = _parts(self._scope(request)) if self._scope else ()
+    def _key(self, key: str, request: object, arguments: Arguments) -> Key:
+        chosen = {name: arguments[name] for name in self._scope_arguments if name in arguments}
+        parts = _parts(self._scope(request, **chosen)) if self._scope else ()
         return Key(scope_of(self.name, *parts), key)
 
     def _fingerprint(self, asked: Asked) -> bytes:
@@ -314,14 +350,14 @@ class Idempotent:
                     reach("operation.done")
                     self._store_within(transaction, claim, result)
         except _Undone:
-            self._failed(claim)
+            self.failed(claim, result.status)
             return response
         except LeaseLost:
             return framework.response(self.policy.under_way())
         if self._transaction is not None:
             reach("operation.completed")
             return response
-        refused = self._end(claim, result)
+        refused = self.end(claim, result)
         return response if refused is None else framework.response(refused)
 
     def _store_within(self, transaction: object, claim: Claim, result: Result) -> None:
@@ -334,12 +370,12 @@ class Idempotent:
                 cursor_of(transaction), claim, state, machine.fitting(store, policy.storable(result))
             )
 
-    def _end(self, claim: Claim, result: Result) -> Result | None:
+    def end(self, claim: Claim, result: Result) -> Result | None:
         """Store what came of a claim; return what to answer instead, if somebody else has it by now."""
         state = _state(result.status)
         try:
             if state is State.FAILED_RETRYABLE:
-                self._counted.fail_for_now(self.store, claim)
+                self._give_up(claim, result.status)
             else:
                 self._counted.complete(self.store, claim, policy.storable(result), state)
         except LeaseLost:
@@ -349,8 +385,23 @@ class Idempotent:
             log.error("the answer of the operation '%s' could not be stored: %s", self.name, error)  # noqa: TRY400
         return None
 
-    def _failed(self, claim: Claim) -> None:
+    async def end_async(self, claim: Claim, result: Result) -> Result | None:
+        """Return what `end` does; it goes on if the request is cancelled meanwhile."""
+        return await asyncio.shield(asyncio.to_thread(self.end, claim, result))
+
+    def failed(self, claim: Claim, status: int | None = None) -> None:
+        """Let the same request be tried again after an exception, which the framework answers with `status`."""
         with suppress(LeaseLost, StoreUnavailable):  # then the lease runs out
+            self._give_up(claim, status)
+
+    def _give_up(self, claim: Claim, status: int | None) -> None:
+        """End a claim without an answer. The key of a stranger's only attempt is its owner's: it is given back.
+
+        An attempt before this one may have had its effect: then what it was asked for stays with its key.
+        """
+        if status in STRANGER and claim.attempt == 1:
+            self._counted.abandon(self.store, claim)
+        else:
             self._counted.fail_for_now(self.store, claim)
 
 
@@ -366,12 +417,46 @@ def marked(view: object) -> Idempotent | None:
     return getattr(view, _MARK, None)
 
 
-served: ContextVar[bool] = ContextVar("hookonce_served", default=False)
-"""Whether an `IdempotentRoute` has this request in hand: then the decorated endpoint only works."""
+def waiting(endpoint: Callable[..., Any], in_thread: InThread) -> Callable[..., Any]:
+    """Return an endpoint that holds no thread while it waits for a twin; one with decorators above is as it was."""
+    decorated, view = getattr(endpoint, _DECORATED, (None, None))
+    operation = marked(endpoint)
+    if decorated is not endpoint or view is None or operation is None or operation.has_transaction:
+        return endpoint
+
+    @functools.wraps(view)
+    async def threaded(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the view's
+        return await in_thread(view, *args, **kwargs)
+
+    return operation(threaded)
 
 
-def _is_served() -> bool:
-    return served.get()
+class Routed(Protocol):
+    """A request that a route has in hand: the route ends what the decorated endpoint begins."""
+
+    def call(self, operation: Idempotent, view: Callable[[], Any], arguments: Arguments, /) -> Any:  # noqa: ANN401
+        """Return what the view gives, or the answer in its place."""
+        ...
+
+    async def call_async(
+        self, operation: Idempotent, view: Callable[[], Awaitable[Any]], arguments: Arguments, /
+    ) -> Any:  # noqa: ANN401  the view's
+        """Return what the view gives, or the answer in its place."""
+        ...
+
+
+routed: ContextVar[Routed | None] = ContextVar("hookonce_routed", default=None)
+"""The request that an `IdempotentRoute` has in hand."""
+
+
+def _arguments_of(scope: Callable[..., Scope] | None) -> tuple[str, ...]:
+    """Return the names of a scope's parameters after the request."""
+    try:
+        parameters = list(inspect.signature(scope).parameters.values()) if scope else []
+    except (TypeError, ValueError):  # a builtin that has no signature
+        return ()
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return tuple(each.name for each in parameters[1:] if each.kind in named)
 
 
 def _state(status: int) -> State:

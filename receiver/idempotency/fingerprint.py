@@ -1,11 +1,13 @@
 """Whether two requests are the same one: a digest of what they ask for, however it is written.
 
 Of a JSON body counts what it says: the order of its members, spaces, escapes and the spelling of its numbers
-(1, 1.0, 10e-1) do not. Any other body counts byte by byte. Headers count if they are chosen, and nothing else does.
+(1, 1.0, 10e-1) do not. Of a form with files all counts but its boundary, which is another at each try. Any other body
+counts byte by byte. Headers count if they are chosen, and nothing else does.
 """
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -14,6 +16,11 @@ from typing import Any
 from hookonce.receiver.web.request_headers import is_json
 
 _MAX_DEPTH = 64
+_BOUNDARY = re.compile(
+    r'\s*multipart/[^;]*;(?:[^;]*;)*?\s*boundary=(?:"(?P<quoted>[^"]+)"|(?P<bare>[^\s;"]+))', re.IGNORECASE
+)
+_FEWEST_PARTS = 2
+"""What is before the last boundary, and what is after it: a form without fields."""
 _VERSION = "1"
 """Of this rule: with another one, keys of before are told apart rather than compared wrongly."""
 
@@ -33,12 +40,24 @@ class Request:
     def fingerprint(self) -> bytes:
         """Return the SHA-256 of all that."""
         body = (canonical(self.body) if is_json(self.content_type) else None) or self.body
+        body = without_boundary(self.body, self.content_type) or body
         chosen = sorted((name.lower(), value.strip()) for name, value in self.headers.items())
         texts = [_VERSION, self.method.upper(), self.path, self.query, self.version, json.dumps(chosen)]
         digest = hashlib.sha256()
         for part in (*(each.encode(errors="surrogatepass") for each in texts), body):
             digest.update(b"%d:" % len(part) + part)
         return digest.digest()
+
+
+def without_boundary(body: bytes, content_type: str) -> bytes | None:
+    """Return the parts of a multipart body, each with its length; None for what is none."""
+    found = _BOUNDARY.match(content_type)
+    if found is None:
+        return None
+    parts = body.split(b"--" + (found["quoted"] or found["bare"]).encode("latin-1", errors="replace"))
+    if len(parts) < _FEWEST_PARTS:
+        return None
+    return b"multipart " + b"".join(b"%d:" % len(part) + part for part in parts)
 
 
 def canonical(body: bytes) -> bytes | None:

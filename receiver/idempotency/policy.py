@@ -33,10 +33,15 @@ class BadKey(ValueError):  # noqa: N818  what the client sent
 
 
 def read_key(header: str) -> str:
-    """Return the key, whether it is written as a quoted string or bare. Raises: `BadKey`."""
+    """Return the key, whether it is written as a quoted string or bare. Raises: `BadKey`.
+
+    Servers join a header that was sent twice by a comma, so a bare key has none.
+    """
+    quoted = _QUOTED_KEY.fullmatch(header)
+    if quoted is None and "," in header:
+        raise BadKey("expected one key, in quotes if it holds a comma")
     if not _KEY.fullmatch(header):
         raise BadKey(f"expected 1 to {MAX_KEY} visible ASCII characters")
-    quoted = _QUOTED_KEY.fullmatch(header)
     return re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else header
 
 

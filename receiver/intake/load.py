@@ -67,13 +67,13 @@ class Load:
         if buckets and (wait := self._limits.wait(buckets)) > _NONE:
             raise OverLimit(wait)
 
-    def room_in(self, whose: str, quota: Limit) -> timedelta:
-        """Return how long until a quota has room for one, no time if it has; nothing is counted."""
-        return self._limits.wait([Bucket(f"{whose}:quota", quota)], Asking.LOOK)
+    def take(self, whose: str, quota: Limit) -> timedelta:
+        """Count one where a quota has room; return no time then, else how long until it has."""
+        return self._limits.wait([Bucket(f"{whose}:quota", quota)])
 
-    def count(self, whose: str, quota: Limit) -> None:
-        """Count one, whether or not the quota has room."""
-        self._limits.wait([Bucket(f"{whose}:quota", quota)], Asking.OWE)
+    def count(self, whose: str, quota: Limit, many: int = 1) -> None:
+        """Count so many, whether or not the quota has room; less than none gives back."""
+        self._limits.wait([Bucket(f"{whose}:quota", quota, many)], Asking.OWE)
 
 
 def _buckets(source: Source, deliveries: int, events: int) -> list[Bucket]:

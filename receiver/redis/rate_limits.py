@@ -12,6 +12,7 @@ answer, each process keeps buckets of its own, a share of what all may have (`sh
 come once more when Redis goes away, and again when it is back.
 """
 
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -116,9 +117,14 @@ class _OwnBuckets:
     def __init__(self, share: float, clock: Callable[[], float]) -> None:
         self._share = share
         self._clock = clock
+        self._lock = threading.Lock()
         self._full: OrderedDict[str, float] = OrderedDict()
 
     def wait(self, buckets: Sequence[Bucket], asking_for: Asking) -> timedelta:
+        with self._lock:
+            return self._asked(buckets, asking_for)
+
+    def _asked(self, buckets: Sequence[Bucket], asking_for: Asking) -> timedelta:
         now, wait = self._clock() * 1000, 0.0
         full = {}
         for bucket in buckets:

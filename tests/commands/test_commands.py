@@ -124,7 +124,7 @@ def connected(shop):
 
 @pytest.mark.parametrize(
     ("options", "busy", "reused"),
-    [("", 202, 409), ('in_progress = "409"', 409, 409), ('dialect = "ietf"', 409, 422)],
+    [("", 202, 409), ('in_progress = "409"', 409, 409), ('dialect = "ietf"\nin_progress = "409"', 409, 422)],
 )
 def test_dialects_differ_in_their_refusals(open_shop, options, busy, reused):
     shop = open_shop(options)
@@ -274,11 +274,16 @@ def test_stranger_is_refused(shop, token):
         ({"key": None}, 400, "key_missing"),
         ({"key": "a b"}, 400, "bad_key"),
         ({"key": "x" * 256}, 400, "bad_key"),
+        ({"key": "one,two"}, 400, "bad_key"),
+        ({"key": '"one","two"'}, 400, "bad_key"),
         ({"body": "{"}, 400, "bad_body"),
         ({"body": ""}, 400, "bad_body"),
         ({"body": '{"a": 1, "a": 2}'}, 400, "bad_body"),
         ({"body": "[" * 1000 + "]" * 1000}, 400, "bad_body"),
         ({"body": b"\xff"}, 400, "bad_body"),
+        ({"body": '{"amount": %s}' % ("9" * 5000)}, 400, "bad_body"),
+        ({"body": '{"amount": 1e999999}'}, 400, "bad_body"),
+        ({"body": '{"amount": [-1e400]}'}, 400, "bad_body"),
         ({"body": " " * 65537}, 413, "too_large"),
         ({"Content_Type": "text/plain"}, 415, "unsupported_media_type"),
         ({"Expected_Version": " "}, 400, "bad_header"),

@@ -14,7 +14,9 @@ def test_commands_answer_as_their_description_says(shop):
     pytest.importorskip("schemathesis")
     from tests.support import described  # noqa: PLC0415  a second of importing, for two tests
 
-    def ask(case):
-        case.call_and_validate(headers={"Authorization": f"Bearer {TOKENS['SHOP']}"})
+    token = {"Authorization": f"Bearer {TOKENS['SHOP']}"}
 
-    described.check(shop.app, "/commands/openapi.json", ask, SETTINGS)
+    def ask(case):
+        case.call_and_validate(headers=token)
+
+    described.check(shop.app, "/commands/openapi.json", ask, SETTINGS, headers=token)

@@ -58,12 +58,16 @@ def parameters_of(url):
 
 
 def test_flask_view_charges_once(page):
-    headers = {"Idempotency-Key": "one", "X-Tenant": "a"}
+    headers = {"Idempotency-Key": "one", "Authorization": "Bearer token-of-acme"}
 
     answers = [
         page.shop.test_client().post("/payments", json={"amount": 5}, headers=headers) for _ in range(2)
     ]
+    stranger = page.shop.test_client().post(
+        "/payments", json={"amount": 5}, headers={"Idempotency-Key": "one"}
+    )
 
+    assert stranger.status_code == 401
     assert [(answer.status_code, answer.json) for answer in answers] == [(201, {"charge": "ch_5"})] * 2
     assert len(page.bank.keys) == 1
 
@@ -95,10 +99,12 @@ def test_django_view_stores_its_answer_with_its_order(page, database_url):
 
 
 def test_fastapi_route_refunds_once(page):
-    headers = {"Idempotency-Key": "one", "X-Tenant": "a"}
+    headers = {"Idempotency-Key": "one", "Authorization": "Bearer token-of-acme"}
 
     answers = [TestClient(page.api).post("/refunds", json={"charge": "5"}, headers=headers) for _ in range(2)]
+    stranger = TestClient(page.api).post("/refunds", json={"charge": "5"}, headers={"Idempotency-Key": "one"})
 
+    assert stranger.status_code in {401, 403}
     assert [(answer.status_code, answer.json()) for answer in answers] == [(201, {"refund": "re_5"})] * 2
     assert len(page.bank.keys) == 1
 

@@ -11,10 +11,14 @@ from schemathesis.pytest.lazy import get_all_tests
 from tests.support.for_each import for_each
 
 
-def check(app, document, ask, settings):
-    """Have `ask(case)` put each operation of a document to its application. Raises: AssertionError that names all."""
+def check(app, document, ask, settings, **loading):
+    """Have `ask(case)` put each operation of a document to its application. Raises: AssertionError that names all.
+
+    `loading` is how the document is asked for, such as `headers`.
+    """
     load_all_checks()
-    tests = get_all_tests(schema=from_wsgi(document, app), test_func=ask, settings=settings, given_kwargs={})
+    schema = from_wsgi(document, app, **loading)
+    tests = get_all_tests(schema=schema, test_func=ask, settings=settings, given_kwargs={})
 
     @for_each((each.ok() for each in tests), named=lambda each: each[0].label)
     def answers(_, test):
