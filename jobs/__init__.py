@@ -1,6 +1,7 @@
 """One event through its handlers: notified, claimed, attempted, done or tried again.
 
 - `event`: the event as a handler sees it
+- `provider_lookup`: the provider that reads an event's body
 - `registration`, `handlers`, `handler_signature`: `@on`, the registry behind it, and what a handler asks for
 - `steps`: parts of a handler that are done once for its event
 - `commands`, `command_models`: the handlers of commands, and the pydantic models that they name

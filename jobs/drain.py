@@ -8,8 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from functools import cache, partial
 
@@ -21,15 +20,13 @@ from hookonce.jobs.alerts import delivery
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.batches.batch_drain import BatchDrain
-from hookonce.jobs.event import json_or_none
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.last_attempt import LastAttempt
+from hookonce.jobs.provider_lookup import provider_lookup
 from hookonce.jobs.registration import import_handlers
 from hookonce.jobs.report import Reporter, UnderWay
 from hookonce.jobs.stopping import stopping
-from hookonce.providers import Delivery, Event, Rejected
-from hookonce.providers.kit.provider import Provider
-from hookonce.providers.kit.registry import load, names
+from hookonce.providers.kit.registry import names
 from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.failpoints import reach
@@ -100,7 +97,7 @@ class Drain:
         self._steps = Pool(settings.database_url, STEP_CONNECTIONS)
         self._new_executor = partial(
             executor_class(settings, attempts_by),
-            *(self._engine, _provider_of(settings), settings.keyring, mask, self._steps),
+            *(self._engine, provider_lookup(settings), settings.keyring, mask, self._steps),
         )
         self._executor = self._new_executor()
         self._client = connect(settings.redis_url)
@@ -374,38 +371,6 @@ class Drain:
         except RedisUnavailable as error:
             self._breaker.failed()
             log.info("workers can't be notified: %s", error)
-
-
-def _provider_of(settings: Settings) -> Callable[[str, str], Provider | None]:
-    """Return what finds the provider of an event by its source and the provider's name.
-
-    A source that is made by the variable of its secret is not known where that variable is not set. It has no
-    options, so its provider's name is enough.
-    """
-    known = {name: source.provider for name, source in settings.sources.items()}
-
-    @cache
-    def found(source: str, provider: str) -> Provider | None:
-        if source in known:
-            return known[source]
-        try:
-            return _or_json(load(provider, settings.provider_places))
-        except (LookupError, ValueError, ImportError):  # a command, say, or a provider that has gone
-            return None
-
-    return found
-
-
-def _or_json(provider: Provider) -> Provider:
-    """Return a provider that has the JSON of what it can't read: it may have been read with options then."""
-
-    def events(delivery: Delivery) -> list[Event]:
-        with suppress(Rejected):
-            if found := provider.events(delivery):
-                return found
-        return [Event(id="", type="", data=json_or_none(delivery.body))]
-
-    return replace(provider, events=events)
 
 
 def executor_class(settings: Settings, base: type[Executor] = Executor) -> type[Executor]:

@@ -22,12 +22,12 @@ _OF_ITS_SERVER = {"pool", "service", "passfile"}
 
 
 class DjangoWorker:
-    """What an inbox asks of Django's worker, for as long as an alias leads to the inbox's database."""
+    """Django's worker for an inbox of the tests, as long as an alias leads to the inbox's database."""
 
     def __init__(self, alias: str, database_url: str) -> None:
         self._alias = alias
         self.executor: type[DjangoExecutor] = executor_on(alias, database_url)
-        """What makes the attempts, as in `manage.py hookonce_worker`."""
+        """The class that makes attempts, as in `manage.py hookonce_worker`."""
         import_webhooks()
 
     @staticmethod

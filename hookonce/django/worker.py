@@ -1,4 +1,4 @@
-"""What Django's worker has of its own: where handlers are found, which of them it runs, and what makes their attempts.
+"""Django's worker: the modules it finds handlers in, the handlers it refuses, and the class that makes their attempts.
 
 `python manage.py hookonce_worker` works by it, and so do tests (`hookonce.testing`).
 """

@@ -68,7 +68,7 @@ class FrameworkWorker(Protocol):
 
     @property
     def executor(self) -> type[Executor]:
-        """What makes the attempts."""
+        """The class that makes attempts."""
 
     def require_fitting(self, handlers: Iterable[Handler]) -> None:
         """Raise `HandlerError` for a handler that this worker refuses."""

@@ -56,7 +56,7 @@ _ALREADY_THERE = "ResourceInUseException"
 _NOT_THERE = "ResourceNotFoundException"
 _TTL = "ttl"
 _TTL_IS_SET = (_ALREADY_THERE, "ValidationException")
-"""What DynamoDB says of a TTL that is enabled already, or is being so; and of other mistakes."""
+"""Codes of DynamoDB's errors for a TTL that is enabled already, or is being so; other mistakes have them too."""
 _KEY_ATTRIBUTE = {"AttributeName": "key", "AttributeType": "S"}
 _KEY_SCHEMA = [{"AttributeName": "key", "KeyType": "HASH"}]
 READY_WITHIN = timedelta(minutes=5)

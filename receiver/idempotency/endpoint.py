@@ -60,7 +60,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Scope = str | tuple[str, ...]
 Arguments = Mapping[str, Any]
-"""What a view was called with, by name."""
+"""The arguments that a view was called with, by name."""
 Transaction = Callable[[], AbstractContextManager[Any]]
 InThread = Callable[..., Awaitable[Any]]
 """Calls a function in a thread, and awaits what it gives."""

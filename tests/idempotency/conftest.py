@@ -1,7 +1,10 @@
 import os
 
+import psycopg
 import pytest
 
+from hookonce.receiver.config.server_urls import libpq_url
+from hookonce.receiver.idempotency.postgresql import PostgresStore
 from tests.support.idempotency.places import OnDynamo, OnPostgres, OnRedis, dynamo_server
 
 
@@ -22,5 +25,18 @@ def place(request):
         "redis": lambda: OnRedis(request.getfixturevalue("redis_url")),
         "dynamodb": lambda: OnDynamo(request.getfixturevalue("dynamo_endpoint")),
     }[request.param]()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def connection(database_url):
+    with psycopg.connect(libpq_url(database_url), autocommit=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def store(database_url):
+    made = PostgresStore.at(database_url)
     yield made
     made.close()

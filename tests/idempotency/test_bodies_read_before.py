@@ -1,25 +1,9 @@
 """Whoever read a request before: another body under a key never gets the first one's answer."""
 
-import psycopg
 import pytest
 
-from hookonce.receiver.config.server_urls import libpq_url
 from hookonce.receiver.idempotency.frameworks import request
-from hookonce.receiver.idempotency.postgresql import PostgresStore
 from tests.support.idempotency.readers import KINDS, LOSES, SHOPS, body_of
-
-
-@pytest.fixture
-def connection(database_url):
-    with psycopg.connect(libpq_url(database_url), autocommit=True) as opened:
-        yield opened
-
-
-@pytest.fixture
-def store(database_url):
-    made = PostgresStore.at(database_url)
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("shop", SHOPS, ids=lambda each: each.__name__)

@@ -2,32 +2,16 @@
 
 import types
 
-import psycopg
 import pytest
 from django.http import HttpResponseRedirect
 from django.test import RequestFactory
 
 from hookonce import idempotent
-from hookonce.receiver.config.server_urls import libpq_url
-from hookonce.receiver.idempotency.postgresql import PostgresStore
 from tests.support.idempotency.applications import configure_django
 from tests.support.idempotency.doors import INSIDE, OUTSIDE, OWNER, OfFastAPI
 
 STRANGERS = [{}, {"Authorization": "Bearer stranger"}]
 BODY = {"amount": 5}
-
-
-@pytest.fixture
-def connection(database_url):
-    with psycopg.connect(libpq_url(database_url), autocommit=True) as opened:
-        yield opened
-
-
-@pytest.fixture
-def store(database_url):
-    made = PostgresStore.at(database_url)
-    yield made
-    made.close()
 
 
 @pytest.fixture

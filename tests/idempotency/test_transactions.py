@@ -12,7 +12,6 @@ from sqlalchemy.pool import NullPool
 
 from hookonce import IdempotentRoute, RedisStore, current_operation, idempotent
 from hookonce.receiver.config.server_urls import libpq_url
-from hookonce.receiver.idempotency.postgresql import PostgresStore
 from hookonce.receiver.ledger.database import engines
 
 KEY = {"Idempotency-Key": "one"}
@@ -24,13 +23,6 @@ def ledger(database_url):
     with psycopg.connect(libpq_url(database_url), autocommit=True) as connection:
         connection.execute("CREATE TABLE public.paid (id int)")
         yield connection
-
-
-@pytest.fixture
-def store(database_url):
-    made = PostgresStore.at(database_url)
-    yield made
-    made.close()
 
 
 def psycopg_connection(url):

@@ -23,6 +23,7 @@ from decimal import Decimal
 import psycopg
 
 from hookonce.receiver.ledger.runs import event_status
+from hookonce.receiver.ledger.runs.clock import SET_BACK
 from hookonce.receiver.ledger.runs.run_limits import CHANGING
 from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus, one_of
 
@@ -32,8 +33,6 @@ TURN = timedelta(milliseconds=200)
 """How long a worker goes on with it, at a time."""
 AGREED = timedelta(minutes=15)
 """How long what a worker wrote is left alone by those that began before."""
-SET_BACK = timedelta(minutes=1)
-"""By how much the database's clock must have been set back for that to be told from workers that differ a little."""
 CLOCK_SET_BACK = (
     "the database's clock was set back by %s; what rates have put off since is given new times: %s"
 )
