@@ -76,7 +76,7 @@ def load(connection: psycopg.Connection, rows: int, now: datetime) -> None:
             _copy(connection, _BODIES, (_body(row) for row in chunk if row.at > now - BODY_SPAN))
     connection.execute("SET session_replication_role = DEFAULT")
     connection.execute(
-        "SELECT setval(pg_get_serial_sequence('hookonce.events', 'id'), max(id)) FROM hookonce.events"
+        "SELECT setval(pg_get_serial_sequence('hookonce.events', 'id'), max(id)) FROM hookonce.event_states"
     )
     connection.execute("VACUUM ANALYZE")
 

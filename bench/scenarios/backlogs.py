@@ -30,7 +30,7 @@ WITH stored AS (
 INSERT INTO hookonce.bodies (event, received_at, url, headers, body, is_element)
 SELECT id, received_at, '/hooks/github', '{"content-type": "application/json"}', '{}', false FROM stored
 """
-_WRITES = "SELECT count(*) FROM hookonce.runs WHERE handler = 'write' AND status = 'done'"
+_WRITES = "SELECT count(*) FROM hookonce.run_states WHERE handler = 'write' AND status = 'done'"
 _DEAD = "SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables WHERE schemaname = 'hookonce'"
 
 
@@ -114,7 +114,7 @@ def _snapshot(site: Site) -> Iterator[None]:
     """Hold a snapshot open, as a long report does."""
     with site.connect() as connection:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        connection.execute("SELECT count(*) FROM hookonce.events")
+        connection.execute("SELECT count(*) FROM hookonce.event_states")
         try:
             yield
         finally:

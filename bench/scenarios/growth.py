@@ -56,7 +56,7 @@ PAGES = (
 ADMIN_TOKEN = "bench admin token of some length"  # noqa: S105  of a server that lives as long as the benchmark
 _SIZES = """
 SELECT (pg_table_size('hookonce.events') + pg_table_size('hookonce.runs'))::float8 / count(*),
-       (pg_indexes_size('hookonce.events') + pg_indexes_size('hookonce.runs'))::float8 / count(*) FROM hookonce.events
+       (pg_indexes_size('hookonce.events') + pg_indexes_size('hookonce.runs'))::float8 / count(*) FROM hookonce.event_states
 """
 _BODY_SIZE = """
 SELECT sum(pg_total_relation_size(inhrelid))::float8 / greatest((SELECT count(*) FROM hookonce.bodies), 1)
@@ -75,7 +75,7 @@ def chosen_stages(names: Sequence[str]) -> Sequence[str]:
 def growth(run: Run, rows: int, stages: Sequence[str]) -> None:
     """Load a ledger unless it is there, then measure ingest on it and an empty one, looking into it, and pruning."""
     full = run.stack.ours
-    if full.value("SELECT count(*) FROM (SELECT FROM hookonce.events LIMIT 1000) AS some_rows") == 0:
+    if full.value("SELECT count(*) FROM (SELECT FROM hookonce.event_states LIMIT 1000) AS some_rows") == 0:
         began = time.monotonic()
         with full.connect() as connection:
             aged_ledger.load(connection, rows, datetime.now(UTC))
@@ -216,7 +216,7 @@ class _Turns:
 
 def _oldest_rows(site: Site) -> Retention:
     """Return horizons that let go of the `PRUNED_ROWS` oldest events, and of nothing else."""
-    age = "SELECT extract(epoch FROM now() - received_at) FROM hookonce.events ORDER BY id LIMIT 1"
+    age = "SELECT extract(epoch FROM now() - received_at) FROM hookonce.event_states ORDER BY id LIMIT 1"
     query = f"{age} OFFSET {PRUNED_ROWS}"
     return Retention(timedelta(seconds=site.value(query)), FOR_EVER, FOR_EVER, FOR_EVER)
 

@@ -13,11 +13,11 @@ WORKERS = 2
 _BETWEEN = "SELECT count(*) / extract(epoch FROM max(at) - min(at)) FROM effects"
 _FROM_FIRST = (
     "SELECT count(*) / extract(epoch FROM (SELECT max(at) FROM effects) - "
-    "min(received_at)) FROM hookonce.events"
+    "min(received_at)) FROM hookonce.event_states"
 )
 _DELAYS = """
 SELECT extract(epoch FROM r.finished_at - e.received_at)::float8
-FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event WHERE r.handler = %s
+FROM hookonce.run_states r JOIN hookonce.event_states e ON e.id = r.event WHERE r.handler = %s
 """
 _BACKLOG = """
 WITH stored AS (
@@ -173,7 +173,7 @@ def _settled(site: Site, seconds: timedelta = timedelta(seconds=10)) -> None:
     with site.connect() as connection:
         connection.execute(f"SET statement_timeout = {int(seconds.total_seconds() * 1000)}".encode())
         while connection.execute(
-            "SELECT FROM hookonce.events WHERE due_at IS NOT NULL AND parked IS NULL LIMIT 1"
+            "SELECT FROM hookonce.event_states WHERE due_at IS NOT NULL AND parked IS NULL LIMIT 1"
         ).rowcount:
             connection.execute("SELECT pg_sleep(0.05)")
 

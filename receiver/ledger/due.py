@@ -1,10 +1,7 @@
-"""When an event is due, for every statement that asks; each condition is of a row of `events`, without an alias."""
+"""When a run is due, for every statement that asks; each condition is of a row of `queue`, without an alias."""
 
-IS_DUE = "due_at <= now() AND parked IS NULL"
-"""Its time has come and it is not parked; its source may have been paused just now."""
-
-IS_OPEN = "(due_at IS NOT NULL AND parked IS NULL OR parked IS NOT NULL)"
-"""It is not over: there is a partial index for each side of the OR."""
+IS_DUE = "due_at <= now() AND waits IS NULL AND token IS NULL"
+"""Its time has come, nothing keeps it waiting and nobody is at it; its source may have been paused just now."""
 
 IS_NOT_PAUSED = "source NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'source')"
 

@@ -34,6 +34,8 @@ class EventStatus(_Status):
     DEAD = "dead"
     IGNORED = "ignored"
     HELD = "held"
+    LOST = "lost"
+    """There is nothing of it but that it came: an error, which `hookonce doctor` and the sweep look for."""
 
 
 class RunStatus(_Status):
@@ -45,17 +47,17 @@ class RunStatus(_Status):
     DEAD = "dead"
 
 
-class Parked(StrEnum):
-    """Why something open is passed over, the column `parked` of `events` and `runs`; NULL in whatever is not.
+class Waits(StrEnum):
+    """Why something open is passed over by claims, the column `waits` of `queue`; NULL in whatever may be claimed.
 
-    A run is parked while its handler is paused, an event while its source is, or while all its open runs are parked.
-    A suspect was under way in a process that died, and is run with nothing beside it (docs/decisions/0020).
-    Only a hint that saves claims a look: whoever changes a row may take it away, and the next claim parks again.
+    It waits while its handler or its source is paused (`WAITS_FOR_SOURCE`), while all places of a limit are taken
+    (`WAITS_FOR_LIMIT`), or until a person releases it. A suspect may have been under way in a process that died, and is
+    run with nothing beside it (docs/decisions/0020).
     """
 
-    SOURCE = "source"
     HANDLER = "handler"
     SUSPECT = "suspect"
+    HELD = "held"
 
 
 class WaitsFor(StrEnum):
@@ -72,16 +74,15 @@ class WaitsFor(StrEnum):
     WORKER = "worker"
 
 
-PARKED_BY_LIMIT: Final = "limit:"
-"""Why a run is parked while all places of its handler's limit are taken; whose limit (an account, a source) follows."""
+WAITS_FOR_LIMIT: Final = "limit:"
+"""Why a run waits while all places of its handler's limit are taken; whose limit (an account, a source) follows."""
+WAITS_FOR_SOURCE: Final = "source:"
+"""Why a run waits while its source is paused, whose name follows."""
 
 OPEN: Final = (EventStatus.RECEIVED, EventStatus.RUNNING, EventStatus.WAITING)
 """Events that are under way, parked ones among them: these, and no others, have a `due_at`."""
 ENDED: Final = (EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED)
 """Events that nothing happens to any more by itself; retention may take them."""
-ATTENTION: Final = (EventStatus.WAITING, EventStatus.DEAD, EventStatus.HELD)
-"""Events that an operator looks for; the index `events_attention` holds these."""
-
 OPEN_RUNS: Final = (RunStatus.WAITING, RunStatus.RUNNING)
 """Runs that are under way: these have a `due_at`; a waiting one may be parked."""
 ENDED_RUNS: Final = (RunStatus.DONE, RunStatus.DEAD)

@@ -1,6 +1,6 @@
 """Takes events in. The unique key (source, event_id) decides what is new; nothing else does.
 
-One statement inserts a batch's events and bodies together and commits by itself, so a receiver that dies
+One statement inserts a batch's events, bodies and rows of the queue together and commits by itself, so a receiver that dies
 or hangs never holds a key without its body, nor a key at all. Rows go in sorted by key: two receivers
 with the same events in different order would deadlock otherwise. A concurrent twin waits on the unique
 index until the first commits, and then finds its row a duplicate (READ COMMITTED).
@@ -23,10 +23,10 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.columns import Column, InBodies, InEvents, types, values
 from hookonce.receiver.ledger.database.arrays import array
 from hookonce.receiver.ledger.maintenance import partitions
-from hookonce.receiver.ledger.states import EventStatus
+from hookonce.receiver.ledger.states import RunStatus, Waits
 
 Key = tuple[str, str]
-Row = tuple[str, str, int, str]
+Row = tuple[str, str, int, bool]
 
 
 class Verdict(StrEnum):
@@ -91,10 +91,6 @@ class NewEvent(NamedTuple):
         return (self.source, self.event_id)
 
 
-_VERDICTS: Mapping[str, Verdict] = {EventStatus.HELD: Verdict.HELD}
-"""What a new event's status makes of it; any other is accepted."""
-
-
 class Stored(NamedTuple):
     """The ledger's answer for one event: its row and the fingerprint that row keeps.
 
@@ -113,6 +109,8 @@ _TYPES = types(NewEvent)
 _IN_EVENTS = ", ".join(values(NewEvent, "events"))
 _IN_BODIES = values(NewEvent, "bodies")
 
+_IS_HELD = "hold_repeats AND repeat_of IS NOT NULL"
+
 _INSERT_NEW = f"""
 WITH incoming AS MATERIALIZED (
     SELECT *
@@ -126,21 +124,25 @@ WITH incoming AS MATERIALIZED (
     FROM incoming i
     %s
 ), stored AS (
-    INSERT INTO hookonce.events ({_IN_EVENTS}, repeat_of, status, due_at)
-    SELECT {_IN_EVENTS}, repeat_of,
-           CASE WHEN NOT is_readable THEN '{EventStatus.DEAD}'
-                WHEN hold_repeats AND repeat_of IS NOT NULL THEN '{EventStatus.HELD}'
-                ELSE '{EventStatus.RECEIVED}' END,
-           CASE WHEN is_readable AND NOT (hold_repeats AND repeat_of IS NOT NULL)
-                THEN now() + coalesce(put_off, interval '0') END
+    INSERT INTO hookonce.events ({_IN_EVENTS}, repeat_of)
+    SELECT {_IN_EVENTS}, repeat_of
     FROM judged ORDER BY source, event_id
     ON CONFLICT (source, event_id) DO NOTHING
-    RETURNING id, source, event_id, received_at, status
+    RETURNING id, source, event_id, type, received_at, repeat_of
 ), kept AS (
     INSERT INTO hookonce.bodies (event, received_at, {", ".join(_IN_BODIES)})
     SELECT id, received_at, {", ".join(_IN_BODIES.values())} FROM stored JOIN incoming USING (source, event_id)
+), queued AS (
+    INSERT INTO hookonce.queue (event, received_at, source, type, due_at, waits)
+    SELECT id, received_at, source, stored.type, now() + coalesce(put_off, interval '0'),
+           CASE WHEN {_IS_HELD} THEN '{Waits.HELD}' END
+    FROM stored JOIN incoming USING (source, event_id) WHERE is_readable
+), unreadable AS (
+    INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at)
+    SELECT id, '', 1, '{RunStatus.DEAD}', 0, now()
+    FROM stored JOIN incoming USING (source, event_id) WHERE NOT is_readable
 )%k
-SELECT source, event_id, id, status FROM stored
+SELECT source, event_id, id, is_readable AND {_IS_HELD} FROM stored JOIN incoming USING (source, event_id)
 """  # noqa: S608  constants
 
 _FORMER = """unnest(%b::text[], %b::text[], %b::bytea[], %b::text[], %b::interval[])
@@ -229,11 +231,11 @@ def _insert(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> dict[K
     return {
         (source, event_id): Stored(
             row_id,
-            _VERDICTS.get(status, Verdict.ACCEPTED),
+            Verdict.HELD if is_held else Verdict.ACCEPTED,
             fingerprints[source, event_id],
             is_put_off=(source, event_id) in put_off,
         )
-        for source, event_id, row_id, status in rows
+        for source, event_id, row_id, is_held in rows
     }
 
 

@@ -125,7 +125,7 @@ def test_request_that_was_taken_over_stores_no_result_over_the_new_claim(inbox, 
         answer = replay(inbox, event)
 
     assert (answer.status_code, answer.json) == (202, {"status": "in_progress"})
-    assert inbox.rows("SELECT status FROM hookonce.events") == [("held",)]
+    assert inbox.rows("SELECT status FROM hookonce.event_states") == [("held",)]
     operation.complete(store(inbox), *claims, Result(200, {}, b"the other's"))
     assert replay(inbox, event).data == b"the other's"
 
@@ -153,7 +153,7 @@ def test_work_is_undone_when_its_result_can_not_be_stored(inbox, monkeypatch):
         patch.setattr(PostgresStore, "within", cut)
         assert replay(inbox, event).status_code == 503
 
-    assert inbox.rows("SELECT status FROM hookonce.events") == [("held",)]
+    assert inbox.rows("SELECT status FROM hookonce.event_states") == [("held",)]
     assert replay(inbox, event).json["outcomes"][0]["fate"] == "released"
 
 

@@ -175,7 +175,7 @@ def test_alert_can_be_tried_where_somebody_is_told(inbox):
     assert rings == 1
     assert (refused.status_code, refused.json["code"]) == (409, "no_urls")
     assert (sent.status_code, sent.headers["Location"]) == (201, f"/api/v1/events/{sent.json['event']}")
-    assert inbox.rows("SELECT type, due_at IS NOT NULL FROM hookonce.events") == [("alert.test", True)]
+    assert inbox.rows("SELECT type, due_at IS NOT NULL FROM hookonce.event_states") == [("alert.test", True)]
 
 
 def test_rejected_and_conflicts_are_listed_page_by_page(inbox):
@@ -262,7 +262,7 @@ def test_prune_says_what_would_go_then_lets_it_go(inbox):
 
     would, gone = (inbox.ask("POST", "/prune", {"dry_run": dry}).json for dry in (True, False))
 
-    assert (would["events"], gone["events"], inbox.rows("SELECT count(*) FROM hookonce.events")) == (
+    assert (would["events"], gone["events"], inbox.rows("SELECT count(*) FROM hookonce.event_states")) == (
         1,
         1,
         [(0,)],
@@ -340,7 +340,7 @@ def test_dead_letters_are_grouped_by_cause(inbox):
 
 def test_replay_that_is_only_tried_changes_nothing(inbox):
     (held,) = inbox.deliver("a", status="held")
-    state = "SELECT status, due_at FROM hookonce.events"
+    state = "SELECT status, due_at FROM hookonce.event_states"
     before = inbox.rows(state), inbox.rows("SELECT count(*) FROM hookonce.audit")
 
     tried = inbox.ask("POST", "/replays", {"events": [held, 99], "dry_run": True}).json

@@ -33,7 +33,7 @@ def test_test_event_is_taken_in_marked_and_audited(inbox):
 )
 def test_test_event_is_refused_to_whom_and_of_what_it_should_be(inbox, path, body, scope, status):
     assert inbox.ask("POST", path, body, scope=scope).status_code == status
-    assert inbox.rows("SELECT count(*) FROM hookonce.events") == [(0,)]
+    assert inbox.rows("SELECT count(*) FROM hookonce.event_states") == [(0,)]
 
 
 def test_test_event_is_refused_where_the_source_does_not_allow_it(inbox):

@@ -41,7 +41,7 @@ def test_alerts_test_stores_an_event_of_our_own(hookonce, inbox, ledger, rings):
     run = hookonce("alerts", "test")
 
     assert run.code == 0
-    assert ledger.execute("SELECT source, type FROM hookonce.events").fetchall() == [
+    assert ledger.execute("SELECT source, type FROM hookonce.event_states").fetchall() == [
         ("hookonce", "alert.test")
     ]
     assert rings() == 1

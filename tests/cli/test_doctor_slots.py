@@ -90,7 +90,7 @@ def test_steps_that_the_ledger_holds_are_counted(findings, ledger):
     desk.suspects(ledger, "shop.credit", 1)
     ledger.execute(
         "INSERT INTO hookonce.steps (event, handler, name, state, owner) "
-        "SELECT event, handler, 'charge', 'completed', gen_random_uuid() FROM hookonce.runs"
+        "SELECT event, handler, 'charge', 'completed', gen_random_uuid() FROM hookonce.run_states"
     )
 
     assert f"may need {4 + BESIDES + ALONE + 2 * STEPS} connections" in findings()["connections"][1]

@@ -78,10 +78,10 @@ def test_resume_makes_what_waited_due_and_rings(hookonce, stored, ledger, paused
     resumed = hookonce("resume", "credit")
 
     assert (resumed.code, paused(), rings()) == (0, [], 1)
-    due = ledger.execute("SELECT id FROM hookonce.events WHERE due_at <= now()").fetchall()
+    due = ledger.execute("SELECT id FROM hookonce.event_states WHERE due_at <= now()").fetchall()
     assert due == [(waiting,)]
     assert ledger.execute(
-        "SELECT due_at > now() FROM hookonce.runs WHERE event = %s", [other]
+        "SELECT due_at > now() FROM hookonce.run_states WHERE event = %s", [other]
     ).fetchone() == (True,)
     assert ledger.execute("SELECT action, subject FROM hookonce.audit ORDER BY id").fetchall() == [
         ("pause", "handler credit"),

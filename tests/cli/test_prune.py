@@ -32,7 +32,7 @@ def aged(stored, ledger):
 @pytest.fixture
 def left(ledger):
     def read():
-        rows = ledger.execute("SELECT id FROM hookonce.events ORDER BY id").fetchall()
+        rows = ledger.execute("SELECT id FROM hookonce.event_states ORDER BY id").fetchall()
         return [row[0] for row in rows], DAY in partitions.days(ledger).values()
 
     return read
@@ -52,7 +52,7 @@ def test_prune_deletes_what_has_ended_and_outlived_its_horizon(hookonce, stored,
     assert pruned.code == 0
     assert left() == ([young], False)
     assert [pruned.documents[0][key] for key in ("events", "rejected", "days")] == [3, 1, [DAY]]
-    assert ledger.execute("SELECT count(*) FROM hookonce.runs").fetchone() == (0,)
+    assert ledger.execute("SELECT count(*) FROM hookonce.run_states").fetchone() == (0,)
     assert ledger.execute("SELECT action FROM hookonce.audit").fetchall() == [("prune",)]
 
 
@@ -147,10 +147,10 @@ def test_sweep_prunes_in_steps_and_goes_on_where_it_stopped(aged, stored, ledger
     left = []
     while not ledger.execute("SELECT FROM hookonce.audit").rowcount:
         sweep.turn(ledger)
-        left.append(ledger.execute("SELECT count(*) FROM hookonce.events").fetchone()[0])
+        left.append(ledger.execute("SELECT count(*) FROM hookonce.event_states").fetchone()[0])
 
     assert sorted(set(left), reverse=True) == [7, 6, 4, 2]
-    assert ledger.execute("SELECT array_agg(id ORDER BY id) FROM hookonce.events").fetchone()[0] == [
+    assert ledger.execute("SELECT array_agg(id ORDER BY id) FROM hookonce.event_states").fetchone()[0] == [
         held,
         young,
     ]
@@ -163,7 +163,7 @@ def test_sweep_prunes_nothing_when_told_not_to(inbox, aged, ledger):
 
     pruning.Pruner(load_settings(need_secrets=False)).turn(ledger)
 
-    assert ledger.execute("SELECT FROM hookonce.events").rowcount == 1
+    assert ledger.execute("SELECT FROM hookonce.event_states").rowcount == 1
 
 
 @pytest.mark.usefixtures("place")

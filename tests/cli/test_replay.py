@@ -16,10 +16,10 @@ pytestmark = pytest.mark.usefixtures("inbox")
 def state(ledger):
     def read(number):
         event = ledger.execute(
-            "SELECT status, due_at <= now() FROM hookonce.events WHERE id = %s", [number]
+            "SELECT status, due_at <= now() FROM hookonce.event_states WHERE id = %s", [number]
         ).fetchone()
         runs = ledger.execute(
-            "SELECT handler, status, attempts, cycle FROM hookonce.runs WHERE event = %s ORDER BY handler",
+            "SELECT handler, status, attempts, cycle FROM hookonce.run_states WHERE event = %s ORDER BY handler",
             [number],
         )
         return event, runs.fetchall()

@@ -9,7 +9,7 @@ from hookonce.receiver.ledger import transfer
 pytestmark = pytest.mark.usefixtures("inbox")
 ALL = """
 SELECT source, event_id, type, account, fingerprint, id_is_signed, occurred_at, url, headers::text, body
-FROM hookonce.events e JOIN hookonce.bodies b ON b.event = e.id WHERE source = 'stripe' ORDER BY e.id
+FROM hookonce.event_states e JOIN hookonce.bodies b ON b.event = e.id WHERE source = 'stripe' ORDER BY e.id
 """
 
 
@@ -40,7 +40,7 @@ def test_events_of_an_export_are_the_same_in_another_ledger(
     )
     assert again.err.startswith("0 new, 3 known")
     assert other.execute(ALL).fetchall() == ledger.execute(ALL).fetchall()
-    assert other.execute("SELECT DISTINCT status, due_at FROM hookonce.events").fetchall() == [("held", None)]
+    assert other.execute("SELECT DISTINCT status, due_at FROM hookonce.event_states").fetchall() == [("held", None)]
     assert other.execute("SELECT action, detail FROM hookonce.audit").fetchall() == [
         ("import", {"events": 3, "run": False})
     ]
@@ -57,9 +57,9 @@ def test_element_that_nobody_can_read_is_dead_wherever_it_is_imported(
     other = elsewhere()
     hookonce("events", "import", how, "out")
 
-    assert other.execute("SELECT status, due_at FROM hookonce.events").fetchall() == [("dead", None)]
+    assert other.execute("SELECT status, due_at FROM hookonce.event_states").fetchall() == [("dead", None)]
     assert hookonce("replay", "--status", "held", "--yes").code == 0
-    assert other.execute("SELECT status, due_at FROM hookonce.events").fetchall() == [("dead", None)]
+    assert other.execute("SELECT status, due_at FROM hookonce.event_states").fetchall() == [("dead", None)]
 
 
 def test_events_are_exported_oldest_first_with_their_runs(hookonce, stored):
@@ -84,7 +84,7 @@ def test_events_of_an_import_run_at_once_when_asked_to(hookonce, stored, elsewhe
     other = elsewhere()
     hookonce("events", "import", "--run", "out")
 
-    assert other.execute("SELECT status, due_at <= now() FROM hookonce.events").fetchall() == [
+    assert other.execute("SELECT status, due_at <= now() FROM hookonce.event_states").fetchall() == [
         ("received", True)
     ]
     assert rings() == 1
@@ -142,6 +142,6 @@ def test_nothing_of_an_import_to_be_held_is_due_when_it_is_cut_in_between(
     with contextlib.suppress(psycopg.errors.RaiseException):
         hookonce("events", "import", "--no-run", "out")
 
-    assert other.execute("SELECT status FROM hookonce.events WHERE status <> 'held'").fetchall() == []
-    counted = "SELECT (SELECT count(*) FROM hookonce.events) = (SELECT count(*) FROM hookonce.audit)"
+    assert other.execute("SELECT status FROM hookonce.event_states WHERE status <> 'held'").fetchall() == []
+    counted = "SELECT (SELECT count(*) FROM hookonce.event_states) = (SELECT count(*) FROM hookonce.audit)"
     assert other.execute(counted).fetchone() == (True,)

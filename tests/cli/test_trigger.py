@@ -51,7 +51,7 @@ def test_trigger_sends_as_many_events_as_it_is_told(hookonce, ledger, source, ki
     assert [answer["status"] for answer in sent] == ["accepted", "duplicate"] * 5
     assert len({answer["event_id"] for answer in sent}) == 5
     assert ledger.execute(
-        "SELECT count(DISTINCT event_id), max(repeat_of) FROM hookonce.events"
+        "SELECT count(DISTINCT event_id), max(repeat_of) FROM hookonce.event_states"
     ).fetchall() == [(5, None)]
 
 
@@ -69,7 +69,7 @@ def test_trigger_makes_two_github_events_that_are_no_repeats(hookonce, ledger):
     sent = [hookonce("trigger", "github", "issues.opened", "--json").documents[0] for _ in range(2)]
 
     assert [(answer["status"], answer["type"]) for answer in sent] == [("accepted", "issues")] * 2
-    assert ledger.execute("SELECT DISTINCT type, repeat_of FROM hookonce.events").fetchall() == [
+    assert ledger.execute("SELECT DISTINCT type, repeat_of FROM hookonce.event_states").fetchall() == [
         ("issues", None)
     ]
 

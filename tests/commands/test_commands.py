@@ -35,10 +35,10 @@ def test_command_is_an_event_with_one_run(shop):
     shop.ask(BODY)
     shop.work()
 
-    assert shop.rows("SELECT source, provider, type, account, status, deliveries FROM hookonce.events") == [
+    assert shop.rows("SELECT source, provider, type, account, status, deliveries FROM hookonce.event_states") == [
         ("commands.payments", "command", "payments", "shop", "done", 1)
     ]
-    assert shop.rows("SELECT handler, status, attempts FROM hookonce.runs") == [
+    assert shop.rows("SELECT handler, status, attempts FROM hookonce.run_states") == [
         ("commands.payments", "done", 1)
     ]
 
@@ -109,7 +109,7 @@ def test_those_who_wait_share_one_connection(open_shop):
         threads = [threading.Thread(target=shop.ask, args=(BODY, f"key-{n}")) for n in range(20)]
         for thread in threads:
             thread.start()
-        until(lambda: shop.rows("SELECT count(*) FROM hookonce.events"), [(21,)])
+        until(lambda: shop.rows("SELECT count(*) FROM hookonce.event_states"), [(21,)])
         most = connected(shop)
         for thread in threads:
             thread.join(DEADLINE)
@@ -189,7 +189,7 @@ def test_refusal_of_the_handler_is_the_answer_and_nothing_is_written(shop):
         "refusal": {"status": 402, "code": "declined", "detail": "the bank says no"},
     }
     assert shop.payments == []
-    assert shop.rows("SELECT status FROM hookonce.events") == [("done",)]
+    assert shop.rows("SELECT status FROM hookonce.event_states") == [("done",)]
 
 
 def test_conflicts_are_told_apart(shop):
@@ -238,7 +238,7 @@ def test_keys_belong_to_command_client_tenant_and_actor(shop):
     shop.work()
     assert len(set(shop.payments)) == 7
     assert order().is_replayed
-    accounts = {account for (account,) in shop.rows("SELECT account FROM hookonce.events")}
+    accounts = {account for (account,) in shop.rows("SELECT account FROM hookonce.event_states")}
     assert accounts == {"shop", "till", "shop/t1", "shop/t2", "shop/t1ann"}
 
 
@@ -265,7 +265,7 @@ def test_stranger_is_refused(shop, token):
 
     assert (answer.status, answer.json["code"]) == (401, "unauthorized")
     assert answer.headers["WWW-Authenticate"].startswith("Bearer")
-    assert shop.rows("SELECT FROM hookonce.events") == []
+    assert shop.rows("SELECT FROM hookonce.event_states") == []
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_what_can_not_be_read_is_refused_and_not_stored(shop, changes, status, c
 
     assert (answer.status, answer.json["code"]) == (status, code)
     assert answer.headers["Content-Type"] == "application/problem+json"
-    assert shop.rows("SELECT FROM hookonce.events") == []
+    assert shop.rows("SELECT FROM hookonce.event_states") == []
 
 
 def test_client_that_asks_too_often_is_told_to_wait(open_shop):

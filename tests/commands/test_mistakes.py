@@ -38,7 +38,7 @@ def story(shop):
     assert shop.ask(BODY, client="TILL").status == 202
     shop.work()
     assert len(shop.payments) == 4
-    assert len(shop.rows("SELECT FROM hookonce.events")) == 6
+    assert len(shop.rows("SELECT FROM hookonce.event_states")) == 6
 
 
 def leaves_tenant_and_actor_out(patch):

@@ -42,7 +42,7 @@ def accept(ledger, event_id=NAME[1]):
 def end(ledger):
     ledger.execute(
         "INSERT INTO hookonce.runs (event, handler, status, result) "
-        "SELECT id, source, 'done', to_json(event_id) FROM hookonce.events"
+        "SELECT id, source, 'done', to_json(event_id) FROM hookonce.event_states"
     )
 
 

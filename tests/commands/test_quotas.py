@@ -28,7 +28,7 @@ def test_no_more_new_keys_than_the_quota_pass_at_once(open_shop):
     statuses = [answer.status for answer in at_once(shop, [f"key-{n}" for n in range(40)])]
 
     assert sorted(statuses) == [202] * 5 + [429] * 35
-    assert len(shop.rows("SELECT FROM hookonce.events")) == 5
+    assert len(shop.rows("SELECT FROM hookonce.event_states")) == 5
 
 
 def test_twins_at_once_need_one_place(open_shop):

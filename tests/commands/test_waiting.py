@@ -80,4 +80,4 @@ def test_command_that_is_asked_for_under_two_keys_is_refused(shop):
     assert (response.status_code, response.json["code"]) == (400, "bad_key")
     assert "one key" in response.json["detail"]
     assert policy.read_key('"a,b"') == "a,b"
-    until(lambda: shop.rows("SELECT FROM hookonce.events"), [])
+    until(lambda: shop.rows("SELECT FROM hookonce.event_states"), [])

@@ -102,7 +102,7 @@ def test_replay_makes_an_event_due_rings_and_is_audited(inbox, browser, redis_ur
 
     assert answer.location == f"/admin/events/{number}?said=replayed"
     assert "its runs have new attempts" in browser.get(answer.location).text
-    assert inbox.rows("SELECT status, attempts, cycle FROM hookonce.runs") == [("waiting", 0, 2)]
+    assert inbox.rows("SELECT status, attempts, cycle FROM hookonce.run_states") == [("waiting", 0, 2)]
     assert inbox.audit()[-1] == ("admin (dashboard)", "replay", f"event {number}")
     with connect(redis_url) as client:
         assert WorkQueue(client).pending() == 1
@@ -115,7 +115,7 @@ def test_held_event_is_released(inbox, browser):
 
     browser.post(f"/admin/events/{number}/replay")
 
-    assert inbox.rows("SELECT status FROM hookonce.events") == [("received",)]
+    assert inbox.rows("SELECT status FROM hookonce.event_states") == [("received",)]
     assert inbox.audit()[-1][1] == "release"
 
 
@@ -127,7 +127,7 @@ def test_replay_without_the_form_token_changes_nothing(inbox, browser, form):
     answer = browser.client.post(f"/admin/events/{number}/replay", data=form)
 
     assert answer.status_code == 403
-    assert inbox.rows("SELECT status FROM hookonce.events") == [("dead",)]
+    assert inbox.rows("SELECT status FROM hookonce.event_states") == [("dead",)]
 
 
 def test_replay_of_what_is_gone_is_told(browser):

@@ -26,7 +26,7 @@ def deliver(inbox, body, secret=SECRET):
     signed = dict(load("stripe").sign(raw, secret, datetime.now(UTC)))
     answer = inbox.app.test_client().post("/hooks/stripe", data=raw, headers=signed)
     assert answer.status_code == 200
-    return inbox.rows("SELECT max(id) FROM hookonce.events")[0][0]
+    return inbox.rows("SELECT max(id) FROM hookonce.event_states")[0][0]
 
 
 def text(page):

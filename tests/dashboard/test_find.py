@@ -143,7 +143,7 @@ def test_chosen_events_are_replayed_and_the_list_is_shown_again(inbox, browser):
 
     assert "Of the chosen events: 2 replayed." in page
     assert answer.location.startswith("/admin/events?status=dead&source=stripe&")
-    assert inbox.rows("SELECT status FROM hookonce.events ORDER BY id") == [
+    assert inbox.rows("SELECT status FROM hookonce.event_states ORDER BY id") == [
         ("waiting",),
         ("waiting",),
         ("dead",),

@@ -144,7 +144,7 @@ def test_handler_that_is_held_up_says_why(inbox, browser):
     inbox.store("evt_1", "evt_2")
     inbox.connection.execute(
         "INSERT INTO hookonce.runs (event, handler, status, due_at, parked) "
-        "SELECT id, 'shop.mail', 'waiting', now(), 'limit:' FROM hookonce.events"
+        "SELECT id, 'shop.mail', 'waiting', now(), 'limit:' FROM hookonce.event_states"
     )
     inbox.connection.execute("INSERT INTO hookonce.limits VALUES ('shop.mail', '', now(), true)")
 

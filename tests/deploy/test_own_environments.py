@@ -212,7 +212,7 @@ def test_worker_runs_every_kind_of_handler_in_its_own_environment(desk, posted):
         until(lambda: set(desk.rows("SELECT * FROM done")), DONE, process=worker)
         until(lambda: len(posted[1]), 1, process=worker)
         until(
-            lambda: desk.rows("SELECT count(*) FROM hookonce.runs WHERE status <> 'done'"),
+            lambda: desk.rows("SELECT count(*) FROM hookonce.run_states WHERE status <> 'done'"),
             [(0,)],
             process=worker,
         )

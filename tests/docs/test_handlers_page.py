@@ -60,8 +60,8 @@ def page(inbox, monkeypatch):
 
 def results(inbox):
     return inbox.rows(
-        "SELECT e.event_id, r.status, r.attempts, r.result FROM hookonce.runs r "
-        "JOIN hookonce.events e ON e.id = r.event ORDER BY e.event_id"
+        "SELECT e.event_id, r.status, r.attempts, r.result FROM hookonce.run_states r "
+        "JOIN hookonce.event_states e ON e.id = r.event ORDER BY e.event_id"
     )
 
 

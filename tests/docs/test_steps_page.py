@@ -73,4 +73,4 @@ def test_handler_of_the_page_does_what_the_page_says(inbox, outside, type_of, st
     assert [row[2:] for row in inbox.runs()] == [(status, 2)]
     assert len(outside.calls) == calls
     if type_of == "invoice.finalized":
-        assert inbox.rows("SELECT result FROM hookonce.runs") == [({"id": "found"},)]
+        assert inbox.rows("SELECT result FROM hookonce.run_states") == [({"id": "found"},)]

@@ -29,12 +29,12 @@ def paths(inbox):
     begin = f"evt_1Saxe{next(NUMBERS)}_"
     inbox.breaks()
     inbox.invoice(f"{begin}dead", account="acct_1")
-    inbox.until(f"SELECT status FROM hookonce.events WHERE event_id = '{begin}dead'", "dead")  # noqa: S608
+    inbox.until(f"SELECT status FROM hookonce.event_states WHERE event_id = '{begin}dead'", "dead")  # noqa: S608
     inbox.mends()
     inbox.invoice(f"{begin}done")
-    inbox.until(f"SELECT status FROM hookonce.events WHERE event_id = '{begin}done'", "done")  # noqa: S608
+    inbox.until(f"SELECT status FROM hookonce.event_states WHERE event_id = '{begin}done'", "done")  # noqa: S608
     ids = inbox.connection.execute(
-        "SELECT id FROM hookonce.events WHERE starts_with(event_id, %s)", [begin]
+        "SELECT id FROM hookonce.event_states WHERE starts_with(event_id, %s)", [begin]
     ).fetchall()
     inbox.deliver({"id": "evt_axe"}, headers={"stripe-signature": "t=1,v1=00"})
     inbox.until("SELECT count(*) > 0 FROM hookonce.rejected", expected=True)

@@ -17,7 +17,7 @@ def dead(inbox):
     inbox.breaks()
     for n in range(3):
         inbox.invoice(f"{begin}{n}")
-    dead = f"SELECT count(*) FROM hookonce.events WHERE status = 'dead' AND event_id LIKE '{begin}%'"  # noqa: S608
+    dead = f"SELECT count(*) FROM hookonce.event_states WHERE status = 'dead' AND event_id LIKE '{begin}%'"  # noqa: S608
     inbox.until(dead, 3)
     inbox.mends()
     yield begin
@@ -33,7 +33,7 @@ def test_several_events_are_chosen_and_replayed(inbox, page, dead):
 
     expect(page.get_by_role("status")).to_have_text("Of the chosen events: 2 replayed.")
     expect(page).to_have_url(re.compile(f"status=dead&id={dead}"))
-    done = f"SELECT count(*) FROM hookonce.events WHERE status = 'done' AND event_id LIKE '{dead}%'"  # noqa: S608
+    done = f"SELECT count(*) FROM hookonce.event_states WHERE status = 'done' AND event_id LIKE '{dead}%'"  # noqa: S608
     inbox.until(done, 2)
 
 

@@ -70,7 +70,7 @@ def test_dead_event_says_why_and_succeeds_when_it_is_replayed(inbox, page, pictu
 def test_five_hundred_dead_events_are_replayed_and_watched(inbox, ledger, page, picture):
     inbox.breaks()
     inbox.fill(500, "evt_1Sbulk")
-    died = "SELECT count(*) FROM hookonce.events WHERE status = 'dead' AND event_id LIKE 'evt_1Sbulk%'"
+    died = "SELECT count(*) FROM hookonce.event_states WHERE status = 'dead' AND event_id LIKE 'evt_1Sbulk%'"
     inbox.until(died, 500)
     page.goto("/admin/dead")
     group = row(page, "the shop's database refuses connections")

@@ -37,12 +37,12 @@ def attacked(inbox):
                 >= 400
             )
     inbox.until(
-        "SELECT count(*) FROM hookonce.runs WHERE handler IN ('shop.evil', 'shop.odd') AND finished_at IS NOT NULL",
+        "SELECT count(*) FROM hookonce.run_states WHERE handler IN ('shop.evil', 'shop.odd') AND finished_at IS NOT NULL",
         2,
     )
     inbox.until("SELECT count(*) > 0 FROM hookonce.rejected", expected=True)
     numbers = inbox.connection.execute(
-        "SELECT id FROM hookonce.events WHERE event_id LIKE '%script%'"
+        "SELECT id FROM hookonce.event_states WHERE event_id LIKE '%script%'"
     ).fetchall()
     refused = inbox.connection.execute("SELECT id FROM hookonce.rejected").fetchall()
     return [f"/events/{row[0]}" for row in numbers] + [f"/rejected/{row[0]}" for row in refused]
@@ -64,7 +64,7 @@ def test_markup_of_a_sender_stays_text_on_every_page(attacked, page):
 def test_pages_fit_a_phone(inbox, window, picture):
     inbox.invoice("evt_1S" + "phone" * 40)
     page = window(width=390, height=800)
-    number = inbox.connection.execute("SELECT max(id) FROM hookonce.events").fetchone()[0]
+    number = inbox.connection.execute("SELECT max(id) FROM hookonce.event_states").fetchone()[0]
 
     for path in (*PAGES, f"/events/{number}"):
         page.goto(f"/admin{path}")

@@ -58,7 +58,7 @@ def test_writes_of_the_orm_commit_with_the_run(inbox):
 
     assert inbox.effects() == ["a", "b", "c"]
     assert {row[2:] for row in inbox.runs()} == {("done", 1)}
-    assert inbox.rows("SELECT DISTINCT result::text FROM hookonce.runs") == [('{"of": "default"}',)]
+    assert inbox.rows("SELECT DISTINCT result::text FROM hookonce.run_states") == [('{"of": "default"}',)]
 
 
 def test_every_handler_of_an_event_has_a_run_of_its_own(inbox):
@@ -72,7 +72,7 @@ def test_every_handler_of_an_event_has_a_run_of_its_own(inbox):
     work(inbox)
 
     assert inbox.effects() == ["a", "a, also"]
-    assert inbox.rows("SELECT status FROM hookonce.events") == [("done",)]
+    assert inbox.rows("SELECT status FROM hookonce.event_states") == [("done",)]
 
 
 def test_writes_of_a_failed_attempt_are_rolled_back(inbox):
@@ -103,7 +103,7 @@ def test_verdicts_of_a_handler_roll_back(inbox, verdict, status):
     inbox.work()
 
     assert inbox.effects() == []
-    assert inbox.rows("SELECT DISTINCT status FROM hookonce.runs")[0][0] in {status, "waiting"}
+    assert inbox.rows("SELECT DISTINCT status FROM hookonce.run_states")[0][0] in {status, "waiting"}
 
 
 def test_hooks_of_on_commit_find_the_run_done(inbox, database_url):
@@ -111,7 +111,7 @@ def test_hooks_of_on_commit_find_the_run_done(inbox, database_url):
 
     def look():
         with psycopg.connect(database_url) as other:
-            seen.append(other.execute("SELECT r.status, e.event FROM hookonce.runs r, effects e").fetchall())
+            seen.append(other.execute("SELECT r.status, e.event FROM hookonce.run_states r, effects e").fetchall())
 
     def hooked(event, connection):
         Effect.objects.create(event=event.event_id)
@@ -331,7 +331,7 @@ def test_zone_of_a_connection_changes_nothing_that_is_read(inbox, entry, setting
     inbox.on(look)
     (event_id,) = inbox.deliver("a")
     with inbox.connection.cursor() as cursor:
-        ((expected,),) = cursor.execute("SELECT received_at FROM hookonce.events WHERE id = %s", [event_id])
+        ((expected,),) = cursor.execute("SELECT received_at FROM hookonce.event_states WHERE id = %s", [event_id])
 
     work(inbox)
 

@@ -28,7 +28,7 @@ from others import *
 
 DATABASES["default"] = DATABASES["guest"]
 """
-STATUSES = "SELECT status, count(*) FROM hookonce.events GROUP BY 1"
+STATUSES = "SELECT status, count(*) FROM hookonce.event_states GROUP BY 1"
 PSYCOPG2 = """
 import sys
 
@@ -126,7 +126,7 @@ def test_role_needs_no_more_than_the_rights_that_the_page_names(project):
         "manage.py", "hookonce_worker", "--alone", "--database", "guest", DJANGO_SETTINGS_MODULE="as_guest"
     )
     until(
-        lambda: project.query("SELECT status FROM hookonce.events"),
+        lambda: project.query("SELECT status FROM hookonce.event_states"),
         [("done",)],
         seconds=DEADLINE,
         process=worker,

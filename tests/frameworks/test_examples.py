@@ -55,7 +55,7 @@ def test_every_event_is_booked_once_wherever_the_worker_dies(project):
 
     booked = project.query(f"SELECT invoice, count(*) FROM {TABLE[project.name]} GROUP BY 1 ORDER BY 1")  # noqa: S608
     assert booked == [(f"in_{cut}", 1) for cut in range(1, CUTS + 1)]
-    assert project.query("SELECT DISTINCT status FROM hookonce.runs") == [("done",)]
+    assert project.query("SELECT DISTINCT status FROM hookonce.run_states") == [("done",)]
     assert set(log.read_text().split()) >= INSIDE
 
 

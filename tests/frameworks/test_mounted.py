@@ -21,7 +21,7 @@ def served(request, tmp_path_factory, fresh_database, fresh_redis):
 
 def events(served, event_id):
     return served.project.query(
-        f"SELECT type, deliveries FROM hookonce.events WHERE event_id = '{event_id}'"  # noqa: S608  ours
+        f"SELECT type, deliveries FROM hookonce.event_states WHERE event_id = '{event_id}'"  # noqa: S608  ours
     )
 
 
@@ -52,7 +52,7 @@ def test_events_at_the_same_moment_are_all_kept(served):
         answers = list(pool.map(lambda n: served.deliver(paid(f"many_{n}")), range(60)))
 
     assert {each.status for each in answers} == {200}
-    found = served.project.query("SELECT count(*) FROM hookonce.events WHERE event_id LIKE 'evt_many_%'")
+    found = served.project.query("SELECT count(*) FROM hookonce.event_states WHERE event_id LIKE 'evt_many_%'")
     assert found == [(60,)]
 
 

@@ -96,7 +96,7 @@ class Server:
 
     def events(self):
         with psycopg.connect(self.database_url) as connection:
-            return connection.execute("SELECT count(*) FROM hookonce.events").fetchone()[0]
+            return connection.execute("SELECT count(*) FROM hookonce.event_states").fetchone()[0]
 
     def logged(self):
         return self.log.read_text(encoding="utf-8", errors="replace")

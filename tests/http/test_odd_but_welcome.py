@@ -18,7 +18,7 @@ def stored(server, body):
     """The row and the kept bytes of the event whose body is this one."""
     with psycopg.connect(server.database_url) as connection:
         return connection.execute(
-            "SELECT e.event_id, e.type, e.account, b.body FROM hookonce.events e"
+            "SELECT e.event_id, e.type, e.account, b.body FROM hookonce.event_states e"
             " JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at WHERE b.body = %s",
             [body],
         ).fetchone()

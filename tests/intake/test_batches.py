@@ -90,12 +90,12 @@ def test_batch_keeps_one_bad_element_raw_and_stores_the_others(receiver, deliver
     assert deliver(batch(range(999), bad=["junk"])) == 200
 
     ((bad_id, raw, is_element),) = receiver.query(
-        "SELECT e.event_id, b.body, b.is_element FROM hookonce.events e JOIN hookonce.bodies b ON b.event = e.id "
+        "SELECT e.event_id, b.body, b.is_element FROM hookonce.event_states e JOIN hookonce.bodies b ON b.event = e.id "
         "WHERE e.source = %s AND e.type = 'unreadable' AND e.status = 'dead' AND e.due_at IS NULL",
         deliver.source,
     )
     counts = receiver.query(
-        "SELECT status, count(*) FROM hookonce.events WHERE source = %s GROUP BY 1", deliver.source
+        "SELECT status, count(*) FROM hookonce.event_states WHERE source = %s GROUP BY 1", deliver.source
     )
     assert (raw, bad_id, is_element) == (b'"junk"', hashlib.sha256(raw).hexdigest(), True)
     assert dict(counts) == {"received": 999, "dead": 1}
@@ -106,7 +106,7 @@ def test_batch_that_comes_again_adds_only_what_is_missing(receiver, deliver):
 
     assert deliver(batch(range(10), bad=["junk"])) == 200
 
-    counted = "SELECT count(*), count(DISTINCT event_id) FROM hookonce.events WHERE source = %s"
+    counted = "SELECT count(*), count(DISTINCT event_id) FROM hookonce.event_states WHERE source = %s"
     assert receiver.query(counted, deliver.source) == [(11, 11)]
 
 
@@ -123,7 +123,7 @@ def test_ten_thousand_events_are_one_transaction_and_little_memory(database_url,
     said = json.loads(child.stdout)
     with connections.connect(database_url) as ledger:
         stored = ledger.execute(
-            "SELECT count(*), count(DISTINCT received_at) FROM hookonce.events"
+            "SELECT count(*), count(DISTINCT received_at) FROM hookonce.event_states"
         ).fetchone()
     assert (said["status"], said["again"]) == (200, 200)
     assert stored == (MANY + 1, 2)  # now() is the same all through a transaction

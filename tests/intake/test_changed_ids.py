@@ -83,7 +83,7 @@ def upgraded(receiver):
         assert (first.status_code, second.status_code) == (200, 200)
         [found] = receiver.query(
             "SELECT count(*), coalesce(sum((SELECT count(*) FROM hookonce.conflicts c WHERE c.event = e.id)), 0) "
-            "FROM hookonce.events e WHERE source = %s",
+            "FROM hookonce.event_states e WHERE source = %s",
             source,
         )
         return found

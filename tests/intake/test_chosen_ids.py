@@ -110,7 +110,7 @@ def test_same_id_of_two_accounts_is_two_events(open_sources):
 
     assert answers == ["accepted", "accepted", "duplicate"]
     assert shop.ids == ['@["a","evt"]', '@["b","evt"]']
-    assert shop.rows("SELECT account FROM hookonce.events ORDER BY id") == [("a",), ("b",)]
+    assert shop.rows("SELECT account FROM hookonce.event_states ORDER BY id") == [("a",), ("b",)]
 
 
 def test_scope_and_places_go_together(open_sources):

@@ -125,7 +125,7 @@ def test_deduplicator_does_not_believe_what_was_written_for_another_database(
             client.rename(key, key.replace(b"-0000", b"-0009", 1))
 
         assert verdicts(deduplicator([delivery_events(new_event("a"))])) == [[Verdict.ACCEPTED]]
-        assert connection.execute("SELECT count(*) FROM hookonce.events").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM hookonce.event_states").fetchone() == (1,)
     client.close()
 
 
@@ -155,7 +155,7 @@ def test_deduplicator_marks_the_second_of_two_equal_bodies_in_one_batch_as_a_rep
 
     with connections.connect(database_url) as connection:
         assert connection.execute(
-            "SELECT event_id FROM hookonce.events WHERE repeat_of IS NOT NULL"
+            "SELECT event_id FROM hookonce.event_states WHERE repeat_of IS NOT NULL"
         ).fetchall() == [("b",)]
 
 

@@ -54,6 +54,6 @@ def test_retry_of_what_only_the_old_primary_took_is_stored(pair, redis_url, tmp_
     assert stored or together
     assert again[0][0].verdict in {Verdict.ACCEPTED, Verdict.DUPLICATE}
     with psycopg.connect(standby.url) as connection:
-        found = {row[0] for row in connection.execute("SELECT event_id FROM hookonce.events")}
+        found = {row[0] for row in connection.execute("SELECT event_id FROM hookonce.event_states")}
     assert "evt_1" in found, "it was answered and is nowhere"
     assert len(taken) >= 3

@@ -44,7 +44,7 @@ def test_event_stored_by_its_former_id_is_handled_once(receiver, name):
     again = [receiver.send(source, case.delivery).json["status"] for _ in range(2)]
 
     assert (first, again) == ("accepted", ["duplicate", "duplicate"])
-    assert receiver.query("SELECT count(*) FROM hookonce.events WHERE source = %s", source) == [(1,)]
+    assert receiver.query("SELECT count(*) FROM hookonce.event_states WHERE source = %s", source) == [(1,)]
 
 
 def test_former_id_counts_no_longer_than_the_sender_tries(receiver):

@@ -28,7 +28,7 @@ def web():
 @pytest.fixture(autouse=True)
 def nothing_stored(receiver):
     yield
-    assert receiver.query("SELECT event_id FROM hookonce.events") == []
+    assert receiver.query("SELECT event_id FROM hookonce.event_states") == []
 
 
 def expected_of(case, name):

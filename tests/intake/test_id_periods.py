@@ -31,7 +31,7 @@ def sent(receiver, source, name):
 
 
 def count(receiver, source):
-    [(events,)] = receiver.query("SELECT count(*) FROM hookonce.events WHERE source = %s", source)
+    [(events,)] = receiver.query("SELECT count(*) FROM hookonce.event_states WHERE source = %s", source)
     return events
 
 

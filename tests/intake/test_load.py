@@ -26,7 +26,7 @@ sender = Sender(
 )
 """
 WAITING = """
-SELECT event_id, status, round(extract(epoch FROM due_at - received_at) / 60)::int FROM hookonce.events ORDER BY id
+SELECT event_id, status, round(extract(epoch FROM due_at - received_at) / 60)::int FROM hookonce.event_states ORDER BY id
 """
 
 

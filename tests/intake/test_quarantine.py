@@ -63,7 +63,7 @@ class Inbox:
         return self.rows("SELECT count(*) FROM hookonce.quarantine")[0][0]
 
     def events(self):
-        return [row[0] for row in self.rows("SELECT event_id FROM hookonce.events ORDER BY event_id")]
+        return [row[0] for row in self.rows("SELECT event_id FROM hookonce.event_states ORDER BY event_id")]
 
 
 @pytest.fixture

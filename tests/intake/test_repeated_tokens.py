@@ -18,5 +18,5 @@ def test_token_of_mailgun_that_comes_again_with_another_body_is_a_repeat(receive
     ]
 
     assert answers == ["accepted", "duplicate", "accepted"]
-    statuses = "SELECT event_id, status FROM hookonce.events WHERE source = 'mails' ORDER BY id"
+    statuses = "SELECT event_id, status FROM hookonce.event_states WHERE source = 'mails' ORDER BY id"
     assert receiver.query(statuses) == [("1", "received"), ("2", "held")]

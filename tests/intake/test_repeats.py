@@ -38,7 +38,7 @@ def twilio(receiver, source):
         answer = receiver.send(source, Delivery("POST", url, {**genuine.headers, TOKEN: token}, body))
         assert answer.status_code == 200
         [(status,)] = receiver.query(
-            "SELECT status FROM hookonce.events WHERE (source, event_id) = (%s, %s)", source, token
+            "SELECT status FROM hookonce.event_states WHERE (source, event_id) = (%s, %s)", source, token
         )
         return status
 

@@ -53,7 +53,7 @@ def test_body_is_there_for_the_handler_and_gone_with_its_end(open_sources):
 
     assert seen == [(MARK, 1)]
     assert (bodies(shop), anywhere(shop)) == (0, [])
-    assert shop.rows("SELECT status FROM hookonce.events") == [("done",)]
+    assert shop.rows("SELECT status FROM hookonce.event_states") == [("done",)]
     assert shop.status(event()) == "duplicate"
 
 
@@ -73,7 +73,7 @@ def test_body_stays_until_the_last_of_several_handlers(open_sources):
     shop.on(second, backoff=(timedelta(hours=1), timedelta(hours=1)))
     shop.status(event())
     shop.work()
-    between = bodies(shop), shop.rows("SELECT status FROM hookonce.runs ORDER BY handler")
+    between = bodies(shop), shop.rows("SELECT status FROM hookonce.run_states ORDER BY handler")
     shop.rows("UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL RETURNING 1")
     shop.rows("UPDATE hookonce.runs SET due_at = now() WHERE due_at IS NOT NULL RETURNING 1")
     shop.work()
@@ -93,7 +93,7 @@ def test_body_of_a_dead_event_stays_for_its_replay_and_goes_with_that(open_sourc
     shop.on(take)
     shop.status(event())
     shop.work()
-    [(number, status)] = shop.rows("SELECT id, status FROM hookonce.events")
+    [(number, status)] = shop.rows("SELECT id, status FROM hookonce.event_states")
     assert (status, bodies(shop)) == ("dead", 1)
 
     [outcome] = replay(shop.ledger, [number], "the test")
@@ -120,7 +120,7 @@ def test_bodies_that_a_batch_took_are_gone_with_its_end_but_for_those_that_other
     shop.work()
 
     assert seen == [[(MARK, 3)] * 3]
-    assert shop.rows("SELECT event_id FROM hookonce.bodies JOIN hookonce.events ON id = event") == [
+    assert shop.rows("SELECT event_id FROM hookonce.bodies JOIN hookonce.event_states ON id = event") == [
         ("evt_2",)
     ]
 
@@ -130,12 +130,12 @@ def test_replay_says_that_there_is_no_body_since_none_is_kept(open_sources):
     shop.on(lambda *_: None)
     shop.status(event())
     shop.work()
-    [(number,)] = shop.rows("SELECT id FROM hookonce.events")
+    [(number,)] = shop.rows("SELECT id FROM hookonce.event_states")
 
     [outcome] = replay(shop.ledger, [number], "the test")
 
     assert outcome.fate is ReplayOutcome.BODY_NOT_KEPT
-    assert shop.rows("SELECT status FROM hookonce.events") == [("done",)]
+    assert shop.rows("SELECT status FROM hookonce.event_states") == [("done",)]
 
 
 def test_sources_that_keep_bodies_keep_them(open_sources):
@@ -151,7 +151,7 @@ def test_body_that_nobody_takes_goes_when_a_deploy_would_be_over(open_sources):
     shop = open_sources(NONE_KEPT)
     shop.status(event())
     shop.work()
-    assert shop.rows("SELECT status FROM hookonce.events") == [("ignored",)]
+    assert shop.rows("SELECT status FROM hookonce.event_states") == [("ignored",)]
     prune(shop)
     assert bodies(shop) == 1
 

@@ -35,7 +35,7 @@ def test_batch_finds_what_is_new_behind_all_that_waits_for_another_handler(inbox
     inbox.deliver(*(f"new_{n}" for n in range(10)))
 
     assert [take_all(inbox, cursor=cursor), take_all(inbox, cursor=cursor)] == [10, 0]
-    assert inbox.rows("SELECT count(*) FROM hookonce.events WHERE due_at <= now()") == [(610,)]
+    assert inbox.rows("SELECT count(*) FROM hookonce.event_states WHERE due_at <= now()") == [(610,)]
 
 
 def test_batch_passes_by_what_became_due_all_at_once(inbox, monkeypatch):

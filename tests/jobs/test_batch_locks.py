@@ -69,7 +69,7 @@ def test_lost_batches_are_counted_when_all_their_events_are_locked(inbox, holds_
     def claim(connection):
         batch_claims.claim(connection, inbox.registry, "handler")
 
-    last = "SELECT 1 FROM hookonce.events WHERE id = (SELECT max(id) FROM hookonce.events)"
+    last = "SELECT 1 FROM hookonce.event_states WHERE id = (SELECT max(id) FROM hookonce.event_states)"
     count = "SELECT count FROM hookonce.activity WHERE minutes = 0 AND what = 'recovered.again'"
     assert not holds_while_it_waits_for(claim, last, count)
     assert inbox.rows(count) == [(3,)]

@@ -33,7 +33,7 @@ def holds_no_event_while_it_waits_for_its_batch(inbox):
             try:
                 with other.transaction():
                     other.execute(
-                        "SELECT FROM hookonce.events WHERE id = ANY(%s) FOR UPDATE NOWAIT",
+                        "SELECT FROM hookonce.event_states WHERE id = ANY(%s) FOR UPDATE NOWAIT",
                         [[event.id for event in events]],
                     )
                 found.append("free")
@@ -82,7 +82,7 @@ def keeps_no_body_of_a_source_that_wants_none(inbox):
     inbox.deliver("kept")
     work_to_the_end(inbox)
     left = inbox.rows(
-        "SELECT event_id FROM hookonce.events e JOIN hookonce.bodies b ON b.event = e.id ORDER BY 1"
+        "SELECT event_id FROM hookonce.event_states e JOIN hookonce.bodies b ON b.event = e.id ORDER BY 1"
     )
     assert left == [("evt_001",), ("kept",)]
 

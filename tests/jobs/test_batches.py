@@ -86,7 +86,7 @@ def test_each_event_keeps_the_result_that_is_its_own(inbox):
 
     inbox.work()
 
-    results = inbox.rows("SELECT result->>'number' FROM hookonce.runs ORDER BY event")
+    results = inbox.rows("SELECT result->>'number' FROM hookonce.run_states ORDER BY event")
     assert results == [("0",), ("1",), ("2",)]
 
 
@@ -172,7 +172,7 @@ def test_worker_that_dies_each_time_leaves_the_poisonous_one_alone_at_last(inbox
         lapse(inbox)
 
     assert sizes == [512, 256, 128, 64, 32, 16, 8, 4, 2]
-    assert inbox.rows("SELECT count(*) FROM hookonce.runs WHERE attempts > 0") == [(1,)]
+    assert inbox.rows("SELECT count(*) FROM hookonce.run_states WHERE attempts > 0") == [(1,)]
 
 
 def test_halves_that_wait_are_not_mixed_with_what_came_later(inbox):
@@ -217,7 +217,7 @@ def test_other_handlers_of_the_same_events_run_as_ever(inbox):
 
     assert {run[1:] for run in inbox.runs()} == {("handler", "done", 1), ("single", "done", 1)}
     assert len(inbox.effects()) == 140
-    assert inbox.rows("SELECT DISTINCT status, due_at FROM hookonce.events") == [("done", None)]
+    assert inbox.rows("SELECT DISTINCT status, due_at FROM hookonce.event_states") == [("done", None)]
 
 
 def test_two_handlers_of_batches_take_the_same_events(inbox):
@@ -300,7 +300,7 @@ def test_batch_that_is_to_be_tried_later_waits_whole(inbox):
 
     assert taken.sizes == [4]
     assert {run[2:] for run in inbox.runs()} == {("waiting", 0)}
-    assert inbox.rows("SELECT count(*) FROM hookonce.events WHERE due_at > now() + interval '50 s'") == [(4,)]
+    assert inbox.rows("SELECT count(*) FROM hookonce.event_states WHERE due_at > now() + interval '50 s'") == [(4,)]
 
 
 def test_batch_that_takes_too_long_is_halved(inbox):
@@ -364,7 +364,7 @@ def test_paused_handler_takes_no_batch(inbox):
     inbox.work()
 
     assert taken.sizes == []
-    assert inbox.rows("SELECT DISTINCT parked FROM hookonce.runs") == [("handler",)]
+    assert inbox.rows("SELECT DISTINCT parked FROM hookonce.run_states") == [("handler",)]
 
 
 @pytest.mark.parametrize("kind", ["session", "async"])

@@ -141,7 +141,7 @@ def test_event_that_is_tried_does_not_wait_until_nothing_else_is_due(inbox, pool
     inbox.deliver(*(f"evt_{n}" for n in range(8)), type="charge")
     with pool_of(slots) if slots else nullcontext() as pool:
         work = pool.run_due if pool else inbox.work
-        until(lambda: (work(), inbox.rows("SELECT FROM hookonce.runs WHERE parked = 'handler'"))[1])
+        until(lambda: (work(), inbox.rows("SELECT FROM hookonce.run_states WHERE parked = 'handler'"))[1])
         calls = len(ran_before)
         feed.begin(40)
         may_try(inbox)

@@ -161,11 +161,11 @@ def claimed(inbox):
 
 def shift_run(inbox, *columns):
     set_back(inbox, "runs", *columns)
-    inbox.connection.execute("UPDATE hookonce.events SET due_at = (SELECT min(due_at) FROM hookonce.runs)")
+    inbox.connection.execute("UPDATE hookonce.events SET due_at = (SELECT min(due_at) FROM hookonce.run_states)")
 
 
 def wait_of(inbox, column="due_at"):
-    runs = "hookonce.events e JOIN hookonce.runs r ON r.event = e.id"
+    runs = "hookonce.events e JOIN hookonce.run_states r ON r.event = e.id"
     ((event, run),) = inbox.rows(f"SELECT e.due_at - now(), r.{column} - now() FROM {runs}")  # noqa: S608  constants
     return event, run
 

@@ -91,7 +91,7 @@ def test_drain_over_its_budget_lets_go_and_rings(inbox, redis_url, monkeypatch):
 
     assert inbox.work() == 1
     assert [row[2:] for row in inbox.runs()] == [("done", 1), ("waiting", 0), ("waiting", 0)]
-    assert inbox.rows("SELECT count(*) FROM hookonce.events WHERE due_at <= now()") == [(2,)]
+    assert inbox.rows("SELECT count(*) FROM hookonce.event_states WHERE due_at <= now()") == [(2,)]
     with redis.Redis.from_url(redis_url) as client:
         assert client.llen("rq:queue:hookonce") == 1
 

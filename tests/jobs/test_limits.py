@@ -44,7 +44,7 @@ def test_rate_lets_a_tenth_start_and_gives_the_others_times_of_their_own(inbox):
 
     inbox.work()
 
-    waiting = inbox.rows("SELECT due_at, slot_at FROM hookonce.runs WHERE status = 'waiting' ORDER BY event")
+    waiting = inbox.rows("SELECT due_at, slot_at FROM hookonce.run_states WHERE status = 'waiting' ORDER BY event")
     assert len(inbox.effects()) == 10
     assert len({due for due, _ in waiting}) == 30
     assert all(due == slot for due, slot in waiting)
@@ -97,7 +97,7 @@ def test_no_more_runs_are_leased_than_may_run_at_once(inbox, other):
     leased = [claim(inbox, at_once=2), claim(inbox, other, at_once=8), claim(inbox, other, at_once=8)]
 
     assert [len(runs) for runs in leased] == [2, 0, 0]
-    parked = inbox.rows("SELECT parked, count(*) FROM hookonce.runs WHERE parked IS NOT NULL GROUP BY parked")
+    parked = inbox.rows("SELECT parked, count(*) FROM hookonce.run_states WHERE parked IS NOT NULL GROUP BY parked")
     assert parked == [("limit:", 18)]
 
 
@@ -145,7 +145,7 @@ def test_run_without_a_place_keeps_the_time_that_its_rate_gave_it(inbox):
     slot = inbox.rows("SELECT now() - interval '1 s'")[0][0]
     inbox.connection.execute(
         "INSERT INTO hookonce.runs (event, handler, status, due_at, slot_at, schedule) "
-        "SELECT id, 'effect', 'waiting', now(), %s, l.schedule FROM hookonce.events, hookonce.limits l "
+        "SELECT id, 'effect', 'waiting', now(), %s, l.schedule FROM hookonce.event_states, hookonce.limits l "
         "WHERE event_id = 'next'",
         [slot],
     )
@@ -153,7 +153,7 @@ def test_run_without_a_place_keeps_the_time_that_its_rate_gave_it(inbox):
 
     claim(inbox)
 
-    ((parked, kept),) = inbox.rows("SELECT parked, slot_at FROM hookonce.runs WHERE status = 'waiting'")
+    ((parked, kept),) = inbox.rows("SELECT parked, slot_at FROM hookonce.run_states WHERE status = 'waiting'")
     assert (parked, abs(kept - slot) < timedelta(milliseconds=1)) == ("limit:", True)
     assert inbox.rows(
         "SELECT head > now() + interval '4 s' AND head < now() + interval '5 s' FROM hookonce.limits"
@@ -266,7 +266,7 @@ def test_what_waits_for_a_place_is_taken_up_later_if_its_event_was_locked(inbox,
     claim(inbox, limit=2)
     inbox.connection.execute("UPDATE hookonce.runs SET status = 'done', token = NULL WHERE parked IS NULL")
     with other.transaction():
-        other.execute("SELECT FROM hookonce.events FOR UPDATE")
+        other.execute("SELECT FROM hookonce.event_states FOR UPDATE")
         assert limit_gate.take_up(inbox.connection, inbox.registry.places()) == []
 
     assert len(limit_gate.take_up(inbox.connection, inbox.registry.places())) == 1

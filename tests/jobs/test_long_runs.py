@@ -68,7 +68,7 @@ def test_each_transaction_is_committed_by_itself(inbox, long):
 
     assert seen == [["a 1"]]
     assert inbox.effects() == ["a 1", "a 2"]
-    assert inbox.rows("SELECT status, attempts, result FROM hookonce.runs") == [("done", 1, {"ok": True})]
+    assert inbox.rows("SELECT status, attempts, result FROM hookonce.run_states") == [("done", 1, {"ok": True})]
 
 
 def test_no_transaction_is_open_while_it_waits(inbox, long):
@@ -211,7 +211,7 @@ def test_nobody_takes_the_run_over_while_a_transaction_is_open(inbox, long):
 def test_lease_is_short_and_renewed(inbox, long, monkeypatch):
     monkeypatch.setattr(renewal, "RENEW_INTERVAL", timedelta(seconds=0.05))
     leases = []
-    left = "SELECT extract(epoch FROM lease_until - now())::int FROM hookonce.runs"
+    left = "SELECT extract(epoch FROM lease_until - now())::int FROM hookonce.run_states"
 
     def waits(_event):
         leases.append(inbox.rows(left)[0][0])
@@ -236,7 +236,7 @@ def test_step_lasts_as_long_as_the_renewed_lease_of_its_run(inbox, long, monkeyp
     def charges(event):
         def charge(key):
             calls.append(key)
-            [(end,)] = inbox.rows("SELECT lease_until + interval '0.2 s' FROM hookonce.runs")
+            [(end,)] = inbox.rows("SELECT lease_until + interval '0.2 s' FROM hookonce.run_states")
             until(lambda: inbox.connection.execute("SELECT now() > %s", [end]).fetchone()[0])
             taken.append(other_worker.run_due())
             return len(calls)
@@ -271,7 +271,7 @@ def test_renewal_renews_nothing_that_is_another_s(inbox, long):
     renewed = []
 
     def stale(event):
-        ours = [Attempt(event.id, "stale", inbox.rows("SELECT token FROM hookonce.runs")[0][0])]
+        ours = [Attempt(event.id, "stale", inbox.rows("SELECT token FROM hookonce.run_states")[0][0])]
         renewed.append(renewal.renew(inbox.connection, ours))
         steal(inbox)
         renewed.append(renewal.renew(inbox.connection, ours))
@@ -287,7 +287,7 @@ def test_renewal_waits_for_no_run_that_is_in_a_transaction(inbox, long):
     renewed = []
 
     def two_at_once(event):
-        token = inbox.rows("SELECT token FROM hookonce.runs WHERE status = 'running'")[0][0]
+        token = inbox.rows("SELECT token FROM hookonce.run_states WHERE status = 'running'")[0][0]
         inbox.connection.execute("SET lock_timeout = '2 s'")
         with event.tx():
             renewed.append(renewal.renew(inbox.connection, [Attempt(event.id, "two_at_once", token)]))
@@ -418,7 +418,7 @@ def test_worker_that_died_at_it_is_replaced_when_the_short_lease_is_over(inbox, 
     drain = Drain(inbox.settings, inbox.registry)
     drain._claim(None)  # noqa: SLF001
     drain.close()
-    lease = inbox.rows("SELECT extract(epoch FROM lease_until - now())::int FROM hookonce.runs")[0][0]
+    lease = inbox.rows("SELECT extract(epoch FROM lease_until - now())::int FROM hookonce.run_states")[0][0]
     inbox.connection.execute("UPDATE hookonce.runs SET lease_until = now(), due_at = now()")
     inbox.connection.execute("UPDATE hookonce.events SET due_at = now()")
     inbox.work()

@@ -75,7 +75,7 @@ def test_what_a_faster_rate_has_put_off_waits_for_the_slower_one(inbox):
 
     assert len(inbox.effects()) <= before + 1
     ((first, last),) = inbox.rows(
-        "SELECT min(slot_at) - now(), max(slot_at) - now() FROM hookonce.runs WHERE status = 'waiting'"
+        "SELECT min(slot_at) - now(), max(slot_at) - now() FROM hookonce.run_states WHERE status = 'waiting'"
     )
     assert first > timedelta(minutes=5)
     assert last > timedelta(hours=3)
@@ -86,16 +86,16 @@ def test_time_that_another_rate_gave_or_the_same_one_before_another_is_no_time(p
     put_off.connection.execute("UPDATE hookonce.runs SET due_at = now() WHERE status = 'waiting'")
     put_off.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE status = 'waiting'")
     put_off.connection.execute("UPDATE hookonce.limits SET schedule = %s, head = now()", [schedule])
-    before = put_off.rows("SELECT event, slot_at FROM hookonce.runs WHERE status = 'waiting' ORDER BY event")
+    before = put_off.rows("SELECT event, slot_at FROM hookonce.run_states WHERE status = 'waiting' ORDER BY event")
     (handler,) = put_off.registry
     registry = Registry()
     registry.add(dataclasses.replace(handler, limit=RunLimit(Rate.parse("10/d"))))
 
     claims.claim(put_off.connection, registry, budget=BUDGET)
 
-    after = put_off.rows("SELECT event, slot_at FROM hookonce.runs WHERE status = 'waiting' ORDER BY event")
+    after = put_off.rows("SELECT event, slot_at FROM hookonce.run_states WHERE status = 'waiting' ORDER BY event")
     assert [slot for _, slot in after] > [slot for _, slot in before]
-    by = put_off.rows("SELECT DISTINCT schedule FROM hookonce.runs WHERE status = 'waiting'")
+    by = put_off.rows("SELECT DISTINCT schedule FROM hookonce.run_states WHERE status = 'waiting'")
     assert by == put_off.rows("SELECT schedule FROM hookonce.limits")
 
 
@@ -110,7 +110,7 @@ def test_old_worker_gives_times_by_the_new_rate(put_off):
 def starts_within_a_minute(inbox):
     """Count what has started, and what has a time of the rate within the next minute."""
     ((count,),) = inbox.rows(
-        "SELECT count(*) FROM hookonce.runs WHERE status = 'waiting' AND slot_at < now() + interval '1 minute'"
+        "SELECT count(*) FROM hookonce.run_states WHERE status = 'waiting' AND slot_at < now() + interval '1 minute'"
     )
     return count + len(inbox.effects())
 
@@ -156,12 +156,12 @@ def test_worker_of_before_writes_its_rate_if_that_of_another_is_old(put_off):
 def test_what_an_older_release_has_put_off_keeps_its_time(put_off):
     put_off.connection.execute("UPDATE hookonce.limits SET schedule = NULL")
     put_off.connection.execute("UPDATE hookonce.runs SET schedule = NULL")
-    before = put_off.rows("SELECT due_at, slot_at FROM hookonce.runs ORDER BY event")
+    before = put_off.rows("SELECT due_at, slot_at FROM hookonce.run_states ORDER BY event")
     put_off.deliver("new")
 
     deploy(put_off, TEN_AN_HOUR).run_due()
 
-    after = put_off.rows("SELECT due_at, slot_at FROM hookonce.runs ORDER BY event")
+    after = put_off.rows("SELECT due_at, slot_at FROM hookonce.run_states ORDER BY event")
     assert after[:-1] == before
     assert after[-1] > before[-1]
     assert put_off.rows("SELECT schedule FROM hookonce.limits") == [("10/h",)]
@@ -186,12 +186,12 @@ def test_long_queue_has_nothing_else_looked_for_again(put_off, monkeypatch):
 
 
 def test_same_rate_changes_nothing(put_off):
-    before = put_off.rows("SELECT due_at, slot_at FROM hookonce.runs ORDER BY event")
+    before = put_off.rows("SELECT due_at, slot_at FROM hookonce.run_states ORDER BY event")
     head = put_off.rows("SELECT * FROM hookonce.limits")
 
     deploy(put_off, TEN_AN_HOUR).run_due()
 
-    assert put_off.rows("SELECT due_at, slot_at FROM hookonce.runs ORDER BY event") == before
+    assert put_off.rows("SELECT due_at, slot_at FROM hookonce.run_states ORDER BY event") == before
     assert put_off.rows("SELECT * FROM hookonce.limits") == head
 
 
@@ -217,7 +217,7 @@ def test_long_queue_is_gone_through_in_turns_and_by_another_if_the_first_is_gone
     wanted = {"effect": ""}
     first = RateChanges()
     assert not first.tend(put_off.connection, wanted)
-    due = "SELECT count(*) FROM hookonce.runs WHERE status = 'waiting' AND due_at <= now()"
+    due = "SELECT count(*) FROM hookonce.run_states WHERE status = 'waiting' AND due_at <= now()"
     assert put_off.rows(due) == [(2,)]
 
     other = RateChanges()

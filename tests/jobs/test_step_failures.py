@@ -163,7 +163,7 @@ def story(inbox):  # noqa: C901, PLR0915  a day of many handlers
     by_key = {key: bank.charges.count(key) for key in bank.charges}
     # ask charged, pay charged once, and three times by mail: under three keys
     assert sorted(by_key.values()) == [1, 1, 3]
-    ((event,),) = inbox.rows("SELECT id FROM hookonce.events WHERE event_id = 'a'")
+    ((event,),) = inbox.rows("SELECT id FROM hookonce.event_states WHERE event_id = 'a'")
     assert {step.key for step in ledger_steps.of_event(inbox.connection, event, KEYRING)} == set(by_key)
     stored = inbox.rows("SELECT result FROM hookonce.steps WHERE result IS NOT NULL")
     assert not any(b"sent" in result for (result,) in stored)

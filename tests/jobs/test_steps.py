@@ -49,7 +49,7 @@ def errors(inbox):
 
 
 def results(inbox):
-    return [row[0] for row in inbox.rows("SELECT result FROM hookonce.runs ORDER BY event")]
+    return [row[0] for row in inbox.rows("SELECT result FROM hookonce.run_states ORDER BY event")]
 
 
 def die(inbox):
@@ -291,7 +291,7 @@ def test_result_is_not_stored_over_a_newer_claim(inbox, bank):
 
 def test_step_that_waits_for_the_handler_s_own_lock_says_so_and_blocks_nobody(inbox, bank):
     def pay(event, tx):
-        tx.execute(text("SELECT FROM hookonce.runs FOR UPDATE"))
+        tx.execute(text("SELECT FROM hookonce.run_states FOR UPDATE"))
         event.step("charge", bank.charge)
 
     inbox.on(pay, attempts=1)

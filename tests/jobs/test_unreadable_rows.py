@@ -32,7 +32,7 @@ def test_event_that_can_not_be_read_is_dead_and_says_why(western):
     assert western.work() == 0
 
     assert western.runs() == [("a", "effect", "dead", 1)]
-    assert western.rows("SELECT status, due_at FROM hookonce.events") == [("dead", None)]
+    assert western.rows("SELECT status, due_at FROM hookonce.event_states") == [("dead", None)]
     ((error,),) = western.rows("SELECT error FROM hookonce.failures")
     assert error.startswith("this event can't be read from the ledger: occurred_at (timestamp too small")
 
@@ -54,7 +54,7 @@ def test_suspect_that_can_not_be_read_is_dead(western):
     western.deliver("odd", occurred_at=ZERO)
     western.connection.execute(
         "INSERT INTO hookonce.runs (event, handler, status, due_at, parked) "
-        "SELECT id, 'effect', 'waiting', now(), 'suspect' FROM hookonce.events"
+        "SELECT id, 'effect', 'waiting', now(), 'suspect' FROM hookonce.event_states"
     )
     western.connection.execute("UPDATE hookonce.events SET status = 'waiting', parked = 'suspect'")
     western.drains.append(drains.Drain(western.settings, western.registry))
@@ -92,7 +92,7 @@ def test_event_that_can_not_be_read_and_nobody_takes_is_ignored(western):
 
     western.work()
 
-    assert western.rows("SELECT status, due_at FROM hookonce.events") == [("ignored", None)]
+    assert western.rows("SELECT status, due_at FROM hookonce.event_states") == [("ignored", None)]
 
 
 def test_run_that_waits_is_dead_when_its_event_can_no_longer_be_read(western):

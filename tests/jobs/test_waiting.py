@@ -98,14 +98,14 @@ def test_run_that_is_over_waits_for_nothing(inbox):
 
 def test_run_whose_process_died_waits_to_be_run_by_itself(inbox):
     desk.suspects(inbox.connection, "shop.credit", 1)
-    ((number,),) = inbox.rows("SELECT event FROM hookonce.runs")
+    ((number,),) = inbox.rows("SELECT event FROM hookonce.run_states")
 
     assert waits_for(inbox, number) == ("waiting", WaitsFor.SUSPECT)
 
 
 def test_part_of_a_batch_that_failed_waits_for_its_others(inbox):
     desk.halve(inbox.settings, inbox.connection, "shop.track", "no such place")
-    waiting = inbox.rows("SELECT event FROM hookonce.runs WHERE status = 'waiting'")
+    waiting = inbox.rows("SELECT event FROM hookonce.run_states WHERE status = 'waiting'")
 
     assert {waits_for(inbox, number) for (number,) in waiting} == {("waiting", WaitsFor.BATCH)}
 

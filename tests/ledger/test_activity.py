@@ -31,7 +31,7 @@ def deliver(connection, *event_ids, minutes_ago=5, **changes):
 def finish(connection, event_id, status="done", *, minutes_ago=4, handler="h", event_status=None):
     connection.execute(
         "INSERT INTO hookonce.runs (event, handler, status, finished_at) "
-        "SELECT id, %s, %s, date_trunc('minute', now()) - %s FROM hookonce.events WHERE event_id = %s",
+        "SELECT id, %s, %s, date_trunc('minute', now()) - %s FROM hookonce.event_states WHERE event_id = %s",
         [handler, status, minutes_ago * MINUTE, event_id],
     )
     connection.execute(
@@ -161,7 +161,7 @@ def test_ends_are_counted_once_while_replays_and_sweeps_race(connection, databas
 
 
 def ids(connection):
-    return [row[0] for row in connection.execute("SELECT id FROM hookonce.events ORDER BY id")]
+    return [row[0] for row in connection.execute("SELECT id FROM hookonce.event_states ORDER BY id")]
 
 
 def test_activity_leaves_out_the_minute_that_is_not_over(connection):

@@ -34,7 +34,7 @@ def dead(connection):
     rows = store(connection, [new_event(f"evt_{n}") for n in range(6)])
     ids = sorted(row.id for row in rows.values())
     connection.execute(
-        "INSERT INTO hookonce.runs (event, handler, status, attempts) SELECT id, 'a', 'dead', 3 FROM hookonce.events"
+        "INSERT INTO hookonce.runs (event, handler, status, attempts) SELECT id, 'a', 'dead', 3 FROM hookonce.event_states"
     )
     connection.execute("UPDATE hookonce.events SET status = 'dead', due_at = NULL")
     connection.execute("UPDATE hookonce.runs SET status = 'done' WHERE event = %s", [ids[-1]])
@@ -43,7 +43,7 @@ def dead(connection):
 
 
 def cycles(connection):
-    return [row[0] for row in connection.execute("SELECT cycle FROM hookonce.runs ORDER BY event")]
+    return [row[0] for row in connection.execute("SELECT cycle FROM hookonce.run_states ORDER BY event")]
 
 
 def test_bulk_replays_each_match_once_in_steps(connection, dead):

@@ -13,7 +13,7 @@ from tests.ledger.test_runs import BUDGET, Plan, Planner
 from tests.support.new_event import new_event
 
 CROWD = 120
-PARKED = "SELECT event_id, parked FROM hookonce.events WHERE parked IS NOT NULL"
+PARKED = "SELECT event_id, parked FROM hookonce.event_states WHERE parked IS NOT NULL"
 HANDLED = """
 INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at)
 SELECT 'stripe', 'stripe', 'evt_' || n, 'invoice.paid', sha256(n::text::bytea), true, 'received',
@@ -221,11 +221,11 @@ def test_sweep_passes_over_what_was_not_due_a_moment_ago(connection, clock):
 def test_entries_that_a_snapshot_keeps_from_vacuum_are_not_walked(connection, database_url):
     with psycopg.connect(database_url) as old:
         old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        old.execute("SELECT count(*) FROM hookonce.events")
+        old.execute("SELECT count(*) FROM hookonce.event_states")
         connection.execute(HANDLED)
         connection.execute("UPDATE hookonce.events SET status = 'done', due_at = NULL")
         put(connection, "now")
-        (since,) = connection.execute("SELECT min(due_at) FROM hookonce.events").fetchone()
+        (since,) = connection.execute("SELECT min(due_at) FROM hookonce.event_states").fetchone()
 
         read = [pages_read(connection, since) for since in (None, since)]
 
@@ -261,7 +261,7 @@ def test_parking_passes_over_what_lies_before_a_time(connection):
     put(connection, "early", due="-1 min")
     put(connection, "late")
     pauses.pause(connection, "source", "stripe", "test")
-    (since,) = connection.execute("SELECT max(due_at) FROM hookonce.events").fetchone()
+    (since,) = connection.execute("SELECT max(due_at) FROM hookonce.event_states").fetchone()
 
     parked = [parking.park_sources(connection, since), parking.park_sources(connection)]
 

@@ -64,7 +64,7 @@ def by_status(connection):
 
 
 def counted(connection):
-    rows = connection.execute("SELECT source, status, count(*) FROM hookonce.events GROUP BY source, status")
+    rows = connection.execute("SELECT source, status, count(*) FROM hookonce.event_states GROUP BY source, status")
     return {(source, status): n for source, status, n in rows}
 
 
@@ -88,7 +88,7 @@ def test_counts_follow_events_that_are_ignored_and_taken_up_again(connection):
     ignored = by_status(connection)
 
     desk_replay_ids = [
-        row[0] for row in connection.execute("SELECT id FROM hookonce.events ORDER BY id LIMIT 1")
+        row[0] for row in connection.execute("SELECT id FROM hookonce.event_states ORDER BY id LIMIT 1")
     ]
     list(events.replay(connection, desk_replay_ids, "tests"))
     replayed = by_status(connection)

@@ -121,5 +121,5 @@ def test_events_of_a_span_of_time_are_the_same_by_ids_and_by_times(connection, h
     assert after | until == {1, 3, 4, 5, 6, 7}
     assert until == {
         row[0]
-        for row in connection.execute("SELECT id FROM hookonce.events WHERE received_at < %s", [moment])
+        for row in connection.execute("SELECT id FROM hookonce.event_states WHERE received_at < %s", [moment])
     }

@@ -43,7 +43,7 @@ def prune(connection, horizons, begin=0):
 def left(connection):
     found = {}
     for source, event_id in connection.execute(
-        "SELECT source, event_id FROM hookonce.events ORDER BY id DESC"
+        "SELECT source, event_id FROM hookonce.event_states ORDER BY id DESC"
     ):
         found.setdefault(source, []).append(int(event_id.removeprefix("evt_")))
     return found
@@ -76,7 +76,7 @@ def test_next_pass_begins_after_what_is_kept_for_ever(ledger):
     ledger.execute(
         "DELETE FROM hookonce.events WHERE source <> 'bank' AND event_id IN ('evt_1000', 'evt_100')"
     )
-    ids = [row[0] for row in ledger.execute("SELECT id FROM hookonce.events ORDER BY id")]
+    ids = [row[0] for row in ledger.execute("SELECT id FROM hookonce.event_states ORDER BY id")]
 
     first = prune(ledger, OWN)
     second = prune(ledger, OWN, first.begin)

@@ -27,7 +27,7 @@ def hourly(connection):
             [START + hour * HOUR, f"evt_{hour}"],
         )
     connection.execute("DELETE FROM hookonce.events WHERE event_id IN ('evt_0', 'evt_7', 'evt_8', 'evt_9')")
-    rows = connection.execute("SELECT event_id, id FROM hookonce.events ORDER BY id")
+    rows = connection.execute("SELECT event_id, id FROM hookonce.event_states ORDER BY id")
     return {int(name.removeprefix("evt_")): number for name, number in rows}
 
 

@@ -81,8 +81,8 @@ def end_pause_and_die(connection, kind, name):
 def parked(connection):
     """Give events with their runs: what is parked and why."""
     return connection.execute(
-        "SELECT e.event_id, e.parked, r.handler, r.parked FROM hookonce.events e "
-        "LEFT JOIN hookonce.runs r ON r.event = e.id "
+        "SELECT e.event_id, e.parked, r.handler, r.parked FROM hookonce.event_states e "
+        "LEFT JOIN hookonce.run_states r ON r.event = e.id "
         "ORDER BY e.id, r.handler"
     ).fetchall()
 
@@ -97,7 +97,7 @@ def test_claim_parks_what_only_paused_handlers_take(connection):
 
     assert claim(connection, "a") == []
     assert parked(connection) == [("evt_1", "handler", "a", "handler")]
-    assert connection.execute("SELECT status, due_at <= now() FROM hookonce.events").fetchone() == (
+    assert connection.execute("SELECT status, due_at <= now() FROM hookonce.event_states").fetchone() == (
         "waiting",
         True,
     )
@@ -110,7 +110,7 @@ def test_claim_parks_many_in_one_go(connection):
     claim(connection, "a")
 
     assert claims.claim(connection, Planner("a"), budget=BUDGET)[1:4] == (0, False, 0)
-    assert connection.execute("SELECT count(*) FROM hookonce.runs WHERE parked = 'handler'").fetchone() == (
+    assert connection.execute("SELECT count(*) FROM hookonce.run_states WHERE parked = 'handler'").fetchone() == (
         200,
     )
 
@@ -146,7 +146,7 @@ def test_event_with_a_parked_run_is_due_when_its_other_run_is(connection):
 
     assert parked(connection)[0][:2] == ("evt_1", None)
     assert connection.execute(
-        "SELECT due_at > now() + interval '50 minutes' FROM hookonce.events"
+        "SELECT due_at > now() + interval '50 minutes' FROM hookonce.event_states"
     ).fetchone() == (True,)
     connection.execute(
         "UPDATE hookonce.runs SET due_at = now() WHERE handler = 'b'; UPDATE hookonce.events SET due_at = now()"
@@ -226,7 +226,7 @@ def test_resume_with_little_patience_leaves_the_rest_to_a_sweep(connection, monk
     monkeypatch.setattr(parking, "UNPARK_BATCH", 10)
 
     pauses.resume(connection, *SOURCE, "test", timedelta(microseconds=1))
-    assert connection.execute("SELECT count(*) FROM hookonce.events WHERE parked IS NULL").fetchone() == (10,)
+    assert connection.execute("SELECT count(*) FROM hookonce.event_states WHERE parked IS NULL").fetchone() == (10,)
     parking.unpark_left(connection)
 
     assert len(claim(connection, "a")) == 30
@@ -290,7 +290,7 @@ def test_slow_worker_ends_an_event_that_was_parked_meanwhile(connection):
 
     end(connection, run, DONE)
 
-    assert connection.execute("SELECT status, due_at, parked FROM hookonce.events").fetchone() == (
+    assert connection.execute("SELECT status, due_at, parked FROM hookonce.event_states").fetchone() == (
         "done",
         None,
         None,
@@ -302,7 +302,7 @@ def test_parked_is_open_for_whoever_counts_or_looks(connection, pausing):
     (number,) = put(connection, "evt_1")
     pause(connection, *pausing)
     claim(connection, "a")
-    (status,) = connection.execute("SELECT status FROM hookonce.events").fetchone()
+    (status,) = connection.execute("SELECT status FROM hookonce.event_states").fetchone()
 
     assert totals.events_by_status(connection) == [("stripe", status, 1)]
     found = events.events(connection, Filter(status=status))

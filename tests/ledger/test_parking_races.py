@@ -39,29 +39,29 @@ UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL
 # Open, and nobody has paused its source, nor the handler of one of its open runs.
 REACHABLE = """
 SELECT e.id, e.source, e.status, e.parked, r.handler, r.status, r.parked
-FROM hookonce.events e LEFT JOIN hookonce.runs r ON r.event = e.id AND r.status IN ('waiting', 'running')
+FROM hookonce.event_states e LEFT JOIN hookonce.run_states r ON r.event = e.id AND r.status IN ('waiting', 'running')
 WHERE e.status IN ('received', 'running', 'waiting')
       AND e.source NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'source')
       AND (r.handler IS NULL OR r.handler NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'handler'))
 """
 BROKEN = {
     "a parked run waits and is nobody's": (
-        "SELECT * FROM hookonce.runs "
+        "SELECT * FROM hookonce.run_states "
         "WHERE parked IS NOT NULL AND (status <> 'waiting' OR due_at IS NULL OR token IS NOT NULL)"
     ),
     "a parked event is open": (
-        "SELECT * FROM hookonce.events WHERE parked IS NOT NULL "
+        "SELECT * FROM hookonce.event_states WHERE parked IS NOT NULL "
         "AND (due_at IS NULL OR status NOT IN ('received', 'running', 'waiting'))"
     ),
     "what is parked has a pause": (
-        "SELECT handler FROM hookonce.runs WHERE parked = 'handler' "
+        "SELECT handler FROM hookonce.run_states WHERE parked = 'handler' "
         "AND handler NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'handler') "
-        "UNION ALL SELECT source FROM hookonce.events WHERE parked = 'source' "
+        "UNION ALL SELECT source FROM hookonce.event_states WHERE parked = 'source' "
         "AND source NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'source')"
     ),
     "an event is parked for its handlers if each open run is": (
-        "SELECT e.id FROM hookonce.events e WHERE parked = 'handler' AND EXISTS "
-        "(SELECT FROM hookonce.runs r WHERE r.event = e.id AND r.due_at IS NOT NULL AND r.parked IS NULL)"
+        "SELECT e.id FROM hookonce.event_states e WHERE parked = 'handler' AND EXISTS "
+        "(SELECT FROM hookonce.run_states r WHERE r.event = e.id AND r.due_at IS NOT NULL AND r.parked IS NULL)"
     ),
 }
 
@@ -166,7 +166,7 @@ class Chaos:
         time.sleep(0.05)
 
     def replay(self, connection, chance):
-        (top,) = connection.execute("SELECT coalesce(max(id), 1) FROM hookonce.events").fetchone()
+        (top,) = connection.execute("SELECT coalesce(max(id), 1) FROM hookonce.event_states").fetchone()
         list(replays.replay(connection, [chance.randint(1, top) for _ in range(5)], "test"))
         time.sleep(0.02)
 
@@ -220,5 +220,5 @@ def test_nothing_is_due_and_out_of_reach_whatever_happened(database_url):
             pauses.resume(connection, kind, name, "test")
         assert {run.handler for run in work_off(connection)} == {"a", "b"}
         assert connection.execute(
-            "SELECT DISTINCT status, due_at, parked FROM hookonce.events"
+            "SELECT DISTINCT status, due_at, parked FROM hookonce.event_states"
         ).fetchall() == [("done", None, None)]

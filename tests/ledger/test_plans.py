@@ -43,11 +43,11 @@ SELECT 'stripe', 'stripe', 'evt_' || md5(n::text), 'invoice.paid', sha256(n::tex
        now() - ({ROWS} - n) * interval '5 seconds'
 FROM generate_series(1, {ROWS}) AS n;
 INSERT INTO hookonce.bodies (event, received_at, url, headers, body, is_element)
-SELECT id, received_at, '/hooks/stripe', '{{}}', '', false FROM hookonce.events;
+SELECT id, received_at, '/hooks/stripe', '{{}}', '', false FROM hookonce.event_states;
 INSERT INTO hookonce.runs (event, handler, status, attempts, finished_at)
-SELECT id, 'credit', 'done', 1, received_at FROM hookonce.events WHERE status = 'done';
+SELECT id, 'credit', 'done', 1, received_at FROM hookonce.event_states WHERE status = 'done';
 INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) SELECT id, 'credit', 1, 1, ''
-FROM hookonce.events;
+FROM hookonce.event_states;
 ANALYZE
 """  # noqa: S608  constants of this module
 

@@ -69,8 +69,8 @@ def expire(connection):
 
 def state(connection):
     return connection.execute(
-        "SELECT e.event_id, e.status, r.handler, r.status, r.attempts FROM hookonce.events e LEFT "
-        "JOIN hookonce.runs r ON r.event = e.id "
+        "SELECT e.event_id, e.status, r.handler, r.status, r.attempts FROM hookonce.event_states e LEFT "
+        "JOIN hookonce.run_states r ON r.event = e.id "
         "ORDER BY e.id, r.handler"
     ).fetchall()
 
@@ -129,7 +129,7 @@ def test_claim_buries_a_run_that_was_lost_too_often(connection, stored):
     assert claim(connection, "h").runs == []
     assert state(connection) == [("poison", "dead", "h", "dead", 3)]
     assert connection.execute("SELECT count(*) FROM hookonce.failures").fetchone() == (3,)
-    assert connection.execute("SELECT due_at FROM hookonce.events").fetchone() == (None,)
+    assert connection.execute("SELECT due_at FROM hookonce.event_states").fetchone() == (None,)
 
 
 def test_claim_puts_off_a_handler_it_does_not_know(connection, stored):
@@ -173,7 +173,7 @@ def test_claim_keeps_when_an_attempt_began_until_the_next_begins(connection, sto
 
     assert len(claim(connection, "h").runs) == 2
 
-    assert connection.execute("SELECT count(*) FROM hookonce.runs WHERE started_at IS NULL").fetchone() == (
+    assert connection.execute("SELECT count(*) FROM hookonce.run_states WHERE started_at IS NULL").fetchone() == (
         0,
     )
 
@@ -186,7 +186,7 @@ def test_end_marks_done_and_starts_the_next(connection, stored):
 
     assert started
     assert state(connection) == [("a", "done", "h", "done", 1), ("b", "running", "h", "running", 1)]
-    assert connection.execute("SELECT result FROM hookonce.runs WHERE status = 'done'").fetchone() == (
+    assert connection.execute("SELECT result FROM hookonce.run_states WHERE status = 'done'").fetchone() == (
         {"ok": 1},
     )
 
@@ -209,7 +209,7 @@ def test_end_writes_down_a_failure_and_when_to_try_again(connection, stored):
     end(connection, run, AttemptResult("waiting", error="boom", delay=timedelta(hours=1)))
 
     row = connection.execute(
-        "SELECT status, due_at - now() > interval '59 minutes' FROM hookonce.events"
+        "SELECT status, due_at - now() > interval '59 minutes' FROM hookonce.event_states"
     ).fetchone()
     assert row == ("waiting", True)
     assert connection.execute("SELECT handler, attempt, error FROM hookonce.failures").fetchall() == [
@@ -268,7 +268,7 @@ def test_end_leases_what_it_starts_for_all_of_its_time(connection, stored):
     end(connection, first, DONE, second)
 
     (spans,) = connection.execute(
-        "SELECT lease_until - started_at, due_at - started_at FROM hookonce.runs WHERE status = 'running'"
+        "SELECT lease_until - started_at, due_at - started_at FROM hookonce.run_states WHERE status = 'running'"
     ).fetchall()
     assert [round(span.total_seconds()) for span in spans] == [LONGEST.total_seconds()] * 2
 
@@ -326,7 +326,7 @@ def test_end_commits_nothing_of_a_worker_whose_lease_ran_out(connection, stored)
         run_end.end(connection, stale, DONE)
     connection.execute("ROLLBACK")
 
-    assert connection.execute("SELECT account FROM hookonce.events").fetchone() == (None,)
+    assert connection.execute("SELECT account FROM hookonce.event_states").fetchone() == (None,)
 
 
 def test_end_tells_a_lost_lease_from_a_commit_that_divides_by_zero(connection, stored):
@@ -367,7 +367,7 @@ def test_claim_sets_right_an_event_that_fell_due_before_its_running_run(connecti
 
     assert claim(connection, "h")[:2] == ([], 1)
     assert connection.execute(
-        "SELECT e.due_at = r.due_at FROM hookonce.events e JOIN hookonce.runs r ON r.event = e.id "
+        "SELECT e.due_at = r.due_at FROM hookonce.event_states e JOIN hookonce.run_states r ON r.event = e.id "
         "WHERE e.event_id = 'b'"
     ).fetchone() == (True,)
     end(connection, second, DONE)

@@ -186,7 +186,7 @@ def test_ledger_makes_every_declared_move_and_no_other(connection):
 def test_open_events_and_no_others_have_a_due_time(connection, story):
     story(connection)
 
-    rows = connection.execute("SELECT status, due_at IS NOT NULL FROM hookonce.events").fetchall()
+    rows = connection.execute("SELECT status, due_at IS NOT NULL FROM hookonce.event_states").fetchall()
     assert rows
     assert [status for status, is_due in rows if is_due != (status in OPEN)] == []
 

@@ -28,7 +28,7 @@ def test_store_accepts_an_event_once(connection):
     first, again = verdicts(connection, new_event(), new_event())
 
     assert (first, again) == (Verdict.ACCEPTED, Verdict.DUPLICATE)
-    assert rows(connection, "SELECT event_id, status, due_at <= now() FROM hookonce.events") == [
+    assert rows(connection, "SELECT event_id, status, due_at <= now() FROM hookonce.event_states") == [
         ("evt_1", "received", True)
     ]
     assert rows(connection, "SELECT body FROM hookonce.bodies") == [(b"{}",)]
@@ -63,7 +63,7 @@ def test_store_takes_in_what_was_pruned_while_it_looked(connection, monkeypatch)
     monkeypatch.setattr(ledger_store, "_insert", insert_then_prune)
 
     assert verdicts(connection, new_event()) == ["accepted"]
-    assert rows(connection, "SELECT count(*) FROM hookonce.events") == [(1,)]
+    assert rows(connection, "SELECT count(*) FROM hookonce.event_states") == [(1,)]
 
 
 def test_store_keeps_any_bytes(connection):
@@ -115,7 +115,7 @@ def test_store_points_to_the_first_event_when_an_unsigned_id_changes(connection)
 
     verdicts(connection, first, second)
 
-    assert rows(connection, "SELECT e.event_id, f.event_id FROM hookonce.events e LEFT JOIN "
+    assert rows(connection, "SELECT e.event_id, f.event_id FROM hookonce.event_states e LEFT JOIN "
     "hookonce.events f ON f.id = e.repeat_of "
                             "ORDER BY e.id") == [("a", None), ("b", "a")]  # fmt: skip
 
@@ -123,7 +123,7 @@ def test_store_points_to_the_first_event_when_an_unsigned_id_changes(connection)
 def test_store_sees_no_repeat_where_ids_are_signed(connection):
     verdicts(connection, new_event("a"), new_event("b"))
 
-    assert rows(connection, "SELECT count(repeat_of) FROM hookonce.events") == [(0,)]
+    assert rows(connection, "SELECT count(repeat_of) FROM hookonce.event_states") == [(0,)]
 
 
 def test_store_holds_a_repeat_when_the_source_says_so(connection):
@@ -133,7 +133,7 @@ def test_store_holds_a_repeat_when_the_source_says_so(connection):
         Verdict.ACCEPTED,
         Verdict.HELD,
     ]
-    assert rows(connection, "SELECT event_id, due_at FROM hookonce.events WHERE status = 'held'") == [
+    assert rows(connection, "SELECT event_id, due_at FROM hookonce.event_states WHERE status = 'held'") == [
         ("b", None)
     ]
 
@@ -158,7 +158,7 @@ def test_store_holds_all_but_one_of_many_repeats_at_once(database_url):
 def test_store_keeps_an_unreadable_element_seen_and_dead(connection):
     store(connection, [new_event(type="unreadable", is_readable=False, is_element=True)])
 
-    assert rows(connection, "SELECT status, due_at FROM hookonce.events") == [("dead", None)]
+    assert rows(connection, "SELECT status, due_at FROM hookonce.event_states") == [("dead", None)]
 
 
 def test_store_waits_for_a_twin_and_learns_the_truth(connection, database_url):
@@ -200,7 +200,7 @@ def test_store_knows_an_event_by_a_former_id(connection):
     known = store(connection, [renamed()])["stripe", "later"]
 
     assert known == row._replace(verdict=Verdict.DUPLICATE, former_id="earlier")
-    assert rows(connection, "SELECT event_id FROM hookonce.events") == [("earlier",)]
+    assert rows(connection, "SELECT event_id FROM hookonce.event_states") == [("earlier",)]
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_store_finds_a_repeat_by_what_was_signed(connection):
     assert (first, again, other) == (Verdict.ACCEPTED, Verdict.HELD, Verdict.ACCEPTED)
     assert rows(
         connection,
-        "SELECT e.event_id, f.event_id FROM hookonce.events e JOIN hookonce.events f ON f.id = e.repeat_of",
+        "SELECT e.event_id, f.event_id FROM hookonce.event_states e JOIN hookonce.event_states f ON f.id = e.repeat_of",
     ) == [("b", "a")]
 
 
@@ -296,7 +296,7 @@ def test_store_keeps_marks_of_sources_apart_and_none_of_signed_ids(connection):
         ("other", b"m"),
         ("stripe", b"m"),
     ]
-    assert rows(connection, "SELECT count(repeat_of) FROM hookonce.events") == [(0,)]
+    assert rows(connection, "SELECT count(repeat_of) FROM hookonce.event_states") == [(0,)]
 
 
 def test_store_marks_events_of_a_batch_some_of_which_have_former_ids(connection):

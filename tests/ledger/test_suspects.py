@@ -79,7 +79,7 @@ def die(connection):
 
 def runs(connection):
     return connection.execute(
-        "SELECT status, attempts, parked, token IS NULL FROM hookonce.runs ORDER BY event"
+        "SELECT status, attempts, parked, token IS NULL FROM hookonce.run_states ORDER BY event"
     ).fetchall()
 
 
@@ -275,7 +275,7 @@ def test_suspect_that_a_limit_holds_back_stays_a_suspect(connection, limit):
     assert held.runs == []
     assert [row[2] for row in runs(connection)] == [None, "suspect", "suspect"]
     assert connection.execute(
-        "SELECT count(*) FROM hookonce.runs WHERE parked = 'suspect' AND due_at > now()"
+        "SELECT count(*) FROM hookonce.run_states WHERE parked = 'suspect' AND due_at > now()"
     ).fetchone() == (1,)
 
 
@@ -294,7 +294,7 @@ def test_suspect_of_a_paused_handler_waits_and_stays_a_suspect(connection):
 def test_suspect_whose_handler_is_resumed_is_one_although_another_run_of_its_event_waits(connection):
     connection.execute(
         "INSERT INTO hookonce.runs (event, handler, status, due_at) "
-        "SELECT event, 'other', 'waiting', now() + interval '1 h' FROM hookonce.runs"
+        "SELECT event, 'other', 'waiting', now() + interval '1 h' FROM hookonce.run_states"
     )
     connection.execute("UPDATE hookonce.runs SET due_at = now() + interval '5 s' WHERE parked = 'suspect'")
     connection.execute("UPDATE hookonce.events SET parked = NULL, due_at = now() + interval '1 h'")
@@ -302,7 +302,7 @@ def test_suspect_whose_handler_is_resumed_is_one_although_another_run_of_its_eve
 
     pauses.resume(connection, "handler", "credit", "somebody")
 
-    assert connection.execute("SELECT count(*) FROM hookonce.runs WHERE parked = 'suspect'").fetchone() == (
+    assert connection.execute("SELECT count(*) FROM hookonce.run_states WHERE parked = 'suspect'").fetchone() == (
         3,
     )
 
@@ -329,5 +329,5 @@ def test_following_run_of_another_claim_is_started_under_its_own_token(connectio
     assert run_end.end(connection, first, AttemptResult(RunStatus.DONE), second)
 
     assert connection.execute(
-        "SELECT beside FROM hookonce.runs WHERE token = %s", [second.token]
+        "SELECT beside FROM hookonce.run_states WHERE token = %s", [second.token]
     ).fetchone() == (True,)

@@ -127,8 +127,8 @@ def test_question_is_answered_by_tool_calls(question, agent):
 def test_questions_change_nothing(ledger):
     inbox, url = ledger
     agent = Agent(url, inbox.tokens["agent"])
-    state = "SELECT id, status, due_at FROM hookonce.events ORDER BY id"
-    runs = "SELECT event, handler, status, attempts, cycle FROM hookonce.runs ORDER BY 1, 2"
+    state = "SELECT id, status, due_at FROM hookonce.event_states ORDER BY id"
+    runs = "SELECT event, handler, status, attempts, cycle FROM hookonce.run_states ORDER BY 1, 2"
     audit = "SELECT count(*) FROM hookonce.audit"
     before = [inbox.rows(query) for query in (state, runs, audit)]
 

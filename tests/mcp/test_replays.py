@@ -13,7 +13,7 @@ def own(ledgers):
 
 
 def cycles(inbox, event):
-    return inbox.rows("SELECT cycle, status FROM hookonce.runs WHERE event = %s", event)
+    return inbox.rows("SELECT cycle, status FROM hookonce.run_states WHERE event = %s", event)
 
 
 def test_replay_does_what_was_planned_and_once(own):

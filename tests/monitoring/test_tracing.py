@@ -317,5 +317,5 @@ def test_trace_of_both_processes_reaches_the_collector(
 def unhandled(database_url):
     with psycopg.connect(database_url, autocommit=True) as connection:
         return connection.execute(
-            "SELECT event_id, status FROM hookonce.events WHERE status <> 'done'"
+            "SELECT event_id, status FROM hookonce.event_states WHERE status <> 'done'"
         ).fetchall()

@@ -104,7 +104,7 @@ def test_sns_message_asks_to_come_again_when_the_certificate_can_not_be_had(clie
 
     assert (answer.status_code, answer.get_json()["code"]) == (503, "key_unavailable")
     assert answer.headers["Retry-After"]
-    assert rows("SELECT * FROM hookonce.events") == []
+    assert rows("SELECT * FROM hookonce.event_states") == []
 
 
 def test_sns_message_of_a_foreign_topic_fetches_nothing(client, web):
@@ -126,7 +126,7 @@ def test_sns_subscription_is_confirmed_by_a_fetch_and_stored_nowhere(client, web
 
     assert answer.status_code == 200
     assert [call.request.url for call in web.calls] == [CERTIFICATE, CONFIRMATION]
-    assert rows("SELECT * FROM hookonce.events") == []
+    assert rows("SELECT * FROM hookonce.event_states") == []
 
 
 def test_sns_subscription_that_is_forged_or_foreign_is_not_confirmed(client, web):
@@ -191,7 +191,7 @@ def test_secret_in_the_path_is_neither_logged_nor_stored(client, rows, caplog):
     client.post(f"/hooks/hub/{PATH_SECRET}x", data=PUSH)
     client.post(f"/hooks/hub/{PATH_SECRET}", data="{")
 
-    kept = rows("SELECT e::text, b::text FROM hookonce.events e JOIN hookonce.bodies b ON b.event = e.id")
+    kept = rows("SELECT e::text, b::text FROM hookonce.event_states e JOIN hookonce.bodies b ON b.event = e.id")
     until(lambda: rows("SELECT count(*) FROM hookonce.rejected"), [(2,)])
     noted = rows("SELECT r::text FROM hookonce.rejected r")
     assert (len(kept), len(noted)) == (1, 2)

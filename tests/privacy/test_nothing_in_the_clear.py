@@ -137,7 +137,7 @@ def test_who_has_the_key_is_shown_all_of_it(inbox):
 
 
 def number(inbox):
-    return inbox.rows("SELECT id FROM hookonce.events WHERE event_id = 'evt_1'")[0][0]
+    return inbox.rows("SELECT id FROM hookonce.event_states WHERE event_id = 'evt_1'")[0][0]
 
 
 def check_shown(inbox):

@@ -32,7 +32,7 @@ PROMPT = 2.5
 DAY = timedelta(days=1)
 LIMITED = 'rate = "100000/h"\nquota = "200000/h"'
 REFUSING = LIMITED + '\nover_limit = "refuse"'
-COUNT = "SELECT count(*) FROM hookonce.events"
+COUNT = "SELECT count(*) FROM hookonce.event_states"
 
 
 def event(name):
@@ -136,7 +136,7 @@ def test_older_receivers_word_is_what_such_a_receiver_wrote(open_sources):
     shop = open_sources()
     shop.send(event("known"))
 
-    assert shop.rows("SELECT fingerprint FROM hookonce.events") == [
+    assert shop.rows("SELECT fingerprint FROM hookonce.event_states") == [
         (hashlib.sha256(body_of("known")).digest(),)
     ]
 
@@ -307,7 +307,7 @@ def test_delivery_is_put_off_for_a_day_at_most_whatever_a_bucket_owes(open_sourc
     valkey.set("hookonce:limit:source:shop:rate", int((time.time() + 24.9 * 3600) * 1000))
 
     assert wrong_about(shop, "evt") == []
-    [(off,)] = shop.rows("SELECT due_at - received_at FROM hookonce.events")
+    [(off,)] = shop.rows("SELECT due_at - received_at FROM hookonce.event_states")
     assert timedelta(hours=23) < off <= DAY
 
 

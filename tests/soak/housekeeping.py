@@ -43,7 +43,7 @@ INSERT INTO hookonce.bodies (event, received_at, url, headers, body, is_element,
 VALUES (%s, %s, '/', '{}', %s, false, %s)
 """
 FOUND = """
-SELECT count(e.id), count(b.event) FROM hookonce.events e LEFT JOIN hookonce.bodies b ON b.event = e.id
+SELECT count(e.id), count(b.event) FROM hookonce.event_states e LEFT JOIN hookonce.bodies b ON b.event = e.id
 WHERE e.source = %s
 """
 

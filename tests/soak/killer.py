@@ -13,7 +13,7 @@ from tests.support.stories.hurried import held_by
 
 HOLDS = """
 WITH held AS (SELECT * FROM unnest(%(events)s::bigint[], %(attempts)s::int[]) AS t (event, attempt))
-SELECT 1 FROM hookonce.runs r JOIN held USING (event)
+SELECT 1 FROM hookonce.run_states r JOIN held USING (event)
 WHERE r.attempts = held.attempt AND r.status = 'running' AND r.token IS NOT NULL
 UNION ALL
 SELECT 1 FROM hookonce.batches WHERE token IS NOT NULL AND lease_until > now() AND events && %(events)s::bigint[]

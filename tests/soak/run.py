@@ -204,12 +204,12 @@ def _count(stack, outcome):
     """Count events that were promised and are not done, and effects beyond the first, without the checker's help."""
     genuine = [delivery for delivery in stack.history.deliveries if delivery.is_authentic]
     sent = {each.event_id for delivery in genuine for each in delivery.events}
-    done = {row[0] for row in stack.query("SELECT event_id FROM hookonce.events WHERE status = 'done'")}
+    done = {row[0] for row in stack.query("SELECT event_id FROM hookonce.event_states WHERE status = 'done'")}
     effects = stack.query("SELECT event_id, handler, count(*) FROM effects GROUP BY 1, 2")
     outcome.events = len(sent)
     outcome.lost = len(sent - done) + len(sent - {row[0] for row in effects})
-    outcome.dead = stack.query("SELECT count(*) FROM hookonce.runs WHERE status = 'dead'")[0][0]
-    rows = stack.query("SELECT handler, count(*) FROM hookonce.runs WHERE status = 'done' GROUP BY 1")
+    outcome.dead = stack.query("SELECT count(*) FROM hookonce.run_states WHERE status = 'dead'")[0][0]
+    rows = stack.query("SELECT handler, count(*) FROM hookonce.run_states WHERE status = 'done' GROUP BY 1")
     outcome.done = dict(rows)
     world = World(stack.directory)
     outcome.world = world.counts()

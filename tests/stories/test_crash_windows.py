@@ -91,13 +91,13 @@ def test_late_retry_is_a_duplicate_when_the_body_is_long_gone(lab):
 def test_replay_asked_for_twice_is_one_new_cycle(lab):
     lab.insist(stripe("evt_again", "invoice.sent"))
     lab.recover()
-    (event,) = lab.sql.execute("SELECT id FROM hookonce.events").fetchone()
+    (event,) = lab.sql.execute("SELECT id FROM hookonce.event_states").fetchone()
 
     fates = [outcome.fate for _ in range(2) for outcome in events.replay(lab.sql, [event], "ops")]
     lab.recover()
 
     assert fates == ["replayed", "already queued"]
-    assert lab.sql.execute("SELECT cycle, attempts, status FROM hookonce.runs").fetchall() == [(2, 1, "done")]
+    assert lab.sql.execute("SELECT cycle, attempts, status FROM hookonce.run_states").fetchall() == [(2, 1, "done")]
     assert lab.violations() == []
 
 
@@ -105,7 +105,7 @@ def test_replay_leaves_a_running_attempt_alone(lab):
     lab.insist(stripe("evt_slow", "invoice.sent", wait=True))
     worker = lab.start_worker()
     lab.until(lab.entries, 1, "the handler")
-    (event,) = lab.sql.execute("SELECT id FROM hookonce.events").fetchone()
+    (event,) = lab.sql.execute("SELECT id FROM hookonce.event_states").fetchone()
 
     fates = [outcome.fate for outcome in events.replay(lab.sql, [event], "ops")]
     lab.let_go("evt_slow", 1)

@@ -21,10 +21,10 @@ drain.WAKE_INTERVAL = timedelta(seconds=0.5)
 registry._handlers[:] = [handler for handler in registry if handler.name in {names}]
 """
 VERSIONS = {"stripe_only": ("credit", "mail"), "depot_only": ("track",)}
-HELD = "SELECT count(*) FROM hookonce.runs WHERE token IS NOT NULL"
-RUN = "SELECT r.status, attempts FROM hookonce.runs r JOIN hookonce.events ON id = event WHERE event_id = %s"
-LATEST = "SELECT coalesce(max(id), 0) FROM hookonce.events"
-UNDONE = "SELECT count(*) FROM hookonce.events WHERE status <> 'done' AND id > %s"
+HELD = "SELECT count(*) FROM hookonce.run_states WHERE token IS NOT NULL"
+RUN = "SELECT r.status, attempts FROM hookonce.run_states r JOIN hookonce.event_states ON id = event WHERE event_id = %s"
+LATEST = "SELECT coalesce(max(id), 0) FROM hookonce.event_states"
+UNDONE = "SELECT count(*) FROM hookonce.event_states WHERE status <> 'done' AND id > %s"
 PASS_TIME = (
     "UPDATE hookonce.runs SET due_at = now() WHERE due_at > now()",
     "UPDATE hookonce.events SET due_at = now() WHERE due_at > now()",
@@ -74,7 +74,7 @@ def test_receiver_that_is_told_to_stop_under_load_answers_what_it_took(stack):
     with stack.load(senders=4):
         until(lambda: len(stack.answers) > 30, what="some load")
         status = stop(stack.processes["serve"])
-        taken = {row[0] for row in stack.query("SELECT event_id FROM hookonce.events")}
+        taken = {row[0] for row in stack.query("SELECT event_id FROM hookonce.event_states")}
         stack.start()
 
     told = {

@@ -62,8 +62,8 @@ def test_two_machines_need_no_coordination_and_one_goes_on_without_the_other(mac
         until(lambda: done(machines) > before + 10, what="events handled by one")
 
     assert machines.violations() == []
-    assert machines.query("SELECT id FROM hookonce.events WHERE deliveries > 1") != []
+    assert machines.query("SELECT id FROM hookonce.event_states WHERE deliveries > 1") != []
 
 
 def done(machines):
-    return machines.query("SELECT count(*) FROM hookonce.events WHERE status = 'done'")[0][0]
+    return machines.query("SELECT count(*) FROM hookonce.event_states WHERE status = 'done'")[0][0]

@@ -83,7 +83,7 @@ def test_senders_have_their_answer_in_time_while_redis_hangs(stack, servers_of_o
         stay_away(began)
         handled = stack.event()
         stack.insist(handled)
-        done = "SELECT 1 FROM hookonce.events WHERE event_id = %s AND status = 'done'"
+        done = "SELECT 1 FROM hookonce.event_states WHERE event_id = %s AND status = 'done'"
         until(lambda: stack.query(done, [handled.events()[0].event_id]), what="the handling")
 
     assert {answer.status for answer in stack.since(began)} == {200}

@@ -124,7 +124,7 @@ def test_events_wait_uncharged_while_every_commit_of_a_worker_fails(stack, postg
         stay_away(began)
     stack.rest()
 
-    attempts = "SELECT attempts FROM hookonce.runs JOIN hookonce.events ON id = event WHERE event_id = %s"
+    attempts = "SELECT attempts FROM hookonce.run_states JOIN hookonce.event_states ON id = event WHERE event_id = %s"
     assert stack.query(attempts, [delivery.events[0].event_id]) == [(1,)]
 
 

@@ -70,7 +70,7 @@ def handled_with_redis_as_it_is(stack):
     """Deliver an event and wait until it is done."""
     message = stack.event()
     stack.insist(message)
-    done = "SELECT 1 FROM hookonce.events WHERE event_id = %s AND status = 'done'"
+    done = "SELECT 1 FROM hookonce.event_states WHERE event_id = %s AND status = 'done'"
     until(lambda: stack.query(done, [message.events()[0].event_id]), what="the handling")
 
 

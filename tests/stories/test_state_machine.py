@@ -250,7 +250,7 @@ class Inbox(RuleBasedStateMachine):
         assert claim.events <= limit
         assert not (self.paused and claim.events)
         leased = {(run.event.event_id, run.handler) for run in claim.runs}
-        for event_id, status in self.world.rows("SELECT event_id, status FROM hookonce.events"):
+        for event_id, status in self.world.rows("SELECT event_id, status FROM hookonce.event_states"):
             self.adopt(self.kept[event_id], event_id, status, leased)
         started = [self.start(first) for first in claim.runs[:1]]
         if is_over:
@@ -307,7 +307,7 @@ class Inbox(RuleBasedStateMachine):
     @rule(event_id=events)
     def replay(self, event_id):
         kept = self.kept[event_id]
-        [(number,)] = self.world.rows("SELECT id FROM hookonce.events WHERE event_id = %s", event_id)
+        [(number,)] = self.world.rows("SELECT id FROM hookonce.event_states WHERE event_id = %s", event_id)
         [outcome] = event_replays.replay(self.world.database, [number], "the machine")
         spent = [n for n, r in kept.runs.items() if not r.is_open or (r.status == "waiting" and r.attempts)]
         assert sorted(outcome.handlers) == sorted(spent)
@@ -364,7 +364,7 @@ class Inbox(RuleBasedStateMachine):
     @invariant()
     def other_bodies_are_kept_apart(self):
         found = self.world.rows(
-            "SELECT e.event_id, c.body FROM hookonce.conflicts c JOIN hookonce.events e ON e.id = c.event"
+            "SELECT e.event_id, c.body FROM hookonce.conflicts c JOIN hookonce.event_states e ON e.id = c.event"
         )
         assert set(found) == {(e, body) for e, kept in self.kept.items() for body in kept.others}
 
@@ -376,7 +376,7 @@ class Inbox(RuleBasedStateMachine):
         return [kept for kept in self.kept.values() if kept.is_due]
 
     def due_in_the_ledger(self):
-        return self.world.rows("SELECT count(*) FROM hookonce.events WHERE due_at <= now()")[0][0]
+        return self.world.rows("SELECT count(*) FROM hookonce.event_states WHERE due_at <= now()")[0][0]
 
     def all_runs(self):
         return [run for kept in self.kept.values() for run in kept.runs.values()]
@@ -392,15 +392,15 @@ class Inbox(RuleBasedStateMachine):
 
 
 BODIES = (
-    "SELECT e.event_id, b.body FROM hookonce.events e JOIN hookonce.bodies b ON b.event = e.id "
+    "SELECT e.event_id, b.body FROM hookonce.event_states e JOIN hookonce.bodies b ON b.event = e.id "
     "AND b.received_at = e.received_at"
 )
 RUNS = """
 SELECT e.event_id, r.handler, r.status, r.attempts, r.cycle
-FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event
+FROM hookonce.run_states r JOIN hookonce.event_states e ON e.id = r.event
 """
 STATUS = """
-SELECT r.status FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event WHERE e.event_id = %s AND r.handler = %s
+SELECT r.status FROM hookonce.run_states r JOIN hookonce.event_states e ON e.id = r.event WHERE e.event_id = %s AND r.handler = %s
 """
 
 

@@ -130,7 +130,7 @@ class Story:
                 list(event_replays.replay(connection, [event], "a person"))
                 in_child(self._work)
             status, result = connection.execute(
-                "SELECT status, result FROM hookonce.runs WHERE event = %s", [event]
+                "SELECT status, result FROM hookonce.run_states WHERE event = %s", [event]
             ).fetchone()
             paid = connection.execute(
                 "SELECT count(*) FROM public.paid WHERE event = %s", [event_id]
@@ -149,7 +149,7 @@ class Story:
 
     @staticmethod
     def _status(connection, event):
-        found = connection.execute("SELECT status FROM hookonce.runs WHERE event = %s", [event]).fetchone()
+        found = connection.execute("SELECT status FROM hookonce.run_states WHERE event = %s", [event]).fetchone()
         return found and found[0]
 
     def _decide(self, connection, event, event_id, name):

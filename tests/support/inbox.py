@@ -46,7 +46,7 @@ class Inbox:
     def runs(self):
         return self.rows(
             "SELECT e.event_id, r.handler, r.status, r.attempts "
-            "FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event ORDER BY 1, 2"
+            "FROM hookonce.run_states r JOIN hookonce.event_states e ON e.id = r.event ORDER BY 1, 2"
         )
 
     def effects(self):

@@ -68,7 +68,7 @@ class Sources:
 
     @property
     def ids(self):
-        return [row[0] for row in self.rows("SELECT event_id FROM hookonce.events ORDER BY id")]
+        return [row[0] for row in self.rows("SELECT event_id FROM hookonce.event_states ORDER BY id")]
 
     def close(self):
         if self._drain is not None:

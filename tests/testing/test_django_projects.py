@@ -103,7 +103,7 @@ def test_hook_of_on_commit_finds_the_run_done(inbox):
     @on(*PAID, name="hooked")
     def hooked(event, connection):
         write(event)
-        transaction.on_commit(lambda: seen.extend(inbox.execute("SELECT status FROM hookonce.runs")))
+        transaction.on_commit(lambda: seen.extend(inbox.execute("SELECT status FROM hookonce.run_states")))
     inbox.use(hooked)
     inbox.deliver(*PAID)
     assert seen == [("done",)]
@@ -144,7 +144,7 @@ def test_what_the_worker_refuses_is_refused(inbox, handle, options, said):
         inbox.deliver(*PAID)
     inbox.use(handler, django=False)  # `hookonce worker` takes it
     inbox.settle()
-    assert inbox.execute("SELECT status FROM hookonce.runs") == [("done",)]
+    assert inbox.execute("SELECT status FROM hookonce.run_states") == [("done",)]
 """
 OF_CRASHES = """
 @pytest.mark.parametrize("failpoint", ["run.claimed", "handler.entered", "handler.returned", "run.committed"])

@@ -101,7 +101,7 @@ def test_app_takes_a_body_again_where_the_sender_has_no_ids(client, query):
 
     client.post("/hooks/dropbox", data=body, headers={"X-Dropbox-Signature": signature})
 
-    ((event_id,),) = query("SELECT event_id FROM hookonce.events")
+    ((event_id,),) = query("SELECT event_id FROM hookonce.event_states")
     assert re.fullmatch(r"list_folder:dbid:1\+[0-9a-f]{16}@\d{4}-\d\d-\d\dT\d\d:\d\d:\d0Z", event_id)
 
 
@@ -116,7 +116,7 @@ def test_app_keeps_a_long_url_and_a_type_that_sounds_unreadable(client, query):
     )
 
     assert query(
-        "SELECT e.status, right(b.url, 2001) FROM hookonce.events e JOIN hookonce.bodies b ON b.event = e.id"
+        "SELECT e.status, right(b.url, 2001) FROM hookonce.event_states e JOIN hookonce.bodies b ON b.event = e.id"
     ) == [("received", f"?{query_string}")]
 
 
@@ -137,7 +137,7 @@ def test_app_keeps_another_body_under_a_known_id_as_a_conflict(client, query, so
 
     assert answer.status_code == status
     assert query("SELECT body FROM hookonce.conflicts") == [(b'{"id": "evt_1", "type": "b"}',)]
-    assert query("SELECT type FROM hookonce.events") == [("a",)]
+    assert query("SELECT type FROM hookonce.event_states") == [("a",)]
 
 
 def test_app_runs_a_repeat_unless_the_source_holds_it(client, query):
@@ -152,7 +152,7 @@ def test_app_runs_a_repeat_unless_the_source_holds_it(client, query):
         "held",
     ]
     assert [answer["status"] for answer in answers] == ["accepted"] * 4
-    assert query("SELECT source, status FROM hookonce.events WHERE repeat_of IS NOT NULL ORDER BY 1") == [
+    assert query("SELECT source, status FROM hookonce.event_states WHERE repeat_of IS NOT NULL ORDER BY 1") == [
         ("careful", "held"),
         ("github", "received"),
     ]
@@ -177,7 +177,7 @@ def test_app_notes_a_forged_delivery_without_storing_it(client, query):
     assert query("SELECT source, reason, body_prefix FROM hookonce.rejected") == [
         ("stripe", "bad_signature", b'{"id": "evt_1", "type": "invoice.paid"}')
     ]
-    assert query("SELECT count(*) FROM hookonce.events") == [(0,)]
+    assert query("SELECT count(*) FROM hookonce.event_states") == [(0,)]
 
 
 def test_app_counts_a_flood_of_forged_deliveries_in_full_and_keeps_samples(client, query):
@@ -216,7 +216,7 @@ def test_app_counts_redeliveries(client, query):
     for _ in range(4):
         stripe(client)
 
-    until(lambda: query("SELECT deliveries FROM hookonce.events"), [(4,)])
+    until(lambda: query("SELECT deliveries FROM hookonce.event_states"), [(4,)])
 
 
 def test_app_takes_no_more_events_in_one_delivery_than_the_ledger_takes_in_time(client, query, monkeypatch):
@@ -225,7 +225,7 @@ def test_app_takes_no_more_events_in_one_delivery_than_the_ledger_takes_in_time(
     answer = stripe(client)
 
     assert (answer.status_code, answer.json["code"]) == (413, "too_large")
-    assert query("SELECT count(*) FROM hookonce.events") == [(0,)]
+    assert query("SELECT count(*) FROM hookonce.event_states") == [(0,)]
 
 
 def test_app_masks_credentials_in_what_it_keeps(client, query):

@@ -126,7 +126,7 @@ def test_message_of_twilio_may_come_by_get_and_its_fields_are_kept(receiver):
 
     assert (answer.status_code, answer.text) == (200, "<Response/>")
     [[stored]] = receiver.query(
-        "SELECT b.body FROM hookonce.bodies b JOIN hookonce.events e ON e.id = b.event WHERE event_id = 'SM1'"
+        "SELECT b.body FROM hookonce.bodies b JOIN hookonce.event_states e ON e.id = b.event WHERE event_id = 'SM1'"
     )
     assert stored.decode() == url.partition("?")[2]
 
@@ -146,4 +146,4 @@ def test_ping_of_github_is_an_event_like_any_other(receiver):
     answer = take(receiver, case, replace(case.delivery, headers=headers))
 
     assert answer.json["events"] == [{"event_id": "the-ping", "status": "accepted"}]
-    assert receiver.query("SELECT type FROM hookonce.events WHERE event_id = 'the-ping'") == [("ping",)]
+    assert receiver.query("SELECT type FROM hookonce.event_states WHERE event_id = 'the-ping'") == [("ping",)]

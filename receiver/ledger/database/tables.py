@@ -1,7 +1,8 @@
 """The tables, as SQLAlchemy Core knows them; the migrations beside it create them.
 
-`events` is the ledger: slim, long-lived and unpartitioned, because its unique key is what makes a
-duplicate impossible. `bodies` is wide and partitioned by day, so that old days are dropped whole.
+`events` is the ledger: slim, long-lived, unpartitioned and never updated, because its unique key is what makes a
+duplicate impossible. `queue` holds what is still to be done, `runs` what became of it. What state an event or a run is
+in the views `event_states` and `run_states` say. `bodies` is wide and partitioned by day, so that old days are dropped whole.
 Ids are compared by bytes (`COLLATE "C"`): two ids are the same event only if they are the same bytes.
 """
 
@@ -27,10 +28,9 @@ from sqlalchemy import (
     Uuid,
     text,
 )
-from sqlalchemy.schema import ForeignKey, ForeignKeyConstraint
+from sqlalchemy.schema import ForeignKey
 
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA
-from hookonce.receiver.ledger.states import ATTENTION, one_of
 
 metadata = MetaData(schema=USUAL_SCHEMA)
 
@@ -49,22 +49,11 @@ events = Table(
     Column("fingerprint", LargeBinary, nullable=False),
     Column("id_is_signed", Boolean, nullable=False),
     Column("repeat_of", BigInteger),
-    Column("status", Text, nullable=False),
-    Column("due_at", _moment),
     Column("received_at", _moment, nullable=False, server_default=text("now()")),
     Column("occurred_at", _moment),
-    Column("deliveries", Integer, nullable=False, server_default=text("1")),
-    Column("parked", Text),
     Column("is_test", Boolean, nullable=False, server_default=text("false")),
     Column("keep_body", Boolean, nullable=False, server_default=text("true")),
     UniqueConstraint("source", "event_id", name="events_source_event_id_key"),
-    Index("events_due", "due_at", postgresql_where=text("due_at IS NOT NULL AND parked IS NULL")),
-    Index("events_parked", "parked", "source", "id", postgresql_where=text("parked IS NOT NULL")),
-    Index(  # what un-parks never says `due_at`, so that a planner with old figures can't take this index for the other
-        "events_parked_received",
-        "received_at",
-        postgresql_where=text("parked IS NOT NULL AND due_at IS NOT NULL"),
-    ),
     Index(
         "events_repeat",
         "fingerprint",
@@ -74,7 +63,6 @@ events = Table(
     ),
     Index("events_repeat_of", "repeat_of", "id", postgresql_where=text("repeat_of IS NOT NULL")),
     Index("events_received", "received_at", "provider", "type", "account", postgresql_using="brin"),
-    Index("events_attention", "status", "id", postgresql_where=text(one_of("status", ATTENTION))),
 )
 
 repeat_marks = Table(
@@ -102,35 +90,77 @@ bodies = Table(
     postgresql_partition_by="RANGE (received_at)",
 )
 
+queue = Table(
+    "queue",
+    metadata,
+    Column("event", BigInteger, nullable=False),
+    Column("n", SmallInteger, nullable=False, server_default=text("0")),
+    Column("received_at", _moment, nullable=False),
+    Column("source", _bytewise, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("handler", _bytewise),
+    Column("cycle", Integer, nullable=False, server_default=text("1")),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("due_at", _moment, nullable=False),
+    Column("waits", _bytewise),
+    Column("slot_at", _moment),
+    Column("schedule", Text),
+    Column("token", Uuid),
+    PrimaryKeyConstraint("event", "n", name="queue_pkey"),
+    Index("queue_due", "due_at", postgresql_where=text("waits IS NULL")),
+    Index("queue_waits", "waits", "handler", "event", postgresql_where=text("waits IS NOT NULL")),
+    postgresql_with={"fillfactor": 40},
+)
+"""What is still to be done: a row for each open run, or one without a handler for an event that no worker has met."""
+
+claims = Table(
+    "claims",
+    metadata,
+    Column("token", Uuid, nullable=False),
+    Column("lease_until", _moment, nullable=False),
+    Column("made_at", _moment, nullable=False, server_default=text("now()")),
+    Column("events", ARRAY(BigInteger), nullable=False),
+    Column("places", ARRAY(SmallInteger), nullable=False),
+    Column("slots", Integer, nullable=False, server_default=text("1")),
+    Column("is_alone", Boolean, nullable=False, server_default=text("false")),
+    Column("handler", _bytewise),
+    PrimaryKeyConstraint("token", name="claims_pkey"),
+)
+"""What workers have leased: rows of `queue` (event and n) in the order in which they are started, under one lease."""
+
 runs = Table(
     "runs",
     metadata,
-    Column("event", BigInteger, ForeignKey("hookonce.events.id", ondelete="CASCADE"), nullable=False),
+    Column("event", BigInteger, nullable=False),
     Column("handler", _bytewise, nullable=False),
+    Column("cycle", Integer, nullable=False),
     Column("status", Text, nullable=False),
-    Column("attempts", Integer, nullable=False, server_default=text("0")),
-    Column("cycle", Integer, nullable=False, server_default=text("1")),
-    Column("due_at", _moment),
-    Column("token", Uuid),
-    Column("lease_until", _moment),
-    Column("result", JSON),
+    Column("is_last", Boolean, nullable=False, server_default=text("true")),
+    Column("attempts", Integer, nullable=False),
     Column("started_at", _moment),
-    Column("finished_at", _moment),
-    Column("parked", Text),
-    Column("slot_at", _moment),
-    Column("schedule", Text),
-    Column("beside", Boolean, nullable=False, server_default=text("false")),
+    Column("finished_at", _moment, nullable=False),
+    Column("result", JSON),
     Column("sealed_result", LargeBinary),
     Column("key_id", Text),
-    PrimaryKeyConstraint("event", "handler", name="runs_pkey"),
+    PrimaryKeyConstraint("event", "handler", "cycle", name="runs_pkey"),
+    Index("runs_dead", "event", postgresql_where=text("status = 'dead' AND is_last")),
+    Index("runs_ignored", "event", postgresql_where=text("status = 'ignored' AND is_last")),
     Index("runs_finished", "finished_at", postgresql_using="brin"),
-    Index("runs_parked", "parked", "handler", "event", postgresql_where=text("parked IS NOT NULL")),
 )
+"""What became of runs: a row per cycle; without a handler of events that nobody takes, or that can't be read."""
+
+redeliveries = Table(
+    "redeliveries",
+    metadata,
+    Column("event", BigInteger, ForeignKey("hookonce.events.id", ondelete="CASCADE"), primary_key=True),
+    Column("count", Integer, nullable=False),
+)
+"""How often an event came again."""
 
 steps = Table(
     "steps",
     metadata,
-    Column("event", BigInteger, nullable=False),
+    Column("event", BigInteger, ForeignKey("hookonce.events.id", ondelete="CASCADE"), nullable=False),
     Column("handler", _bytewise, nullable=False),
     Column("name", _bytewise, nullable=False),
     Column("state", Text, nullable=False),
@@ -143,12 +173,6 @@ steps = Table(
     Column("result", LargeBinary),
     Column("key_id", Text),
     PrimaryKeyConstraint("event", "handler", "name", name="steps_pkey"),
-    ForeignKeyConstraint(
-        ["event", "handler"],
-        ["hookonce.runs.event", "hookonce.runs.handler"],
-        name="steps_run_fkey",
-        ondelete="CASCADE",
-    ),
     Index("steps_stopped", "event", postgresql_where=text("state = 'failed_final'")),
 )
 
@@ -266,8 +290,6 @@ batches = Table(
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("handler", _bytewise, nullable=False),
     Column("events", ARRAY(BigInteger), nullable=False),
-    Column("token", Uuid),
-    Column("lease_until", _moment),
     Column("error", Text),
     Column("made_at", _moment, nullable=False, server_default=text("now()")),
 )
@@ -276,9 +298,9 @@ marks = Table(
     "marks",
     metadata,
     Column("event", BigInteger, nullable=False),
-    Column("handler", _bytewise, nullable=False),
+    Column("n", SmallInteger, nullable=False),
     Column("token", Uuid, nullable=False),
-    PrimaryKeyConstraint("event", "handler", "token", name="marks_pkey"),
+    PrimaryKeyConstraint("event", "n", "token", name="marks_pkey"),
 )
 """Attempts that committed by themselves (`receiver.ledger.runs.marks`); none is seen of one that ends as it should."""
 

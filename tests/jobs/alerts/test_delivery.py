@@ -80,7 +80,7 @@ def test_alert_that_is_not_taken_is_tried_again_unless_gone(inbox, pager, alerte
 
     inbox.work()
 
-    assert inbox.rows("SELECT status FROM hookonce.runs") == [(status,)]
+    assert inbox.rows("SELECT status FROM hookonce.run_states") == [(status,)]
     assert "hidden" not in inbox.rows("SELECT error FROM hookonce.failures")[0][0]
     assert len(pager.taken) == 1
 
@@ -95,7 +95,7 @@ def test_alert_keeps_its_id_on_every_attempt(inbox, pager, alerted):
 
     first, second = pager.taken
     assert first.headers["webhook-id"] == second.headers["webhook-id"]
-    assert inbox.rows("SELECT status FROM hookonce.runs") == [("done",)]
+    assert inbox.rows("SELECT status FROM hookonce.run_states") == [("done",)]
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def is_open(connection):
 
 def told(connection):
     return connection.execute(
-        "SELECT type FROM hookonce.events WHERE source = 'hookonce' ORDER BY id"
+        "SELECT type FROM hookonce.event_states WHERE source = 'hookonce' ORDER BY id"
     ).fetchall()
 
 
@@ -319,7 +319,7 @@ def test_watch_measures_how_long_an_event_is_tried_that_waits_for_a_breaker(
         pauses.pause(connection, "handler", "shop.credit", "ann")
     connection.execute(
         "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, failed_at) "
-        "SELECT event, handler, cycle, 1, '', now() - interval '25 hours' FROM hookonce.runs"
+        "SELECT event, handler, cycle, 1, '', now() - interval '25 hours' FROM hookonce.run_states"
     )
 
     watch.evaluate(connection)

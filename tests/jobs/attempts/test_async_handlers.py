@@ -36,7 +36,7 @@ def test_async_handler_commits_with_its_run_and_returns_its_result(inbox):
 
     assert seen == [[], ["a"]]
     assert inbox.effects() == ["a", "b"]
-    assert inbox.rows("SELECT result FROM hookonce.runs ORDER BY event") == [
+    assert inbox.rows("SELECT result FROM hookonce.run_states ORDER BY event") == [
         ({"credited": ["a"]},),
         ({"credited": ["a", "b"]},),
     ]
@@ -108,7 +108,7 @@ def test_savepoint_and_stream_work_in_an_async_handler(inbox):
     inbox.work()
 
     assert errors(inbox) == []
-    assert inbox.rows("SELECT result FROM hookonce.runs") == [(125250,)]
+    assert inbox.rows("SELECT result FROM hookonce.run_states") == [(125250,)]
     assert inbox.effects() == ["a"]
 
 

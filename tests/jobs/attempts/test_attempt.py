@@ -49,7 +49,7 @@ def test_handler_result_is_stored_with_the_run(inbox):
 
     inbox.work()
 
-    assert inbox.rows("SELECT status, result FROM hookonce.runs") == [("done", {"credited": True})]
+    assert inbox.rows("SELECT status, result FROM hookonce.run_states") == [("done", {"credited": True})]
 
 
 @pytest.mark.parametrize("result", [object(), float("nan"), {1: {2}}], ids=["object", "nan", "set"])
@@ -59,7 +59,7 @@ def test_handler_result_that_is_no_json_is_a_failed_attempt(inbox, result):
 
     inbox.work()
 
-    assert inbox.rows("SELECT status, result FROM hookonce.runs") == [("dead", None)]
+    assert inbox.rows("SELECT status, result FROM hookonce.run_states") == [("dead", None)]
     assert "handler returns None or JSON" in inbox.rows("SELECT error FROM hookonce.failures")[0][0]
 
 
@@ -120,7 +120,7 @@ def test_run_is_dead_after_its_last_attempt(inbox):
 
     assert inbox.work() == 3
     assert inbox.runs() == [("a", "broken", "dead", 3)]
-    assert inbox.rows("SELECT status, due_at FROM hookonce.events") == [("dead", None)]
+    assert inbox.rows("SELECT status, due_at FROM hookonce.event_states") == [("dead", None)]
 
 
 def test_give_up_ends_a_run_at_once(inbox):
@@ -145,7 +145,7 @@ def test_retry_later_waits_without_counting(inbox):
     inbox.work()
 
     assert inbox.runs() == [("a", "patient", "waiting", 0)]
-    assert inbox.rows("SELECT due_at > now() + interval '59 minutes' FROM hookonce.events") == [(True,)]
+    assert inbox.rows("SELECT due_at > now() + interval '59 minutes' FROM hookonce.event_states") == [(True,)]
 
 
 def test_retry_later_may_ask_for_ages(inbox):

@@ -79,7 +79,7 @@ def test_crash_of_postgresql_leaves_no_innocent_run_dead(inbox, database_url, re
         inbox.work()
         if inbox.connection.closed or inbox.connection.broken:
             inbox.connection = psycopg.connect(database_url, autocommit=True)
-        return not inbox.rows("SELECT FROM hookonce.events WHERE due_at IS NOT NULL")
+        return not inbox.rows("SELECT FROM hookonce.event_states WHERE due_at IS NOT NULL")
 
     calls = []
     if kind == "django":

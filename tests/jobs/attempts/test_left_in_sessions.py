@@ -131,7 +131,7 @@ def looked(inbox, work, name):
 
     def left():
         work()
-        return inbox.rows("SELECT count(*) FROM hookonce.events WHERE due_at IS NOT NULL")
+        return inbox.rows("SELECT count(*) FROM hookonce.event_states WHERE due_at IS NOT NULL")
 
     until(left, [(0,)])
     assert name in inbox.seen, inbox.rows("SELECT error FROM hookonce.failures ORDER BY id DESC LIMIT 1")
@@ -193,7 +193,7 @@ def test_batches_and_blocks_leave_nothing_in_their_sessions(leaving):
 
     with one_at_a_time(leaving) as work:
         until(
-            lambda: (work(), leaving.rows("SELECT count(*) FROM hookonce.runs WHERE status = 'done'"))[1],
+            lambda: (work(), leaving.rows("SELECT count(*) FROM hookonce.run_states WHERE status = 'done'"))[1],
             [(6,)],
         )
 

@@ -57,7 +57,7 @@ def marked(run, stale):
 
 def worked(inbox):
     """Work until nothing is due, whoever must be waited for."""
-    until(lambda: (inbox.work(), not inbox.rows("SELECT FROM hookonce.events WHERE due_at IS NOT NULL"))[1])
+    until(lambda: (inbox.work(), not inbox.rows("SELECT FROM hookonce.event_states WHERE due_at IS NOT NULL"))[1])
 
 
 def mark_open_at_the_takeover(inbox):
@@ -261,7 +261,7 @@ def test_worker_that_dies_behind_a_handlers_own_commit_leaves_a_dead_run_that_sa
 
     assert inbox.runs() == [("a", "effect", "dead", 1)]
     assert inbox.rows("SELECT error FROM hookonce.failures") == [(marks.COMMITTED,)]
-    assert inbox.rows("SELECT status, due_at FROM hookonce.events") == [("dead", None)]
+    assert inbox.rows("SELECT status, due_at FROM hookonce.event_states") == [("dead", None)]
 
 
 def test_only_the_attempt_that_committed_is_dead(inbox):
@@ -347,7 +347,7 @@ def test_row_that_a_stranger_has_locked_is_waited_for_and_nobody_is_dead(inbox):
     with taken(inbox) as (run, _):
         lapse(inbox)
         with psycopg.connect(inbox.settings.database_url) as stranger:
-            stranger.execute("SELECT FROM hookonce.runs WHERE event = %s FOR SHARE", [run.event.id])
+            stranger.execute("SELECT FROM hookonce.run_states WHERE event = %s FOR SHARE", [run.event.id])
             inbox.work()
             assert inbox.runs() == [("a", "effect", "running", 1)]
             stranger.execute("SELECT 1")

@@ -38,7 +38,7 @@ def test_run_waits_uncounted_when_the_worker_lacks_the_key(inbox, bodies, caplog
     inbox.work()
 
     ((status, attempts, waits),) = inbox.rows(
-        "SELECT status, attempts, due_at - now() BETWEEN '20 s' AND '30 s' FROM hookonce.runs"
+        "SELECT status, attempts, due_at - now() BETWEEN '20 s' AND '30 s' FROM hookonce.run_states"
     )
     assert (status, attempts, waits, bodies) == ("waiting", 0, True, [])
     assert "is not configured here; add that key to encryption_keys" in caplog.text

@@ -267,7 +267,7 @@ def test_error_that_can_not_be_told_costs_its_traceback_and_nothing_else(inbox):
 
     inbox.work()
 
-    assert inbox.rows("SELECT status FROM hookonce.runs") == [("dead",)]
+    assert inbox.rows("SELECT status FROM hookonce.run_states") == [("dead",)]
     assert kept(inbox) == [None]
     assert sys.exc_info() == (None, None, None)
 

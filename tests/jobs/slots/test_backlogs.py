@@ -122,7 +122,7 @@ def test_what_nobody_takes_is_passed_with_one_notification(inbox, pool_of):
 
     with pool_of(SLOTS) as pool:
         pool.run_due()
-        until(lambda: not inbox.rows("SELECT FROM hookonce.events WHERE due_at IS NOT NULL"))
+        until(lambda: not inbox.rows("SELECT FROM hookonce.event_states WHERE due_at IS NOT NULL"))
 
     assert inbox.effects() == ["quick"]
 
@@ -136,7 +136,7 @@ def test_what_a_rate_lets_wait_is_put_off_with_one_notification(inbox, pool_of):
 
     with pool_of(SLOTS) as pool:
         pool.run_due()
-        until(lambda: not inbox.rows("SELECT FROM hookonce.events WHERE due_at <= now()"))
+        until(lambda: not inbox.rows("SELECT FROM hookonce.event_states WHERE due_at <= now()"))
 
 
 def test_batch_of_what_was_due_long_ago_is_taken_while_no_slot_is_free(inbox, pool_of, monkeypatch):

@@ -77,7 +77,7 @@ def test_desk_tells_of_slots_batches_limits_and_transactions_that_wait(inbox, po
         told, listed = workers(desk)["data"], handlers(desk)
         in_use = slots(desk)
         enough.set()
-        until(lambda: inbox.rows("SELECT count(*) FROM hookonce.events WHERE status = 'done'"), [(7,)])
+        until(lambda: inbox.rows("SELECT count(*) FROM hookonce.event_states WHERE status = 'done'"), [(7,)])
         until(lambda: slots(desk)["busy"], 0)
         batches = handlers(desk)["collects"]["batches"]
 
@@ -106,6 +106,6 @@ def test_last_of_a_batch_that_stands_alone_is_named_too(inbox, pool_of, desk, en
         until(lambda: waiting(desk), [("collects", event)])
         told = workers(desk)["data"]
         enough.set()
-        until(lambda: inbox.rows("SELECT status FROM hookonce.events"), [("done",)])
+        until(lambda: inbox.rows("SELECT status FROM hookonce.event_states"), [("done",)])
 
     assert [(each["slots"], each["busy"]) for each in told] == [(4, 0)]

@@ -23,7 +23,7 @@ from tests.support.waiting import until
 SHORT = timedelta(seconds=0.3)
 HOUR = timedelta(hours=1)
 STARTS = 6
-STARTED = "SELECT 1 FROM hookonce.runs WHERE status = 'running'"
+STARTED = "SELECT 1 FROM hookonce.run_states WHERE status = 'running'"
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def stuck(inbox, let_go):
 
 
 def is_over(inbox):
-    return not inbox.rows("SELECT FROM hookonce.events WHERE status NOT IN ('done', 'dead')")
+    return not inbox.rows("SELECT FROM hookonce.event_states WHERE status NOT IN ('done', 'dead')")
 
 
 def statuses(inbox):
@@ -84,7 +84,7 @@ def test_batch_that_is_under_way_when_the_process_stops_is_given_back_whole(inbo
         assert pool.finish() == 0
 
         assert set(statuses(inbox).values()) == {("waiting", 0)}
-        assert inbox.rows("SELECT token, due_at <= now() FROM hookonce.runs") == [(None, True)] * count
+        assert inbox.rows("SELECT token, due_at <= now() FROM hookonce.run_states") == [(None, True)] * count
         assert inbox.rows("SELECT events FROM hookonce.batches") == []
 
 
@@ -98,7 +98,7 @@ def test_lone_run_of_a_batch_handler_says_that_others_run_beside_it(inbox, pool_
     with pool_of(2) as pool:
         pool.run_due()
         until(lambda: inbox.rows(STARTED))
-        assert inbox.rows("SELECT beside FROM hookonce.runs") == [(True,)]
+        assert inbox.rows("SELECT beside FROM hookonce.run_states") == [(True,)]
         let_go.set()
 
 
@@ -254,7 +254,7 @@ def test_leased_run_that_waited_too_long_is_let_go_of(inbox, pool_of, monkeypatc
     inbox.on(busy, timeout=timedelta(minutes=2))
     inbox.registry.note("busy", timedelta(0))  # known as quick: leased ahead
     inbox.deliver("a", "b", "c", "d")
-    leased = "SELECT count(token), count(*) FROM hookonce.runs"
+    leased = "SELECT count(token), count(*) FROM hookonce.run_states"
 
     with pool_of(2) as pool:
         pool.run_due()

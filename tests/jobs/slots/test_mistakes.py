@@ -67,7 +67,7 @@ def poison(inbox, *_):
                 die(inbox)
             else:
                 run_end.end(inbox.connection, run, AttemptResult(RunStatus.DONE))
-    rows = dict(inbox.rows("SELECT event, (status, attempts)::text FROM hookonce.runs"))
+    rows = dict(inbox.rows("SELECT event, (status, attempts)::text FROM hookonce.run_states"))
     assert rows == {bad: "(dead,2)"} | dict.fromkeys(good, "(done,1)")
     assert {row[0] for row in inbox.rows("SELECT event FROM hookonce.failures")} == {bad}
 
@@ -146,7 +146,7 @@ def renewed(inbox, _pool_of, _let_go, seconds):
 
     def waits(_event):
         inbox.connection.execute("UPDATE hookonce.runs SET lease_until = now() + interval '1 s'")
-        left = "SELECT lease_until > now() + interval '20 s' FROM hookonce.runs"
+        left = "SELECT lease_until > now() + interval '20 s' FROM hookonce.run_states"
         seen.append(comes(lambda: inbox.rows(left)[0][0], seconds))
         inbox.connection.execute(
             "UPDATE hookonce.runs SET token = gen_random_uuid(), lease_until = now() + interval '1 s'"
@@ -268,7 +268,7 @@ def mixed(inbox, pool_of, let_go, seconds):
     inbox.deliver(*(f"s{n}" for n in range(8)), type="slow")
     with pool_of(3) as pool:
         pool.run_due()
-        until(lambda: inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'")[1:])
+        until(lambda: inbox.rows("SELECT 1 FROM hookonce.run_states WHERE status = 'running'")[1:])
         pool.run_due(inbox.deliver("q", type="quick"))
         until(inbox.effects, ["q"], seconds=seconds)
 

@@ -50,7 +50,7 @@ UPDATE hookonce.events SET due_at = due_at - interval '1 h' WHERE id IN (SELECT 
 """
 """One statement: its next attempt may begin at any moment, and keeps its lease."""
 RUNS = """
-SELECT e.type, r.status, r.attempts FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event
+SELECT e.type, r.status, r.attempts FROM hookonce.run_states r JOIN hookonce.event_states e ON e.id = r.event
 ORDER BY e.type, r.event
 """
 
@@ -114,7 +114,7 @@ def test_process_that_dies_charges_nobody_but_whoever_kills_it_alone(inbox, work
 def test_worker_of_many_slots_stops_when_it_is_told_to(inbox, worker, database_url):
     inbox.deliver("a", type="innocent")
     process = worker()
-    until(lambda: inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'"), seconds=SECONDS)
+    until(lambda: inbox.rows("SELECT 1 FROM hookonce.run_states WHERE status = 'running'"), seconds=SECONDS)
 
     process.terminate()
 
@@ -128,7 +128,7 @@ def test_worker_of_many_slots_stops_when_it_is_told_to(inbox, worker, database_u
 def test_ctrl_c_again_gives_back_what_is_under_way_and_sigterm_again_does_not(inbox, worker, tmp_path, again):
     inbox.deliver("a", "b", type="long")
     process = worker()
-    until(lambda: inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'")[1:], seconds=SECONDS)
+    until(lambda: inbox.rows("SELECT 1 FROM hookonce.run_states WHERE status = 'running'")[1:], seconds=SECONDS)
     log = tmp_path / "log"
 
     process.terminate()

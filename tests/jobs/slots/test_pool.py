@@ -15,7 +15,7 @@ MADE_DUE_LATE = "UPDATE hookonce.events SET due_at = now() - interval '1 min' WH
 
 
 def statuses(inbox):
-    return dict(inbox.rows("SELECT status, count(*) FROM hookonce.events GROUP BY 1"))
+    return dict(inbox.rows("SELECT status, count(*) FROM hookonce.event_states GROUP BY 1"))
 
 
 def are_done(inbox, count):
@@ -77,7 +77,7 @@ def test_quick_handler_goes_on_while_slow_ones_take_all_they_may(inbox, pool_of)
 
     with pool_of(4) as pool:
         pool.run_due()
-        until(lambda: inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'")[2:])
+        until(lambda: inbox.rows("SELECT 1 FROM hookonce.run_states WHERE status = 'running'")[2:])
         pool.run_due(inbox.deliver("q", type="quick"))
         try:
             until(inbox.effects, ["q"])
@@ -106,7 +106,7 @@ def test_quick_handler_goes_on_while_two_slow_ones_take_the_same_event(inbox, po
 
     with pool_of(2) as pool:
         pool.run_due()
-        until(lambda: inbox.rows("SELECT 1 FROM hookonce.runs WHERE status = 'running'"))
+        until(lambda: inbox.rows("SELECT 1 FROM hookonce.run_states WHERE status = 'running'"))
         pool.run_due(inbox.deliver("q", type="quick"))
         try:
             until(inbox.effects, ["q"])
@@ -137,7 +137,7 @@ def test_slow_runs_are_leased_ahead_and_leave_the_slot_that_is_kept_for_others(i
     inbox.on(slow)
     inbox.on(effect, pattern="quick")
     inbox.deliver(*(f"evt_{n:03}" for n in range(120)), type="slow")
-    counts = "SELECT count(*) FILTER (WHERE status = 'running'), count(*) FROM hookonce.runs"
+    counts = "SELECT count(*) FILTER (WHERE status = 'running'), count(*) FROM hookonce.run_states"
     seen = []
 
     def look():
@@ -208,7 +208,7 @@ def test_runs_of_a_pool_are_marked_as_beside_others(inbox, pool_of):
         pool.run_due()
         are_done(inbox, 10)
 
-    assert inbox.rows("SELECT DISTINCT beside FROM hookonce.runs") == [(True,)]
+    assert inbox.rows("SELECT DISTINCT beside FROM hookonce.run_states") == [(True,)]
 
 
 def test_run_of_one_slot_is_marked_as_alone(inbox):
@@ -217,7 +217,7 @@ def test_run_of_one_slot_is_marked_as_alone(inbox):
 
     inbox.work()
 
-    assert inbox.rows("SELECT DISTINCT beside FROM hookonce.runs") == [(False,)]
+    assert inbox.rows("SELECT DISTINCT beside FROM hookonce.run_states") == [(False,)]
 
 
 def test_give_up_is_dead_at_once(inbox, pool_of):

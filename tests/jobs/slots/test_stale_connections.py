@@ -32,7 +32,7 @@ def stepping(event, tx):
 
 
 def is_over(inbox):
-    return not inbox.rows("SELECT 1 FROM hookonce.events WHERE status NOT IN ('done', 'dead')")
+    return not inbox.rows("SELECT 1 FROM hookonce.event_states WHERE status NOT IN ('done', 'dead')")
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def quick(event, tx):
 def long(event):
     time.sleep(600)
 """
-RUNNING_ALONE = "SELECT 1 FROM hookonce.runs WHERE handler = '{}' AND status = 'running' AND NOT beside"
+RUNNING_ALONE = "SELECT 1 FROM hookonce.run_states WHERE handler = '{}' AND status = 'running' AND NOT beside"
 
 
 class Room:
@@ -92,7 +92,7 @@ def suspects(inbox):
 
 
 def parked(inbox):
-    return set(inbox.rows("SELECT parked, attempts FROM hookonce.runs"))
+    return set(inbox.rows("SELECT parked, attempts FROM hookonce.run_states"))
 
 
 def children(environ):
@@ -151,7 +151,7 @@ def test_suspect_under_way_is_given_back_uncounted_when_its_worker_is_told_to_st
         tend(lambda: inbox.rows(RUNNING_ALONE.format("long")))
 
     assert parked(inbox) == {("suspect", 0)}
-    assert inbox.rows("SELECT status, parked, due_at <= now() FROM hookonce.events") == [
+    assert inbox.rows("SELECT status, parked, due_at <= now() FROM hookonce.event_states") == [
         ("waiting", "suspect", True)
     ]
     assert not children(environ)

@@ -83,7 +83,7 @@ def keeps_the_body_in_a_second_transaction():
 
 KEEP = """
 INSERT INTO hookonce.bodies (event, received_at, url, headers, body, is_element)
-SELECT id, received_at, %s, %s::text::json, %s, %s FROM hookonce.events WHERE id = %s
+SELECT id, received_at, %s, %s::text::json, %s, %s FROM hookonce.event_states WHERE id = %s
 """
 
 

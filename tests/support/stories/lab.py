@@ -32,7 +32,7 @@ TIME_PASSES = (
     "UPDATE hookonce.runs SET due_at = due_at - %(span)s::interval, lease_until = lease_until - %(span)s::interval",
     "UPDATE hookonce.events SET due_at = due_at - %(span)s::interval",
 )
-RESTLESS = "SELECT count(*) FROM hookonce.events WHERE status NOT IN ('done', 'dead', 'ignored', 'held')"
+RESTLESS = "SELECT count(*) FROM hookonce.event_states WHERE status NOT IN ('done', 'dead', 'ignored', 'held')"
 
 _paths = itertools.count(1)
 
@@ -274,7 +274,7 @@ class Lab:
 
     def runs(self, like, but=""):
         """The runs of events whose id is like this: handler, status, attempts."""
-        query = """SELECT handler, r.status, attempts FROM hookonce.runs r JOIN hookonce.events e ON e.id = event
+        query = """SELECT handler, r.status, attempts FROM hookonce.run_states r JOIN hookonce.event_states e ON e.id = event
                    WHERE event_id LIKE %s AND event_id <> %s ORDER BY e.id, handler"""
         return self.sql.execute(query, [like, but]).fetchall()
 

@@ -8,19 +8,19 @@ from tests.support.stories.history import Conflict, Effect, Entry, Failure, Ledg
 
 ROWS = """
 SELECT e.source, e.event_id, e.type, e.status, e.deliveries, e.fingerprint, b.body, b.key_id
-FROM hookonce.events e LEFT JOIN hookonce.bodies b ON b.event = e.id ORDER BY e.id
+FROM hookonce.event_states e LEFT JOIN hookonce.bodies b ON b.event = e.id ORDER BY e.id
 """
 RUNS = """
 SELECT e.source, e.event_id, r.handler, r.status, r.attempts, r.cycle
-FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event ORDER BY e.id, r.handler
+FROM hookonce.run_states r JOIN hookonce.event_states e ON e.id = r.event ORDER BY e.id, r.handler
 """
 FAILURES = """
 SELECT e.source, e.event_id, f.handler, f.cycle, f.attempt, f.error
-FROM hookonce.failures f JOIN hookonce.events e ON e.id = f.event ORDER BY f.id
+FROM hookonce.failures f JOIN hookonce.event_states e ON e.id = f.event ORDER BY f.id
 """
 CONFLICTS = """
 SELECT e.source, e.event_id, c.fingerprint, c.body, c.key_id
-FROM hookonce.conflicts c JOIN hookonce.events e ON e.id = c.event ORDER BY c.id
+FROM hookonce.conflicts c JOIN hookonce.event_states e ON e.id = c.event ORDER BY c.id
 """
 EFFECTS = "SELECT source, event_id, handler, attempt, digest FROM effects ORDER BY ctid"
 
