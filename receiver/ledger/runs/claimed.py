@@ -1,6 +1,6 @@
-"""What a worker holds between claim and end: events under its lease, and their runs.
+"""What a worker holds between claim and end: rows of the queue under its lease, with their events.
 
-The fields of `ClaimedEvent` and `ExistingRun` are what the claim reads: their names are its columns.
+The fields of `ClaimedEvent` are what the claim reads of an event: their names are its columns.
 """
 
 import uuid
@@ -9,14 +9,9 @@ from datetime import datetime, timedelta
 from typing import Annotated, NamedTuple
 
 from hookonce.receiver.ledger.columns import Column, InBodies, InEvents
-from hookonce.receiver.ledger.states import RunStatus
 
-LEASE_MARGIN = timedelta(seconds=15)
-"""How much longer than its time limit a started run stays ours."""
-LONG_LEASE = timedelta(seconds=30)
-"""How long a start of a handler with tx="none" is good for, and each renewal (`receiver.ledger.runs.renewal`)."""
-UNSTARTED_MARGIN = timedelta(seconds=5)
-"""How much longer than the worker's budget an unstarted one does."""
+LEASE = timedelta(seconds=30)
+"""How long a claim is good for, and each renewal of it (`receiver.ledger.runs.leases`)."""
 
 
 class LeaseLost(Exception):  # noqa: N818  a verdict about who may write
@@ -24,15 +19,15 @@ class LeaseLost(Exception):  # noqa: N818  a verdict about who may write
 
 
 class Attempt(NamedTuple):
-    """What tells an attempt from all others while it is under way."""
+    """What tells an attempt from all others while it is under way: its row of the queue, and under which claim."""
 
     event: int
-    handler: str
+    n: int
     token: uuid.UUID
 
 
 class ClaimedEvent(NamedTuple):
-    """An event under our lease, as the ledger held it when it was claimed.
+    """An event under our lease, as the ledger holds it.
 
     `headers` and `url` are None where the body was dropped; `body` also where it is heavy (see `load_body`).
     A body is sealed with the key `key_id`, unless that is None.
@@ -47,8 +42,6 @@ class ClaimedEvent(NamedTuple):
     received_at: InEvents[datetime]
     occurred_at: InEvents[datetime | None]
     repeat_of: InEvents[int | None]
-    status: InEvents[str]
-    due_at: InEvents[datetime]
     fingerprint: InEvents[bytes]
     is_test: InEvents[bool]
     keep_body: InEvents[bool]
@@ -62,37 +55,42 @@ class ClaimedEvent(NamedTuple):
     traceparent: InBodies[str | None]
 
 
-class ExistingRun(NamedTuple):
-    """A run as the ledger holds it at the claim."""
+class QueuedRun(NamedTuple):
+    """A row of the queue that is due, locked by a claim, and its event.
 
-    event: int
-    handler: str
-    status: str = RunStatus.WAITING
-    attempts: int = 0
-    cycle: int = 1
-    is_due: bool = True
-    parked: str | None = None
-    slot_at: datetime | None = None
-    schedule: str | None = None
-    beside: bool = False
+    `n` tells an event's rows apart; `handler` is None for an event that no worker has met. `attempts` are those used
+    up, `slot_at` the time that a rate has given it, `schedule` by which (`run_limits.Given.name`).
+    """
+
+    event: ClaimedEvent
+    n: int
+    handler: str | None
+    cycle: int
+    attempts: int
+    due_at: datetime
+    waits: str | None
+    slot_at: datetime | None
+    schedule: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRun:
-    """One run under our lease.
+    """One run under our lease: row `n` of its event in the queue.
 
-    `attempt` is the number its next start gets, `lease` how long a start is good for, `is_sole` whether the
-    event has no other run. A start by `end` leaves the event's `due_at` at the claim's: whoever comes for it
-    then finds the run running, and sets it right. `beside`: others may run in the same process at the same time.
-    `is_trial`: it is run to see whether its handler, whose breaker is open, can go on.
+    `attempt` is the number that its start has. `is_alone`: it is a suspect, and nothing runs beside it. `is_trial`: it
+    is run to see whether its handler, whose breaker is open, can go on.
     """
 
     event: ClaimedEvent
+    n: int
     handler: str
     attempt: int
     cycle: int
     token: uuid.UUID
-    lease: timedelta
-    is_sole: bool
-    beside: bool = False
+    is_alone: bool = False
     is_trial: bool = False
+
+    @property
+    def key(self) -> Attempt:
+        """What tells this attempt from all others."""
+        return Attempt(self.event.id, self.n, self.token)
