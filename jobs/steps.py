@@ -31,8 +31,8 @@ from hookonce.receiver.idempotency.postgresql import Connections
 from hookonce.receiver.idempotency.records import Claim, Key, Result, State, Store, StoreUnavailable, scope_of
 from hookonce.receiver.idempotency.steps import FINGERPRINT, TERMS, StepStore
 from hookonce.receiver.ledger.handler_keys import idempotency_key, step_key
-from hookonce.receiver.ledger.runs.claimed import Attempt, ClaimedRun
-from hookonce.receiver.ledger.runs.run_end import LeaseLost
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.ends import LeaseLost
 
 log = logging.getLogger(__name__)
 
@@ -281,7 +281,7 @@ class Steps:
 
 def steps_of(run: ClaimedRun, handler: Handler, connect: Connections, keyring: Keyring) -> Steps:
     """Return the steps of a claimed run's attempt."""
-    store = StepStore(connect, Attempt(run.event.id, run.handler, run.token), keyring)
+    store = StepStore(connect, run, keyring)
     key = idempotency_key(run.event.source, run.event.event_id, run.handler)
     return Steps(store, handler, run.event.id, key)
 

@@ -62,6 +62,8 @@ EVENT_STATUSES: Final[Mapping[EventStatus, str]] = {
     "15 minutes",
     EventStatus.HELD: 'the same body came before under another, unsigned id, and the source has `repeats = "hold"`: '
     "or it was imported without `--run`: needs a person",
+    EventStatus.LOST: "nothing is left of it but that it came: an error of ours, which `hookonce doctor` and the sweep "
+    "look for; replay it",
 }
 """Of an event; of its runs, running goes before waiting, waiting before dead, dead before done."""
 

@@ -6,12 +6,8 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 
 _SHIFT = (
-    """
-UPDATE hookonce.runs SET due_at = due_at - %(by)s, lease_until = lease_until - %(by)s, slot_at = slot_at - %(by)s
-WHERE due_at IS NOT NULL
-""",
-    "UPDATE hookonce.events SET due_at = due_at - %(by)s WHERE due_at IS NOT NULL",
-    "UPDATE hookonce.batches SET lease_until = lease_until - %(by)s",
+    "UPDATE hookonce.queue SET due_at = due_at - %(by)s, slot_at = slot_at - %(by)s",
+    "UPDATE hookonce.claims SET lease_until = lease_until - %(by)s",
     "UPDATE hookonce.limits SET head = head - %(by)s",
     "UPDATE hookonce.breakers SET try_at = try_at - %(by)s, opened_at = opened_at - %(by)s",
 )

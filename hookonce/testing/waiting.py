@@ -13,23 +13,25 @@ from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.events import Detail, RunRow
 from hookonce.receiver.ledger.runs import breakers, parking
-from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, Parked, RunStatus, WaitsFor
+from hookonce.receiver.ledger.states import WAITS_FOR_LIMIT, RunStatus, Waits, WaitsFor
 
 _NAMED = 100
 """Events that are looked at to say what they wait for."""
 
 # What is parked goes on when a place is free, a breaker tries, or a person says so; a suspect by its time.
 _LEFT = f"""
-SELECT count(*) AS events, (SELECT coalesce(sum(attempts), 0) FROM hookonce.runs WHERE due_at IS NOT NULL) AS attempts,
-       least(min(due_at) FILTER (WHERE parked IS NULL OR parked = '{Parked.SUSPECT}'), (
+SELECT count(DISTINCT event) AS events, coalesce(sum(attempts + (token IS NOT NULL)::int), 0) AS attempts,
+       least(min(coalesce(lease_until, due_at)) FILTER (WHERE waits IS NULL OR waits = '{Waits.SUSPECT}'), (
            SELECT min(try_at) FROM hookonce.breakers b WHERE opened_at IS NOT NULL AND EXISTS (
-               SELECT FROM hookonce.runs r WHERE (r.handler, r.parked) = (b.handler, '{Parked.HANDLER}'))
+               SELECT FROM hookonce.queue r WHERE (r.handler, r.waits) = (b.handler, '{Waits.HANDLER}'))
        )) - clock_timestamp() AS pause,
        EXISTS (SELECT FROM hookonce.breakers WHERE opened_at IS NOT NULL) AS is_broken
-FROM hookonce.events WHERE due_at IS NOT NULL
+FROM hookonce.queue LEFT JOIN hookonce.claims USING (token) WHERE waits IS DISTINCT FROM '{Waits.HELD}'
 """  # noqa: S608  constants
-_OPEN = "SELECT id FROM hookonce.events WHERE due_at IS NOT NULL ORDER BY id LIMIT %s"
-_PARKED = f"SELECT count(*) FROM hookonce.runs WHERE parked = '{Parked.HANDLER}'"  # noqa: S608  a constant
+_OPEN = f"""
+SELECT DISTINCT event FROM hookonce.queue WHERE waits IS DISTINCT FROM '{Waits.HELD}' ORDER BY event LIMIT %s
+"""  # noqa: S608  a constant
+_PARKED = f"SELECT count(*) FROM hookonce.queue WHERE waits = '{Waits.HANDLER}'"  # noqa: S608  a constant
 
 _TEXTS = {
     WaitsFor.LIMIT: "for a place of its limit",
@@ -97,9 +99,9 @@ def _reasons(
 def _reason(run: RunRow, breaker: breakers.Breaker | None, paused: set[tuple[str, str]]) -> str:
     if run.status == RunStatus.RUNNING:
         return "under way until its lease ends"
-    if run.parked == Parked.SUSPECT:
+    if run.parked == Waits.SUSPECT:
         return "waiting to be run by itself, as its process died"
-    if run.parked and run.parked.startswith(PARKED_BY_LIMIT):
+    if run.parked and run.parked.startswith(WAITS_FOR_LIMIT):
         return f"waiting {_TEXTS[WaitsFor.LIMIT]}"
     if breaker is not None:
         return f"waiting for its circuit breaker, open after {breaker.failures} failures: {breaker.error}"

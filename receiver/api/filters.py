@@ -16,6 +16,7 @@ Status = Literal[
     EventStatus.DEAD,
     EventStatus.IGNORED,
     EventStatus.HELD,
+    EventStatus.LOST,
 ]
 
 

@@ -26,7 +26,7 @@ from hookonce.receiver.dashboard.sign_in_throttle import SignInThrottle, shared_
 from hookonce.receiver.dashboard.source_pages import source, sources, test_event
 from hookonce.receiver.dashboard.template_filters import FILTERS
 from hookonce.receiver.intake.pipeline import Intake
-from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, EventStatus, Parked, RunStatus
+from hookonce.receiver.ledger.states import WAITS_FOR_LIMIT, EventStatus, RunStatus, Waits
 from hookonce.receiver.ledger.steps import StepStatus
 
 PAGES = (
@@ -60,9 +60,9 @@ def attach(app: Flask, settings: Settings, intake: Intake) -> None:
         edition=_edition(),
         EventStatus=EventStatus,
         StepStatus=StepStatus,
-        Parked=Parked,
         RunStatus=RunStatus,
-        PARKED_BY_LIMIT=PARKED_BY_LIMIT,
+        WAITS_FOR_LIMIT=WAITS_FOR_LIMIT,
+        Waits=Waits,
     )
     app.jinja_env.undefined = StrictUndefined
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True

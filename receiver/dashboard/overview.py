@@ -72,7 +72,10 @@ def _figures(span: Span, source: str | None) -> dict[str, Any]:
         "set_up": []
         if kept
         else [(each, url_of(each)) for _, each in sorted(context().settings.sources.items())],
-        "statuses": STATUSES,
+        "statuses": [
+            *STATUSES,
+            *([EventStatus.LOST] if any(each[EventStatus.LOST] for each in kept.values()) else []),
+        ],
         "waiting": waiting,
         "most": backlog.MAX_COUNTED,
         "is_late": waiting.oldest_due > _LATE_AFTER.total_seconds(),

@@ -15,7 +15,7 @@ import psycopg
 import requests
 
 from hookonce.receiver.dev.stack import POLL_INTERVAL, Stack, session
-from hookonce.receiver.ledger.states import OPEN, EventStatus, one_of
+from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.samples.documents import Document, fresh
 
 HANDLERS = "hookonce.jobs.demo_handlers"
@@ -24,12 +24,12 @@ ANSWER_TIMEOUT = timedelta(seconds=10)
 STALE_AGE = timedelta(hours=1)
 
 _TABLE = "CREATE TABLE demo_effects (source text NOT NULL, event_id text NOT NULL, attempt int NOT NULL)"
-_UNFINISHED = f"SELECT count(*) FROM hookonce.events WHERE due_at IS NOT NULL OR {one_of('status', OPEN)}"  # noqa: S608  constants
+_UNFINISHED = "SELECT count(*) FROM hookonce.queue"
 _STORED = """
 SELECT e.event_id, e.status, coalesce(sum(r.attempts), 0)::int,
        (SELECT count(*) FROM demo_effects d WHERE d.source = e.source AND d.event_id = e.event_id)
-FROM hookonce.events e LEFT JOIN hookonce.runs r ON r.event = e.id
-GROUP BY e.id
+FROM hookonce.event_states e LEFT JOIN hookonce.run_states r ON r.event = e.id
+GROUP BY e.id, e.event_id, e.status, e.source
 """
 
 

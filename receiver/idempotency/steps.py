@@ -2,9 +2,9 @@
 
     hookonce.steps (event, handler, name)   one row per step; see `receiver.ledger.database.tables`
 
-A claim holds the run's row while it is written, so that it is granted only to the attempt that has the run; a step that
-another attempt has begun and not ended was cut off then, and may be taken over at once. An attempt that has lost its
-run is fenced twice: it gets no claim, and it can't end one that was taken over.
+A claim holds the run's row of the queue while it is written, so that it is granted only to the attempt that has the
+run; a step that another attempt has begun and not ended was cut off then, and may be taken over at once. An attempt
+that has lost its run is fenced twice: it gets no claim, and it can't end one that was taken over.
 """
 
 from collections.abc import Iterator
@@ -27,8 +27,7 @@ from hookonce.receiver.idempotency.records import (
     Terms,
 )
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.ledger.runs.claimed import Attempt
-from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
 FINGERPRINT = b""
 """Of every step: event, handler and name say which it is, and nothing else is asked of it."""
@@ -41,8 +40,8 @@ KEPT: Final = timedelta(days=1)
 _MINE = "(s.state = 'in_progress' AND s.owner = excluded.owner)"
 _CLAIM = f"""
 WITH mine AS (
-    SELECT event, handler FROM hookonce.runs
-    WHERE event = %(event)s AND handler = %(handler)s AND token = %(token)s AND status = '{RunStatus.RUNNING}' FOR SHARE
+    SELECT event, handler FROM hookonce.queue
+    WHERE event = %(event)s AND n = %(n)s AND token = %(token)s AND handler = %(handler)s FOR SHARE
 )
 INSERT INTO hookonce.steps AS s (event, handler, name, state, owner)
 SELECT event, handler, %(name)s, 'in_progress', %(owner)s FROM mine
@@ -76,9 +75,9 @@ class StepStore:
     loses = ""
     max_result = MAX_RESULT
 
-    def __init__(self, connect: Connections, attempt: Attempt, keyring: Keyring) -> None:
+    def __init__(self, connect: Connections, run: ClaimedRun, keyring: Keyring) -> None:
         self._connect = connect
-        self._run = attempt
+        self._run = run
         self._keyring = keyring
 
     def claim(self, wanted: Claim) -> Claim | Record | None:
@@ -87,7 +86,7 @@ class StepStore:
         Raises: `LeaseLost` if it has not; `KeyMissing` where the result could not be sealed.
         """
         self._keyring.encrypt(b"", ("test",))
-        values = self._named(wanted.key) | {"owner": wanted.owner, "token": self._run.token}
+        values = self._named(wanted.key) | {"owner": wanted.owner, "n": self._run.n, "token": self._run.token}
         with self._asking(wanted.key) as connection:
             row = connection.execute(_CLAIM, values).fetchone()
             if row is None:
@@ -132,10 +131,10 @@ class StepStore:
         return Record(FINGERPRINT, State(state), owner, attempt, is_uncertain, timedelta(0), KEPT, result)
 
     def _named(self, key: Key) -> dict[str, Any]:
-        return {"event": self._run.event, "handler": self._run.handler, "name": key.key}
+        return {"event": self._run.event.id, "handler": self._run.handler, "name": key.key}
 
     def _context(self, key: Key) -> tuple[str | bytes, ...]:
-        return step_context(self._run.event, self._run.handler, key.key)
+        return step_context(self._run.event.id, self._run.handler, key.key)
 
     @contextmanager
     def _asking(self, key: Key) -> Iterator[psycopg.Connection]:
@@ -145,7 +144,7 @@ class StepStore:
         except psycopg.errors.LockNotAvailable:
             raise StoreUnavailable(
                 f"the step '{key.key}' can't be written: somebody holds a lock on the ledger's rows of event "
-                f"{self._run.event}, maybe this handler's own transaction; lock nothing of the ledger's there"
+                f"{self._run.event.id}, maybe this handler's own transaction; lock nothing of the ledger's there"
             ) from None
         except (psycopg.OperationalError, LedgerUnavailable) as error:
             raise StoreUnavailable(

@@ -11,12 +11,13 @@ from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.results import opened
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 
-# One look for all that wait: by the unique key of events, and the primary key of runs.
+# One look for all that wait: by the unique key of events, and the primary keys of runs and the queue.
 _FIND = """
-SELECT e.source, e.event_id, e.account, e.status, r.status, r.attempts, e.id, r.result, r.sealed_result, r.key_id
+SELECT e.source, e.event_id, e.account, s.status, r.status, r.attempts, e.id, r.result, r.sealed_result, r.key_id
 FROM unnest(%b::text[], %b::text[]) AS k (source, event_id)
 JOIN hookonce.events e USING (source, event_id)
-LEFT JOIN hookonce.runs r ON r.event = e.id AND r.handler = e.source
+CROSS JOIN LATERAL (SELECT status FROM hookonce.event_states WHERE id = e.id OFFSET 0) AS s
+LEFT JOIN LATERAL (SELECT * FROM hookonce.run_states WHERE event = e.id AND handler = e.source OFFSET 0) AS r ON true
 """
 
 Name = tuple[str, str]

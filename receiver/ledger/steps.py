@@ -1,7 +1,7 @@
 """Steps of handlers as a person sees them, and what a person may decide: the result of one, or that it be forgotten.
 
 Workers write them (`receiver.idempotency.steps`). Nobody decides about a run that is under way: its attempt knows what
-it has done. A decision holds the run's row, as a claim does.
+it has done. A decision holds the event, as a replay does, and the run's row of the queue, as a claim does.
 """
 
 import json
@@ -64,12 +64,17 @@ SELECT s.event, s.handler, s.name, s.attempt AS attempts, s.started_at, s.finish
                                          THEN '{StepStatus.RUNNING}' ELSE '{StepStatus.UNKNOWN}' END
             ELSE '{StepStatus.UNKNOWN}' END AS status
 FROM hookonce.steps s JOIN hookonce.events e ON e.id = s.event
-JOIN hookonce.runs r ON r.event = s.event AND r.handler = s.handler
+LEFT JOIN LATERAL (SELECT status, started_at FROM hookonce.run_states
+                   WHERE event = s.event AND handler = s.handler OFFSET 0) AS r ON true
 """  # noqa: S608  constants
 _OF_EVENT = _STEPS + "WHERE s.event = %s ORDER BY s.handler, s.started_at, s.name"
 _STOPPED = _STEPS + "WHERE s.state = 'failed_final' ORDER BY s.event DESC, s.handler, s.name LIMIT %s"
 
-_LOCK_RUN = "SELECT status FROM hookonce.runs WHERE event = %s AND handler = %s FOR NO KEY UPDATE"
+# First what a replay locks, which might open the run again, and then what a claim does.
+_LOCK_EVENT = "SELECT FROM hookonce.events WHERE id = %s FOR NO KEY UPDATE"
+_LOCK_RUN = """
+SELECT token IS NOT NULL FROM hookonce.queue WHERE event = %s AND handler = %s ORDER BY n FOR NO KEY UPDATE
+"""
 _DONE = """
 UPDATE hookonce.steps
 SET state = 'completed', finished_at = now(), owner = gen_random_uuid(), note = %s, result = %s, key_id = %s
@@ -134,8 +139,8 @@ def forget_of_runs(
 
 def _require_at_rest(connection: psycopg.Connection, step: tuple[int, str, str]) -> None:
     event, handler, _ = step
-    row = connection.execute(_LOCK_RUN, [event, handler]).fetchone()
-    if row and row[0] == RunStatus.RUNNING:
+    connection.execute(_LOCK_EVENT, [event])
+    if any(is_leased for (is_leased,) in connection.execute(_LOCK_RUN, [event, handler])):
         raise RunUnderWay(f"handler {handler} is at work on event {event}; decide when its attempt has ended")
 
 

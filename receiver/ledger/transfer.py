@@ -10,33 +10,31 @@ from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger import results
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.decryption import Body, StoredBody, decrypt_body
-from hookonce.receiver.ledger.queries.event_filter import MATCHES, Filter
+from hookonce.receiver.ledger.queries import event_filter
+from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.id_ranges import extent
-from hookonce.receiver.ledger.states import EventStatus
+from hookonce.receiver.ledger.states import Waits
 from hookonce.receiver.ledger.store import NewEvent, Verdict, store
 
 TRANSFER_PAGE_SIZE = 100
 TRANSFER_WINDOW = 50_000
 """Ids looked through by one statement."""
 
-_EVENTS = f"""
-SELECT e.*, b.url, b.headers, b.body, b.key_id, coalesce(b.is_element, false) AS is_element, b.event IS NOT NULL AS kept
-FROM (SELECT id, source, provider, event_id, type, account, fingerprint, id_is_signed, status, received_at, occurred_at,
-             deliveries, is_test
-      FROM hookonce.events WHERE {MATCHES} AND id > %(after)s AND id <= %(to)s ORDER BY id LIMIT %(limit)s) AS e
-LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at ORDER BY e.id
-"""  # noqa: S608  a constant
+_COLUMNS = """id, source, provider, event_id, type, account, fingerprint, id_is_signed, status, received_at,
+occurred_at, deliveries, is_test"""
 
-_RUNS = """
-SELECT event, handler, status, attempts, started_at, finished_at, result, sealed_result, key_id FROM hookonce.runs
-WHERE event = ANY(%s) ORDER BY event, handler
+_WITH_BODIES = """
+SELECT e.*, b.url, b.headers, b.body, b.key_id, coalesce(b.is_element, false) AS is_element, b.event IS NOT NULL AS kept
+FROM ({events}) AS e LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at ORDER BY e.id
 """
 
-# What nobody can read is dead and stays so: there is nothing in it to be released.
-_HOLD = f"""
-UPDATE hookonce.events SET status = '{EventStatus.HELD}', due_at = NULL
-WHERE id = ANY(%s) AND status = '{EventStatus.RECEIVED}'
-"""  # noqa: S608  constants
+_RUNS = """
+SELECT event, handler, status, attempts, started_at, finished_at, result, sealed_result, key_id
+FROM hookonce.run_states WHERE event = ANY(%s) ORDER BY event, handler
+"""
+
+# What nobody can read is dead and stays so: there is nothing of it in the queue, and nothing in it to be released.
+_HOLD = f"UPDATE hookonce.queue SET waits = '{Waits.HELD}' WHERE event = ANY(%s)"  # noqa: S608  a constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +63,15 @@ def kept(
 ) -> Iterator[Kept]:
     """Yield all matching events, oldest first, a page at a time, so memory stays small; with their runs if asked."""
     low, top = extent(connection, wanted)
-    after = low - 1
+    query = _WITH_BODIES.format(events=event_filter.rows(_COLUMNS, wanted, "ASC")).encode()
     with connection.cursor(row_factory=dict_row) as cursor:
-        while after < top - 1:
-            to = min(after + TRANSFER_WINDOW, top - 1)
-            page = wanted.parameters | {"after": after, "to": to, "limit": TRANSFER_PAGE_SIZE}
-            rows = cursor.execute(_EVENTS.encode(), page, prepare=False).fetchall()
+        while low < top:
+            to = min(low + TRANSFER_WINDOW, top)
+            page = wanted.parameters | {"low": low, "top": to, "limit": TRANSFER_PAGE_SIZE}
+            rows = cursor.execute(query, page, prepare=False).fetchall()
             found = _runs(connection, keyring, [row["id"] for row in rows]) if runs else {}
             yield from (_kept(keyring, row, found.get(row["id"], [])) for row in rows)
-            after = rows[-1]["id"] if len(rows) == TRANSFER_PAGE_SIZE else to
+            low = rows[-1]["id"] + 1 if len(rows) == TRANSFER_PAGE_SIZE else to
 
 
 def take(

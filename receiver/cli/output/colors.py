@@ -20,6 +20,7 @@ _OF: dict[str, dict[str, object]] = {
     EventStatus.WAITING: {"fg": "yellow"},
     "warn": {"fg": "yellow"},
     EventStatus.DEAD: {"fg": "red", "bold": True},
+    EventStatus.LOST: {"fg": "red", "bold": True},
     "fail": {"fg": "red"},
     "rejected": {"fg": "red"},
     EventStatus.IGNORED: {"dim": True},

@@ -12,7 +12,7 @@ from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.tables import cell, clean
 from hookonce.receiver.cli.output.times import ago
 from hookonce.receiver.ledger.queries.events import Detail, RunRow
-from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, Parked, RunStatus, WaitsFor
+from hookonce.receiver.ledger.states import WAITS_FOR_LIMIT, RunStatus, Waits, WaitsFor
 from hookonce.receiver.ledger.steps import StepRow, StepStatus
 
 _MAX_SHOWN = 4000
@@ -163,13 +163,13 @@ def _why(found: Detail) -> str:
     parked = found.event.parked
     if not parked:
         return ""
-    if parked == Parked.SUSPECT:
+    if parked == Waits.SUSPECT:
         what = WaitsFor.SUSPECT
-    elif parked.startswith(PARKED_BY_LIMIT):
+    elif parked.startswith(WAITS_FOR_LIMIT):
         what = WaitsFor.LIMIT
     else:
         is_stopped = any(run.waits_for == WaitsFor.BREAKER for run in found.runs)
-        what = WaitsFor.BREAKER if is_stopped and parked == Parked.HANDLER else WaitsFor.PAUSE
+        what = WaitsFor.BREAKER if is_stopped and parked == Waits.HANDLER else WaitsFor.PAUSE
     return f" ({_WAITS_FOR[what]})"
 
 

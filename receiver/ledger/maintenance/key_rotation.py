@@ -85,7 +85,7 @@ KINDS = (
         result_context,
         "sealed_result = n.text, key_id = %(first)s, result = NULL",
         id="t.event",
-        part="t.handler",
+        part="t.handler || E'\n' || t.cycle",
     ),
     Kind(
         "steps",

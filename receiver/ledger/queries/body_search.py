@@ -13,7 +13,8 @@ from psycopg.rows import class_row
 
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.decryption import StoredBody, decrypt_body
-from hookonce.receiver.ledger.queries.event_filter import MATCHES, Filter
+from hookonce.receiver.ledger.queries import event_filter
+from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.event_pages import came_at
 from hookonce.receiver.ledger.queries.events import COLUMNS, EventRow
 from hookonce.receiver.ledger.queries.id_ranges import extent
@@ -29,10 +30,7 @@ _FIRST_BATCH, _LARGEST_BATCH = 100, 2000
 _IDS = 50_000
 """Ids passed at a time where few of them match the filter."""
 
-_CANDIDATES = f"""
-SELECT {COLUMNS}, fingerprint FROM hookonce.events WHERE {MATCHES} AND id >= %(low)s AND id < %(top)s
-ORDER BY id DESC LIMIT %(limit)s
-"""  # noqa: S608  constants
+_CANDIDATE = f"{COLUMNS}, fingerprint"
 _OLDEST = "SELECT coalesce(min(event), 0) FROM hookonce.bodies"
 _SIZES = """
 SELECT event, octet_length(body) FROM hookonce.bodies
@@ -110,8 +108,9 @@ def _candidates(
     """Return the newest events of a stretch of ids, and the id below which nothing was looked at."""
     below = max(low, top - _IDS)
     page = wanted.parameters | {"low": below, "top": top, "limit": size}
+    query = event_filter.rows(_CANDIDATE, wanted)
     with connection.cursor(row_factory=class_row(_Candidate)) as cursor:
-        rows = cursor.execute(_CANDIDATES.encode(), page, prepare=False).fetchall()
+        rows = cursor.execute(query.encode(), page, prepare=False).fetchall()
     return rows, rows[-1].id if len(rows) == size else below
 
 

@@ -19,7 +19,10 @@ WITH newest AS MATERIALIZED (
     SELECT 'account', account, count(*) FROM newest WHERE account IS NOT NULL GROUP BY account
     UNION ALL
     SELECT 'handler', handler, count(*)
-    FROM (SELECT handler FROM hookonce.runs ORDER BY event DESC, handler DESC LIMIT %(events)s) AS runs GROUP BY handler
+    FROM ((SELECT handler FROM hookonce.runs ORDER BY event DESC, handler DESC, cycle DESC LIMIT %(events)s)
+          UNION ALL
+          (SELECT handler FROM hookonce.queue ORDER BY event DESC, n DESC LIMIT %(events)s)) AS runs
+    WHERE handler <> '' GROUP BY handler
     UNION ALL
     SELECT 'handler', handler, 0 FROM hookonce.handlers
 ), ranked AS (

@@ -13,27 +13,40 @@ MAX_DEATHS = 1000
 _SHOWN = 500
 """Characters of an error that tell it from others."""
 
-DIED = f"""(%(handler)s::text IS NULL AND %(error_like)s::text IS NULL OR EXISTS (
-    SELECT FROM hookonce.runs r WHERE r.event = events.id AND r.status = '{RunStatus.DEAD}'
+DIED = f"""(%(handler)s::text IS NULL AND %(error_like)s::text IS NULL OR (SELECT EXISTS (
+    SELECT FROM hookonce.runs r WHERE r.event = events.id AND r.status = '{RunStatus.DEAD}' AND r.is_last
            AND (%(handler)s::text IS NULL OR r.handler = %(handler)s)
            AND (%(error_like)s::text IS NULL OR (
                SELECT f.error FROM hookonce.failures f WHERE f.event = r.event AND f.handler = r.handler
-               ORDER BY f.id DESC LIMIT 1) LIKE %(error_like)s)))
+               ORDER BY f.id DESC LIMIT 1) LIKE %(error_like)s))))
 """  # noqa: S608  constants
 """Keeps events with a dead run of this handler, whose latest error is like that; part of `event_filter.MATCHES`."""
 
 # Event by event: OFFSET keeps the planner from reading all runs instead.
-_DEATHS = f"""
-WITH newest AS MATERIALIZED (
-    SELECT id, source, received_at FROM hookonce.events WHERE status = '{EventStatus.DEAD}' ORDER BY id DESC LIMIT %s
-)
-SELECT n.id AS event, n.source, n.received_at, r.handler, r.finished_at, left(f.error, %s) AS error
+_WITH_DEATHS = f"""
+SELECT n.id AS event, n.source, n.received_at, r.handler, r.finished_at, left(f.error, %(shown)s) AS error
 FROM newest n
      LEFT JOIN LATERAL (SELECT event, handler, finished_at FROM hookonce.runs
-                        WHERE event = n.id AND status = '{RunStatus.DEAD}' OFFSET 0) AS r ON true
+                        WHERE event = n.id AND status = '{RunStatus.DEAD}' AND is_last AND handler <> ''
+                        OFFSET 0) AS r ON true
      LEFT JOIN LATERAL (SELECT error FROM hookonce.failures WHERE event = r.event AND handler = r.handler
                         ORDER BY id DESC LIMIT 1) AS f ON true
 ORDER BY n.id DESC, r.handler
+"""  # noqa: S608  constants
+# An event that has a dead run may have others that are open.
+_DEATHS = f"""
+WITH newest AS MATERIALIZED (
+    SELECT DISTINCT ON (dead.event) e.id, e.source, e.received_at
+    FROM (SELECT event FROM hookonce.runs WHERE status = '{RunStatus.DEAD}' AND is_last) AS dead
+    CROSS JOIN LATERAL (SELECT * FROM hookonce.event_states s WHERE s.id = dead.event OFFSET 0) AS e
+    WHERE e.status = '{EventStatus.DEAD}' ORDER BY dead.event DESC LIMIT %(most)s
+)
+{_WITH_DEATHS}
+"""  # noqa: S608  constants
+# Of chosen events.
+_DEATHS_OF = f"""
+WITH newest AS MATERIALIZED (SELECT id, source, received_at FROM hookonce.events WHERE id = ANY(%(ids)s))
+{_WITH_DEATHS}
 """  # noqa: S608  constants
 
 
@@ -49,17 +62,13 @@ class Death:
     error: str | None
 
 
-# Of chosen events.
-_DEATHS_OF = _DEATHS.replace(f"status = '{EventStatus.DEAD}' ORDER BY id DESC LIMIT %s", "id = ANY(%s)")
-
-
 def deaths_of(connection: psycopg.Connection, events: Sequence[int]) -> list[Death]:
     """Return the dead runs of these events, newest first; of one that has none, a row without a handler."""
     with connection.cursor(row_factory=class_row(Death)) as cursor:
-        return cursor.execute(_DEATHS_OF, [list(events), _SHOWN]).fetchall()
+        return cursor.execute(_DEATHS_OF, {"ids": list(events), "shown": _SHOWN}).fetchall()
 
 
 def deaths(connection: psycopg.Connection) -> list[Death]:
     """Return the dead runs of the newest dead events, newest first."""
     with connection.cursor(row_factory=class_row(Death)) as cursor:
-        return cursor.execute(_DEATHS, [MAX_DEATHS, _SHOWN]).fetchall()
+        return cursor.execute(_DEATHS, {"most": MAX_DEATHS, "shown": _SHOWN}).fetchall()

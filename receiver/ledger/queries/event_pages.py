@@ -1,7 +1,8 @@
 """A page of events that is there in time at any size of the ledger: where it has to stop looking, it says so.
 
-Events are looked through a range of ids at a time, newest first, each range larger than the one before. With what an
-index holds (what is open, dead, held) that is over at once; what no index holds is found as far as `budget` reaches.
+Events are looked through a range of ids at a time, newest first, each range larger than the one before. With what a
+table or an index holds (what is open, dead, held, ignored) that is over at once; what none holds (a rare type, events
+that are lost) is found as far as `budget` reaches.
 """
 
 import time
@@ -12,7 +13,8 @@ from datetime import datetime, timedelta
 import psycopg
 from psycopg.rows import class_row
 
-from hookonce.receiver.ledger.queries.event_filter import MATCHES, Filter
+from hookonce.receiver.ledger.queries import event_filter
+from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.events import COLUMNS, EventRow
 from hookonce.receiver.ledger.queries.id_ranges import extent
 
@@ -20,11 +22,6 @@ FIRST_RANGE = 20_000
 """Ids of the first range; the next one has four times as many."""
 GROWTH = 4
 
-_DOWN = f"""
-SELECT {COLUMNS} FROM hookonce.events WHERE {MATCHES} AND id >= %(low)s AND id < %(top)s
-ORDER BY id DESC LIMIT %(limit)s
-"""  # noqa: S608  constants
-_UP = _DOWN.replace("ORDER BY id DESC", "ORDER BY id")
 _CAME = "SELECT received_at FROM hookonce.events WHERE id >= %s ORDER BY id LIMIT 1"
 
 
@@ -50,7 +47,9 @@ def newest(
     while top > low and len(rows) < limit:
         began = time.monotonic()
         end, top = top, max(top - size, low)
-        rows += _find(connection, _DOWN, wanted, range(top, end), limit - len(rows))
+        rows += _find(
+            connection, event_filter.rows(COLUMNS, wanted), wanted, range(top, end), limit - len(rows)
+        )
         size *= GROWTH
         if _is_over(began, until):
             break
@@ -70,7 +69,13 @@ def oldest_after(
     while low < top and len(rows) < limit:
         began = time.monotonic()
         begin, low = low, min(low + size, top)
-        rows += _find(connection, _UP, wanted, range(begin, low), limit - len(rows))
+        rows += _find(
+            connection,
+            event_filter.rows(COLUMNS, wanted, "ASC"),
+            wanted,
+            range(begin, low),
+            limit - len(rows),
+        )
         size *= GROWTH
         if _is_over(began, until):
             break

@@ -17,10 +17,18 @@ from hookonce.receiver.ledger.decryption import (
     decrypt_conflict,
     decrypt_failure,
 )
-from hookonce.receiver.ledger.queries.event_filter import MATCHES, Filter
+from hookonce.receiver.ledger.queries import event_filter
+from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.id_ranges import extent
 from hookonce.receiver.ledger.results import opened, shallow
-from hookonce.receiver.ledger.states import PARKED_BY_LIMIT, Parked, RunStatus, WaitsFor
+from hookonce.receiver.ledger.states import (
+    WAITS_FOR_LIMIT,
+    WAITS_FOR_SOURCE,
+    EventStatus,
+    RunStatus,
+    Waits,
+    WaitsFor,
+)
 from hookonce.receiver.ledger.steps import StepRow
 
 PAGE_SIZE = 10_000
@@ -101,21 +109,20 @@ class Detail:
         )
 
 
-COLUMNS = """id, source, provider, event_id, type, account, status, due_at, received_at, occurred_at, deliveries,
-repeat_of, parked, is_test"""
+COLUMNS = f"""id, source, provider, event_id, type, account, status, CASE WHEN status = '{EventStatus.RUNNING}'
+    THEN (SELECT min(r.due_at) FROM hookonce.run_states r WHERE r.event = events.id) ELSE due_at END AS due_at,
+received_at, occurred_at, deliveries, repeat_of, CASE WHEN starts_with(waits, '{WAITS_FOR_SOURCE}') THEN 'source'
+    WHEN waits <> '{Waits.HELD}' THEN waits END AS parked, is_test"""  # noqa: S608  constants
+"""Of `hookonce.event_states`, called `events`: those of an `EventRow`."""
 
-# Events of a range of ids, newest first: ids grow with time, so the primary key gives the order, and the walk down it
-# ends with the last row that is wanted.
-_NEAR = f"""
-SELECT {COLUMNS} FROM hookonce.events WHERE {MATCHES} AND id >= %(low)s
-  AND id < %(top)s ORDER BY id DESC LIMIT %(limit)s
-"""  # noqa: S608  constants of this module
+# All matches found first: asked for the order of the primary key, PostgreSQL would walk down it, row by row, however
+# long nothing matches.
+_FAR = f"""
+SELECT id FROM hookonce.events WHERE {event_filter.MATCHES} AND id >= %(low)s AND id < %(top)s
+ORDER BY id + 0 DESC LIMIT %(limit)s
+"""  # noqa: S608  constants
 
-# The same, all matches found first: asked for the order of the primary key, PostgreSQL would walk down it, row by row,
-# however long nothing matches.
-_FAR = _NEAR.replace("ORDER BY id DESC", "ORDER BY id + 0 DESC")
-
-_EVENT = f"SELECT {COLUMNS} FROM hookonce.events WHERE id = %s"  # noqa: S608  a constant of this module
+_EVENT = f"SELECT {COLUMNS} FROM hookonce.event_states AS events WHERE id = %s"  # noqa: S608  a constant
 
 _KEEPS_BODY = "SELECT keep_body FROM hookonce.events WHERE id = %s"
 
@@ -130,19 +137,16 @@ SELECT r.handler, r.status, r.attempts, r.cycle, r.due_at, r.lease_until, r.star
        CASE WHEN r.status <> '{RunStatus.DONE}' THEN
            (SELECT f.error FROM hookonce.failures f WHERE f.event = r.event AND f.handler = r.handler
             ORDER BY f.id DESC LIMIT 1)
-       END AS error, r.parked, CASE
-           WHEN r.status <> '{RunStatus.WAITING}' OR r.token IS NOT NULL THEN NULL
-           WHEN r.parked LIKE '{PARKED_BY_LIMIT}%%' THEN '{WaitsFor.LIMIT}'
-           WHEN r.parked = '{Parked.SUSPECT}' THEN '{WaitsFor.SUSPECT}'
-           WHEN r.parked IS NOT NULL THEN
-               CASE WHEN EXISTS (SELECT FROM hookonce.breakers b
-                                 WHERE b.handler = r.handler AND b.opened_at IS NOT NULL)
-                    THEN '{WaitsFor.BREAKER}' ELSE '{WaitsFor.PAUSE}' END
-           WHEN EXISTS (SELECT FROM hookonce.events e WHERE e.id = r.event AND e.parked = '{Parked.SOURCE}')
-           THEN '{WaitsFor.PAUSE}'
+       END AS error, CASE WHEN NOT starts_with(r.waits, '{WAITS_FOR_SOURCE}') THEN r.waits END AS parked, CASE
+           WHEN r.status <> '{RunStatus.WAITING}' THEN NULL
+           WHEN starts_with(r.waits, '{WAITS_FOR_LIMIT}') THEN '{WaitsFor.LIMIT}'
+           WHEN r.waits = '{Waits.SUSPECT}' THEN '{WaitsFor.SUSPECT}'
+           WHEN r.waits = '{Waits.HANDLER}' AND EXISTS (SELECT FROM hookonce.breakers b
+                                                        WHERE b.handler = r.handler AND b.opened_at IS NOT NULL)
+           THEN '{WaitsFor.BREAKER}'
+           WHEN r.waits IS NOT NULL THEN '{WaitsFor.PAUSE}'
            WHEN r.due_at <= now() AND (
-               EXISTS (SELECT FROM hookonce.batches b
-                       WHERE b.handler = r.handler AND b.token IS NULL AND r.event = ANY(b.events))
+               EXISTS (SELECT FROM hookonce.batches b WHERE b.handler = r.handler AND r.event = ANY(b.events))
                OR EXISTS (SELECT FROM hookonce.handlers h WHERE h.handler = r.handler
                           AND r.due_at > now() - (h.models->'limits'->>'wait_seconds')::float * interval '1 second'))
            THEN '{WaitsFor.BATCH}'
@@ -151,10 +155,11 @@ SELECT r.handler, r.status, r.attempts, r.cycle, r.due_at, r.lease_until, r.star
            WHEN EXISTS (SELECT FROM hookonce.failures f
                         WHERE (f.event, f.handler, f.cycle) = (r.event, r.handler, r.cycle) AND f.attempt >= r.attempts)
            THEN '{WaitsFor.BACKOFF}'
-           WHEN r.started_at IS NOT NULL THEN '{WaitsFor.DELAY}'
+           -- Nobody who knows its handler puts it off, but the handler.
+           WHEN EXISTS (SELECT FROM hookonce.handlers h WHERE h.handler = r.handler) THEN '{WaitsFor.DELAY}'
            ELSE '{WaitsFor.WORKER}'
        END AS waits_for
-FROM hookonce.runs r WHERE r.event = %s ORDER BY r.handler
+FROM hookonce.run_states r WHERE r.event = %s ORDER BY r.handler
 """  # noqa: S608  constants
 
 MAX_TRACEBACKS = 50
@@ -182,6 +187,7 @@ def events(
     `limit` 0 gives all, a range of ids at a time, so memory stays small.
     """
     low, top = extent(connection, wanted, before)
+    near = event_filter.rows(COLUMNS, wanted)
     with connection.cursor(row_factory=class_row(EventRow)) as cursor:
 
         def matching(query: str, low: int, top: int, limit: int | None) -> list[EventRow]:
@@ -190,9 +196,10 @@ def events(
 
         if not limit:
             for end in range(top, low, -PAGE_SIZE):
-                yield from matching(_NEAR, max(end - PAGE_SIZE, low), end, None)
+                yield from matching(near, max(end - PAGE_SIZE, low), end, None)
             return
-        for query, stretch in [*((_NEAR, ids) for ids in STRETCHES), (_FAR, top)]:
+        far = near if event_filter.is_found_elsewhere(wanted) else event_filter.with_states(COLUMNS, _FAR)
+        for query, stretch in [*((near, ids) for ids in STRETCHES), (far, top)]:
             if top <= low or not limit:
                 return
             end, top = top, max(top - stretch, low)

@@ -36,18 +36,28 @@ class HandlerStats:
 _UNFAILED = (RunStatus.DONE, RunStatus.RUNNING)
 """Runs whose latest attempt has not failed."""
 
+# The newest rows first, whatever they are, so that no more of them are read.
 _HANDLERS = f"""
-WITH recent AS MATERIALIZED (
-    SELECT handler, status, attempts, started_at, finished_at,
-           extract(epoch FROM finished_at - started_at)::float AS took
-    FROM hookonce.runs ORDER BY event DESC, handler DESC LIMIT %s
+WITH queued AS MATERIALIZED (
+    SELECT * FROM hookonce.queue ORDER BY event DESC, n DESC LIMIT %(most)s
+), ended AS MATERIALIZED (
+    SELECT * FROM hookonce.runs ORDER BY event DESC, handler DESC, cycle DESC LIMIT %(most)s
+), recent AS (
+    SELECT q.event, q.handler,
+           CASE WHEN q.token IS NULL THEN '{RunStatus.WAITING}' ELSE '{RunStatus.RUNNING}' END AS status,
+           q.attempts + (q.token IS NOT NULL)::int AS attempts, c.made_at AS started_at, NULL AS finished_at
+    FROM queued q LEFT JOIN hookonce.claims c ON c.token = q.token WHERE q.handler IS NOT NULL
+    UNION ALL
+    SELECT event, handler, status, attempts, started_at, finished_at FROM ended WHERE is_last AND handler <> ''
+    ORDER BY event DESC, handler DESC LIMIT %(most)s
 )
 SELECT handler, count(*) AS runs, count(*) FILTER (WHERE status = '{RunStatus.DONE}') AS done,
        count(*) FILTER (WHERE {one_of("status", OPEN_RUNS)}) AS open,
        count(*) FILTER (WHERE status = '{RunStatus.DEAD}') AS dead, sum(attempts)::int AS attempts,
        sum(greatest(attempts - CASE WHEN {one_of("status", _UNFAILED)} THEN 1 ELSE 0 END, 0))::int AS failed,
-       percentile_cont(0.5) WITHIN GROUP (ORDER BY took) AS p50,
-       percentile_cont(0.99) WITHIN GROUP (ORDER BY took) AS p99, max(started_at) AS latest
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM finished_at - started_at)::float) AS p50,
+       percentile_cont(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM finished_at - started_at)::float) AS p99,
+       max(started_at) AS latest
 FROM recent GROUP BY handler ORDER BY handler
 """  # noqa: S608  constants
 
@@ -55,4 +65,4 @@ FROM recent GROUP BY handler ORDER BY handler
 def handlers(connection: psycopg.Connection) -> list[HandlerStats]:
     """Sum up the newest `RUNS_LOOKED_AT` runs by handler."""
     with connection.cursor(row_factory=class_row(HandlerStats)) as cursor:
-        return cursor.execute(_HANDLERS, [RUNS_LOOKED_AT]).fetchall()
+        return cursor.execute(_HANDLERS, {"most": RUNS_LOOKED_AT}).fetchall()

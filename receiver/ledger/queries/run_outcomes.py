@@ -18,7 +18,7 @@ SELECT DISTINCT ON (r.event) r.event, r.handler, r.status, r.attempts, r.due_at,
        CASE WHEN r.status <> '{RunStatus.DONE}' THEN (
            SELECT left(f.error, {_SHOWN}) FROM hookonce.failures f
            WHERE f.event = r.event AND f.handler = r.handler ORDER BY f.id DESC LIMIT 1) END AS error
-FROM hookonce.runs r WHERE r.event = ANY(%s)
+FROM hookonce.run_states r WHERE r.event = ANY(%s)
 ORDER BY r.event, array_position(%s::text[], r.status), r.handler
 """  # noqa: S608  constants
 _WORST_FIRST = [RunStatus.DEAD, RunStatus.WAITING, RunStatus.RUNNING, RunStatus.DONE]

@@ -18,10 +18,10 @@ SETTLED_AFTER = 5.0
 
 _NEWEST = "SELECT coalesce(max(id), 0) FROM hookonce.events"
 _NEW = f"""
-SELECT {COLUMNS} FROM hookonce.events WHERE {MATCHES} AND id > %(after)s
+SELECT {COLUMNS} FROM hookonce.event_states AS events WHERE {MATCHES} AND id > %(after)s
   AND NOT id = ANY(%(seen)s) ORDER BY id LIMIT %(limit)s
 """  # noqa: S608  constants
-_NOW = f"SELECT {COLUMNS} FROM hookonce.events WHERE id = ANY(%s) ORDER BY id"  # noqa: S608  a constant
+_NOW = f"SELECT {COLUMNS} FROM hookonce.event_states AS events WHERE id = ANY(%s) ORDER BY id"  # noqa: S608  a constant
 
 
 class Tail:
@@ -30,7 +30,7 @@ class Tail:
     def __init__(
         self, connection: psycopg.Connection, wanted: Filter, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._parameters = {**wanted.parameters, "status": None, "is_open": False}
+        self._parameters = {**wanted.parameters, "status": None}
         self._status = wanted.status
         self._clock = clock
         row = connection.execute(_NEWEST).fetchone()
