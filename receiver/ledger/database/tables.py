@@ -432,6 +432,8 @@ event_counts = Table(
     Column("source", _bytewise, nullable=False),
     Column("what", Text, nullable=False),
     Column("count", BigInteger, nullable=False),
+    Column("slice", BigInteger),
+    Column("first_at", _moment),
 )
 
 alerts = Table(

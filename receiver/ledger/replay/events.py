@@ -3,9 +3,12 @@
 What steps of handlers gave stays, but for those that are named to be forgotten: these are done anew.
 
 A replay gives a run its attempts back and a new cycle. A run that is under way is left alone, and one that
-already waits for its first attempt has nothing to be given: so a replay asked for twice is one new cycle.
+already waits for its first attempt has nothing to be given: so a replay asked for twice is one new cycle. What became
+of the cycle before stays in `runs`, no longer as the last.
 
-Lock order as in `receiver.ledger.runs.transitions`: events by id, then runs.
+Lock order: events by id, which keeps retention and other replays away, then rows of the queue by event and n. Ends of
+runs lock no event. So what is open is locked first, and all is read by the next statement: whichever run has ended
+until then has its row in `runs`, and one that ends later was under way.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +19,7 @@ import psycopg
 
 from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.access.audit_log import Note, note_all
-from hookonce.receiver.ledger.runs import event_status
-from hookonce.receiver.ledger.states import ENDED_RUNS, EventStatus, RunStatus
+from hookonce.receiver.ledger.states import RunStatus, Waits
 from hookonce.receiver.ledger.stats import activity, event_counts
 
 REPLAY_BATCH = 200
@@ -61,45 +63,84 @@ class ReplayResult:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
+    """A row of the queue, or the last outcome of a handler (`n` is None); `handler` '' where there is none."""
+
     event: int
+    n: int | None
     handler: str
     status: str
     attempts: int
+    is_held: bool
+
+    @property
+    def is_running(self) -> bool:
+        return self.status == RunStatus.RUNNING
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether a replay has something to give: a new cycle."""
+        return bool(self.handler) and (self.n is None or (bool(self.attempts) and not self.is_running))
 
 
-_LOCK = """
-SELECT e.id, e.status, e.keep_body,
-       EXISTS (SELECT FROM hookonce.bodies b WHERE b.event = e.id AND b.received_at = e.received_at)
-FROM hookonce.events e WHERE e.id = ANY(%s) ORDER BY e.id FOR UPDATE OF e
+_LOCK = "SELECT id FROM hookonce.events WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
+
+# Nothing that is leased: a marked attempt holds its row (`receiver.ledger.runs.marks`), and nobody waits for a handler.
+_LOCK_OPEN = """
+SELECT FROM hookonce.queue WHERE event = ANY(%s) AND token IS NULL ORDER BY event, n FOR UPDATE
 """
 
-# Not FOR UPDATE: a marked attempt holds its run (`receiver.ledger.runs.marks`), and nobody waits for a handler here.
-_RUNS = (
-    "SELECT event, handler, status, attempts FROM hookonce.runs WHERE event = ANY(%s) ORDER BY "
-    "event, handler FOR NO KEY UPDATE"
+_EVENTS = """
+SELECT e.id, e.status, e.keep_body,
+       EXISTS (SELECT FROM hookonce.bodies b WHERE b.event = e.id AND b.received_at = e.received_at)
+FROM hookonce.event_states e WHERE e.id = ANY(%s) ORDER BY e.id
+"""
+
+_RUNS = f"""
+SELECT event, n, coalesce(handler, ''),
+       CASE WHEN token IS NULL THEN '{RunStatus.WAITING}' ELSE '{RunStatus.RUNNING}' END, attempts,
+       coalesce(waits = '{Waits.HELD}', false)
+FROM hookonce.queue WHERE event = ANY(%(events)s)
+UNION ALL
+SELECT event, NULL, handler, status, attempts, false FROM hookonce.runs WHERE event = ANY(%(events)s) AND is_last
+ORDER BY 1, 3
+"""  # noqa: S608  constants
+
+_RENEW = """
+UPDATE hookonce.queue AS q SET cycle = q.cycle + 1, attempts = 0, due_at = now(), waits = NULL, slot_at = NULL,
+                               schedule = NULL
+FROM unnest(%s::bigint[], %s::smallint[]) AS t (event, n)
+WHERE q.event = t.event AND q.n = t.n AND q.token IS NULL
+RETURNING q.event, q.n
+"""
+
+# A cycle that has ended is the last no more, and the next one is in the queue; without a handler for whom nobody took.
+_REOPEN = f"""
+WITH former AS (
+    UPDATE hookonce.runs r SET is_last = false FROM unnest(%s::bigint[], %s::text[]) AS t (event, handler)
+    WHERE r.event = t.event AND r.handler = t.handler AND r.is_last
+    RETURNING r.event, r.handler, r.cycle
+), changed AS ({event_counts.changed("former", "event")}
 )
-
-# Gives runs a new cycle. A lease on one that was not started ends here; its worker finds its token gone.
-_RESET = f"""
-UPDATE hookonce.runs SET status = '{RunStatus.WAITING}', attempts = 0, cycle = cycle + 1, due_at = now(), token = NULL,
-                lease_until = NULL, result = NULL, sealed_result = NULL, key_id = NULL,
-                started_at = NULL, finished_at = NULL, parked = NULL
-FROM unnest(%s::bigint[], %s::text[]) AS t (event, handler)
-WHERE runs.event = t.event AND runs.handler = t.handler
+INSERT INTO hookonce.queue (event, n, received_at, source, type, handler, cycle, due_at)
+SELECT e.id, coalesce((SELECT max(q.n) + 1 FROM hookonce.queue q WHERE q.event = e.id), 0)
+             + row_number() OVER (PARTITION BY e.id ORDER BY former.handler) - 1,
+       e.received_at, e.source, e.type, nullif(former.handler, ''), former.cycle + 1, now()
+FROM former JOIN hookonce.events e ON e.id = former.event
 """  # noqa: S608  constants
 
-_HASTEN = f"""
-UPDATE hookonce.runs SET due_at = now()
-WHERE event = ANY(%s) AND status = '{RunStatus.WAITING}' AND attempts = 0 AND token IS NULL AND due_at > now()
-"""  # noqa: S608  constants
+_HASTEN = """
+UPDATE hookonce.queue SET due_at = least(due_at, now()), waits = CASE WHEN handler IS NOT NULL THEN waits END
+WHERE event = ANY(%s) AND attempts = 0 AND token IS NULL AND (handler IS NULL OR due_at > now())
+"""
 
-_RECEIVE = f"""
-WITH woken AS (
-    SELECT source FROM hookonce.events WHERE id = ANY(%(ids)s) AND status = '{EventStatus.IGNORED}'
-), counted AS ({event_counts.no_longer_ignored("woken")}
+# An event of which there is nothing but that it came: as if it had come just now.
+_RECOVER = f"""
+WITH recovered AS (
+    INSERT INTO hookonce.queue (event, received_at, source, type, due_at)
+    SELECT id, received_at, source, type, now() FROM hookonce.events WHERE id = ANY(%s) RETURNING event
 )
-UPDATE hookonce.events SET status = '{EventStatus.RECEIVED}', due_at = now(), parked = NULL WHERE id = ANY(%(ids)s)
-"""  # noqa: S608  constants
+{event_counts.changed("recovered", "event")}
+"""
 
 
 def replay(
@@ -128,30 +169,78 @@ def replay(
 def _replay(
     connection: psycopg.Connection, ids: Sequence[int], only: str | None, forget: Sequence[str]
 ) -> list[ReplayResult]:
-    events = connection.execute(_LOCK, [list(ids)]).fetchall()
-    runs: dict[int, list[_Run]] = {row[0]: [] for row in events}
-    for row in connection.execute(_RUNS, [list(runs)]):
+    locked = [row[0] for row in connection.execute(_LOCK, [list(ids)])]
+    connection.execute(_LOCK_OPEN, [locked])
+    events = connection.execute(_EVENTS, [locked]).fetchall()
+    runs: dict[int, list[_Run]] = {event: [] for event in locked}
+    for row in connection.execute(_RUNS, {"events": locked}):
         runs[row[0]].append(_Run(*row))
     outcomes = [
-        _fate(event, status, runs[event], lost=None if has_body else _LOST[keep_body])
+        _fate(event, runs[event], lost=None if has_body else _LOST[keep_body])
         if only in {None, status}
         else ReplayResult(event, ReplayOutcome.CHANGED)
         for event, status, keep_body, has_body in events
     ]
-    resets = [(o.id, handler) for o in outcomes if o.fate is ReplayOutcome.REPLAYED for handler in o.handlers]
-    activity.keep_ends(connection, [event for event, _ in resets])
-    connection.execute(_RESET, [[event for event, _ in resets], [handler for _, handler in resets]])
-    due = [o.id for o in outcomes if o.fate in GOOD]
-    connection.execute(_HASTEN, [due])
-    connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": due})
-    fresh = [event for event in due if not runs[event]]
-    connection.execute(_RECEIVE, {"ids": fresh})
-    _forget(connection, {o.id: o for o in outcomes if o.fate in GOOD}, runs, forget)
+    good = {outcome.id: outcome for outcome in outcomes if outcome.fate in GOOD}
+    _renew(connection, good, runs)
+    _reopen(connection, good, runs)
+    connection.execute(_HASTEN, [list(good)])
+    _forget(connection, good, runs, forget)
     return outcomes
 
 
 _LOST = {True: ReplayOutcome.BODY_DROPPED, False: ReplayOutcome.BODY_NOT_KEPT}
 """What is said of an event without a body, by whether its source keeps bodies."""
+
+
+def _fate(event: int, runs: Sequence[_Run], *, lost: ReplayOutcome | None) -> ReplayResult:
+    """Decide what becomes of an event, which is locked."""
+    if lost is not None:
+        return ReplayResult(event, lost)
+    left = [run.handler for run in runs if run.is_running]
+    spent = [run.handler for run in runs if run.is_spent]
+    if spent:
+        return ReplayResult(event, ReplayOutcome.REPLAYED, spent, left)
+    if left:
+        return ReplayResult(event, ReplayOutcome.RUNNING, [], left)
+    if any(run.n is not None for run in runs):
+        is_held = any(run.is_held for run in runs)
+        return ReplayResult(event, ReplayOutcome.RELEASED if is_held else ReplayOutcome.QUEUED)
+    is_unreadable = any(run.status == RunStatus.DEAD for run in runs)
+    return ReplayResult(event, ReplayOutcome.UNREADABLE if is_unreadable else ReplayOutcome.REPLAYED)
+
+
+def _renew(
+    connection: psycopg.Connection,
+    outcomes: Mapping[int, ReplayResult],
+    runs: Mapping[int, Sequence[_Run]],
+) -> None:
+    """Give runs that wait for another attempt a new cycle; one that was leased by now is left alone."""
+    spent = {
+        (event, run.n): run.handler
+        for event in outcomes
+        for run in runs[event]
+        if run.n is not None and run.is_spent
+    }
+    renewed = connection.execute(_RENEW, [[event for event, _ in spent], [n for _, n in spent]]).fetchall()
+    for event, n in spent.keys() - set(renewed):
+        outcomes[event].handlers.remove(spent[event, n])
+        outcomes[event].left.append(spent[event, n])
+        if not outcomes[event].handlers:
+            outcomes[event].fate = ReplayOutcome.RUNNING
+
+
+def _reopen(
+    connection: psycopg.Connection,
+    outcomes: Mapping[int, ReplayResult],
+    runs: Mapping[int, Sequence[_Run]],
+) -> None:
+    """Open runs again that have ended, events that nobody took, and those of which there is nothing else."""
+    ended = [(event, run.handler) for event in outcomes for run in runs[event] if run.n is None]
+    columns = [[event for event, _ in ended], [handler for _, handler in ended]]
+    activity.keep_ends(connection, columns[0])
+    connection.execute(_REOPEN, columns)
+    connection.execute(_RECOVER, [[event for event in outcomes if not runs[event]]])
 
 
 def _forget(
@@ -160,36 +249,15 @@ def _forget(
     runs: Mapping[int, Sequence[_Run]],
     names: Sequence[str],
 ) -> None:
-    """Forget steps of what was replayed and is not running; its rows are locked."""
+    """Forget steps of what was replayed and is not running."""
     at_rest = [
-        (event, run.handler) for event in outcomes for run in runs[event] if run.status != RunStatus.RUNNING
+        (event, run.handler)
+        for event, outcome in outcomes.items()
+        for run in runs[event]
+        if run.handler and run.handler not in outcome.left
     ]
     for event, handler, name in steps.forget_of_runs(connection, at_rest, names):
         outcomes[event].forgotten.append(f"{handler}/{name}")
-
-
-def _fate(event: int, status: str, runs: Sequence[_Run], *, lost: ReplayOutcome | None) -> ReplayResult:
-    """Decide what becomes of an event; its row and its runs are locked."""
-    if lost is not None:
-        return ReplayResult(event, lost)
-    if not runs:
-        return ReplayResult(event, _FATE_WITHOUT_RUNS.get(status, ReplayOutcome.REPLAYED))
-    left = [run.handler for run in runs if run.status == RunStatus.RUNNING]
-    spent = [
-        run.handler
-        for run in runs
-        if run.status in ENDED_RUNS or (run.status == RunStatus.WAITING and run.attempts)
-    ]
-    if spent:
-        return ReplayResult(event, ReplayOutcome.REPLAYED, spent, left)
-    return ReplayResult(event, ReplayOutcome.RUNNING if left else ReplayOutcome.QUEUED, [], left)
-
-
-_FATE_WITHOUT_RUNS: Mapping[str, ReplayOutcome] = {
-    EventStatus.HELD: ReplayOutcome.RELEASED,
-    EventStatus.RECEIVED: ReplayOutcome.QUEUED,
-    EventStatus.DEAD: ReplayOutcome.UNREADABLE,  # of a batch, and could not be read: there is nothing to run
-}
 
 
 def _note(o: ReplayResult) -> Note:

@@ -1,23 +1,30 @@
-"""How much waits for whom, cheap at any size: by partial indexes, and never counted beyond `MAX_COUNTED`."""
+"""How much waits for whom, cheap at any size: by indexes or kept sums, and never said beyond `MAX_COUNTED`."""
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
 
 import psycopg
-from psycopg.rows import class_row
 
 from hookonce.receiver.ledger.due import IS_DUE, MAY_BE_CLAIMED
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
+from hookonce.receiver.ledger.stats import totals
 
 MAX_COUNTED = 10_000
 """Where counting stops; one more says that there are more."""
 
+# What a worker that died has left is due since its lease ran out, as if it had been waiting.
+_LEFT = """
+SELECT c.lease_until AS due_at, q.source, q.event
+FROM hookonce.claims c, unnest(c.events, c.places) AS r (event, n)
+     JOIN hookonce.queue q USING (event, n)
+WHERE c.lease_until <= now() AND q.token = c.token
+"""
 
 OLDEST_DUE = f"""
-SELECT coalesce(extract(epoch FROM now() - (
-    SELECT due_at FROM hookonce.events
-    WHERE {MAY_BE_CLAIMED}
-    ORDER BY due_at LIMIT 1)), 0)::float
+SELECT coalesce(extract(epoch FROM now() - least(
+    (SELECT due_at FROM hookonce.queue WHERE {MAY_BE_CLAIMED} ORDER BY due_at LIMIT 1),
+    (SELECT min(due_at) FROM ({_LEFT}) AS dropped))), 0)::float
 """  # noqa: S608  constants
 """Seconds; what a person has paused waits as it should."""
 
@@ -33,23 +40,16 @@ class Waiting:
     oldest_due: float
 
 
-def _counted(condition: str) -> str:
-    return f"(SELECT count(*) FROM (SELECT FROM hookonce.events WHERE {condition} LIMIT {MAX_COUNTED + 1}) AS bounded)"  # noqa: S608  the same
-
-
-_WAITING = f"""
-SELECT {_counted(IS_DUE)} AS due,
-       {_counted(f"status = '{EventStatus.WAITING}'")} AS waiting,
-       {_counted(f"status = '{EventStatus.DEAD}'")} AS dead,
-       {_counted(f"status = '{EventStatus.HELD}'")} AS held,
-       ({OLDEST_DUE}) AS oldest_due
-"""
-
-
 def waiting(connection: psycopg.Connection) -> Waiting:
     """Count what is due, waits, is dead or held."""
-    with connection.cursor(row_factory=class_row(Waiting)) as cursor:
-        return cursor.execute(_WAITING.encode()).fetchone() or Waiting(0, 0, 0, 0, 0.0)
+    found: Counter[str] = Counter()
+    for _, status, number in totals.events_by_status(connection):
+        found[status] += number
+    waiting, dead, held = (
+        min(found[status], MAX_COUNTED + 1)
+        for status in (EventStatus.WAITING, EventStatus.DEAD, EventStatus.HELD)
+    )
+    return Waiting(_due(connection, MAX_COUNTED + 1), waiting, dead, held, oldest_due(connection))
 
 
 def oldest_due(connection: psycopg.Connection) -> float:
@@ -60,7 +60,8 @@ def oldest_due(connection: psycopg.Connection) -> float:
 
 _OLDEST_BY_SOURCE = f"""
 SELECT source, extract(epoch FROM now() - min(due_at))::float FROM (
-    SELECT source, due_at FROM hookonce.events WHERE {MAY_BE_CLAIMED} ORDER BY due_at LIMIT %s) AS oldest
+    (SELECT source, due_at FROM hookonce.queue WHERE {MAY_BE_CLAIMED} ORDER BY due_at LIMIT %s)
+    UNION ALL SELECT source, due_at FROM ({_LEFT}) AS dropped) AS oldest
 GROUP BY source
 """  # noqa: S608  constants
 _MAX_OLDEST = 1000
@@ -73,13 +74,13 @@ def oldest_due_by_source(connection: psycopg.Connection) -> dict[str, float]:
 
 _DEAD = f"""
 WITH dead AS MATERIALIZED (
-    SELECT id, source, received_at FROM hookonce.events WHERE status = '{EventStatus.DEAD}'
-    ORDER BY id DESC LIMIT %(most)s
+    SELECT event, finished_at FROM hookonce.runs r
+    WHERE status = '{RunStatus.DEAD}' AND is_last AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = r.event)
+    ORDER BY event DESC LIMIT %(most)s
 )
 SELECT source, count(*) FILTER (WHERE died_at > now() - %(within)s::interval), count(*)
-FROM (SELECT source, coalesce((SELECT max(finished_at) FROM hookonce.runs r
-                               WHERE r.event = dead.id AND r.status = '{RunStatus.DEAD}'), received_at) AS died_at
-      FROM dead) AS died
+FROM (SELECT event, max(finished_at) AS died_at FROM dead GROUP BY event) AS died
+     JOIN hookonce.events e ON e.id = died.event
 GROUP BY source
 """  # noqa: S608  constants
 
@@ -87,14 +88,17 @@ GROUP BY source
 def dead(connection: psycopg.Connection, within: timedelta) -> dict[str, tuple[int, int]]:
     """Count, by source, the events that are dead: those that died within the last `within`, and all of them.
 
-    Of more than `MAX_COUNTED`, the newest are looked at. What was replayed is dead no more; what can't be read has
-    no runs and is dead from when it came.
+    Of more than `MAX_COUNTED`, the newest are looked at. What was replayed is dead no more; what can't be read is dead
+    from when it came.
     """
     rows = connection.execute(_DEAD, {"within": within, "most": MAX_COUNTED})
     return {source: (recent, number) for source, recent, number in rows if recent}
 
 
-_DUE = f"SELECT count(*) FROM (SELECT FROM hookonce.events WHERE {IS_DUE} LIMIT %s) AS these"  # noqa: S608  constants
+_DUE = f"""
+SELECT (SELECT count(DISTINCT event) FROM (SELECT event FROM hookonce.queue WHERE {IS_DUE} LIMIT %(most)s) AS these)
+       + (SELECT count(DISTINCT event) FROM ({_LEFT}) AS dropped)
+"""  # noqa: S608  constants
 
 
 _REPLAYS = """
@@ -109,8 +113,12 @@ MAX_DUE = 10_000
 
 def due(connection: psycopg.Connection) -> int:
     """Count the events that are due, `MAX_DUE` at most."""
-    row = connection.execute(_DUE, [MAX_DUE]).fetchone()
-    return int(row[0]) if row else 0
+    return _due(connection, MAX_DUE)
+
+
+def _due(connection: psycopg.Connection, most: int) -> int:
+    row = connection.execute(_DUE, {"most": most}).fetchone()
+    return min(int(row[0]), most) if row else 0
 
 
 def bulk_replays(connection: psycopg.Connection) -> tuple[int, int]:

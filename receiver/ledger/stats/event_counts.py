@@ -1,47 +1,67 @@
 """Counts the events of the ledger a few thousand at a time, off the hot path, so that nobody ever counts them all.
 
-`event_counts` is a list of sums and changes to them; adding its rows up gives, by source, `events` (rows of the
-ledger up to the id `until`) and `ignored` (of all rows). Who ignores events, makes ignored ones due again, or
-prunes, adds a change in the same transaction, so nobody waits for anybody. The sweep adds what is new and folds.
+`event_counts` holds what is counted, in rows of which the sum is meant; who changes much adds a row in the same
+transaction, so nobody waits for anybody, and the sweep folds them:
 
-Who ignores events adds `newly_ignored` too, which the sweep hands on to the counts of this minute.
+    events                      rows of the ledger up to the id `until`, by source; retention takes what it deletes
+    dead, ignored, lost         events by source and slice (`SLICE` ids), with when the oldest of them came
+    received, waiting, ...      the same of open events, where the queue is too long to be counted by whoever asks
+    changed                     a slice in which events were opened again or deleted since it was counted
+    seen                        up to which time of an end (in seconds since 1970) all that died or was ignored is counted
+    next_open, all_open         the slice of the queue that is to be counted next; and that each of them was
+
+A slice is counted anew when it has changed: when something in it died or was ignored (`runs` knows since when) or was
+replayed or deleted. Of what has changed since, whoever reads the sums counts the slices himself
+(`receiver.ledger.stats.totals`): so the sums of what has ended are exact at any moment, and nothing is counted twice.
 """
 
 import time
-from collections import Counter
 from datetime import timedelta
 from typing import NamedTuple
 
 import psycopg
 
-from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats import activity
+from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits, one_of
 
 COUNT_BATCH = 100_000
 """Ids counted at a time."""
 MAX_CHANGES = 1000
 """Changes that may lie about, where no new event comes."""
-RECOUNT_LOCK_TIMEOUT = timedelta(minutes=5)
-"""No insert takes as long; a transaction that does is somebody else's."""
+MAX_LATE = timedelta(minutes=5)
+"""No insert, and no end of a run, takes as long; a transaction that does is somebody else's."""
+SLICE = 5_000
+"""Ids that are counted together."""
+MAX_QUEUE = 20_000
+"""Rows of the queue that whoever asks counts one by one."""
+OPEN_BUDGET = timedelta(milliseconds=50)
+"""How long one turn may count slices of a longer queue."""
+MAX_ENDS = 100_000
+"""Ends since the last count that are looked at for what died or was ignored."""
 
-_NEWEST = (
-    "SELECT coalesce(max(id), 0), pg_snapshot_xmax(pg_current_snapshot())::text::bigint FROM hookonce.events"
-)
+_OPEN = (EventStatus.RECEIVED, EventStatus.RUNNING, EventStatus.WAITING, EventStatus.HELD)
+_IN_QUEUE = one_of("what", _OPEN)
+_ENDED = one_of("what", (EventStatus.DEAD, EventStatus.IGNORED))
+_LIST = "'events', 'until', 'seen'"
+"""What is in no slice; of these, the sum over all rows counts."""
+
+_NEWEST = """
+SELECT coalesce(max(id), 0), pg_snapshot_xmax(pg_current_snapshot())::text::bigint, extract(epoch FROM now())::bigint
+FROM hookonce.events
+"""
 _OLDEST_OPEN = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 _LOCK = "SELECT pg_try_advisory_xact_lock(x'636F756E7473'::bigint)"  # "counts" in ASCII
-_IS_WORTH_IT = """
-SELECT coalesce(sum(count) FILTER (WHERE what = 'until'), 0) < %s OR count(*) > %s FROM hookonce.event_counts
-"""
-_NEWLY = "newly_ignored"
-_HAND_ON = f"DELETE FROM hookonce.event_counts WHERE what = '{_NEWLY}' RETURNING source, count"  # noqa: S608  constants
+_IS_WORTH_IT = f"""
+SELECT coalesce(sum(count) FILTER (WHERE what = 'until'), 0) < %s OR count(*) > %s
+FROM hookonce.event_counts WHERE what IN ({_LIST})
+"""  # noqa: S608  constants
 _LOCK_TABLE = "LOCK TABLE hookonce.event_counts IN SHARE ROW EXCLUSIVE MODE"
 
-_COUNT = """
+_COUNT = f"""
 WITH mark AS MATERIALIZED (
     SELECT done, least(done + %(step)s, greatest(done, %(newest)s)) AS now
     FROM (SELECT coalesce(sum(count), 0)::bigint AS done FROM hookonce.event_counts WHERE what = 'until') AS counted
 ), folded AS (
-    DELETE FROM hookonce.event_counts RETURNING source, what, count
+    DELETE FROM hookonce.event_counts WHERE what IN ({_LIST}) RETURNING source, what, count
 )
 INSERT INTO hookonce.event_counts (source, what, count)
 SELECT source, what, sum(count) FROM (
@@ -52,84 +72,203 @@ SELECT source, what, sum(count) FROM (
     UNION ALL
     SELECT '', 'until', now - done FROM mark
 ) AS changes GROUP BY source, what HAVING sum(count) <> 0 ORDER BY source, what
+"""  # noqa: S608  constants
+
+HAS_SEEN = "SELECT EXISTS (SELECT FROM hookonce.event_counts WHERE what = 'seen')"
+_SEE = """
+INSERT INTO hookonce.event_counts (source, what, count)
+SELECT '', 'seen', %s - coalesce(sum(count), 0) FROM hookonce.event_counts WHERE what = 'seen'
 """
+
+# So much may lie between the time of an end and the transaction id that its statement takes. Where the database's clock
+# was set back, what has ended since is looked for from a minute ago.
+CHANGED = f"""
+SELECT slice FROM hookonce.event_counts WHERE what = 'changed'
+UNION
+SELECT event / {SLICE} FROM (
+    SELECT event, status FROM hookonce.runs
+    WHERE finished_at >= (SELECT CASE WHEN to_timestamp(sum(count)) < now() THEN to_timestamp(sum(count)) - interval '10 s'
+                                 ELSE now() - interval '1 minute' END
+                          FROM hookonce.event_counts WHERE what = 'seen') LIMIT {MAX_ENDS}) AS ended
+WHERE status <> '{RunStatus.DONE}'
+      OR EXISTS (SELECT FROM hookonce.runs dead
+                 WHERE dead.event = ended.event AND dead.status = '{RunStatus.DEAD}' AND dead.is_last)
+"""  # noqa: S608  constants
+"""The slices in which the sums of what has ended may be others by now."""
+
+
+def _ended(status: str) -> str:
+    return f"""
+    SELECT DISTINCT r.event, '{status}' AS status FROM slices, hookonce.runs r
+    WHERE r.event >= slices.slice * {SLICE} AND r.event < (slices.slice + 1) * {SLICE}
+          AND r.status = '{status}' AND r.is_last
+          AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = r.event)"""  # noqa: S608  constants
+
+
+ENDED = f"""
+SELECT e.source, ended.status, count(*) AS number, min(e.received_at) AS first, e.id / {SLICE} AS slice
+FROM ({_ended(RunStatus.DEAD)} UNION ALL {_ended(EventStatus.IGNORED)}) AS ended
+     JOIN hookonce.events e ON e.id = ended.event
+GROUP BY e.source, ended.status, e.id / {SLICE}
+"""  # noqa: S608  constants
+"""Counts what is dead or ignored in the rows of `slices` (which is to be defined), by partial indexes."""
+
+
+def open_events(condition: str) -> str:
+    """Return the statement that counts open events by source, status and slice; `condition` is of rows of the queue."""
+    return f"""
+SELECT source, status, count(*) AS number, min(received_at) AS first, event / {SLICE} AS slice
+FROM (SELECT event, source, min(received_at) AS received_at,
+             CASE WHEN bool_or(token IS NOT NULL) THEN '{EventStatus.RUNNING}'
+                  WHEN bool_or(waits IS NOT DISTINCT FROM '{Waits.HELD}') THEN '{EventStatus.HELD}'
+                  WHEN bool_and(handler IS NULL) THEN '{EventStatus.RECEIVED}'
+                  ELSE '{EventStatus.WAITING}' END AS status
+      FROM hookonce.queue WHERE {condition} GROUP BY event, source) AS open
+GROUP BY source, status, event / {SLICE}"""  # noqa: S608  constants
+
+
+_KEEP_ENDED = f"""
+WITH slices AS MATERIALIZED ({CHANGED}
+), counted AS MATERIALIZED ({ENDED}
+), gone AS (
+    DELETE FROM hookonce.event_counts
+    WHERE slice IN (SELECT slice FROM slices) AND ({_ENDED} OR what = 'changed')
+)
+INSERT INTO hookonce.event_counts (source, what, count, slice, first_at)
+SELECT source, status, number, slice, first FROM counted
+"""  # noqa: S608  constants
+
+_KEEP_OPEN = f"""
+WITH counted AS MATERIALIZED ({open_events(f"event >= %(slice)s * {SLICE} AND event < (%(slice)s + 1) * {SLICE}")}
+), gone AS (
+    DELETE FROM hookonce.event_counts WHERE slice >= %(from)s AND slice <= %(slice)s AND {_IN_QUEUE}
+)
+INSERT INTO hookonce.event_counts (source, what, count, slice, first_at)
+SELECT source, status, number, slice, first FROM counted
+"""  # noqa: S608  constants
+_FORGET_OPEN = f"DELETE FROM hookonce.event_counts WHERE {_IN_QUEUE} OR what IN ('next_open', 'all_open')"  # noqa: S608
+_FORGET_REST = f"DELETE FROM hookonce.event_counts WHERE slice >= %s AND {_IN_QUEUE}"  # noqa: S608  constants
+_NEXT_OPEN = "SELECT coalesce(max(count), 0) FROM hookonce.event_counts WHERE what = 'next_open'"
+_MOVE_OPEN = """
+WITH gone AS (DELETE FROM hookonce.event_counts WHERE what = 'next_open')
+INSERT INTO hookonce.event_counts (source, what, count) VALUES ('', 'next_open', %s)
+"""
+_ALL_OPEN = """
+INSERT INTO hookonce.event_counts (source, what, count)
+SELECT '', 'all_open', 1 WHERE NOT EXISTS (SELECT FROM hookonce.event_counts WHERE what = 'all_open')
+"""
+_FIRST_OPEN = f"SELECT event / {SLICE} FROM hookonce.queue WHERE event >= %s * {SLICE} ORDER BY event LIMIT 1"  # noqa: S608
+_IS_LONG = f"""
+SELECT count(*) > {MAX_QUEUE} FROM (SELECT event FROM hookonce.queue ORDER BY event, n LIMIT {MAX_QUEUE + 1}) AS head
+"""  # noqa: S608  constants
 
 _RECOUNT = f"""
 WITH folded AS (
-    DELETE FROM hookonce.event_counts WHERE what <> '{_NEWLY}'
+    DELETE FROM hookonce.event_counts
 ), mark AS MATERIALIZED (
     SELECT coalesce(sum(count), 0)::bigint AS done FROM hookonce.event_counts WHERE what = 'until'
 )
 INSERT INTO hookonce.event_counts (source, what, count)
 SELECT source, 'events', count(*) FROM hookonce.events WHERE id <= (SELECT done FROM mark) GROUP BY source
-UNION ALL
-SELECT source, '{EventStatus.IGNORED}', count(*) FROM hookonce.events
-WHERE status = '{EventStatus.IGNORED}' GROUP BY source
 UNION ALL SELECT '', 'until', done FROM mark WHERE done <> 0
+UNION ALL SELECT '', 'seen', extract(epoch FROM now() - interval '1 minute')
 """  # noqa: S608  constants
+_RECOUNT_ENDED = f"""
+WITH slices AS MATERIALIZED (SELECT generate_series(%(first)s::bigint, %(last)s::bigint) AS slice)
+INSERT INTO hookonce.event_counts (source, what, count, slice, first_at)
+SELECT source, status, number, slice, first FROM ({ENDED}) AS counted
+"""  # noqa: S608  constants
+_SLICES = f"SELECT coalesce(min(id), 0) / {SLICE}, coalesce(max(id), 0) / {SLICE} FROM hookonce.events"  # noqa: S608
+_RECOUNTED = 200
+"""Slices that a recount looks at by one statement."""
+
+_FULL = "SELECT source, status, count(*) FROM hookonce.event_states GROUP BY source, status"
 
 
-def no_longer_ignored(rows: str) -> str:
-    """Return the statement that takes `rows` from the ignored events: a part of another one."""
+def changed(rows: str, column: str) -> str:
+    """Return the statement that notes in which slices `rows` have changed: a part of the one that changes them."""
     return f"""
-    INSERT INTO hookonce.event_counts (source, what, count)
-    SELECT source, '{EventStatus.IGNORED}', -count(*) FROM {rows} GROUP BY source"""  # noqa: S608  constants
-
-
-def newly_ignored(rows: str) -> str:
-    """Return the statement that notes that `rows` have just been ignored: a part of another one."""
-    return f"""
-    INSERT INTO hookonce.event_counts (source, what, count)
-    SELECT source, what, count(*) FROM {rows}, (VALUES ('{EventStatus.IGNORED}'), ('{_NEWLY}')) AS noted (what)
-    GROUP BY source, what"""  # noqa: S608  constants
+    INSERT INTO hookonce.event_counts (source, what, count, slice)
+    SELECT DISTINCT '', 'changed', 0, {column} / {SLICE} FROM {rows}"""  # noqa: S608  constants
 
 
 class Mark(NamedTuple):
-    """The newest event at some moment, the transaction id then next to be given out, and our clock then."""
+    """The newest event at some moment, the transaction id then next to be given out, the database's clock and ours."""
 
     newest: int
     xid: int
+    seconds: int
     at: float
 
 
 def mark(connection: psycopg.Connection) -> Mark:
     """Look where the ledger ends now; to be given to `advance` a little later."""
-    row = connection.execute(_NEWEST).fetchone() or (0, 0)
-    return Mark(row[0], row[1], time.monotonic())
+    row = connection.execute(_NEWEST).fetchone() or (0, 0, 0)
+    return Mark(row[0], row[1], row[2], time.monotonic())
 
 
 def advance(connection: psycopg.Connection, last: Mark) -> Mark:
-    """Count the events up to a mark, `COUNT_BATCH` at most, and fold all changes into sums; return the next mark.
+    """Count the events up to a mark, `COUNT_BATCH` at most, and the slices that have changed; return the next mark.
 
-    That is the same one while a transaction is open that was open then, for it may hold a smaller id. Safe in
-    many processes at once: who finds another at it counts nothing.
+    That is the same one while a transaction is open that was open then, for it may hold a smaller id, or an end of
+    before. Safe in many processes at once: who finds another at it counts nothing.
     """
     following = mark(connection)
     with connection.transaction():
         if connection.execute(_LOCK).fetchone() != (True,):
             return following
-        _hand_on(connection)
+        if connection.execute(HAS_SEEN).fetchone() != (True,):
+            recount(connection)
+            return following
         oldest = connection.execute(_OLDEST_OPEN).fetchone() or (0,)
-        if oldest[0] < last.xid and time.monotonic() - last.at < RECOUNT_LOCK_TIMEOUT.total_seconds():
+        connection.execute(_KEEP_ENDED)
+        _keep_open(connection)
+        if oldest[0] < last.xid and time.monotonic() - last.at < MAX_LATE.total_seconds():
             return last
+        connection.execute(_SEE, [last.seconds])
         if connection.execute(_IS_WORTH_IT, [last.newest, MAX_CHANGES]).fetchone() == (True,):
             connection.execute(_COUNT, {"newest": last.newest, "step": COUNT_BATCH})
     return following
 
 
-def _hand_on(connection: psycopg.Connection) -> None:
-    ignored: Counter[tuple[str, str]] = Counter()
-    for source, number in connection.execute(_HAND_ON):
-        ignored[source, EventStatus.IGNORED] += number
-    if ignored:
-        activity.add(connection, ignored)
+def has_long_queue(connection: psycopg.Connection) -> bool:
+    """Return whether more is open than whoever asks should count."""
+    return connection.execute(_IS_LONG).fetchone() == (True,)
 
 
 def recount(connection: psycopg.Connection) -> None:
     """Count the whole ledger afresh, as after rows were changed by hand; takes a second for some million rows.
 
-    Who ignores events meanwhile waits, deliveries do not.
+    Who replays or prunes meanwhile waits, deliveries and workers do not.
     """
     with connection.transaction():
         connection.execute(_LOCK_TABLE)
         connection.execute(_RECOUNT)
+        first, last = connection.execute(_SLICES).fetchone() or (0, 0)
+        for start in range(first, last + 1, _RECOUNTED):
+            connection.execute(_RECOUNT_ENDED, {"first": start, "last": min(start + _RECOUNTED - 1, last)})
+
+
+def full_count(connection: psycopg.Connection) -> dict[tuple[str, str], int]:
+    """Count all events by source and status, one by one: what the sums must come to. Takes long where there are many."""
+    return {(source, status): number for source, status, number in connection.execute(_FULL)}
+
+
+def _keep_open(connection: psycopg.Connection) -> None:
+    """Count a few slices of a queue that is long; forget them where it is no longer."""
+    if not has_long_queue(connection):
+        connection.execute(_FORGET_OPEN)
+        return
+    deadline = time.monotonic() + OPEN_BUDGET.total_seconds()
+    row = connection.execute(_NEXT_OPEN).fetchone()
+    following = int(row[0]) if row else 0
+    while time.monotonic() < deadline:
+        found = connection.execute(_FIRST_OPEN, [following]).fetchone()
+        if found is None:
+            connection.execute(_FORGET_REST, [following])
+            connection.execute(_ALL_OPEN)
+            following = 0
+            break
+        connection.execute(_KEEP_OPEN, {"from": following, "slice": found[0]})
+        following = found[0] + 1
+    connection.execute(_MOVE_OPEN, [following])

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from hookonce.receiver.ledger.states import OPEN_RUNS, EventStatus, Parked, one_of
+from hookonce.receiver.ledger.states import Waits
 
 MAX_LOOKED_AT = 5000
 """Events whose next attempt is the farthest off, and those under way; what is due is a backlog, and said elsewhere.
@@ -15,19 +15,22 @@ And of each open breaker the oldest that wait for it: what a person has paused w
 
 _RETRIES = f"""
 WITH open AS MATERIALIZED (
-    SELECT id, source FROM (SELECT id, source, status FROM hookonce.events WHERE due_at IS NOT NULL AND parked IS NULL
-                            ORDER BY due_at DESC LIMIT {MAX_LOOKED_AT}) AS latest
-    WHERE {one_of("status", (EventStatus.RUNNING, EventStatus.WAITING))}
+    SELECT event, source, handler, cycle FROM (
+        SELECT event, source, handler, cycle FROM hookonce.queue WHERE waits IS NULL
+        ORDER BY due_at DESC LIMIT {MAX_LOOKED_AT}) AS latest
+    WHERE handler IS NOT NULL
     UNION
-    SELECT e.id, e.source FROM hookonce.breakers b, LATERAL (
-        SELECT event FROM hookonce.runs WHERE parked = '{Parked.HANDLER}' AND handler = b.handler
-        ORDER BY event LIMIT {MAX_LOOKED_AT}) AS held JOIN hookonce.events e ON e.id = held.event
+    SELECT q.event, q.source, q.handler, q.cycle FROM hookonce.claims c, unnest(c.events, c.places) AS r (event, n)
+           JOIN hookonce.queue q USING (event, n) WHERE q.token = c.token AND q.attempts > 0
+    UNION
+    SELECT q.event, q.source, q.handler, q.cycle FROM hookonce.breakers b, LATERAL (
+        SELECT event, source, handler, cycle FROM hookonce.queue
+        WHERE waits = '{Waits.HANDLER}' AND handler = b.handler ORDER BY event LIMIT {MAX_LOOKED_AT}) AS q
     WHERE b.opened_at IS NOT NULL
 ), retried AS (
     SELECT open.source, min(f.failed_at) AS first
-    FROM open JOIN hookonce.runs r ON r.event = open.id AND {one_of("r.status", OPEN_RUNS)}
-         JOIN hookonce.failures f ON (f.event, f.handler, f.cycle) = (r.event, r.handler, r.cycle)
-    GROUP BY open.id, open.source
+    FROM open JOIN hookonce.failures f ON (f.event, f.handler, f.cycle) = (open.event, open.handler, open.cycle)
+    GROUP BY open.event, open.source
 )
 SELECT source, count(*) FILTER (WHERE first < now() - %s::interval), extract(epoch FROM now() - min(first))::float
 FROM retried GROUP BY source

@@ -5,16 +5,26 @@ from typing import NamedTuple
 
 import psycopg
 
-from hookonce.receiver.ledger.due import IS_OPEN
 from hookonce.receiver.ledger.states import EventStatus, one_of
+from hookonce.receiver.ledger.stats import event_counts
+from hookonce.receiver.ledger.stats.event_counts import CHANGED, ENDED
 
-_RARE = (EventStatus.DEAD, EventStatus.HELD)
-"""Not due, but few: they need a person."""
+_IN_QUEUE = one_of("what", (EventStatus.RECEIVED, EventStatus.RUNNING, EventStatus.WAITING, EventStatus.HELD))
+_OPEN_LIVE = event_counts.open_events("true")
+_OPEN_KEPT = f"SELECT source, what, count, first_at FROM hookonce.event_counts WHERE {_IN_QUEUE}"  # noqa: S608  constants
+_ALL_SLICES = f"SELECT DISTINCT event / {event_counts.SLICE} AS slice FROM hookonce.runs WHERE %s AND is_last"  # noqa: S608
+_NEVER_SEEN = " UNION ".join(
+    _ALL_SLICES % f"status = '{status}'" for status in (EventStatus.DEAD, EventStatus.IGNORED)
+)
 
-# Whatever is under way or needs a person is few and has partial indexes; what is over is the rest of a sum kept.
-_EVENTS = f"""
-WITH sums AS MATERIALIZED (
-    SELECT source, what, sum(count)::bigint AS n FROM hookonce.event_counts GROUP BY source, what
+
+def _events(changed: str, opened: str) -> str:
+    """Return the query: sums as they are kept, but for slices that have `changed`; what is over is the rest."""
+    return f"""
+WITH slices AS MATERIALIZED ({changed}
+), sums AS MATERIALIZED (
+    SELECT source, what, sum(count)::bigint AS n FROM hookonce.event_counts
+    WHERE what IN ('events', 'until') GROUP BY source, what
 ), rows AS (
     SELECT source, n FROM sums WHERE what = 'events'
     UNION ALL
@@ -23,21 +33,32 @@ WITH sums AS MATERIALIZED (
         ORDER BY id LIMIT %(fresh)s) AS fresh
     GROUP BY source
 ), present AS (
-    SELECT source, status, count(*) AS n, min(received_at) AS first FROM hookonce.events
-    WHERE {IS_OPEN} GROUP BY source, status
-    UNION ALL
-    SELECT source, status, count(*), min(received_at) FROM hookonce.events
-    WHERE {one_of("status", _RARE)} GROUP BY source, status
-    UNION ALL
-    SELECT source, '{EventStatus.IGNORED}', n, NULL FROM sums WHERE what = '{EventStatus.IGNORED}'
+    SELECT source, status, sum(n) AS n, min(first) AS first FROM (
+        {opened}
+        UNION ALL
+        SELECT source, what, count, first_at FROM hookonce.event_counts
+        WHERE {one_of("what", (EventStatus.DEAD, EventStatus.IGNORED))} AND slice NOT IN (SELECT slice FROM slices)
+        UNION ALL
+        SELECT source, status, number, first FROM ({ENDED}) AS ended
+        UNION ALL
+        SELECT source, what, count, first_at FROM hookonce.event_counts WHERE what = '{EventStatus.LOST}'
+    ) AS parts (source, status, n, first) GROUP BY source, status
 ), over AS (
     SELECT source, '{EventStatus.DONE}', sum(n), NULL::timestamptz
     FROM (SELECT source, n FROM rows UNION ALL SELECT source, -n FROM present) AS parts GROUP BY source
 )
-SELECT source, status, n::bigint, extract(epoch FROM now() - first)::float
+SELECT source, status, n::bigint,
+       CASE WHEN status <> '{EventStatus.IGNORED}' THEN extract(epoch FROM now() - first)::float END
 FROM (SELECT * FROM present UNION ALL SELECT * FROM over) AS counted (source, status, n, first)
 WHERE n > 0 ORDER BY source, status
 """  # noqa: S608  constants
+
+
+_LIVE = f"SELECT source, status, number, first FROM ({_OPEN_LIVE}) AS open"  # noqa: S608  constants
+_KEPT = """
+SELECT EXISTS (SELECT FROM hookonce.event_counts WHERE what = 'seen'),
+       EXISTS (SELECT FROM hookonce.event_counts WHERE what = 'all_open')
+"""
 _REJECTIONS = "SELECT source, reason, count FROM hookonce.rejections ORDER BY source, reason"
 _SECRETS = "SELECT source, slot, count, last_at FROM hookonce.secret_use ORDER BY source, slot"
 _CONFLICTS = "SELECT count(*) FROM (SELECT FROM hookonce.conflicts ORDER BY id LIMIT %s) AS these"
@@ -61,13 +82,16 @@ def events_by_status(connection: psycopg.Connection) -> list[tuple[str, str, int
 
 
 def event_sums(connection: psycopg.Connection) -> list[EventSum]:
-    """Count the ledger's events by source and status; its cost grows with the events that are not over, only.
+    """Count the ledger's events by source and status, from sums that are kept and what has changed since.
 
-    Exact while a sweep runs: `done` is what is left of all rows, and rows are counted as `event_counts`
-    does. Without a sweep no more than `MAX_UNCOUNTED` new ones are seen. Rows that were changed by hand (into or out of
-    `ignored`, or deleted) are counted as done, or not at all, until `event_counts.recount`.
+    Exact while a sweep runs: `done` is what is left of all rows. Without a sweep no more than `MAX_UNCOUNTED` new ones
+    are seen. Of a queue of more than `event_counts.MAX_QUEUE` rows the sweep counts the open ones, a few slices at each
+    of its turns. Rows that were changed by hand are counted as done, or not at all, until `event_counts.recount`.
     """
-    rows = connection.execute(_EVENTS, {"fresh": MAX_UNCOUNTED})
+    is_kept, has_all_open = connection.execute(_KEPT).fetchone() or (False, False)
+    is_long = has_all_open and event_counts.has_long_queue(connection)
+    query = _events(CHANGED if is_kept else _NEVER_SEEN, _OPEN_KEPT if is_long else _LIVE)
+    rows = connection.execute(query.encode(), {"fresh": MAX_UNCOUNTED})
     return [EventSum(*row) for row in rows]
 
 

@@ -77,6 +77,8 @@ CREATE TABLE hookonce.marks (
     token uuid NOT NULL,
     CONSTRAINT marks_pkey PRIMARY KEY (event, n, token)
 ) WITH (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
+ALTER TABLE hookonce.event_counts ADD COLUMN slice bigint, ADD COLUMN first_at timestamptz;
+DELETE FROM hookonce.event_counts WHERE what NOT IN ('events', 'until');
 DELETE FROM hookonce.batches WHERE token IS NOT NULL;
 ALTER TABLE hookonce.batches DROP COLUMN token, DROP COLUMN lease_until
 """
