@@ -12,25 +12,27 @@ import psycopg
 
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.runs import breakers, parking
-from hookonce.receiver.ledger.states import Parked
 
 PATIENCE = timedelta(seconds=2)
 """How long a page or an API call makes due what was parked; what is left then, the sweep does."""
 RECENT_RUNS = 10_000
-"""Runs looked at for the names of handlers; there is no index by handler, and an operator asks of living ones."""
+"""Runs, open and ended, looked at for names of handlers; there is no index by handler, and an operator asks of living
+ones."""
 
 _PAUSE = "INSERT INTO hookonce.pauses (kind, name) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING name"
 # Claims lock rows of `pauses` for a moment, one after another: who waits for a row would not be served in turn.
 _IN_TURN = "LOCK TABLE hookonce.pauses IN EXCLUSIVE MODE"
 _RESUME = "DELETE FROM hookonce.pauses WHERE kind = %s AND name = %s RETURNING name"
-_PAUSED = f"""
-SELECT kind, name, since, kind = '{Parked.HANDLER}' AND EXISTS (
+_PAUSED = """
+SELECT kind, name, since, kind = 'handler' AND EXISTS (
     SELECT FROM hookonce.breakers WHERE handler = name AND opened_at IS NOT NULL)
 FROM hookonce.pauses ORDER BY kind, name
-"""  # noqa: S608  a constant
-# Workers name handlers that have not run yet.
+"""
+# Workers name handlers that have not run yet; a run without one is of an event that nobody takes.
 _HANDLERS = """
-SELECT handler FROM (SELECT handler FROM hookonce.runs ORDER BY event DESC LIMIT %s) AS recent
+SELECT handler FROM (SELECT handler FROM hookonce.runs ORDER BY event DESC LIMIT %(most)s) AS ended WHERE handler <> ''
+UNION SELECT handler FROM (SELECT handler FROM hookonce.queue ORDER BY event DESC LIMIT %(most)s) AS open
+      WHERE handler IS NOT NULL
 UNION SELECT handler FROM hookonce.handlers ORDER BY handler
 """
 
@@ -56,17 +58,17 @@ def paused(connection: psycopg.Connection) -> list[Pause]:
 
 def by_handler(connection: psycopg.Connection) -> dict[str, Pause]:
     """Return the pauses of handlers."""
-    return {each.name: each for each in paused(connection) if each.kind == Parked.HANDLER}
+    return {each.name: each for each in paused(connection) if each.kind == "handler"}
 
 
 def sources(connection: psycopg.Connection) -> set[str]:
     """Return the names of the sources that are paused."""
-    return {each.name for each in paused(connection) if each.kind == Parked.SOURCE}
+    return {each.name for each in paused(connection) if each.kind == "source"}
 
 
 def handlers(connection: psycopg.Connection) -> list[str]:
     """Return the names of the handlers of recent runs, and of those that workers have named lately."""
-    return [row[0] for row in connection.execute(_HANDLERS, [RECENT_RUNS])]
+    return [row[0] for row in connection.execute(_HANDLERS, {"most": RECENT_RUNS})]
 
 
 def pause(connection: psycopg.Connection, kind: str, name: str, who: str) -> bool:

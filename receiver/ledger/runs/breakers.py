@@ -14,8 +14,7 @@ from typing import NamedTuple
 import psycopg
 
 from hookonce.receiver.ledger.due import IS_NOT_PAUSED
-from hookonce.receiver.ledger.runs import event_status
-from hookonce.receiver.ledger.states import Parked, RunStatus
+from hookonce.receiver.ledger.states import Waits
 
 FIRST_TRY = timedelta(seconds=30)
 """How long after it opened one event is tried; twice as long after each that failed, up to `LONGEST_WAIT`."""
@@ -41,7 +40,7 @@ ON CONFLICT (handler) DO UPDATE SET
 """
 _OPEN = f"""
 WITH begun AS (
-    INSERT INTO hookonce.pauses (kind, name) SELECT '{Parked.HANDLER}', handler FROM hookonce.breakers
+    INSERT INTO hookonce.pauses (kind, name) SELECT 'handler', handler FROM hookonce.breakers
     WHERE handler = %(handler)s AND failures >= %(limit)s AND opened_at IS NULL
     ON CONFLICT DO NOTHING RETURNING name
 ), opened AS (
@@ -53,7 +52,7 @@ SELECT '{WHO}', 'pause', 'handler ' || name, json_build_object('error', %(error)
 """  # noqa: S608  constants
 _CLOSE = f"""
 WITH closed AS (DELETE FROM hookonce.breakers WHERE handler = %s RETURNING handler, opened_at), ended AS (
-    DELETE FROM hookonce.pauses WHERE kind = '{Parked.HANDLER}'
+    DELETE FROM hookonce.pauses WHERE kind = 'handler'
         AND name IN (SELECT handler FROM closed WHERE opened_at IS NOT NULL)
     RETURNING name
 )
@@ -70,36 +69,35 @@ ORDER BY handler FOR UPDATE SKIP LOCKED
 # From a place between the oldest and the newest on; what is of a paused source is passed over, a page of it at most.
 _PARKED = f"""
 WITH ends AS (
-    SELECT min(event) AS first, max(event) AS last FROM hookonce.runs
-    WHERE parked = '{Parked.HANDLER}' AND handler = %(handler)s
+    SELECT min(event) AS first, max(event) AS last FROM hookonce.queue
+    WHERE waits = '{Waits.HANDLER}' AND handler = %(handler)s
 ), page AS MATERIALIZED (
-    SELECT event FROM hookonce.runs WHERE parked = '{Parked.HANDLER}' AND handler = %(handler)s
+    SELECT event, n, waits, source FROM hookonce.queue WHERE waits = '{Waits.HANDLER}' AND handler = %(handler)s
         AND event >= (SELECT first + floor((last - first + 1) * %(place)s)::bigint FROM ends)
     ORDER BY event LIMIT {_PAGE}
+), few AS MATERIALIZED (
+    SELECT event, n, waits FROM page WHERE {IS_NOT_PAUSED} ORDER BY event LIMIT 10
 )
-SELECT id FROM hookonce.events WHERE id = ANY(ARRAY(
-    SELECT id FROM hookonce.events WHERE id = ANY(ARRAY(SELECT event FROM page)) AND {IS_NOT_PAUSED}
-    ORDER BY id LIMIT 10))
-ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+SELECT q.event, q.n FROM few JOIN hookonce.queue q USING (event, n)
+WHERE q.waits IS NOT DISTINCT FROM few.waits ORDER BY q.event LIMIT 1 FOR UPDATE OF q SKIP LOCKED
 """  # noqa: S608  constants
-_IS_ANY_PARKED = f"SELECT FROM hookonce.runs WHERE parked = '{Parked.HANDLER}' AND handler = %s LIMIT 1"
+_IS_ANY_PARKED = f"SELECT FROM hookonce.queue WHERE waits = '{Waits.HANDLER}' AND handler = %s LIMIT 1"
 _LOOK_LATER = "UPDATE hookonce.breakers SET try_at = now() + %s WHERE handler = %s"
-_TRY = f"""
+_TRY = """
 WITH tried AS (
     UPDATE hookonce.breakers SET trying = %(event)s, tries = tries + 1,
         try_at = now() + least(%(longest)s, %(first)s * power(2, least(tries + 1, 10)))
     WHERE handler = %(handler)s
 )
-UPDATE hookonce.runs SET parked = NULL, due_at = now()
-WHERE event = %(event)s AND handler = %(handler)s AND status = '{RunStatus.WAITING}'
-"""  # noqa: S608  constants
+UPDATE hookonce.queue SET waits = NULL, due_at = now() WHERE event = %(event)s AND n = %(n)s
+"""
 _ALL = f"""
 SELECT b.handler, b.failures, b.error, b.opened_at IS NOT NULL, b.opened_at,
        CASE WHEN b.opened_at IS NOT NULL THEN b.try_at END, coalesce(parked.count, 0),
-       (SELECT extract(epoch FROM now() - received_at)::float FROM hookonce.events WHERE id = parked.oldest)
+       (SELECT extract(epoch FROM now() - received_at)::float FROM hookonce.queue WHERE event = parked.oldest LIMIT 1)
 FROM hookonce.breakers b LEFT JOIN LATERAL (
     SELECT count(*), min(event) AS oldest FROM (
-        SELECT event FROM hookonce.runs WHERE parked = '{Parked.HANDLER}' AND handler = b.handler
+        SELECT event FROM hookonce.queue WHERE waits = '{Waits.HANDLER}' AND handler = b.handler
         ORDER BY event LIMIT {MAX_WAITING}) AS found) AS parked ON b.opened_at IS NOT NULL
 ORDER BY b.handler
 """  # noqa: S608  constants
@@ -155,24 +153,28 @@ def try_one(connection: psycopg.Connection, handlers: Collection[str]) -> list[i
     tried = []
     with connection.transaction():
         for handler, tries in connection.execute(_TRIED, [LONGEST_WAIT, sorted(handlers)]).fetchall():
-            event = _one_parked(connection, handler, tries)
-            if event is not None:
-                values = {"handler": handler, "event": event, "first": FIRST_TRY, "longest": LONGEST_WAIT}
+            if found := _one_parked(connection, handler, tries):
+                event, n = found
+                values = {
+                    "handler": handler,
+                    "event": event,
+                    "n": n,
+                    "first": FIRST_TRY,
+                    "longest": LONGEST_WAIT,
+                }
                 connection.execute(_TRY, values)
                 tried.append(event)
             elif connection.execute(_IS_ANY_PARKED, [handler]).fetchone() is not None:
                 connection.execute(_LOOK_LATER, [LOOK_AGAIN, handler])
-        if tried:
-            connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": sorted(tried)})
     return tried
 
 
-def _one_parked(connection: psycopg.Connection, handler: str, tries: int) -> int | None:
-    """Lock one of a handler's parked events: the oldest first, then here and there among them, wherever others fail."""
+def _one_parked(connection: psycopg.Connection, handler: str, tries: int) -> tuple[int, int] | None:
+    """Lock one of a handler's parked runs: the oldest first, then here and there among them, wherever others fail."""
     for place in (tries * _GOLDEN % 1, 0.0, random.random()):  # noqa: S311  spreads looks, keeps no secret
         found = connection.execute(_PARKED, {"handler": handler, "place": place}).fetchone()
         if found:
-            return int(found[0])
+            return found[0], found[1]
     return None
 
 

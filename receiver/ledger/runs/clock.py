@@ -1,9 +1,10 @@
 """What is put right when the database's clock was ahead for a while, and was set back.
 
 All times are the database's. What was received, tried or leased while its clock was ahead is due when the clock comes
-there again, hours later. Each such row also says when that was: a time in the future, which nothing else leaves. So a
-pause is begun anew from now on, as long as it was, and so is a lease. What rates have put off is given new times by
-`receiver.ledger.runs.rate_changes`.
+there again, hours later. Each such row also says when that was: an event when it was received, a retry when it failed
+(`failures`), what was put off without a failure in `queue.schedule` (`PUT_OFF_NOW`). That is a time in the future,
+which nothing else leaves. So a pause is begun anew from now on, as long as it was, and so is a lease. What rates have
+put off is given new times by `receiver.ledger.runs.rate_changes`.
 """
 
 import logging
@@ -13,63 +14,54 @@ from datetime import datetime, timedelta
 
 import psycopg
 
-from hookonce.receiver.ledger.runs import event_status
-from hookonce.receiver.ledger.runs.claimed import LEASE_MARGIN
-from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus
+from hookonce.receiver.ledger.runs import queue_pages
+from hookonce.receiver.ledger.runs.claimed import LEASE
 
 log = logging.getLogger(__name__)
 
 SET_BACK = timedelta(minutes=1)
 """By how much the clock must have been set back at once; less passes by itself."""
-_PAGE = 1000
+PUT_OFF = "put off"
+PUT_OFF_NOW = f"'{PUT_OFF}@' || extract(epoch FROM now())"
+"""SQL: the `schedule` of what is put off for a while by no rate, and leaves no failure: it tells when that was."""
 
 # Numbers of attempts are announced by all workers, again and again; those of the future tell of a clock set back before
 # this worker began.
 _LOOK = """
 SELECT clock_timestamp(), (SELECT max(announced_at) FROM hookonce.handler_attempts) > now() + %s::interval
 """
-_LIMIT = "(SELECT max(timeout) FROM hookonce.handlers h WHERE h.handler = r.handler) + %(margin)s::interval"
-_FAILED_AHEAD = """EXISTS (SELECT FROM hookonce.failures f WHERE (f.event, f.handler) = (r.event, r.handler)
-    AND f.failed_at > now() + %(set_back)s::interval)"""
-_IS_OF_NO_LIMIT = f"(r.parked IS NULL OR r.parked = '{Parked.SUSPECT}') AND r.slot_at IS NULL"
-_IS_RUN_STRANDED = f"""r.due_at > now() AND (
-    r.status = '{RunStatus.RUNNING}' AND (r.started_at > now() + %(set_back)s::interval
-        OR r.lease_until > now() + %(set_back)s::interval + {_LIMIT})
-    OR r.status = '{RunStatus.WAITING}' AND {_IS_OF_NO_LIMIT} AND (r.started_at > now() + %(set_back)s::interval
-        OR r.started_at IS NULL AND r.due_at > now() + %(set_back)s::interval OR {_FAILED_AHEAD}))"""
-_IS_NEW_STRANDED = f"""status = '{EventStatus.RECEIVED}' AND due_at >= received_at
-    AND received_at > now() + %(set_back)s::interval"""
-_STRANDED = f"""
-SELECT e.id FROM hookonce.events e WHERE e.due_at > now() AND e.parked IS NULL AND e.id > %(after)s
-    AND ({_IS_NEW_STRANDED}
-         OR EXISTS (SELECT FROM hookonce.runs r WHERE r.event = e.id AND {_IS_RUN_STRANDED} OFFSET 0))
-ORDER BY e.id LIMIT {_PAGE} FOR UPDATE OF e
-"""  # noqa: S608  constants
-_BEGIN_NEW_ANEW = f"""
-UPDATE hookonce.events SET due_at = now() + (due_at - received_at) WHERE id = ANY(%(events)s) AND {_IS_NEW_STRANDED}
-"""  # noqa: S608  constants
-# A pause begins anew at the time that is now, whatever began it; what was to run at once does.
-_BEGIN_RUNS_ANEW = f"""
-WITH stranded AS MATERIALIZED (
-    SELECT r.event, r.handler, r.due_at - CASE
-               WHEN r.started_at > now() THEN r.started_at
-               WHEN r.status = '{RunStatus.RUNNING}' THEN r.lease_until - {_LIMIT}
-               ELSE coalesce((SELECT max(f.failed_at) FROM hookonce.failures f WHERE (f.event, f.handler)
-                   = (r.event, r.handler) AND f.failed_at > now()), r.due_at) END AS span
-    FROM hookonce.runs r WHERE r.event = ANY(%(events)s) AND {_IS_RUN_STRANDED}
-), failed AS (
-    UPDATE hookonce.failures f SET failed_at = now() FROM stranded s
-    WHERE (f.event, f.handler) = (s.event, s.handler) AND f.failed_at > now()
+_AHEAD = "now() + %(set_back)s::interval"
+# When what is due later was put off, but not by a rate. What does not say, but was to run at once, does.
+_SINCE = f"""CASE
+    WHEN q.handler IS NULL THEN CASE WHEN q.due_at >= q.received_at THEN q.received_at END
+    WHEN q.slot_at IS NOT NULL THEN NULL
+    WHEN starts_with(q.schedule, '{PUT_OFF}@') THEN to_timestamp(split_part(q.schedule, '@', 2)::float)
+    ELSE coalesce((SELECT max(f.failed_at) FROM hookonce.failures f
+                   WHERE (f.event, f.handler, f.cycle) = (q.event, q.handler, q.cycle)), q.due_at) END"""  # noqa: S608  a constant
+_BEGIN_ANEW = queue_pages.change_page(
+    f"{_SINCE} > {_AHEAD}",
+    f"""due_at = now() + (q.due_at - {_SINCE}),
+        schedule = CASE WHEN starts_with(q.schedule, '{PUT_OFF}@') THEN {PUT_OFF_NOW} ELSE q.schedule END""",
+    """failed AS (
+    UPDATE hookonce.failures f SET failed_at = now() FROM mine
+    WHERE (f.event, f.handler, f.cycle) = (mine.event, mine.handler, mine.cycle) AND f.failed_at > now()
+),""",
 )
-UPDATE hookonce.runs r SET started_at = least(r.started_at, now()),
-    due_at = now() + greatest(s.span, interval '0'),
-    lease_until = CASE WHEN r.lease_until IS NOT NULL THEN now() + greatest(s.span, interval '0') END
-FROM stranded s WHERE (r.event, r.handler) = (s.event, s.handler)
+_BEGIN_SUSPECTS_ANEW = queue_pages.change_suspects(
+    f"q.slot_at IS NULL AND q.due_at > {_AHEAD}", "due_at = now()"
+)
+_BEGIN_CLAIMS_ANEW = f"""
+WITH stranded AS MATERIALIZED (
+    SELECT token FROM hookonce.claims
+    WHERE made_at > {_AHEAD} OR lease_until > {_AHEAD} + %(lease)s::interval ORDER BY token FOR UPDATE
+), begun AS (
+    UPDATE hookonce.claims c SET lease_until = now() + %(lease)s::interval, made_at = least(made_at, now())
+    FROM stranded WHERE c.token = stranded.token
+    RETURNING cardinality(events) AS runs
+)
+SELECT coalesce(sum(runs), 0) FROM begun
 """  # noqa: S608  constants
-_BEGIN_BATCHES_ANEW = """
-UPDATE hookonce.batches SET lease_until = now() + (lease_until - made_at), made_at = now()
-WHERE token IS NOT NULL AND made_at > now() + %(set_back)s::interval
-"""
+_BEGIN_BATCHES_ANEW = f"UPDATE hookonce.batches SET made_at = now() WHERE made_at > {_AHEAD}"  # noqa: S608  a constant
 
 
 class ClockWatch:
@@ -91,28 +83,19 @@ class ClockWatch:
 
 
 def begin_anew(connection: psycopg.Connection) -> int:
-    """Begin pauses and leases anew that began in the future; return of how many events. Committed page by page.
+    """Begin pauses and leases anew that began in the future; return of how many runs. Committed page by page.
 
     Safe in many processes at once: what was begun anew once is of the future no more.
     """
-    values = {"set_back": SET_BACK, "margin": LEASE_MARGIN, "after": 0}
-    count = 0
+    values = {"set_back": SET_BACK, "lease": LEASE}
     with connection.transaction():
         connection.execute(_BEGIN_BATCHES_ANEW, values)
-    while True:
-        with connection.transaction():
-            events = [event for (event,) in connection.execute(_STRANDED, values)]
-            values |= {"events": events}
-            if events:
-                connection.execute(_BEGIN_NEW_ANEW, values)
-                connection.execute(_BEGIN_RUNS_ANEW, values)
-                connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": events})
-        count += len(events)
-        if len(events) < _PAGE:
-            break
-        values |= {"after": events[-1]}
+        row = connection.execute(_BEGIN_CLAIMS_ANEW, values).fetchone()
+    count = int(row[0]) if row else 0
+    count += queue_pages.change(connection, _BEGIN_SUSPECTS_ANEW, values)[1]
+    count += sum(queue_pages.change_all(connection, _BEGIN_ANEW, values, after=queue_pages.NOW))
     log.warning(
-        "the database's clock was set back; what waited for it to come there again (%d events) does not",
+        "the database's clock was set back; what waited for it to come there again (%d runs) does not",
         count,
     )
     return count

@@ -1,15 +1,16 @@
 """Holds back what a handler's limit does not allow yet, and takes it up again.
 
-What is beyond a rate is put off until its own time, which it keeps (`runs.slot_at`). What is beyond a number at once is
-parked as `limit:<key>`, oldest first, until one of those that hold a place ends: a place is held by a lease, so a
-worker that was killed gives it back when its lease ends. Where a handler has both, only what has a place is given a
-time: otherwise the times of those that are parked would be lost, and the order with them.
+What is beyond a rate is put off until its own time, which it keeps (`queue.slot_at`). What is beyond a number at once
+is parked as `limit:<key>`, oldest first, until one of those that hold a place ends: a place is held as long as its run
+is under the claim that it was given for, so a worker that was killed gives it back when its claim is taken over. Where
+a handler has both, only what has a place is given a time: otherwise the times of those that are parked would be lost,
+and the order with them.
 
 Times are given by what the row of `limits` says, and not by a worker's own rate, so that workers with different ones
 hold to one; who changes it is in `receiver.ledger.runs.rate_changes`.
 
-One row of `limits` per handler and key, locked for the length of a claim, after the events and before the runs
-(`receiver.ledger.runs.transitions`); `take_up` locks it first, and then only events that nobody else holds.
+One row of `limits` per handler and key, locked for the length of a claim, after the rows of the queue; `take_up` locks
+it first, and then only rows of the queue that nobody else holds.
 """
 
 import math
@@ -17,13 +18,13 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import psycopg
 
-from hookonce.receiver.ledger.runs import event_status
-from hookonce.receiver.ledger.runs.claim_plan import ClaimPlan, LimitedRun
-from hookonce.receiver.ledger.runs.run_limits import Given, Rate, Schedule
-from hookonce.receiver.ledger.states import PARKED_BY_LIMIT
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.run_limits import Given, Rate, RunLimit, Schedule
+from hookonce.receiver.ledger.states import WAITS_FOR_LIMIT
 
 MAX_WAITING = 10_000
 AHEAD = timedelta(seconds=2)
@@ -60,71 +61,102 @@ FROM unnest(%s::text[], %s::text[], %s::bool[]) AS t (handler, key, has_queue)
 WHERE (limits.handler, limits.key) = (t.handler, t.key) AND limits.has_queue <> t.has_queue
 """
 
-# A place is held while its run is under the lease that it was given for.
-_HELD = """
+# A place is held while its run is under the claim that it was given for.
+_IS_HELD = """EXISTS (
+    SELECT FROM hookonce.queue q WHERE (q.event, q.handler, q.token) = (p.event, p.handler, p.token))"""
+_HELD = f"""
 WITH gone AS (
     DELETE FROM hookonce.limit_places p USING unnest(%s::text[], %s::text[]) AS t (handler, key)
-    WHERE (p.handler, p.key) = (t.handler, t.key) AND NOT EXISTS (
-        SELECT FROM hookonce.runs r WHERE (r.event, r.handler, r.token) = (p.event, p.handler, p.token)
-                                      AND r.lease_until > now())
+    WHERE (p.handler, p.key) = (t.handler, t.key) AND NOT {_IS_HELD}
     RETURNING p.handler, p.event
 )
 SELECT p.handler, p.key, count(*) FROM hookonce.limit_places p
 JOIN unnest(%s::text[], %s::text[]) AS t (handler, key) USING (handler, key)
 WHERE NOT EXISTS (SELECT FROM gone WHERE (gone.handler, gone.event) = (p.handler, p.event))
 GROUP BY p.handler, p.key
-"""
+"""  # noqa: S608  a constant
 _HOLD = """
 INSERT INTO hookonce.limit_places (handler, key, event, token)
 SELECT * FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::uuid[]) AS t
 ON CONFLICT (handler, event) DO UPDATE SET key = excluded.key, token = excluded.token
 """
-_PARKED = f"""
-SELECT e.id FROM hookonce.events e
-WHERE e.id = ANY(ARRAY(SELECT event FROM hookonce.runs WHERE parked = '{PARKED_BY_LIMIT}' || %(key)s
-                                                         AND handler = %(handler)s
-                       ORDER BY event LIMIT %(free)s))
-ORDER BY e.id FOR UPDATE SKIP LOCKED
-"""  # noqa: S608  constants
-_PARKED_WITH_TIMES = f"""
-SELECT e.id FROM hookonce.events e
-WHERE e.id = ANY(ARRAY(
-    SELECT event FROM (
-        SELECT event, slot_at, count(*) FILTER (WHERE slot_at IS NULL) OVER (ORDER BY event) AS number
-        FROM (SELECT event, slot_at FROM hookonce.runs
-              WHERE parked = '{PARKED_BY_LIMIT}' || %(key)s AND handler = %(handler)s
-              ORDER BY event LIMIT {_LOOKED_THROUGH}) AS oldest) AS counted
-    WHERE slot_at IS NOT NULL OR number <= %(times)s ORDER BY event LIMIT %(free)s))
-ORDER BY e.id FOR UPDATE SKIP LOCKED
+# The oldest, of those without a time of their rate only so many.
+_TAKE_UP = f"""
+WITH oldest AS MATERIALIZED (
+    SELECT event, n, waits, slot_at FROM hookonce.queue
+    WHERE waits = '{WAITS_FOR_LIMIT}' || %(key)s AND handler = %(handler)s
+    ORDER BY event LIMIT %(looked_through)s
+), counted AS (
+    SELECT *, count(*) FILTER (WHERE slot_at IS NULL) OVER (ORDER BY event) AS number FROM oldest
+), wanted AS MATERIALIZED (
+    SELECT * FROM counted WHERE slot_at IS NOT NULL OR number <= %(times)s ORDER BY event LIMIT %(free)s
+), mine AS MATERIALIZED (
+    SELECT q.event, q.n FROM wanted JOIN hookonce.queue q USING (event, n)
+    WHERE q.waits IS NOT DISTINCT FROM wanted.waits FOR UPDATE OF q SKIP LOCKED
+), taken_up AS (
+    UPDATE hookonce.queue q SET waits = NULL, due_at = now() FROM mine WHERE (q.event, q.n) = (mine.event, mine.n)
+)
+SELECT event FROM mine ORDER BY event
 """  # noqa: S608  constants
 _IS_ANY_PARKED = (
-    f"SELECT FROM hookonce.runs WHERE parked = '{PARKED_BY_LIMIT}' || %s AND handler = %s LIMIT 1"
+    f"SELECT FROM hookonce.queue WHERE waits = '{WAITS_FOR_LIMIT}' || %s AND handler = %s LIMIT 1"
 )
 _COUNTS = f"""
 SELECT h.handler, w.count FROM (SELECT DISTINCT handler FROM hookonce.limits WHERE has_queue) AS h, LATERAL (
     SELECT count(*) FROM (
-        SELECT FROM hookonce.runs r WHERE r.parked IS NOT NULL AND r.handler = h.handler
-            AND r.parked = ANY(ARRAY(SELECT '{PARKED_BY_LIMIT}' || l.key FROM hookonce.limits l
-                                     WHERE l.handler = h.handler AND l.has_queue))
+        SELECT FROM hookonce.queue q WHERE q.handler = h.handler
+            AND q.waits = ANY(ARRAY(SELECT '{WAITS_FOR_LIMIT}' || l.key FROM hookonce.limits l
+                                    WHERE l.handler = h.handler AND l.has_queue))
         LIMIT %(most)s) AS found) AS w
 ORDER BY h.handler
 """  # noqa: S608  constants
 _DELAYS = """
 SELECT handler, max(head) - now() FROM hookonce.limits WHERE head > now() GROUP BY handler ORDER BY handler
 """
-_FORGET_PLACES = """
-DELETE FROM hookonce.limit_places p WHERE NOT EXISTS (
-    SELECT FROM hookonce.runs r WHERE (r.event, r.handler, r.token) = (p.event, p.handler, p.token))
-"""
+_FORGET_PLACES = f"DELETE FROM hookonce.limit_places p WHERE NOT {_IS_HELD}"  # noqa: S608  a constant
 _FORGET = """
 DELETE FROM hookonce.limits WHERE (handler, key) IN (
     SELECT handler, key FROM hookonce.limits WHERE NOT has_queue AND head < now() - interval '2 days'
     ORDER BY handler, key LIMIT 1000 FOR UPDATE SKIP LOCKED)
 """
-_UNPARK = """
-UPDATE hookonce.runs SET parked = NULL, due_at = now() WHERE event = ANY(%(events)s) AND handler = %(handler)s
-    AND parked IS NOT NULL
-"""
+
+
+class LimitedRun(NamedTuple):
+    """A run that is to be started if its handler's limit allows.
+
+    `slot_at`: the time that a rate gave it before; `schedule`: which rate (`run_limits.Given.name`).
+    """
+
+    run: ClaimedRun
+    limit: RunLimit
+    slot_at: datetime | None
+    schedule: str | None
+
+    @property
+    def key(self) -> LimitKey:
+        """The handler, and whose share of its limit this uses."""
+        return (self.run.handler, self.limit.key(self.run.event))
+
+
+class Held(NamedTuple):
+    """How a limit holds a run back: until it is due by its rate, or until somebody takes it up, for which it `waits`.
+
+    `slot`: how far off the time is that its rate has given it, if it has; less than nothing where it is past.
+    """
+
+    delay: timedelta = timedelta(0)
+    waits: str | None = None
+    slot: timedelta | None = None
+
+
+class HeldBack(NamedTuple):
+    """What limits hold back of a claim's runs, each by its event and `n`.
+
+    `schedules`: by what those are given times whose handlers have a rate (`run_limits.Given.name`), held or not.
+    """
+
+    held: Mapping[tuple[int, int], Held]
+    schedules: Mapping[tuple[int, int], str]
 
 
 def waiting(connection: psycopg.Connection) -> dict[str, int]:
@@ -143,30 +175,36 @@ def forget(connection: psycopg.Connection) -> None:
     connection.execute(_FORGET)
 
 
-def hold_back(connection: psycopg.Connection, plan: ClaimPlan, at_once: int) -> None:
-    """Take out of a plan what its limits do not allow; `at_once` is how many runs this worker can start together."""
-    if not plan.limited:
-        return
-    schedules = {each.key: each.limit.schedule for each in plan.limited}
-    keys = _keys(plan.limited)
+def hold_back(connection: psycopg.Connection, limited: Sequence[LimitedRun], at_once: int) -> HeldBack:
+    """Decide which runs of a claim their limits do not allow, in the claim's transaction; the others have places.
+
+    `limited`: runs whose handlers have limits, in order; `at_once`: how many of a handler's runs this worker can start
+    together. What is returned is for the claim to write.
+    """
+    held: dict[tuple[int, int], Held] = {}
+    names: dict[tuple[int, int], str] = {}
+    if not limited:
+        return HeldBack(held, names)
+    schedules = {each.key: each.limit.schedule for each in limited}
+    keys = _keys(limited)
     rows = connection.execute(_LOCK, [*keys, [schedules[key] for key in zip(*keys, strict=True)]]).fetchall()
     heads = {(handler, key): head for handler, key, head, _, _ in rows}
     given = {(handler, key): Given.parse(schedule) for handler, key, _, schedule, _ in rows}
     now = rows[0][4]
-    asked = [each for each in plan.limited if each.limit.concurrency]
+    asked = [each for each in limited if each.limit.concurrency]
     places = _Places(_held(connection, _keys(asked)) if asked else {}, at_once)
     full = set()
-    for each in plan.limited:
-        by = given[each.key]
+    for each in limited:
+        by, row = given[each.key], (each.run.event.id, each.run.n)
         if by.rate is not None:
-            plan.schedules[each.run.event.id, each.run.handler] = by.name
+            names[row] = by.name
         slot_at = each.slot_at if by.rate is not None and by.is_by(each.schedule) else None
         if not places.has_one_for(each):
             slot = None if slot_at is None else slot_at - now
-            plan.park_run(each.run, PARKED_BY_LIMIT + each.key[1], slot)
+            held[row] = Held(waits=WAITS_FOR_LIMIT + each.key[1], slot=slot)
             full.add(each.key)
         elif (delay := _delay(each.key, by.rate, slot_at, heads, now)) is not None:
-            plan.put_off_run(each.run, delay)
+            held[row] = Held(delay, slot=delay)
         else:
             places.give(each)
     if places.given:
@@ -175,6 +213,7 @@ def hold_back(connection: psycopg.Connection, plan: ClaimPlan, at_once: int) -> 
         _set_queues(connection, dict.fromkeys(full, True))
     columns = zip(*((*key, head) for key, head in heads.items()), strict=True)
     connection.execute(_SET_HEADS, [list(column) for column in columns])
+    return HeldBack(held, names)
 
 
 def _keys(limited: Sequence[LimitedRun]) -> list[list[str]]:
@@ -246,22 +285,21 @@ def take_up(connection: psycopg.Connection, limits: Mapping[str, int]) -> list[i
             free = min(limits[handler] - taken.get((handler, key), 0), MAX_WAITING)
             rate = Given.parse(schedule).rate if schedule else None
             times = max(math.ceil((now + AHEAD - head) / rate.interval), 1) if rate and head > now else None
-            found = _take_up(connection, handler, key, free, times) if free > 0 else []
-            is_any = connection.execute(_IS_ANY_PARKED, [key, handler]).fetchone() is not None
-            left[handler, key] = is_any
-            events += found
+            if free > 0:
+                events += _take_up(connection, (handler, key), free, times)
+            left[handler, key] = connection.execute(_IS_ANY_PARKED, [key, handler]).fetchone() is not None
         _set_queues(connection, left)
     return events
 
 
-def _take_up(
-    connection: psycopg.Connection, handler: str, key: str, free: int, times: int | None
-) -> list[int]:
+def _take_up(connection: psycopg.Connection, of: LimitKey, free: int, times: int | None) -> list[int]:
     """Make the oldest due, of those without a time only so many, if that is given; return the events."""
-    values = {"key": key, "handler": handler, "free": free, "times": times}
-    found = connection.execute(_PARKED if times is None else _PARKED_WITH_TIMES, values)
-    events = [row[0] for row in found]
-    if events:
-        connection.execute(_UNPARK, {"events": events, "handler": handler})
-        connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": events})
-    return events
+    handler, key = of
+    values = {
+        "key": key,
+        "handler": handler,
+        "free": free,
+        "times": free if times is None else times,
+        "looked_through": free if times is None else _LOOKED_THROUGH,
+    }
+    return [event for (event,) in connection.execute(_TAKE_UP, values)]

@@ -6,111 +6,94 @@ that: whatever was parked for that pause is then committed and found. If he is s
 is parked under a pause that is gone is un-parked, whoever left it.
 
 Runs of paused handlers are parked by claims only (hookonce.receiver.ledger.runs.claims): which handlers take an
-event, workers alone know. Lock order as in `receiver.ledger.runs.transitions`.
+event, workers alone know. A suspect stays one, whatever is paused: claims pass it over.
 """
 
 import time
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import psycopg
 
 from hookonce.receiver.ledger.due import IS_DUE, IS_DUE_SINCE
-from hookonce.receiver.ledger.runs import event_status
-from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus, one_of
+from hookonce.receiver.ledger.runs import queue_pages
+from hookonce.receiver.ledger.states import WAITS_FOR_SOURCE, Waits
 
 PARK_BATCH = 2500
-"""Due events among which those of paused sources are parked in one go; it takes some 100 ms."""
+"""Due runs among which those of paused sources are parked in one go; it takes some 100 ms."""
 _MET = 100
-"""Events at the head of the queue: if none of these is to be parked, claims have little to pass over."""
+"""Runs at the head of the queue: if none of these is to be parked, claims have little to pass over."""
 UNPARK_BATCH = 1000
 SWEEP_TURN = timedelta(milliseconds=500)
 """How long a sweep goes on with what was left parked."""
-_PAGE = 5000
 
 # The row of a pause is locked only where there is something to park: otherwise claims would write to it all the time.
 _PARK_SOURCES = f"""
 WITH met AS MATERIALIZED (
-    SELECT source FROM hookonce.events
+    SELECT source FROM hookonce.queue
     WHERE EXISTS (SELECT FROM hookonce.pauses WHERE kind = 'source') AND {IS_DUE_SINCE} ORDER BY due_at LIMIT {_MET}
 ), paused AS MATERIALIZED (
     SELECT name FROM hookonce.pauses WHERE kind = 'source' AND name IN (SELECT source FROM met) FOR SHARE
 ), head AS MATERIALIZED (
-    SELECT id, source FROM hookonce.events
+    SELECT event, n, source AS name FROM hookonce.queue
     WHERE {IS_DUE_SINCE} AND EXISTS (SELECT FROM paused) ORDER BY due_at LIMIT {PARK_BATCH}
 ), mine AS MATERIALIZED (
-    SELECT id FROM hookonce.events
-    WHERE id = ANY(ARRAY(SELECT id FROM head WHERE source IN (SELECT name FROM paused))) AND {IS_DUE}
-    FOR UPDATE SKIP LOCKED
+    SELECT q.event, q.n FROM head JOIN paused USING (name) JOIN hookonce.queue q USING (event, n)
+    WHERE {IS_DUE} FOR UPDATE OF q SKIP LOCKED
 )
-UPDATE hookonce.events SET parked = '{Parked.SOURCE}' WHERE id = ANY(ARRAY(SELECT id FROM mine))
+UPDATE hookonce.queue q SET waits = '{WAITS_FOR_SOURCE}' || source FROM mine
+WHERE (q.event, q.n) = (mine.event, mine.n)
 """  # noqa: S608  constants
 
 _LOCK_PAUSES = "SELECT name FROM hookonce.pauses WHERE kind = %s AND name = ANY(%s) ORDER BY name FOR SHARE"
 
-_PARKED_SOURCE = f"""
-SELECT id FROM hookonce.events WHERE parked = '{Parked.SOURCE}' AND source = %s AND id > %s ORDER BY id LIMIT %s
+
+def _unpark(whose: str) -> str:
+    return f"""
+WITH page AS MATERIALIZED (
+    SELECT event, n, waits FROM hookonce.queue WHERE waits = %(waits)s AND {whose} AND event > %(after)s
+    ORDER BY event LIMIT %(count)s
+), mine AS MATERIALIZED (
+    SELECT q.event, q.n FROM page JOIN hookonce.queue q USING (event, n)
+    WHERE q.waits IS NOT DISTINCT FROM page.waits  -- not by the index of these, which may hold a million
+    ORDER BY q.event, q.n FOR UPDATE OF q
+), unparked AS (
+    UPDATE hookonce.queue q SET waits = NULL, due_at = least(due_at, now()) FROM mine
+    WHERE (q.event, q.n) = (mine.event, mine.n)
+)
+SELECT max(event) FROM page
 """  # noqa: S608  constants
-_PARKED_HANDLER = f"""
-SELECT event FROM hookonce.runs WHERE parked = '{Parked.HANDLER}' AND handler = %s AND event > %s
-ORDER BY event LIMIT %s
+
+
+_UNPARK_HANDLER = _unpark("handler = %(handler)s")
+_UNPARK_UNTRIAGED = _unpark("handler IS NULL")
+
+# Jump from one name to the next in the index.
+_HANDLERS_PARKED = """
+WITH RECURSIVE named AS (
+    (SELECT handler FROM hookonce.queue WHERE waits = %(waits)s ORDER BY handler LIMIT 1)
+    UNION ALL
+    SELECT (SELECT q.handler FROM hookonce.queue q WHERE q.waits = %(waits)s AND q.handler > named.handler
+            ORDER BY q.handler LIMIT 1)
+    FROM named WHERE named.handler IS NOT NULL)
+SELECT handler FROM named WHERE handler IS NOT NULL
+"""
+_SOURCES_PARKED = f"""
+WITH RECURSIVE named AS (
+    (SELECT waits FROM hookonce.queue WHERE waits > '{WAITS_FOR_SOURCE}' ORDER BY waits LIMIT 1)
+    UNION ALL
+    SELECT (SELECT q.waits FROM hookonce.queue q WHERE q.waits > named.waits ORDER BY q.waits LIMIT 1)
+    FROM named WHERE starts_with(named.waits, '{WAITS_FOR_SOURCE}'))
+SELECT substr(waits, {len(WAITS_FOR_SOURCE) + 1}) FROM named WHERE starts_with(waits, '{WAITS_FOR_SOURCE}')
 """  # noqa: S608  constants
+_PAUSED = "SELECT name FROM hookonce.pauses WHERE kind = %s"
 
 # What waits, for its next attempt or for a worker that knows its handler, is due at once.
-_HASTEN_SOURCE = f"""
-UPDATE hookonce.runs SET due_at = now()
-WHERE event = ANY(%(events)s) AND status = '{RunStatus.WAITING}' AND token IS NULL AND due_at > now()
-"""  # noqa: S608  constants
-_HASTEN_HANDLER = f"""
-UPDATE hookonce.runs SET parked = NULL,
-                due_at = CASE WHEN status = '{RunStatus.WAITING}' THEN least(due_at, now()) ELSE due_at END
-WHERE event = ANY(%(events)s) AND handler = %(handler)s AND parked IS DISTINCT FROM '{Parked.SUSPECT}'
-      AND (parked IS NOT NULL OR status = '{RunStatus.WAITING}' AND token IS NULL AND due_at > now())
-"""  # noqa: S608  constants
-_UNPARK_EVENTS = f"""
-UPDATE hookonce.events SET parked = NULL,
-                  due_at = CASE WHEN status = '{EventStatus.RECEIVED}' THEN least(due_at, now()) ELSE due_at END
-WHERE id = ANY(%s)
-"""  # noqa: S608  constants
-
-# A page of what is open and not parked, by due time: where it ends, and which of it waits for its time.
-_OPEN_PAGE = f"""
-WITH page AS MATERIALIZED (
-    SELECT id, due_at, source, status FROM hookonce.events
-    WHERE due_at IS NOT NULL AND parked IS NULL AND (due_at, id) > (%(due_at)s, %(id)s)
-    ORDER BY due_at, id LIMIT {_PAGE}
-), early AS (
-    SELECT id FROM page WHERE %(source)s::text IS NOT NULL AND source = %(source)s AND due_at > now()
-                              AND status = '{EventStatus.RECEIVED}'
-    UNION ALL
-    SELECT id FROM page WHERE (%(source)s::text IS NULL OR source = %(source)s)
-        AND {one_of("status", (EventStatus.RUNNING, EventStatus.WAITING))} AND EXISTS (
-            SELECT FROM hookonce.runs r
-            WHERE r.event = page.id AND (%(handler)s::text IS NULL OR r.handler = %(handler)s)
-                   AND r.status = '{RunStatus.WAITING}' AND r.token IS NULL AND r.due_at > now() OFFSET 0)
-)
-SELECT due_at, id, ARRAY(SELECT id FROM early ORDER BY id) FROM page ORDER BY due_at DESC, id DESC LIMIT 1
-"""  # noqa: S608  constants
-
-# Jumps from one name to the next in the index.
-_LEFT = """
-WITH RECURSIVE named AS (
-    (SELECT {name} AS name FROM hookonce.{table} WHERE parked = '{kind}' ORDER BY {name} LIMIT 1)
-    UNION ALL
-    SELECT (SELECT p.{name} FROM hookonce.{table} p WHERE p.parked = '{kind}' AND p.{name} > named.name
-            ORDER BY p.{name} LIMIT 1)
-    FROM named WHERE named.name IS NOT NULL)
-SELECT '{kind}', name FROM named
-WHERE name IS NOT NULL AND NOT EXISTS (SELECT FROM hookonce.pauses WHERE kind = '{kind}' AND pauses.name = named.name)
-"""
-_LEFT_PARKED = " UNION ALL ".join(
-    f"({_LEFT.format(table=table, name=name, kind=kind)})"
-    for table, name, kind in (("events", "source", Parked.SOURCE), ("runs", "handler", Parked.HANDLER))
-)
+_HASTEN_SOURCE = queue_pages.change_page("source = %(name)s", "due_at = now()")
+_HASTEN_HANDLER = queue_pages.change_page("handler = %(name)s", "due_at = now()")
 
 
 def park_sources(connection: psycopg.Connection, since: datetime | None = None) -> int:
-    """Park what is due of paused sources, `PARK_BATCH` events at most; return how many were. Committed.
+    """Park what is due of paused sources, `PARK_BATCH` runs at most; return how many were. Committed.
 
     What was due before `since` is passed over.
     """
@@ -129,47 +112,41 @@ def unpark(connection: psycopg.Connection, kind: str, name: str, until: float | 
     Its pause must be over: a claim would park it again. Committed batch by batch; ends `until` a time of our
     monotonic clock.
     """
-    query = _PARKED_SOURCE if kind == "source" else _PARKED_HANDLER
-    last = 0
-    while events := [row[0] for row in connection.execute(query, [name, last, UNPARK_BATCH])]:
-        _make_due(connection, events, None if kind == "source" else name)
-        last = events[-1]
+    if kind == "handler":
+        return _unpark_runs(connection, Waits.HANDLER, name, until)
+    waits = WAITS_FOR_SOURCE + name
+    handlers = [row[0] for row in connection.execute(_HANDLERS_PARKED, {"waits": waits})]
+    return all(_unpark_runs(connection, waits, handler, until) for handler in [*handlers, None])
+
+
+def _unpark_runs(
+    connection: psycopg.Connection, waits: str, handler: str | None, until: float | None
+) -> bool:
+    statement = _UNPARK_UNTRIAGED if handler is None else _UNPARK_HANDLER
+    values = {"waits": waits, "handler": handler, "count": UNPARK_BATCH, "after": 0}
+    while True:
+        with connection.transaction():
+            row = connection.execute(statement, values).fetchone()
+        if row is None or row[0] is None:
+            return True
+        values["after"] = row[0]
         if until is not None and time.monotonic() > until:
             return False
-    return True
 
 
 def hasten(connection: psycopg.Connection, kind: str, name: str) -> None:
-    """Make due at once what waits for its time and is not parked, of a source or a handler. Committed in batches."""
-    source, handler = (name, None) if kind == "source" else (None, name)
-    for events in _early(connection, source, handler):
-        for start in range(0, len(events), UNPARK_BATCH):
-            _make_due(connection, events[start : start + UNPARK_BATCH], handler)
+    """Make due at once what waits for its time and is not parked, of a source or a handler. Committed in pages."""
+    statement = _HASTEN_SOURCE if kind == "source" else _HASTEN_HANDLER
+    for _ in queue_pages.change_all(connection, statement, {"name": name}, after=queue_pages.NOW):
+        pass
 
 
 def unpark_left(connection: psycopg.Connection) -> None:
     """Un-park what is parked under a pause that is gone, for `SWEEP_TURN` at most. Safe in many processes at once."""
     until = time.monotonic() + SWEEP_TURN.total_seconds()
-    for kind, name in connection.execute(_LEFT_PARKED).fetchall():
-        if not unpark(connection, kind, name, until):
-            return
-
-
-def _make_due(connection: psycopg.Connection, events: list[int], handler: str | None) -> None:
-    with connection.transaction():
-        connection.execute(event_status.LOCK_EVENTS, [events])
-        if handler is None:
-            connection.execute(_HASTEN_SOURCE, {"events": events})
-            connection.execute(_UNPARK_EVENTS, [events])
-        else:
-            connection.execute(_HASTEN_HANDLER, {"events": events, "handler": handler})
-        connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": events})
-
-
-def _early(connection: psycopg.Connection, source: str | None, handler: str | None) -> Iterator[list[int]]:
-    place: tuple[datetime | str, int] = ("-infinity", 0)
-    wanted = {"source": source, "handler": handler}
-    while row := connection.execute(_OPEN_PAGE, {"due_at": place[0], "id": place[1], **wanted}).fetchone():
-        place = (row[0], row[1])
-        if row[2]:
-            yield row[2]
+    for kind, query in (("source", _SOURCES_PARKED), ("handler", _HANDLERS_PARKED)):
+        names = [row[0] for row in connection.execute(query, {"waits": Waits.HANDLER})]
+        paused = {row[0] for row in connection.execute(_PAUSED, [kind])}
+        for name in names:
+            if name not in paused and not unpark(connection, kind, name, until):
+                return

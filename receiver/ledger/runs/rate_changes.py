@@ -22,10 +22,9 @@ from decimal import Decimal
 
 import psycopg
 
-from hookonce.receiver.ledger.runs import event_status
+from hookonce.receiver.ledger.runs import queue_pages
 from hookonce.receiver.ledger.runs.clock import SET_BACK
 from hookonce.receiver.ledger.runs.run_limits import CHANGING
-from hookonce.receiver.ledger.states import EventStatus, Parked, RunStatus, one_of
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +35,6 @@ AGREED = timedelta(minutes=15)
 CLOCK_SET_BACK = (
     "the database's clock was set back by %s; what rates have put off since is given new times: %s"
 )
-_PAGE = 2000
 
 _BEGIN = f"""
 WITH other AS MATERIALIZED (
@@ -67,32 +65,13 @@ UPDATE hookonce.limits SET schedule = ltrim(schedule, '{CHANGING}') WHERE (handl
     ORDER BY l.handler, l.key FOR UPDATE OF l)
 """  # noqa: S608  constants
 # By another rate, or by the same one before it was begun anew.
-_WAS_PUT_OFF = f"""r.slot_at IS NOT NULL AND (split_part(coalesce(r.schedule, '?'), '@', 1) <> t.schedule
-        OR r.schedule NOT IN (SELECT ltrim(schedule, '{CHANGING}') FROM hookonce.limits WHERE schedule IS NOT NULL))
-    AND r.status = '{RunStatus.WAITING}' AND r.token IS NULL"""  # noqa: S608  constants
-_OPEN_PAGE = f"""
-WITH page AS MATERIALIZED (
-    SELECT id, due_at, status FROM hookonce.events
-    WHERE due_at IS NOT NULL AND parked IS NULL AND (due_at, id) > (%(due_at)s, %(id)s)
-    ORDER BY due_at, id LIMIT {_PAGE}
-), early AS (
-    SELECT id FROM page WHERE {one_of("status", (EventStatus.RUNNING, EventStatus.WAITING))} AND EXISTS (
-        SELECT FROM hookonce.runs r
-        JOIN unnest(%(handlers)s::text[], %(schedules)s::text[]) AS t (handler, schedule) USING (handler)
-        WHERE r.event = page.id AND {_WAS_PUT_OFF} OFFSET 0)
-)
-SELECT due_at, id, ARRAY(SELECT id FROM early ORDER BY id) FROM page ORDER BY due_at DESC, id DESC LIMIT 1
-"""  # noqa: S608  constants
-_SUSPECTS = f"""
-SELECT ARRAY(SELECT DISTINCT r.event FROM hookonce.runs r
-             JOIN unnest(%(handlers)s::text[], %(schedules)s::text[]) AS t (handler, schedule) USING (handler)
-             WHERE r.parked = '{Parked.SUSPECT}' AND {_WAS_PUT_OFF} ORDER BY 1 LIMIT {_PAGE})
-"""  # noqa: S608  constants
-_MAKE_DUE = f"""
-UPDATE hookonce.runs r SET due_at = now(), slot_at = NULL, schedule = NULL
-FROM unnest(%(handlers)s::text[], %(schedules)s::text[]) AS t (handler, schedule)
-WHERE r.event = ANY(%(events)s) AND r.handler = t.handler AND {_WAS_PUT_OFF}
-"""  # noqa: S608  constants
+_WAS_PUT_OFF = f"""q.slot_at IS NOT NULL AND EXISTS (
+    SELECT FROM unnest(%(handlers)s::text[], %(schedules)s::text[]) AS t (handler, schedule)
+    WHERE t.handler = q.handler AND (split_part(coalesce(q.schedule, '?'), '@', 1) <> t.schedule
+        OR q.schedule NOT IN (SELECT ltrim(schedule, '{CHANGING}') FROM hookonce.limits WHERE schedule IS NOT NULL)))"""  # noqa: S608  a constant
+_MAKE_DUE = "due_at = now(), slot_at = NULL, schedule = NULL"
+_CHANGE = queue_pages.change_page(_WAS_PUT_OFF, _MAKE_DUE)
+_CHANGE_SUSPECTS = queue_pages.change_suspects(_WAS_PUT_OFF, _MAKE_DUE)
 
 
 class RateChanges:
@@ -100,7 +79,7 @@ class RateChanges:
 
     def __init__(self) -> None:
         self._schedules: dict[str, str] = {}
-        self._place: tuple[datetime | str, int] | None = None
+        self._place: datetime | str | None = None
         self._by_others: set[str] = set()
         self._began: Decimal | None = None
 
@@ -114,11 +93,13 @@ class RateChanges:
             self._schedules = self._changed(connection, schedules)
             if not self._schedules:
                 return True
-            _make_due(connection, self._suspects(connection), self._wanted)
-            self._place = ("-infinity", 0)
-        while row := self._page(connection):
-            _make_due(connection, row[2], self._wanted)
-            self._place = (row[0], row[1])
+            queue_pages.change(connection, _CHANGE_SUSPECTS, self._wanted)
+            self._place = queue_pages.BEGINNING
+        while True:
+            end, _ = queue_pages.change(connection, _CHANGE, self._wanted, self._place)
+            if end is None:
+                break
+            self._place = end
             if time.monotonic() > until:
                 return False
         with connection.transaction():
@@ -142,26 +123,6 @@ class RateChanges:
         self._by_others -= set(ours)
         return {handler: schedules[handler] for handler in ours}
 
-    def _suspects(self, connection: psycopg.Connection) -> list[int]:
-        with connection.transaction():
-            row = connection.execute(_SUSPECTS, self._wanted).fetchone()
-        return row[0] if row else []
-
     @property
     def _wanted(self) -> dict[str, list[str]]:
         return {"handlers": list(self._schedules), "schedules": list(self._schedules.values())}
-
-    def _page(self, connection: psycopg.Connection) -> tuple[datetime, int, list[int]] | None:
-        due_at, event = self._place or ("-infinity", 0)
-        values = {"due_at": due_at, "id": event, **self._wanted}
-        with connection.transaction():
-            return connection.execute(_OPEN_PAGE, values).fetchone()
-
-
-def _make_due(connection: psycopg.Connection, events: list[int], wanted: Mapping[str, list[str]]) -> None:
-    if not events:
-        return
-    with connection.transaction():
-        connection.execute(event_status.LOCK_EVENTS, [events])
-        connection.execute(_MAKE_DUE, {"events": events, **wanted})
-        connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": events})
