@@ -154,16 +154,9 @@ def try_one(connection: psycopg.Connection, handlers: Collection[str]) -> list[i
     with connection.transaction():
         for handler, tries in connection.execute(_TRIED, [LONGEST_WAIT, sorted(handlers)]).fetchall():
             if found := _one_parked(connection, handler, tries):
-                event, n = found
-                values = {
-                    "handler": handler,
-                    "event": event,
-                    "n": n,
-                    "first": FIRST_TRY,
-                    "longest": LONGEST_WAIT,
-                }
-                connection.execute(_TRY, values)
-                tried.append(event)
+                spans = {"first": FIRST_TRY, "longest": LONGEST_WAIT}
+                connection.execute(_TRY, {"handler": handler, "event": found[0], "n": found[1], **spans})
+                tried.append(found[0])
             elif connection.execute(_IS_ANY_PARKED, [handler]).fetchone() is not None:
                 connection.execute(_LOOK_LATER, [LOOK_AGAIN, handler])
     return tried

@@ -93,7 +93,7 @@ def begin_anew(connection: psycopg.Connection) -> int:
         row = connection.execute(_BEGIN_CLAIMS_ANEW, values).fetchone()
     count = int(row[0]) if row else 0
     count += queue_pages.change(connection, _BEGIN_SUSPECTS_ANEW, values)[1]
-    count += sum(queue_pages.change_all(connection, _BEGIN_ANEW, values, after=queue_pages.NOW))
+    count += queue_pages.change_later(connection, _BEGIN_ANEW, values)
     log.warning(
         "the database's clock was set back; what waited for it to come there again (%d runs) does not",
         count,

@@ -137,8 +137,7 @@ def _unpark_runs(
 def hasten(connection: psycopg.Connection, kind: str, name: str) -> None:
     """Make due at once what waits for its time and is not parked, of a source or a handler. Committed in pages."""
     statement = _HASTEN_SOURCE if kind == "source" else _HASTEN_HANDLER
-    for _ in queue_pages.change_all(connection, statement, {"name": name}, after=queue_pages.NOW):
-        pass
+    queue_pages.change_later(connection, statement, {"name": name})
 
 
 def unpark_left(connection: psycopg.Connection) -> None:

@@ -4,7 +4,7 @@ A page is read by due time, so that a queue of millions is read once; its end is
 is to be changed is locked, in the order of its rows, and left alone if somebody has changed it meanwhile.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -15,8 +15,7 @@ from hookonce.receiver.ledger.states import Waits
 PAGE = 2000
 BEGINNING = "-infinity"
 """The place before the first page."""
-NOW = "now"
-"""The place before the first page of what is not due yet."""
+_NOW = "now"
 
 # Rows that are due at the same time are of one page: the next begins after them.
 _AFTER = f"waits IS NULL AND due_at > %(after)s ORDER BY due_at FETCH FIRST {PAGE} ROWS WITH TIES"
@@ -43,9 +42,9 @@ SELECT max(due_at), (SELECT count(*) FROM mine) FROM page
 def change_page(condition: str, changes: str, *others: str) -> str:
     """Return a statement that changes those rows of a page that nobody is at and a condition holds for.
 
-    `condition` and `changes` are SQL on a row `q` of the queue; `others` do besides what belongs to it, from `mine`, each
-    as `name AS (…),`. The statement takes `after`, the end of the page before, and returns the end of this one, None if
-    there is none, and how many rows were changed.
+    `condition` and `changes` are SQL on a row `q` of the queue; `others` do besides what belongs to it, from `mine`,
+    each as `name AS (…),`. The statement takes `after`, the end of the page before, and returns the end of this one,
+    None if there is none, and how many rows were changed.
     """
     return _change(_AFTER, condition, changes, *others)
 
@@ -70,14 +69,11 @@ def change(
     return (row[0], row[1]) if row else (None, 0)
 
 
-def change_all(
-    connection: psycopg.Connection,
-    statement: str,
-    values: Mapping[str, Any],
-    after: datetime | str = BEGINNING,
-) -> Iterator[int]:
-    """Change page after page; yield how many rows were changed in each. Committed page by page."""
-    place: datetime | str | None = after
+def change_later(connection: psycopg.Connection, statement: str, values: Mapping[str, Any]) -> int:
+    """Change what is not due yet, page after page; return how many rows were changed. Committed page by page."""
+    place: datetime | str | None = _NOW
+    changed = 0
     while place is not None:
         place, count = change(connection, statement, values, place)
-        yield count
+        changed += count
+    return changed
