@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import psycopg
 
-from hookonce.receiver.ledger.states import EventStatus
-
 DAYS_AHEAD = 14
 DROP_LOCK_TIMEOUT = timedelta(milliseconds=100)
 """How long dropping a day waits for those who use `bodies`: for as long, whoever comes after it waits too."""
@@ -110,16 +108,9 @@ SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 WHERE i.inhparent = 'hookonce.bodies'::regclass
 """
 
-# Received, running and waiting events have a due time, whether or not they are parked; held ones are few: each of the
-# three by a partial index.
-_IS_NEEDED = f"""
-SELECT EXISTS (SELECT FROM hookonce.events WHERE due_at IS NOT NULL AND parked IS NULL
-               AND received_at >= %(first)s AND received_at < %(end)s)
-    OR EXISTS (SELECT FROM hookonce.events WHERE due_at IS NOT NULL AND parked IS NOT NULL
-               AND received_at >= %(first)s AND received_at < %(end)s)
-    OR EXISTS (SELECT FROM hookonce.events WHERE status = '{EventStatus.HELD}'
-               AND received_at >= %(first)s AND received_at < %(end)s)
-"""  # noqa: S608  constants
+_IS_NEEDED = """
+SELECT EXISTS (SELECT FROM hookonce.queue WHERE received_at >= %(first)s AND received_at < %(end)s)
+"""
 
 
 _NAMES = "bodies_%Y%m%d"

@@ -2,7 +2,10 @@
 
 Four horizons: ledger rows (the memory of what came: the longest), bodies (dropped by whole days), rejected
 deliveries and the audit. A source may have its own horizon of rows, for ever perhaps. An event that is received,
-running, waiting or held loses nothing, however old it is.
+running, waiting or held loses nothing, however old it is: as long as it has a row in the queue.
+
+What is to go is locked first (what others hold is skipped), and the queue is looked at by the next statement: one that
+locks and looks would go by what it saw before it had the lock, and a replay may have come between.
 
 The sweep takes a few steps at each turn, `hookonce prune` all of them at once; both at the same time do no harm.
 """
@@ -21,44 +24,54 @@ from hookonce.receiver.ledger import id_at_time
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.maintenance.partitions import DropResult
-from hookonce.receiver.ledger.states import ENDED, EventStatus, one_of
+from hookonce.receiver.ledger.states import EventStatus
+from hookonce.receiver.ledger.stats import event_counts
 from hookonce.receiver.source import FOREVER
 
 PRUNE_BATCH = 1000
 
-_ENDED = one_of("status", ENDED)
+_IS_OPEN = "EXISTS (SELECT FROM hookonce.queue q WHERE q.event = events.id)"
 
 # Of a source with a horizon of its own, that one counts; `h.before` is -infinity where it is kept for ever.
 _PAGE = f"""
-SELECT id, received_at < coalesce(h.before, %(before)s) AND {_ENDED}, coalesce(h.before = '-infinity', false)
+SELECT id, received_at < coalesce(h.before, %(before)s) AND NOT {_IS_OPEN}, coalesce(h.before = '-infinity', false)
 FROM hookonce.events LEFT JOIN unnest(%(sources)s::text[], %(befores)s::timestamptz[]) AS h (source, before)
     USING (source)
 WHERE id > %(last)s AND id < %(end)s ORDER BY id LIMIT %(step)s
 """  # noqa: S608  a constant of this module
 
 # Whom a source keeps no body for that nobody took: until then a worker that takes it might have come.
-_UNKEPT = f"""
-DELETE FROM hookonce.bodies b USING hookonce.events e
-WHERE b.event = e.id AND b.received_at = e.received_at AND NOT e.keep_body AND e.status = '{EventStatus.IGNORED}'
-      AND e.source = ANY(%(sources)s) AND e.received_at < now() - %(age)s::interval
-      AND e.received_at > now() - %(age)s::interval - interval '1 day'
+_LOCK_UNKEPT = """
+SELECT events.id FROM hookonce.events JOIN hookonce.bodies b ON b.event = events.id AND b.received_at = events.received_at
+WHERE NOT events.keep_body AND events.source = ANY(%(sources)s)
+      AND events.received_at < now() - %(age)s::interval
+      AND events.received_at > now() - %(age)s::interval - interval '1 day'
       AND b.received_at < now() - %(age)s::interval
       AND b.received_at > now() - %(age)s::interval - interval '1 day'
-"""  # noqa: S608  a constant of this module
+ORDER BY events.id FOR UPDATE OF events SKIP LOCKED
+"""
+_DROP_UNKEPT = f"""
+DELETE FROM hookonce.bodies b USING hookonce.events
+WHERE events.id = ANY(%s) AND b.event = events.id AND b.received_at = events.received_at AND NOT {_IS_OPEN}
+      AND EXISTS (SELECT FROM hookonce.runs r
+                  WHERE r.event = events.id AND r.status = '{EventStatus.IGNORED}' AND r.is_last)
+"""  # noqa: S608  the same
 
-# Locks first, in order, and looks again: a replay may have got there between. Sums kept of the rows follow.
+_LOCK = "SELECT id FROM hookonce.events WHERE id = ANY(%s) ORDER BY id FOR UPDATE SKIP LOCKED"
+
+# Rows that no foreign key ties to an event go with it; sums kept of the rows follow.
 _DELETE = f"""
 WITH gone AS (
-    DELETE FROM hookonce.events WHERE id IN (
-        SELECT id FROM hookonce.events WHERE id = ANY(%s) AND {_ENDED} ORDER BY id FOR UPDATE SKIP LOCKED)
-    RETURNING id, source, status
+    DELETE FROM hookonce.events WHERE id = ANY(%s) AND NOT {_IS_OPEN} RETURNING id, source
+), runs AS (
+    DELETE FROM hookonce.runs WHERE event IN (SELECT id FROM gone)
+), marks AS (
+    DELETE FROM hookonce.marks WHERE event IN (SELECT id FROM gone)
 ), counted AS (
     INSERT INTO hookonce.event_counts (source, what, count)
     SELECT source, 'events', -count(*) FROM gone
     WHERE id <= (SELECT sum(count) FROM hookonce.event_counts WHERE what = 'until') GROUP BY source
-    UNION ALL
-    SELECT source, '{EventStatus.IGNORED}', -count(*) FROM gone WHERE status = '{EventStatus.IGNORED}'
-    GROUP BY source
+), changed AS ({event_counts.changed("gone", "id")}
 )
 SELECT count(*) FROM gone
 """  # noqa: S608  a constant of this module
@@ -165,7 +178,7 @@ class RetentionPass:
             yield Step(0, 0)
         yield from self._walk(connection, before["events"])
         if self.horizons.unkept and not self.dry_run:
-            connection.execute(_UNKEPT, {"sources": list(self.horizons.unkept), "age": NOT_TAKEN_FOR})
+            _drop_unkept(connection, self.horizons.unkept)
             yield Step(1, 1)
         for table, column in EXPIRING:
             yield from self._expire(connection, table, column, before[table])
@@ -227,8 +240,18 @@ def _before(usual: datetime, usual_kept: timedelta, kept: timedelta) -> datetime
     return None if kept == FOREVER else usual + usual_kept - kept
 
 
+def _drop_unkept(connection: psycopg.Connection, sources: Sequence[str]) -> None:
+    with connection.transaction():
+        locked = connection.execute(_LOCK_UNKEPT, {"sources": list(sources), "age": NOT_TAKEN_FOR}).fetchall()
+        connection.execute(_DROP_UNKEPT, [[row[0] for row in locked]])
+
+
 def _delete(connection: psycopg.Connection, ids: list[int]) -> int:
-    return _number(connection.execute(_DELETE, [ids]).fetchone()) if ids else 0
+    if not ids:
+        return 0
+    with connection.transaction():
+        locked = connection.execute(_LOCK, [ids]).fetchall()
+        return _number(connection.execute(_DELETE, [[row[0] for row in locked]]).fetchone())
 
 
 def _number(row: TupleRow | None) -> int:

@@ -14,7 +14,8 @@ import psycopg
 from psycopg.rows import class_row
 
 from hookonce.receiver.ledger.access import audit_log
-from hookonce.receiver.ledger.queries.event_filter import MATCHES, Filter
+from hookonce.receiver.ledger.queries import event_filter
+from hookonce.receiver.ledger.queries.event_filter import Filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +55,11 @@ COLUMNS = (
     """id, who, started_at, ended_at, filter, rate, matched, replayed, left_alone, last_event, until_event"""
 )
 
-_COUNTS = (
-    f"SELECT type, status, count(*) FROM hookonce.events WHERE {MATCHES} GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"  # noqa: S608
-)
+_EVERY_ID: Mapping[str, int] = {"low": 0, "top": 2**63 - 1}
 
-_EXTENT = f"""
-SELECT count(*), coalesce(max(id), 0), coalesce(min(id) - 1, 0)
-FROM (SELECT id FROM hookonce.events WHERE {MATCHES} ORDER BY id LIMIT %(limit)s) AS matching
-"""  # noqa: S608  a constant
+_COUNTS = "SELECT type, status, count(*) FROM ({matching}) AS matching GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
+
+_EXTENT = "SELECT count(*), coalesce(max(id), 0), coalesce(min(id) - 1, 0) FROM ({matching}) AS matching"
 
 _START = f"""
 INSERT INTO hookonce.bulk_replays (who, filter, rate, driver, matched, until_event, last_event, ended_at)
@@ -86,7 +84,9 @@ WHERE id = %(id)s AND last_event < until_event AND (ended_at IS NOT NULL OR %(dr
 
 def counts(connection: psycopg.Connection, wanted: Filter) -> list[tuple[str, str, int]]:
     """Count what matches by type and status, most first."""
-    return connection.execute(_COUNTS.encode(), wanted.parameters, prepare=False).fetchall()
+    query = _COUNTS.format(matching=event_filter.rows("type, status", wanted))
+    parameters = wanted.parameters | _EVERY_ID | {"limit": None}
+    return connection.execute(query.encode(), parameters, prepare=False).fetchall()
 
 
 def start(  # noqa: PLR0913  all but four by keyword
@@ -104,9 +104,9 @@ def start(  # noqa: PLR0913  all but four by keyword
     Audited here and at its end, by a line each, however many events it replays.
     """
     with connection.transaction():
-        extent = connection.execute(
-            _EXTENT.encode(), wanted.parameters | {"limit": limit or None}, prepare=False
-        ).fetchone()
+        query = _EXTENT.format(matching=event_filter.ids(wanted, "ASC"))
+        parameters = wanted.parameters | _EVERY_ID | {"limit": limit or None}
+        extent = connection.execute(query.encode(), parameters, prepare=False).fetchone()
         matched, until, after = extent or (0, 0, 0)
         document = _document(wanted)
         values = (who, json.dumps(document), rate, driver, matched, until, after, not matched)

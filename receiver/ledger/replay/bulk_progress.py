@@ -23,7 +23,8 @@ WITH picked AS MATERIALIZED (
     SELECT p.bulk, p.last_event, count(*) FILTER (WHERE e.status = '{EventStatus.DONE}') AS done,
            count(*) FILTER (WHERE e.status = '{EventStatus.DEAD}') AS dead,
            coalesce(array_agg(e.id) FILTER (WHERE {one_of("e.status", OPEN)}), '{{}}') AS open
-    FROM picked p LEFT JOIN hookonce.events e ON e.id = ANY(p.events)
+    FROM picked p CROSS JOIN unnest(p.events) AS t (event) LEFT JOIN LATERAL (
+        SELECT s.id, s.status FROM hookonce.event_states s WHERE s.id = t.event OFFSET 0) AS e ON true
     GROUP BY p.bulk, p.last_event
 )
 UPDATE hookonce.bulk_steps s SET done = s.done + seen.done, dead = s.dead + seen.dead, events = seen.open,

@@ -3,7 +3,7 @@
 A step replays the next events and moves the cursor of the replay's row in one transaction. Whoever started it may
 drive it, as the command line does; otherwise, or once that driver has said nothing for `DRIVER_GONE`, the sweep does.
 
-Lock order: bulk_replays, then as in `receiver.ledger.runs.transitions`.
+Lock order: bulk_replays, then as in `receiver.ledger.replay.events`.
 """
 
 import time
@@ -13,7 +13,8 @@ import psycopg
 from psycopg.rows import class_row
 
 from hookonce.receiver.ledger.access import audit_log
-from hookonce.receiver.ledger.queries.event_filter import MATCHES, Filter
+from hookonce.receiver.ledger.queries import event_filter
+from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import events
 from hookonce.receiver.ledger.replay.bulk import COLUMNS, GET, Bulk, one
 from hookonce.receiver.ledger.replay.events import ReplayResult
@@ -42,10 +43,6 @@ WHERE id = %(id)s AND ended_at IS NULL
       AND (rate IS NULL OR abs(extract(epoch FROM now() - driven_at)) * rate >= 1) FOR UPDATE SKIP LOCKED
 """  # noqa: S608  a constant
 _IDLE = "SELECT extract(epoch FROM now() - driven_at) FROM hookonce.bulk_replays WHERE id = %s"
-
-_NEXT = f"""
-SELECT id FROM hookonce.events WHERE {MATCHES} AND id > %(after)s AND id <= %(to)s ORDER BY id LIMIT %(limit)s
-"""  # noqa: S608  a constant
 
 _MOVE = f"""
 UPDATE hookonce.bulk_replays SET replayed = replayed + %(replayed)s, left_alone = left_alone + %(left_alone)s,
@@ -135,8 +132,8 @@ def _next(connection: psycopg.Connection, bulk: Bulk, wanted: Filter, limit: int
         and (last == bulk.last_event or time.monotonic() < deadline)
     ):
         to = min(last + LOOK_AHEAD, bulk.until_event)
-        window = wanted.parameters | {"after": last, "to": to, "limit": limit - len(found)}
-        rows = connection.execute(_NEXT.encode(), window, prepare=False).fetchall()
+        window = wanted.parameters | {"low": last + 1, "top": to + 1, "limit": limit - len(found)}
+        rows = connection.execute(event_filter.ids(wanted, "ASC").encode(), window, prepare=False).fetchall()
         found += [row[0] for row in rows]
         last = found[-1] if len(found) == limit else to
     return found, last

@@ -10,8 +10,8 @@ The clock is the database's, and may have been ahead for a while. Marks from tha
 with the minute that it is, and what was counted under a minute is never counted under it again.
 
 `what` is accepted, done, dead (events; a replayed event is done again), ignored, duplicate or `rejected.<reason>`.
-A minute may also hold `replayed.done` and `replayed.dead`: ends that a replay has taken away before that minute was
-counted, which `fill` adds to the others. What else there is belongs to `counters` and `run_durations`, and is in no
+A minute may also hold `replayed.done`, `replayed.dead` and `replayed.ignored`: ends that a replay has taken away before
+that minute was counted, which `fill` adds to the others. What else there is belongs to `counters` and `run_durations`, and is in no
 chart.
 """
 
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from hookonce.receiver.ledger.states import EventStatus, one_of
+from hookonce.receiver.ledger.states import EventStatus, RunStatus, one_of
 from hookonce.receiver.ledger.stats import run_durations
 
 MINUTE = timedelta(minutes=1)
@@ -40,6 +40,11 @@ AHEAD = timedelta(minutes=2)
 MONDAY = datetime(2000, 1, 3, tzinfo=UTC)
 """Where buckets are counted from."""
 
+
+STATUS_OF_ENDED = f"""
+CASE WHEN bool_or(r.status = '{RunStatus.DEAD}') THEN '{EventStatus.DEAD}'
+     WHEN bool_or(r.status = '{RunStatus.DONE}') THEN '{EventStatus.DONE}' ELSE '{EventStatus.IGNORED}' END"""
+"""Of an event of which nothing is open, by the last outcomes `r` of its runs."""
 
 _ENDED = one_of("what", (EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED))
 _CHARTED = f"(what IN ('accepted', 'duplicate') OR {_ENDED} OR what LIKE 'rejected.%%')"
@@ -90,24 +95,24 @@ _FIRST_FLOOR = """
 SELECT id FROM hookonce.events WHERE received_at < %(begin)s - interval '2 minutes' ORDER BY id DESC LIMIT 1
 """
 
+# An event ends with its last run; a cycle that a replay has taken up again is in what `keep_ends` has kept.
 _COUNT = f"""
 WITH new AS MATERIALIZED (
-    SELECT id, date_trunc('minute', received_at) AS at, source, status FROM hookonce.events
+    SELECT id, date_trunc('minute', received_at) AS at, source FROM hookonce.events
     WHERE id > %(floor)s AND received_at >= %(begin)s AND received_at < %(end)s
 ), finished AS (
     SELECT event, date_trunc('minute', max(finished_at)) AS at FROM hookonce.runs
-    WHERE finished_at >= %(begin)s AND finished_at < %(end)s GROUP BY event
+    WHERE finished_at >= %(begin)s AND finished_at < %(end)s AND is_last GROUP BY event
+), ended AS (
+    SELECT f.at, e.source, last.status
+    FROM finished f JOIN hookonce.events e ON e.id = f.event, LATERAL (
+        SELECT max(r.finished_at) AS at, {STATUS_OF_ENDED} AS status
+        FROM hookonce.runs r WHERE r.event = f.event AND r.is_last) AS last
+    WHERE last.at < %(end)s AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = f.event)
 ), counted AS (
     SELECT at, source, 'accepted' AS what, count(*) FROM new GROUP BY at, source
     UNION ALL
-    SELECT at, source, '{EventStatus.DEAD}', count(*) FROM new
-    WHERE status = '{EventStatus.DEAD}' AND NOT EXISTS (SELECT FROM hookonce.runs WHERE runs.event = new.id)
-    GROUP BY at, source
-    UNION ALL
-    SELECT f.at, e.source, e.status, count(*) FROM finished f JOIN hookonce.events e ON e.id = f.event
-    WHERE {one_of("e.status", (EventStatus.DONE, EventStatus.DEAD))}
-          AND NOT EXISTS (SELECT FROM hookonce.runs r WHERE r.event = f.event AND r.finished_at >= %(end)s)
-    GROUP BY f.at, e.source, e.status
+    SELECT at, source, status, count(*) FROM ended GROUP BY at, source, status
     UNION ALL
     SELECT at, source, split_part(what, '.', 2), count FROM hookonce.activity
     WHERE minutes = 1 AND what LIKE 'replayed.%%' AND at >= %(begin)s AND at < %(end)s
@@ -168,9 +173,9 @@ ON CONFLICT (minutes, at, source, what) DO UPDATE SET count =
 _KEEP_ENDS = f"""
 INSERT INTO hookonce.activity (minutes, at, source, what, count)
 SELECT 1, date_trunc('minute', at), source, 'replayed.' || status, count(*)
-FROM (SELECT e.source, e.status, max(r.finished_at) AS at
-      FROM hookonce.events e JOIN hookonce.runs r ON r.event = e.id
-      WHERE e.id = ANY(%(events)s) AND {one_of("e.status", (EventStatus.DONE, EventStatus.DEAD))}
+FROM (SELECT e.source, max(r.finished_at) AS at, {STATUS_OF_ENDED} AS status
+      FROM hookonce.events e JOIN hookonce.runs r ON r.event = e.id AND r.is_last
+      WHERE e.id = ANY(%(events)s) AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = e.id)
       GROUP BY e.id) AS ended
 WHERE at >= coalesce((SELECT at + interval '1 minute' FROM hookonce.activity
                       WHERE minutes = 1 AND source = '' AND what = 'filled' AND at < date_trunc('minute', now())
@@ -246,8 +251,8 @@ def add(connection: psycopg.Connection, counts: Mapping[tuple[str, str], int]) -
 def keep_ends(connection: psycopg.Connection, events: Sequence[int]) -> None:
     """Keep the ends of events that are about to be opened again, so that they are counted all the same.
 
-    To be called in the transaction that opens them, with their rows locked: whoever counts sees either the end
-    itself or what is kept of it, and never both.
+    To be called in the transaction that opens them, before that, with the events locked: whoever counts sees either
+    the end itself or what is kept of it, and never both.
     """
     connection.execute(_KEEP_ENDS, {"events": list(events), "first": FIRST})
 

@@ -32,7 +32,7 @@ SELECT handler, coalesce(c.batches, 0), coalesce(c.events, 0), coalesce(c.halvin
        g.error
 FROM hookonce.batch_counts c FULL JOIN (
     SELECT handler, min(cardinality(events)) AS size, count(*) AS waiting, max(error) AS error
-    FROM hookonce.batches WHERE token IS NULL GROUP BY handler) AS g USING (handler)
+    FROM hookonce.batches GROUP BY handler) AS g USING (handler)
 ORDER BY handler
 """
 

@@ -16,6 +16,7 @@ WITH ended AS MATERIALIZED (
     SELECT e.source, r.handler, r.status, extract(epoch FROM r.finished_at - r.started_at)::float AS took
     FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event
     WHERE r.finished_at >= %(begin)s AND r.finished_at < %(end)s AND r.started_at <= r.finished_at
+          AND r.handler <> ''
 )
 INSERT INTO hookonce.activity (minutes, at, source, what, count)
 SELECT 0, 'epoch'::timestamptz, source, 'took.' || n, count(*) FROM

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from hookonce.receiver.ledger.states import Parked
+from hookonce.receiver.ledger.states import Waits
 
 REPORT_INTERVAL = timedelta(seconds=5)
 """The longest time between two reports: what changes is told within a second or two."""
@@ -45,7 +45,7 @@ ORDER BY 3 DESC
 """
 _SUSPECTS = f"""
 SELECT handler, count(*) FROM (
-    SELECT handler FROM hookonce.runs WHERE parked = '{Parked.SUSPECT}' LIMIT {MAX_SUSPECTS}) AS found
+    SELECT handler FROM hookonce.queue WHERE waits = '{Waits.SUSPECT}' LIMIT {MAX_SUSPECTS}) AS found
 GROUP BY handler ORDER BY handler
 """  # noqa: S608  constants
 
