@@ -432,9 +432,19 @@ event_counts = Table(
     Column("source", _bytewise, nullable=False),
     Column("what", Text, nullable=False),
     Column("count", BigInteger, nullable=False),
-    Column("slice", BigInteger),
+)
+
+slice_counts = Table(
+    "slice_counts",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("slice", BigInteger, nullable=False),
+    Column("source", _bytewise, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("count", BigInteger, nullable=False),
     Column("first_at", _moment),
 )
+"""Events by slice of ids, source and status, as far as they are not done (`receiver.ledger.stats.event_counts`)."""
 
 alerts = Table(
     "alerts",

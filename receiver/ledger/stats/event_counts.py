@@ -1,18 +1,19 @@
 """Counts the events of the ledger a few thousand at a time, off the hot path, so that nobody ever counts them all.
 
-`event_counts` holds what is counted, in rows of which the sum is meant; who changes much adds a row in the same
-transaction, so nobody waits for anybody, and the sweep folds them:
+`event_counts` is a list of sums and changes to them; adding its rows up gives, by source, `events`: rows of the ledger up
+to the id `until`. Retention adds a change in the transaction that deletes, so nobody waits for anybody.
 
-    events                      rows of the ledger up to the id `until`, by source; retention takes what it deletes
-    dead, ignored, lost         events by source and slice (`SLICE` ids), with when the oldest of them came
-    received, waiting, ...      the same of open events, where the queue is too long to be counted by whoever asks
-    changed                     a slice in which events were opened again or deleted since it was counted
-    seen                        up to which time of an end (in seconds since 1970) all that died or was ignored is counted
+`slice_counts` holds those of them that are not done, by slice (`SLICE` ids), source and status, with when the oldest of
+them came, and what is to be known of that:
+
+    dead, ignored, lost         counted anew when the slice has changed
+    received, waiting, ...      only while the queue is too long to be counted by whoever asks
+    changed                     events of the slice were replayed or deleted since it was counted
+    seen                        the time (in seconds since 1970) up to which all that died or was ignored is counted
     next_open, all_open         the slice of the queue that is to be counted next; and that each of them was
 
-A slice is counted anew when it has changed: when something in it died or was ignored (`runs` knows since when) or was
-replayed or deleted. Of what has changed since, whoever reads the sums counts the slices himself
-(`receiver.ledger.stats.totals`): so the sums of what has ended are exact at any moment, and nothing is counted twice.
+Which slices have changed since they were counted is known at any moment: by `changed`, and by the time of ends. These
+whoever reads the sums counts himself (`receiver.ledger.stats.totals`): so the sums of what has ended are exact.
 """
 
 import time
@@ -38,11 +39,8 @@ OPEN_BUDGET = timedelta(milliseconds=50)
 MAX_ENDS = 100_000
 """Ends since the last count that are looked at for what died or was ignored."""
 
-_OPEN = (EventStatus.RECEIVED, EventStatus.RUNNING, EventStatus.WAITING, EventStatus.HELD)
-_IN_QUEUE = one_of("what", _OPEN)
-_ENDED = one_of("what", (EventStatus.DEAD, EventStatus.IGNORED))
-_LIST = "'events', 'until', 'seen'"
-"""What is in no slice; of these, the sum over all rows counts."""
+IS_OPEN = one_of("what", (EventStatus.RECEIVED, EventStatus.RUNNING, EventStatus.WAITING, EventStatus.HELD))
+_HAS_ENDED = one_of("what", (EventStatus.DEAD, EventStatus.IGNORED))
 
 _NEWEST = """
 SELECT coalesce(max(id), 0), pg_snapshot_xmax(pg_current_snapshot())::text::bigint, extract(epoch FROM now())::bigint
@@ -50,46 +48,45 @@ FROM hookonce.events
 """
 _OLDEST_OPEN = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 _LOCK = "SELECT pg_try_advisory_xact_lock(x'636F756E7473'::bigint)"  # "counts" in ASCII
-_IS_WORTH_IT = f"""
-SELECT coalesce(sum(count) FILTER (WHERE what = 'until'), 0) < %s OR count(*) > %s
-FROM hookonce.event_counts WHERE what IN ({_LIST})
-"""  # noqa: S608  constants
-_LOCK_TABLE = "LOCK TABLE hookonce.event_counts IN SHARE ROW EXCLUSIVE MODE"
+_IS_WORTH_IT = """
+SELECT coalesce(sum(count) FILTER (WHERE what = 'until'), 0) < %s OR count(*) > %s FROM hookonce.event_counts
+"""
+_LOCK_TABLES = "LOCK TABLE hookonce.event_counts, hookonce.slice_counts IN SHARE ROW EXCLUSIVE MODE"
 
-_COUNT = f"""
+_COUNT = """
 WITH mark AS MATERIALIZED (
     SELECT done, least(done + %(step)s, greatest(done, %(newest)s)) AS now
     FROM (SELECT coalesce(sum(count), 0)::bigint AS done FROM hookonce.event_counts WHERE what = 'until') AS counted
 ), folded AS (
-    DELETE FROM hookonce.event_counts WHERE what IN ({_LIST}) RETURNING source, what, count
+    DELETE FROM hookonce.event_counts RETURNING source, what, count
 )
 INSERT INTO hookonce.event_counts (source, what, count)
 SELECT source, what, sum(count) FROM (
-    SELECT source, what, count FROM folded
+    SELECT source, what, count FROM folded WHERE what IN ('events', 'until')
     UNION ALL
     SELECT source, 'events', count(*) FROM hookonce.events
     WHERE id > (SELECT done FROM mark) AND id <= (SELECT now FROM mark) GROUP BY source
     UNION ALL
     SELECT '', 'until', now - done FROM mark
 ) AS changes GROUP BY source, what HAVING sum(count) <> 0 ORDER BY source, what
-"""  # noqa: S608  constants
+"""
 
-HAS_SEEN = "SELECT EXISTS (SELECT FROM hookonce.event_counts WHERE what = 'seen')"
+HAS_SEEN = "SELECT EXISTS (SELECT FROM hookonce.slice_counts WHERE what = 'seen')"
 _SEE = """
-INSERT INTO hookonce.event_counts (source, what, count)
-SELECT '', 'seen', %s - coalesce(sum(count), 0) FROM hookonce.event_counts WHERE what = 'seen'
+WITH gone AS (DELETE FROM hookonce.slice_counts WHERE what = 'seen')
+INSERT INTO hookonce.slice_counts (slice, source, what, count) VALUES (0, '', 'seen', %s)
 """
 
 # So much may lie between the time of an end and the transaction id that its statement takes. Where the database's clock
 # was set back, what has ended since is looked for from a minute ago.
 CHANGED = f"""
-SELECT slice FROM hookonce.event_counts WHERE what = 'changed'
+SELECT slice FROM hookonce.slice_counts WHERE what = 'changed'
 UNION
 SELECT event / {SLICE} FROM (
     SELECT event, status FROM hookonce.runs
-    WHERE finished_at >= (SELECT CASE WHEN to_timestamp(sum(count)) < now() THEN to_timestamp(sum(count)) - interval '10 s'
+    WHERE finished_at >= (SELECT CASE WHEN to_timestamp(count) < now() THEN to_timestamp(count) - interval '10 s'
                                  ELSE now() - interval '1 minute' END
-                          FROM hookonce.event_counts WHERE what = 'seen') LIMIT {MAX_ENDS}) AS ended
+                          FROM hookonce.slice_counts WHERE what = 'seen') LIMIT {MAX_ENDS}) AS ended
 WHERE status <> '{RunStatus.DONE}'
       OR EXISTS (SELECT FROM hookonce.runs dead
                  WHERE dead.event = ended.event AND dead.status = '{RunStatus.DEAD}' AND dead.is_last)
@@ -131,38 +128,39 @@ _KEEP_ENDED = f"""
 WITH slices AS MATERIALIZED ({CHANGED}
 ), counted AS MATERIALIZED ({ENDED}
 ), gone AS (
-    DELETE FROM hookonce.event_counts
-    WHERE slice IN (SELECT slice FROM slices) AND ({_ENDED} OR what = 'changed')
+    DELETE FROM hookonce.slice_counts WHERE slice IN (SELECT slice FROM slices) AND ({_HAS_ENDED} OR what = 'changed')
 )
-INSERT INTO hookonce.event_counts (source, what, count, slice, first_at)
-SELECT source, status, number, slice, first FROM counted
+INSERT INTO hookonce.slice_counts (slice, source, what, count, first_at)
+SELECT slice, source, status, number, first FROM counted
 """  # noqa: S608  constants
 
 _KEEP_OPEN = f"""
 WITH counted AS MATERIALIZED ({open_events(f"event >= %(slice)s * {SLICE} AND event < (%(slice)s + 1) * {SLICE}")}
 ), gone AS (
-    DELETE FROM hookonce.event_counts WHERE slice >= %(from)s AND slice <= %(slice)s AND {_IN_QUEUE}
+    DELETE FROM hookonce.slice_counts WHERE slice >= %(from)s AND slice <= %(slice)s AND {IS_OPEN}
 )
-INSERT INTO hookonce.event_counts (source, what, count, slice, first_at)
-SELECT source, status, number, slice, first FROM counted
+INSERT INTO hookonce.slice_counts (slice, source, what, count, first_at)
+SELECT slice, source, status, number, first FROM counted
 """  # noqa: S608  constants
-_FORGET_OPEN = f"DELETE FROM hookonce.event_counts WHERE {_IN_QUEUE} OR what IN ('next_open', 'all_open')"  # noqa: S608
-_FORGET_REST = f"DELETE FROM hookonce.event_counts WHERE slice >= %s AND {_IN_QUEUE}"  # noqa: S608  constants
-_NEXT_OPEN = "SELECT coalesce(max(count), 0) FROM hookonce.event_counts WHERE what = 'next_open'"
+_FORGET_OPEN = f"DELETE FROM hookonce.slice_counts WHERE {IS_OPEN} OR what IN ('next_open', 'all_open')"  # noqa: S608
+_FORGET_REST = f"DELETE FROM hookonce.slice_counts WHERE slice >= %s AND {IS_OPEN}"  # noqa: S608  constants
+_NEXT_OPEN = "SELECT slice FROM hookonce.slice_counts WHERE what = 'next_open'"
 _MOVE_OPEN = """
-WITH gone AS (DELETE FROM hookonce.event_counts WHERE what = 'next_open')
-INSERT INTO hookonce.event_counts (source, what, count) VALUES ('', 'next_open', %s)
+WITH gone AS (DELETE FROM hookonce.slice_counts WHERE what = 'next_open')
+INSERT INTO hookonce.slice_counts (slice, source, what, count) VALUES (%s, '', 'next_open', 0)
 """
 _ALL_OPEN = """
-INSERT INTO hookonce.event_counts (source, what, count)
-SELECT '', 'all_open', 1 WHERE NOT EXISTS (SELECT FROM hookonce.event_counts WHERE what = 'all_open')
+INSERT INTO hookonce.slice_counts (slice, source, what, count)
+SELECT 0, '', 'all_open', 0 WHERE NOT EXISTS (SELECT FROM hookonce.slice_counts WHERE what = 'all_open')
 """
-_FIRST_OPEN = f"SELECT event / {SLICE} FROM hookonce.queue WHERE event >= %s * {SLICE} ORDER BY event LIMIT 1"  # noqa: S608
+_FIRST_OPEN = (
+    f"SELECT event / {SLICE} FROM hookonce.queue WHERE event >= %s::bigint * {SLICE} ORDER BY event LIMIT 1"  # noqa: S608
+)
 _IS_LONG = f"""
 SELECT count(*) > {MAX_QUEUE} FROM (SELECT event FROM hookonce.queue ORDER BY event, n LIMIT {MAX_QUEUE + 1}) AS head
 """  # noqa: S608  constants
 
-_RECOUNT = f"""
+_RECOUNT = """
 WITH folded AS (
     DELETE FROM hookonce.event_counts
 ), mark AS MATERIALIZED (
@@ -171,13 +169,14 @@ WITH folded AS (
 INSERT INTO hookonce.event_counts (source, what, count)
 SELECT source, 'events', count(*) FROM hookonce.events WHERE id <= (SELECT done FROM mark) GROUP BY source
 UNION ALL SELECT '', 'until', done FROM mark WHERE done <> 0
-UNION ALL SELECT '', 'seen', extract(epoch FROM now() - interval '1 minute')
-"""  # noqa: S608  constants
+"""
+_FORGET_SLICES = "DELETE FROM hookonce.slice_counts"
 _RECOUNT_ENDED = f"""
 WITH slices AS MATERIALIZED (SELECT generate_series(%(first)s::bigint, %(last)s::bigint) AS slice)
-INSERT INTO hookonce.event_counts (source, what, count, slice, first_at)
-SELECT source, status, number, slice, first FROM ({ENDED}) AS counted
+INSERT INTO hookonce.slice_counts (slice, source, what, count, first_at)
+SELECT slice, source, status, number, first FROM ({ENDED}) AS counted
 """  # noqa: S608  constants
+_NOW = "SELECT extract(epoch FROM now() - interval '1 minute')::bigint"
 _SLICES = f"SELECT coalesce(min(id), 0) / {SLICE}, coalesce(max(id), 0) / {SLICE} FROM hookonce.events"  # noqa: S608
 _RECOUNTED = 200
 """Slices that a recount looks at by one statement."""
@@ -188,8 +187,8 @@ _FULL = "SELECT source, status, count(*) FROM hookonce.event_states GROUP BY sou
 def changed(rows: str, column: str) -> str:
     """Return the statement that notes in which slices `rows` have changed: a part of the one that changes them."""
     return f"""
-    INSERT INTO hookonce.event_counts (source, what, count, slice)
-    SELECT DISTINCT '', 'changed', 0, {column} / {SLICE} FROM {rows}"""  # noqa: S608  constants
+    INSERT INTO hookonce.slice_counts (slice, source, what, count)
+    SELECT DISTINCT {column} / {SLICE}, '', 'changed', 0 FROM {rows}"""  # noqa: S608  constants
 
 
 class Mark(NamedTuple):
@@ -242,8 +241,10 @@ def recount(connection: psycopg.Connection) -> None:
     Who replays or prunes meanwhile waits, deliveries and workers do not.
     """
     with connection.transaction():
-        connection.execute(_LOCK_TABLE)
+        connection.execute(_LOCK_TABLES)
         connection.execute(_RECOUNT)
+        connection.execute(_FORGET_SLICES)
+        connection.execute(_SEE, connection.execute(_NOW).fetchone())
         first, last = connection.execute(_SLICES).fetchone() or (0, 0)
         for start in range(first, last + 1, _RECOUNTED):
             connection.execute(_RECOUNT_ENDED, {"first": start, "last": min(start + _RECOUNTED - 1, last)})

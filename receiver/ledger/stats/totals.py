@@ -9,9 +9,8 @@ from hookonce.receiver.ledger.states import EventStatus, one_of
 from hookonce.receiver.ledger.stats import event_counts
 from hookonce.receiver.ledger.stats.event_counts import CHANGED, ENDED
 
-_IN_QUEUE = one_of("what", (EventStatus.RECEIVED, EventStatus.RUNNING, EventStatus.WAITING, EventStatus.HELD))
 _OPEN_LIVE = event_counts.open_events("true")
-_OPEN_KEPT = f"SELECT source, what, count, first_at FROM hookonce.event_counts WHERE {_IN_QUEUE}"  # noqa: S608  constants
+_OPEN_KEPT = f"SELECT source, what, count, first_at FROM hookonce.slice_counts WHERE {event_counts.IS_OPEN}"  # noqa: S608  constants
 _ALL_SLICES = f"SELECT DISTINCT event / {event_counts.SLICE} AS slice FROM hookonce.runs WHERE %s AND is_last"  # noqa: S608
 _NEVER_SEEN = " UNION ".join(
     _ALL_SLICES % f"status = '{status}'" for status in (EventStatus.DEAD, EventStatus.IGNORED)
@@ -36,12 +35,12 @@ WITH slices AS MATERIALIZED ({changed}
     SELECT source, status, sum(n) AS n, min(first) AS first FROM (
         {opened}
         UNION ALL
-        SELECT source, what, count, first_at FROM hookonce.event_counts
+        SELECT source, what, count, first_at FROM hookonce.slice_counts
         WHERE {one_of("what", (EventStatus.DEAD, EventStatus.IGNORED))} AND slice NOT IN (SELECT slice FROM slices)
         UNION ALL
         SELECT source, status, number, first FROM ({ENDED}) AS ended
         UNION ALL
-        SELECT source, what, count, first_at FROM hookonce.event_counts WHERE what = '{EventStatus.LOST}'
+        SELECT source, what, count, first_at FROM hookonce.slice_counts WHERE what = '{EventStatus.LOST}'
     ) AS parts (source, status, n, first) GROUP BY source, status
 ), over AS (
     SELECT source, '{EventStatus.DONE}', sum(n), NULL::timestamptz
@@ -56,8 +55,8 @@ WHERE n > 0 ORDER BY source, status
 
 _LIVE = f"SELECT source, status, number, first FROM ({_OPEN_LIVE}) AS open"  # noqa: S608  constants
 _KEPT = """
-SELECT EXISTS (SELECT FROM hookonce.event_counts WHERE what = 'seen'),
-       EXISTS (SELECT FROM hookonce.event_counts WHERE what = 'all_open')
+SELECT EXISTS (SELECT FROM hookonce.slice_counts WHERE what = 'seen'),
+       EXISTS (SELECT FROM hookonce.slice_counts WHERE what = 'all_open')
 """
 _REJECTIONS = "SELECT source, reason, count FROM hookonce.rejections ORDER BY source, reason"
 _SECRETS = "SELECT source, slot, count, last_at FROM hookonce.secret_use ORDER BY source, slot"
