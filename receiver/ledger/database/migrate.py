@@ -1,17 +1,18 @@
-"""Brings the database to the tables this code was written for, under an advisory lock and in one transaction.
+"""Brings the database to the tables this code was written for, under an advisory lock.
 
 A lock that DDL waits for stops every delivery behind it, so each try waits for `Patience.lock` only and then lets the
-deliveries pass; a reader that outlasts all tries is named.
+deliveries pass; a reader that outlasts all tries is named. What there is goes into the tables of 0021 in steps
+(`receiver.ledger.database.live_upgrade`); the revisions before it are one transaction.
 
 A ledger of hookonce 0.1 lay wherever the search path led, in `public` as a rule, among the tables of others. It is
 found by `hookonce_version` and moved into the schema of its own; an empty ledger is never made beside it.
 """
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from alembic import command
@@ -23,12 +24,24 @@ from sqlalchemy.exc import OperationalError
 
 from hookonce.receiver.config.server_urls import schema_of
 from hookonce.receiver.config.servers import ConfigError
-from hookonce.receiver.ledger.database import connections, engines, lock_holders, schema, schema_version
+from hookonce.receiver.ledger.database import (
+    connections,
+    engines,
+    former_tables,
+    lock_holders,
+    schema,
+    schema_version,
+)
+from hookonce.receiver.ledger.database.live_upgrade import Patience, Progress, Say, Steps, is_locked_out
 from hookonce.receiver.ledger.maintenance import partitions
 
 _LOCK = 0x686F6F6B6F6E6365  # "hookonce" in ASCII: one upgrade at a time per database
 _VERSION_TABLE = "hookonce_version"
+T = TypeVar("T")
+USUAL_PATIENCE = Patience()
 _FIRST_WITH_A_SCHEMA = "0004"
+_LAST_BEFORE_THE_QUEUE = "0020"
+_FIRST_WITH_A_QUEUE = "0021"
 _MADE_BY = {
     "0001": (
         *("events", "bodies", "runs", "failures", "conflicts"),
@@ -66,66 +79,89 @@ class LedgerLocked(Exception):  # noqa: N818  a state of the world that passes
     """Another session holds a table of the ledger for longer than an upgrade may wait."""
 
 
-@dataclass(frozen=True)
-class Patience:
-    """How an upgrade waits for locks.
-
-    Deliveries wait as long as one try does, so `lock` is well below `connections.LOCK_TIMEOUT`. An autovacuum gives up
-    for others only when they have waited for deadlock_timeout (1 s), so that where one is in the way, and nowhere else,
-    the last try waits for `vacuum_lock`.
-    """
-
-    lock: timedelta = timedelta(milliseconds=300)
-    vacuum_lock: timedelta = timedelta(seconds=1.2)
-    pause: timedelta = timedelta(seconds=1)
-    tries: int = 30
-
-
-def upgrade(url: str, patience: Patience = Patience()) -> str:
+def upgrade(
+    url: str, patience: Patience = USUAL_PATIENCE, say: Say = lambda _: None, *, finish: bool = False
+) -> str:
     """Move a ledger of 0.1, run the missing migrations, make the partitions of the coming days; return the revision.
 
     Safe to run from several machines at once: the second waits for the first and finds nothing to do. The lock is
-    a transaction's, on a connection of its own, so that it holds behind a pooler too. Raises `ConfigError` where a
+    a transaction's, on a connection of its own, so that it holds behind a pooler too. What is kept for processes of
+    the version before is dropped when none is connected any more, or to `finish`. Raises `ConfigError` where a
     database can't hold what senders write, or several old ledgers lie in it, `LedgerLocked` where a table was not to
     be had, and `LedgerUnavailable`.
     """
     _require_utf8(url)
-    engine = engines.engine(url, name="hookonce migrate")
+    engine, place = engines.engine(url, name="hookonce migrate"), schema_of(url)
     try:
         with engine.begin() as guard:
             guard.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-            for number in range(patience.tries):
-                if number:
-                    time.sleep(patience.pause.total_seconds())
-                if (reached := _upgraded(engine, schema_of(url), patience.lock)) is not None:
-                    return reached
             driver = engines.raw(guard)
-            if lock_holders.has_autovacuum(driver, schema_of(url)):
-                reached = _upgraded(engine, schema_of(url), patience.vacuum_lock)
-            if reached is None:
-                raise LedgerLocked(_of_holders(driver, schema_of(url), patience))
+
+            def tried(step: Callable[[timedelta], T]) -> T:
+                return _tried(step, driver, place, patience)
+
+            reached = tried(lambda wait: _upgraded(engine, place, wait))
+            steps = Steps(engine, patience, tried, say)
+            if reached == _LAST_BEFORE_THE_QUEUE:
+                is_in_use = former_tables.sessions(driver) > 0
+                steps.take_over(
+                    lambda connection: _run_migrations(connection, place, _FIRST_WITH_A_QUEUE),
+                    waits_for_runs=is_in_use,
+                )
+                steps.validate()
+                finish = finish or not is_in_use
+                reached = tried(lambda wait: _upgraded(engine, place, wait))
+            if not former_tables.is_contracted(driver):
+                _contract(steps, driver, say, finish=finish)
             return reached
     finally:
         engine.dispose()
 
 
-def _upgraded(engine: Engine, place: str, wait: timedelta) -> str | None:
-    """Upgrade in one transaction; return the revision, or None where a lock was not to be had in time."""
+def _contract(steps: Steps, driver: psycopg.Connection[Any], say: Say, *, finish: bool) -> None:
+    """Drop what is kept for processes of before, unless there are any; it can be done whenever there are none."""
+    if not finish and (found := former_tables.in_the_way(driver)):
+        say(Progress("postponed", why=found))
+        return
     try:
-        with engine.connect() as connection, connection.begin():
-            driver = engines.raw(connection)
-            driver.execute(f"SET LOCAL lock_timeout = {wait // timedelta(milliseconds=1)}".encode())
-            _adopt(driver, place)
-            schema.create(driver, place)
-            _run_migrations(connection, place)
-            partitions.create_partitions(driver)
-            return current(connection, place) or "none"
-    except psycopg.errors.LockNotAvailable:
-        return None
-    except OperationalError as error:
-        if isinstance(error.orig, psycopg.errors.LockNotAvailable):
-            return None
-        raise
+        steps.contract()
+    except LedgerLocked as locked:
+        say(Progress("postponed", why=str(locked)))
+
+
+def _tried(
+    step: Callable[[timedelta], T], driver: psycopg.Connection[Any], place: str, patience: Patience
+) -> T:
+    """Return what a step returns, which fails where a lock is not to be had in time. Raises: LedgerLocked."""
+    for number in range(patience.tries + 1):
+        wait = patience.lock
+        if number == patience.tries:
+            if not lock_holders.has_autovacuum(driver, place):
+                break
+            wait = patience.vacuum_lock
+        elif number:
+            time.sleep(patience.pause.total_seconds())
+        try:
+            return step(wait)
+        except (psycopg.OperationalError, OperationalError) as error:
+            if not is_locked_out(error):
+                raise
+    raise LedgerLocked(_of_holders(driver, place, patience))
+
+
+def _upgraded(engine: Engine, place: str, wait: timedelta) -> str:
+    """Upgrade in one transaction, but for what is to be done in steps; return the revision."""
+    with engine.connect() as connection, connection.begin():
+        driver = engines.raw(connection)
+        driver.execute(f"SET LOCAL lock_timeout = {wait // timedelta(milliseconds=1)}".encode())
+        _adopt(driver, place)
+        schema.create(driver, place)
+        before = current(connection, place)
+        is_to_be_moved = before is not None and before < _FIRST_WITH_A_QUEUE
+        until = _LAST_BEFORE_THE_QUEUE if is_to_be_moved else "head"
+        _run_migrations(connection, place, until, is_new=before is None)
+        partitions.create_partitions(driver)
+        return current(connection, place) or "none"
 
 
 def _of_holders(driver: psycopg.Connection[Any], place: str, patience: Patience) -> str:
@@ -184,11 +220,12 @@ def _version(connection: psycopg.Connection[Any], place: str) -> str:
     return str(row[0]) if row else ""
 
 
-def _run_migrations(connection: Connection, place: str) -> None:
+def _run_migrations(connection: Connection, place: str, until: str, *, is_new: bool = False) -> None:
     if (current(connection, place) or "") > schema_version.REVISION:
         return  # a newer version has been here; what it added, this one can ignore
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.attributes["connection"] = connection
     config.attributes["schema"] = place
-    command.upgrade(config, "head")
+    config.attributes["is_new"] = is_new
+    command.upgrade(config, until)

@@ -2,108 +2,18 @@
 
 `events` is never updated any more, `queue` holds what is open, `runs` a row for each cycle that has ended, and `claims`
 what workers have leased. Views say what state events and runs are in.
+
+A ledger that lives is brought here in steps, by `receiver.ledger.database.live_upgrade`; then this is the last but one.
 """
 
-from alembic import op
+from alembic import context, op
+
+from hookonce.receiver.ledger.database import engines, former_tables
 
 revision = "0021"
 down_revision = "0020"
 branch_labels = None
 depends_on = None
-
-_TABLES = """
-CREATE TABLE hookonce.queue (
-    event bigint NOT NULL,
-    n smallint NOT NULL DEFAULT 0,
-    received_at timestamptz NOT NULL,
-    source text COLLATE "C" NOT NULL,
-    type text NOT NULL,
-    handler text COLLATE "C",
-    cycle integer NOT NULL DEFAULT 1,
-    attempts integer NOT NULL DEFAULT 0,
-    due_at timestamptz NOT NULL,
-    waits text COLLATE "C",
-    slot_at timestamptz,
-    schedule text,
-    token uuid,
-    CONSTRAINT queue_pkey PRIMARY KEY (event, n)
-) WITH (fillfactor = 40, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.02,
-        autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX queue_due ON hookonce.queue (due_at) WHERE waits IS NULL;
-CREATE INDEX queue_waits ON hookonce.queue (waits, handler, event) WHERE waits IS NOT NULL;
-CREATE TABLE hookonce.claims (
-    token uuid NOT NULL,
-    lease_until timestamptz NOT NULL,
-    made_at timestamptz NOT NULL DEFAULT now(),
-    events bigint[] NOT NULL,
-    places smallint[] NOT NULL,
-    slots integer NOT NULL DEFAULT 1,
-    is_alone boolean NOT NULL DEFAULT false,
-    handler text COLLATE "C",
-    CONSTRAINT claims_pkey PRIMARY KEY (token)
-) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
-CREATE TABLE hookonce.redeliveries (
-    event bigint NOT NULL CONSTRAINT redeliveries_pkey PRIMARY KEY
-        CONSTRAINT redeliveries_event_fkey REFERENCES hookonce.events (id) ON DELETE CASCADE,
-    count integer NOT NULL
-);
-ALTER TABLE hookonce.steps DROP CONSTRAINT steps_run_fkey;
-ALTER TABLE hookonce.runs RENAME TO former_runs;
-ALTER TABLE hookonce.former_runs RENAME CONSTRAINT runs_pkey TO former_runs_pkey;
-ALTER INDEX hookonce.runs_finished RENAME TO former_runs_finished;
-CREATE TABLE hookonce.runs (
-    event bigint NOT NULL,
-    handler text COLLATE "C" NOT NULL,
-    cycle integer NOT NULL,
-    status text NOT NULL,
-    is_last boolean NOT NULL DEFAULT true,
-    attempts integer NOT NULL,
-    started_at timestamptz,
-    finished_at timestamptz NOT NULL,
-    result json,
-    sealed_result bytea,
-    key_id text,
-    CONSTRAINT runs_pkey PRIMARY KEY (event, handler, cycle)
-);
-CREATE INDEX runs_dead ON hookonce.runs (event) WHERE status = 'dead' AND is_last;
-CREATE INDEX runs_ignored ON hookonce.runs (event) WHERE status = 'ignored' AND is_last;
-CREATE INDEX runs_finished ON hookonce.runs USING brin (finished_at);
-ALTER TABLE hookonce.steps ADD CONSTRAINT steps_event_fkey
-    FOREIGN KEY (event) REFERENCES hookonce.events (id) ON DELETE CASCADE;
-DROP TABLE hookonce.marks;
-CREATE TABLE hookonce.marks (
-    event bigint NOT NULL,
-    n smallint NOT NULL,
-    token uuid NOT NULL,
-    CONSTRAINT marks_pkey PRIMARY KEY (event, n, token)
-) WITH (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
-ALTER TABLE hookonce.event_counts ADD COLUMN slice bigint, ADD COLUMN first_at timestamptz;
-DELETE FROM hookonce.event_counts WHERE what NOT IN ('events', 'until');
-DELETE FROM hookonce.batches WHERE token IS NOT NULL;
-ALTER TABLE hookonce.batches DROP COLUMN token, DROP COLUMN lease_until
-"""
-
-_MOVE = """
-INSERT INTO hookonce.queue (event, n, received_at, source, type, handler, cycle, attempts, due_at, waits, slot_at, schedule)
-SELECT e.id, row_number() OVER (PARTITION BY e.id ORDER BY r.handler) - 1, e.received_at, e.source, e.type, r.handler,
-       r.cycle, r.attempts, coalesce(r.due_at, now()),
-       CASE WHEN e.parked = 'source' THEN 'source:' || e.source ELSE r.parked END, r.slot_at, r.schedule
-FROM hookonce.former_runs r JOIN hookonce.events e ON e.id = r.event WHERE r.status IN ('waiting', 'running')
-UNION ALL
-SELECT id, 0, received_at, source, type, NULL, 1, 0, coalesce(due_at, now()),
-       CASE WHEN status = 'held' THEN 'held' WHEN parked = 'source' THEN 'source:' || source END, NULL, NULL
-FROM hookonce.events e WHERE status IN ('received', 'held');
-INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, started_at, finished_at, result, sealed_result, key_id)
-SELECT event, handler, cycle, status, attempts, started_at, coalesce(finished_at, now()), result, sealed_result, key_id
-FROM hookonce.former_runs WHERE status IN ('done', 'dead')
-UNION ALL
-SELECT id, '', 1, status, 0, NULL, received_at, NULL, NULL, NULL FROM hookonce.events e
-WHERE status IN ('ignored', 'dead') AND NOT EXISTS (SELECT FROM hookonce.former_runs r WHERE r.event = e.id);
-INSERT INTO hookonce.redeliveries (event, count) SELECT id, deliveries - 1 FROM hookonce.events WHERE deliveries > 1;
-DROP TABLE hookonce.former_runs;
-DROP INDEX hookonce.events_due, hookonce.events_parked, hookonce.events_parked_received, hookonce.events_attention;
-ALTER TABLE hookonce.events DROP COLUMN status, DROP COLUMN due_at, DROP COLUMN parked, DROP COLUMN deliveries
-"""
 
 EVENT_STATES = """
 CREATE VIEW hookonce.event_states AS
@@ -144,15 +54,30 @@ SELECT event, handler, status, attempts, cycle, NULL, NULL, NULL, NULL, NULL, NU
 FROM hookonce.runs WHERE is_last AND handler <> ''
 """
 
+SLICE_COUNTS = """
+CREATE TABLE IF NOT EXISTS hookonce.slice_counts (
+    id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT slice_counts_pkey PRIMARY KEY,
+    slice bigint NOT NULL,
+    source text COLLATE "C" NOT NULL,
+    what text NOT NULL,
+    count bigint NOT NULL,
+    first_at timestamptz
+)
+"""
+
 
 def upgrade() -> None:
-    """Make the tables, move what there is, and drop what events no longer say."""
-    op.execute(_TABLES)
-    op.execute(_MOVE)
-    op.execute(EVENT_STATES)
-    op.execute(RUN_STATES)
+    """Make the tables, and move what there is into them."""
+    op.execute(SLICE_COUNTS)
+    connection = engines.raw(op.get_bind())
+    if context.config.attributes.get("is_new"):
+        former_tables.make_of_nothing(connection)
+        for view in (EVENT_STATES, RUN_STATES):
+            connection.execute(view.encode())
+    else:
+        former_tables.swap(connection, (EVENT_STATES, RUN_STATES))
 
 
 def downgrade() -> None:
-    """Refuse: what has ended since knows its cycles, which the former tables can't hold."""
+    """Refuse: the former tables can't hold what has ended since, with its cycles."""
     raise NotImplementedError("a ledger with a queue can't be taken back; restore a dump of before")
