@@ -10,8 +10,9 @@ from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import GiveUp, HandlerError
 from hookonce.jobs.registration import on
 from hookonce.receiver.ledger import pauses
-from hookonce.receiver.ledger.runs import breakers, claims, parking
+from hookonce.receiver.ledger.runs import breakers, parking, takeover
 from tests.jobs.slots.conftest import let_go, pool_of
+from tests.support import claiming
 from tests.support.inbox import effect
 from tests.support.waiting import until
 
@@ -51,6 +52,12 @@ def may_try(inbox):
 
 def deliver(inbox, count):
     inbox.deliver(*(f"evt_{n:02}" for n in range(count)))
+
+
+def lose(inbox):
+    """Have the worker die that is at anything, and take over what it had."""
+    inbox.connection.execute("UPDATE hookonce.claims SET lease_until = now()")
+    takeover.take_over(inbox.connection)
 
 
 def is_paused(inbox):
@@ -141,7 +148,7 @@ def test_event_that_is_tried_does_not_wait_until_nothing_else_is_due(inbox, pool
     inbox.deliver(*(f"evt_{n}" for n in range(8)), type="charge")
     with pool_of(slots) if slots else nullcontext() as pool:
         work = pool.run_due if pool else inbox.work
-        until(lambda: (work(), inbox.rows("SELECT FROM hookonce.run_states WHERE parked = 'handler'"))[1])
+        until(lambda: (work(), inbox.rows("SELECT FROM hookonce.run_states WHERE waits = 'handler'"))[1])
         calls = len(ran_before)
         feed.begin(40)
         may_try(inbox)
@@ -255,16 +262,36 @@ def test_try_that_kills_its_worker_is_charged(inbox):
     inbox.work()  # a try that only fails
     may_try(inbox)
     assert breakers.try_one(inbox.connection, ["credit"]) == [event]
-    for attempt in (2, 3):
-        (run,) = claims.claim(inbox.connection, inbox.registry, budget=HOUR).runs
+    (run,) = claiming.claim(inbox.connection, inbox.registry).runs
+    assert (run.is_trial, run.attempt) == (True, 2)
+    lose(inbox)
+    for attempt in (2, 3):  # now it is a suspect, whose starts are counted
+        run = claiming.claim_suspect(inbox.connection, inbox.registry)
         assert (run.is_trial, run.attempt) == (True, attempt)
-        for table in ("runs", "events"):
-            inbox.connection.execute(f"UPDATE hookonce.{table} SET due_at = now()")  # noqa: S608
-        inbox.connection.execute("UPDATE hookonce.runs SET lease_until = now()")
+        lose(inbox)
 
-    assert claims.claim(inbox.connection, inbox.registry, budget=HOUR).runs == []
     assert inbox.runs() == [("evt", "credit", "dead", 3)]
     assert inbox.rows("SELECT attempt FROM hookonce.failures ORDER BY id") == [(1,), (2,), (2,), (3,)]
+
+
+def test_suspect_is_tried_if_there_is_nothing_else(inbox):
+    def credit(event, tx):
+        effect(event, tx)
+
+    inbox.on(credit, breaker=1, attempts=3)
+    (event,) = inbox.deliver("evt")
+    claiming.claim(inbox.connection, inbox.registry)
+    with inbox.connection.transaction():
+        breakers.failed(inbox.connection, "credit", breakers.Failure("ConnectionError", limit=1))
+    lose(inbox)
+    inbox.work()
+    assert inbox.effects() == []
+
+    may_try(inbox)
+    assert breakers.try_one(inbox.connection, ["credit"]) == [event]
+    inbox.work()
+
+    assert (inbox.effects(), is_paused(inbox)) == (["evt"], False)
 
 
 def test_next_try_is_later_each_time(inbox, shop):

@@ -13,10 +13,11 @@ from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.dev.embedded.postgres import Postgres
 from hookonce.receiver.ledger.database import connections, migrate
 from hookonce.receiver.ledger.handlers import register_handlers
-from hookonce.receiver.ledger.runs import batch_claims, breakers, claims, limit_gate
+from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.runs import clock as clocks
-from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.claimed import LEASE
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
+from tests.support import claiming
 from tests.support.inbox import Inbox, effect, inbox
 from tests.support.waiting import until
 
@@ -44,13 +45,7 @@ def ahead(inbox):
     inbox.deliver(*names)
     inbox.work()
     set_back(inbox, "limits", "head", "given_at")
-    inbox.connection.execute(
-        "UPDATE hookonce.runs SET slot_at = slot_at + interval '3 hours', due_at = due_at + interval '3 hours' "
-        "WHERE status = 'waiting'"
-    )
-    inbox.connection.execute(
-        "UPDATE hookonce.events SET due_at = due_at + interval '3 hours' WHERE status = 'waiting'"
-    )
+    set_back(inbox, "queue", "due_at", "slot_at")
     return [*names, "new"]
 
 
@@ -152,51 +147,27 @@ def test_nothing_waits_for_the_clock_that_was_set_back_to_come_there_again(clock
     work_until(inbox, [*names, "retried", "received", "after"])
 
 
-BUDGET = timedelta(seconds=2)
-
-
 def claimed(inbox):
-    return claims.claim(inbox.connection, inbox.registry, budget=BUDGET).runs
+    return claiming.claim(inbox.connection, inbox.registry).runs
 
 
-def shift_run(inbox, *columns):
-    set_back(inbox, "runs", *columns)
-    inbox.connection.execute("UPDATE hookonce.events SET due_at = (SELECT min(due_at) FROM hookonce.run_states)")
+def left_until(inbox, column, table="queue"):
+    ((left,),) = inbox.rows(f"SELECT {column} - now() FROM hookonce.{table}")  # noqa: S608  columns of the test's
+    return left
 
 
-def wait_of(inbox, column="due_at"):
-    runs = "hookonce.events e JOIN hookonce.run_states r ON r.event = e.id"
-    ((event, run),) = inbox.rows(f"SELECT e.due_at - now(), r.{column} - now() FROM {runs}")  # noqa: S608  constants
-    return event, run
-
-
-def test_lease_of_a_worker_that_died_while_the_clock_was_ahead_ends_soon(inbox):
-    inbox.on(effect, timeout=timedelta(seconds=20))
+@pytest.mark.parametrize("columns", [("made_at", "lease_until"), ("lease_until",)], ids=["made", "renewed"])
+def test_lease_of_a_worker_that_died_while_the_clock_was_ahead_ends_soon(inbox, columns):
+    inbox.on(effect)
     inbox.deliver("a")
     assert claimed(inbox)
-    shift_run(inbox, "started_at", "lease_until", "due_at")
+    set_back(inbox, "claims", *columns)
 
     assert clocks.begin_anew(inbox.connection) == 1
 
-    for left in wait_of(inbox, "lease_until"):
-        assert timedelta(seconds=30) < left <= timedelta(seconds=35)
+    assert timedelta(seconds=25) < left_until(inbox, "lease_until", "claims") <= LEASE
+    assert left_until(inbox, "made_at", "claims") <= timedelta(0)
     assert clocks.begin_anew(inbox.connection) == 0
-
-
-def test_lease_that_was_renewed_while_the_clock_was_ahead_ends_soon(inbox):
-    inbox.on(effect, tx="none", timeout=timedelta(seconds=20))
-    inbox.deliver("a")
-    inbox.work()
-    inbox.drains[0].requeue_ignored()
-    inbox.deliver("b")
-    assert claimed(inbox)
-    inbox.connection.execute("DELETE FROM hookonce.runs WHERE status <> 'running'")
-    inbox.connection.execute("DELETE FROM hookonce.events WHERE event_id = 'a'")
-    shift_run(inbox, "lease_until", "due_at")
-
-    assert clocks.begin_anew(inbox.connection) == 1
-
-    assert max(wait_of(inbox, "lease_until")) <= timedelta(seconds=35)
 
 
 def test_failure_of_an_attempt_that_began_before_waits_no_longer_than_its_pause(inbox):
@@ -207,41 +178,75 @@ def test_failure_of_an_attempt_that_began_before_waits_no_longer_than_its_pause(
     inbox.deliver("a")
     inbox.work()
     set_back(inbox, "failures", "failed_at")
-    shift_run(inbox, "due_at")
+    set_back(inbox, "queue", "due_at")
 
     assert clocks.begin_anew(inbox.connection) == 1
 
-    assert max(wait_of(inbox)) <= timedelta(seconds=61)
+    assert timedelta(seconds=30) < left_until(inbox, "due_at") <= timedelta(seconds=61)
     assert clocks.begin_anew(inbox.connection) == 0
 
 
-def test_batch_that_was_lost_while_the_clock_was_ahead_comes_back(inbox):
-    inbox.on(lambda _events, _tx: None, batch=BatchSize(5, timedelta(0)))
-    (handler,) = inbox.registry
-    inbox.deliver("a", "b")
-    assert batch_claims.claim(inbox.connection, inbox.registry, handler.name).batch
-    set_back(inbox, "batches", "made_at", "lease_until")
+def test_event_that_was_put_off_while_the_clock_was_ahead_waits_as_long(inbox):
+    inbox.deliver("a")
+    set_back(inbox, "queue", "received_at", "due_at")
+    inbox.connection.execute("UPDATE hookonce.queue SET due_at = due_at + interval '10 minutes'")
+
+    assert clocks.begin_anew(inbox.connection) == 1
+
+    assert timedelta(minutes=9) < left_until(inbox, "due_at") <= timedelta(minutes=10)
+    assert clocks.begin_anew(inbox.connection) == 0
+
+
+@pytest.mark.parametrize("waits", [None, "suspect"])
+def test_run_that_was_to_be_run_at_once_while_the_clock_was_ahead_is(inbox, waits):
+    inbox.deliver("a")
+    set_back(inbox, "queue", "due_at")
+    inbox.connection.execute("UPDATE hookonce.queue SET handler = 'effect', waits = %s", [waits])
+
+    assert clocks.begin_anew(inbox.connection) == 1
+
+    assert left_until(inbox, "due_at") <= timedelta(0)
+
+
+def test_part_of_a_batch_that_failed_while_the_clock_was_ahead_is_forgotten_as_any(inbox):
+    inbox.connection.execute("INSERT INTO hookonce.batches (handler, events) VALUES ('effect', '{1}')")
+    set_back(inbox, "batches", "made_at")
 
     clocks.begin_anew(inbox.connection)
 
-    ((left,),) = inbox.rows("SELECT lease_until - now() FROM hookonce.batches")
-    assert left <= timedelta(seconds=21)
+    assert left_until(inbox, "made_at", "batches") <= timedelta(0)
+
+
+def ask_for_a_day(_event, _tx):
+    raise RetryLater(timedelta(days=1))
 
 
 def test_what_was_asked_for_is_left_alone(inbox):
-    def asks(_event, _tx):
-        raise RetryLater(timedelta(days=1))
-
-    inbox.on(asks)
+    inbox.on(ask_for_a_day)
     inbox.deliver("a")
     inbox.work()
 
     assert clocks.begin_anew(inbox.connection) == 0
-    assert min(wait_of(inbox)) > timedelta(hours=23)
+    assert left_until(inbox, "due_at") > timedelta(hours=23)
+
+
+def test_what_was_asked_for_while_the_clock_was_ahead_waits_no_longer(inbox):
+    inbox.on(ask_for_a_day)
+    inbox.deliver("a")
+    inbox.work()
+    set_back(inbox, "queue", "due_at")
+    inbox.connection.execute(
+        "UPDATE hookonce.queue SET schedule = 'put off@' || extract(epoch FROM now() + interval '3 hours')"
+    )
+
+    assert clocks.begin_anew(inbox.connection) == 1
+
+    assert timedelta(hours=23) < left_until(inbox, "due_at") < timedelta(hours=25)
+    assert clocks.begin_anew(inbox.connection) == 0
 
 
 def test_running_attempt_keeps_its_lease(inbox):
-    inbox.on(effect, timeout=timedelta(hours=8))
+    inbox.on(effect)
     inbox.deliver("a")
     assert claimed(inbox)
 

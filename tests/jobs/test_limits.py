@@ -11,13 +11,13 @@ from hookonce.jobs.handlers import HandlerError
 from hookonce.jobs.maintenance.tasks import MaintenanceTasks
 from hookonce.jobs.registration import on
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import claims, limit_gate
+from hookonce.receiver.ledger.runs import limit_gate, takeover
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
 from hookonce.receiver.redis.client import connect
 from hookonce.testing.clock import Clock
+from tests.support import claiming
 from tests.support.inbox import effect
 
-BUDGET = timedelta(seconds=2)
 STEP = timedelta(seconds=0.25)
 HUNDRED_A_MINUTE = RunLimit(rate=Rate(100, timedelta(minutes=1)))
 THREE = RunLimit(concurrency=3)
@@ -28,8 +28,13 @@ def names(count):
 
 
 def claim(inbox, connection=None, **options):
-    connection = connection or inbox.connection
-    return claims.claim(connection, inbox.registry, budget=BUDGET, **options).runs
+    return list(claiming.claim(connection or inbox.connection, inbox.registry, **options).runs)
+
+
+def lose(inbox):
+    """Have the workers die that are at anything, and take over what they had."""
+    inbox.connection.execute("UPDATE hookonce.claims SET lease_until = now()")
+    takeover.take_over(inbox.connection)
 
 
 @pytest.fixture
@@ -44,7 +49,9 @@ def test_rate_lets_a_tenth_start_and_gives_the_others_times_of_their_own(inbox):
 
     inbox.work()
 
-    waiting = inbox.rows("SELECT due_at, slot_at FROM hookonce.run_states WHERE status = 'waiting' ORDER BY event")
+    waiting = inbox.rows(
+        "SELECT due_at, slot_at FROM hookonce.run_states WHERE status = 'waiting' ORDER BY event"
+    )
     assert len(inbox.effects()) == 10
     assert len({due for due, _ in waiting}) == 30
     assert all(due == slot for due, slot in waiting)
@@ -56,10 +63,7 @@ def test_run_at_its_time_is_claimed_once_more_and_runs(inbox):
     inbox.work()
     (before,) = inbox.rows("SELECT head FROM hookonce.limits")
 
-    for table, column in (("runs", "due_at"), ("runs", "slot_at"), ("events", "due_at")):
-        inbox.connection.execute(
-            f"UPDATE hookonce.{table} SET {column} = now() WHERE {column} IS NOT NULL"  # noqa: S608  constants
-        )
+    inbox.connection.execute("UPDATE hookonce.queue SET due_at = now(), slot_at = now()")
     inbox.work()
 
     assert len(inbox.effects()) == 30
@@ -71,10 +75,7 @@ def test_run_whose_time_is_long_past_gets_another(inbox):
     inbox.deliver(*names(200))
     inbox.work()
 
-    for table, column in (("runs", "due_at"), ("runs", "slot_at"), ("events", "due_at")):
-        inbox.connection.execute(
-            f"UPDATE hookonce.{table} SET {column} = now() - interval '1 h' WHERE {column} IS NOT NULL"  # noqa: S608
-        )
+    inbox.connection.execute("UPDATE hookonce.queue SET due_at = now(), slot_at = now() - interval '1 h'")
     inbox.work()
 
     assert len(inbox.effects()) == 10
@@ -97,8 +98,8 @@ def test_no_more_runs_are_leased_than_may_run_at_once(inbox, other):
     leased = [claim(inbox, at_once=2), claim(inbox, other, at_once=8), claim(inbox, other, at_once=8)]
 
     assert [len(runs) for runs in leased] == [2, 0, 0]
-    parked = inbox.rows("SELECT parked, count(*) FROM hookonce.run_states WHERE parked IS NOT NULL GROUP BY parked")
-    assert parked == [("limit:", 18)]
+    waiting = inbox.rows("SELECT waits, count(*) FROM hookonce.queue WHERE waits IS NOT NULL GROUP BY waits")
+    assert waiting == [("limit:", 18)]
 
 
 def test_all_are_run_by_and_by_in_their_order(inbox):
@@ -144,17 +145,15 @@ def test_run_without_a_place_keeps_the_time_that_its_rate_gave_it(inbox):
     inbox.connection.execute("UPDATE hookonce.limits SET head = now() + interval '5 s'")
     slot = inbox.rows("SELECT now() - interval '1 s'")[0][0]
     inbox.connection.execute(
-        "INSERT INTO hookonce.runs (event, handler, status, due_at, slot_at, schedule) "
-        "SELECT id, 'effect', 'waiting', now(), %s, l.schedule FROM hookonce.event_states, hookonce.limits l "
-        "WHERE event_id = 'next'",
+        "UPDATE hookonce.queue SET handler = 'effect', slot_at = %s, schedule = l.schedule FROM hookonce.limits l "
+        "WHERE token IS NULL",
         [slot],
     )
-    inbox.connection.execute("UPDATE hookonce.events SET status = 'waiting' WHERE event_id = 'next'")
 
     claim(inbox)
 
-    ((parked, kept),) = inbox.rows("SELECT parked, slot_at FROM hookonce.run_states WHERE status = 'waiting'")
-    assert (parked, abs(kept - slot) < timedelta(milliseconds=1)) == ("limit:", True)
+    ((waits, kept),) = inbox.rows("SELECT waits, slot_at FROM hookonce.queue WHERE token IS NULL")
+    assert (waits, abs(kept - slot) < timedelta(milliseconds=1)) == ("limit:", True)
     assert inbox.rows(
         "SELECT head > now() + interval '4 s' AND head < now() + interval '5 s' FROM hookonce.limits"
     ) == [(True,)]
@@ -162,18 +161,18 @@ def test_run_without_a_place_keeps_the_time_that_its_rate_gave_it(inbox):
 
 def test_what_has_a_time_does_not_wait_behind_what_has_none_yet(inbox):
     inbox.on(effect, limit=RunLimit(Rate(60, timedelta(minutes=1)), concurrency=2))
-    held = inbox.deliver("held", "held_too")
+    inbox.deliver("held", "held_too")
     claim(inbox, at_once=2)
     retries = sorted(inbox.deliver("retry", "another_retry"))
     (with_time,) = inbox.deliver("with_time")
     claim(inbox)
     inbox.connection.execute(
-        "UPDATE hookonce.runs r SET slot_at = now() + interval '1 s', schedule = l.schedule FROM hookonce.limits l "
-        "WHERE r.event = %s",
+        "UPDATE hookonce.queue q SET slot_at = now() + interval '1 s', schedule = l.schedule FROM hookonce.limits l "
+        "WHERE q.event = %s",
         [with_time],
     )
     inbox.connection.execute("UPDATE hookonce.limits SET head = now() + interval '1 hour'")
-    inbox.connection.execute("UPDATE hookonce.runs SET lease_until = now() WHERE event = ANY(%s)", [held])
+    lose(inbox)
 
     assert limit_gate.take_up(inbox.connection, inbox.registry.places()) == [retries[0], with_time]
 
@@ -188,23 +187,21 @@ def test_worker_that_died_gives_its_places_back(inbox):
     inbox.work()
     before = inbox.effects()
 
-    inbox.connection.execute(
-        "UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE token IS NOT NULL"
-    )
-    inbox.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE parked IS NULL")
+    inbox.connection.execute("UPDATE hookonce.claims SET lease_until = now()")
     inbox.work()
 
     assert (before, len(inbox.effects())) == ([], 2)
 
 
-def test_place_whose_lease_is_over_is_free_although_nobody_has_taken_its_run_up(inbox):
+def test_place_of_a_run_that_was_lost_is_free_although_nobody_has_run_it_again(inbox):
     inbox.on(effect, limit=RunLimit(concurrency=1))
-    (held,) = inbox.deliver("held")
+    inbox.deliver("held")
     claim(inbox)
     (after,) = inbox.deliver("next")
 
     assert claim(inbox) == []
-    inbox.connection.execute("UPDATE hookonce.runs SET lease_until = now() WHERE event = %s", [held])
+    assert limit_gate.take_up(inbox.connection, inbox.registry.places()) == []
+    lose(inbox)
 
     assert limit_gate.take_up(inbox.connection, inbox.registry.places()) == [after]
     assert [run.event.id for run in claim(inbox)] == [after]
@@ -215,7 +212,7 @@ def test_what_is_over_is_forgotten_and_nothing_else(inbox, redis_url):
     for account in ("old", "young", "queued"):
         inbox.deliver(f"{account}_1", f"{account}_2", account=account)
     held = claim(inbox)
-    inbox.connection.execute("UPDATE hookonce.runs SET token = gen_random_uuid() WHERE event = 1")
+    inbox.connection.execute("UPDATE hookonce.queue SET token = gen_random_uuid() WHERE event = 1")
     inbox.connection.execute("UPDATE hookonce.limits SET has_queue = (key = 'queued')")
     inbox.connection.execute(
         "UPDATE hookonce.limits SET head = now() - interval '3 days' WHERE key <> 'young'"
@@ -260,13 +257,13 @@ def test_limits_that_make_no_sense_are_refused(options, said):
         on("stripe", **options)(effect)
 
 
-def test_what_waits_for_a_place_is_taken_up_later_if_its_event_was_locked(inbox, other):
+def test_what_waits_for_a_place_is_taken_up_later_if_its_row_was_locked(inbox, other):
     inbox.on(effect, limit=RunLimit(concurrency=1))
     inbox.deliver("first", "second")
     claim(inbox, limit=2)
-    inbox.connection.execute("UPDATE hookonce.runs SET status = 'done', token = NULL WHERE parked IS NULL")
+    inbox.connection.execute("DELETE FROM hookonce.queue WHERE waits IS NULL")
     with other.transaction():
-        other.execute("SELECT FROM hookonce.event_states FOR UPDATE")
+        other.execute("SELECT FROM hookonce.queue FOR UPDATE")
         assert limit_gate.take_up(inbox.connection, inbox.registry.places()) == []
 
     assert len(limit_gate.take_up(inbox.connection, inbox.registry.places())) == 1

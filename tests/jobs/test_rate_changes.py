@@ -8,14 +8,14 @@ import pytest
 from hookonce.jobs import drain as drains
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Registry
-from hookonce.receiver.ledger.runs import claims, limit_gate, rate_changes
+from hookonce.receiver.ledger.runs import limit_gate, rate_changes
 from hookonce.receiver.ledger.runs.rate_changes import RateChanges
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
+from tests.support import claiming
 from tests.support.inbox import effect
 from tests.support.waiting import until
 
 TEN_AN_HOUR = RunLimit(Rate.parse("10/h"))
-BUDGET = timedelta(seconds=2)
 
 
 def names(count):
@@ -83,19 +83,18 @@ def test_what_a_faster_rate_has_put_off_waits_for_the_slower_one(inbox):
 
 @pytest.mark.parametrize("schedule", ["10/d@1", "10/h@1"])
 def test_time_that_another_rate_gave_or_the_same_one_before_another_is_no_time(put_off, schedule):
-    put_off.connection.execute("UPDATE hookonce.runs SET due_at = now() WHERE status = 'waiting'")
-    put_off.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE status = 'waiting'")
+    put_off.connection.execute("UPDATE hookonce.queue SET due_at = now()")
     put_off.connection.execute("UPDATE hookonce.limits SET schedule = %s, head = now()", [schedule])
-    before = put_off.rows("SELECT event, slot_at FROM hookonce.run_states WHERE status = 'waiting' ORDER BY event")
+    before = put_off.rows("SELECT event, slot_at FROM hookonce.queue ORDER BY event")
     (handler,) = put_off.registry
     registry = Registry()
     registry.add(dataclasses.replace(handler, limit=RunLimit(Rate.parse("10/d"))))
 
-    claims.claim(put_off.connection, registry, budget=BUDGET)
+    claiming.claim(put_off.connection, registry)
 
-    after = put_off.rows("SELECT event, slot_at FROM hookonce.run_states WHERE status = 'waiting' ORDER BY event")
+    after = put_off.rows("SELECT event, slot_at FROM hookonce.queue ORDER BY event")
     assert [slot for _, slot in after] > [slot for _, slot in before]
-    by = put_off.rows("SELECT DISTINCT schedule FROM hookonce.run_states WHERE status = 'waiting'")
+    by = put_off.rows("SELECT DISTINCT schedule FROM hookonce.queue")
     assert by == put_off.rows("SELECT schedule FROM hookonce.limits")
 
 
@@ -155,7 +154,7 @@ def test_worker_of_before_writes_its_rate_if_that_of_another_is_old(put_off):
 
 def test_what_an_older_release_has_put_off_keeps_its_time(put_off):
     put_off.connection.execute("UPDATE hookonce.limits SET schedule = NULL")
-    put_off.connection.execute("UPDATE hookonce.runs SET schedule = NULL")
+    put_off.connection.execute("UPDATE hookonce.queue SET schedule = NULL")
     before = put_off.rows("SELECT due_at, slot_at FROM hookonce.run_states ORDER BY event")
     put_off.deliver("new")
 
@@ -165,10 +164,7 @@ def test_what_an_older_release_has_put_off_keeps_its_time(put_off):
     assert after[:-1] == before
     assert after[-1] > before[-1]
     assert put_off.rows("SELECT schedule FROM hookonce.limits") == [("10/h",)]
-    put_off.connection.execute(
-        "UPDATE hookonce.runs SET due_at = now(), slot_at = now() WHERE status = 'waiting'"
-    )
-    put_off.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE status = 'waiting'")
+    put_off.connection.execute("UPDATE hookonce.queue SET due_at = now(), slot_at = now()")
     put_off.drains[0].run_due()
     assert len(put_off.effects()) == 7
 
@@ -213,7 +209,8 @@ def test_retry_that_waits_for_its_time_is_left_alone(inbox):
 
 def test_long_queue_is_gone_through_in_turns_and_by_another_if_the_first_is_gone(put_off, monkeypatch):
     monkeypatch.setattr(rate_changes, "TURN", timedelta(0))
-    monkeypatch.setattr(rate_changes, "_OPEN_PAGE", rate_changes._OPEN_PAGE.replace("LIMIT 2000", "LIMIT 2"))  # noqa: SLF001
+    in_twos = rate_changes._CHANGE.replace("FIRST 2000", "FIRST 2")  # noqa: SLF001
+    monkeypatch.setattr(rate_changes, "_CHANGE", in_twos)
     wanted = {"effect": ""}
     first = RateChanges()
     assert not first.tend(put_off.connection, wanted)

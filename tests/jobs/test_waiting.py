@@ -8,11 +8,11 @@ from hookonce import RetryLater
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.handlers import register_handlers
 from hookonce.receiver.ledger.queries import events
-from hookonce.receiver.ledger.runs import claims
+from hookonce.receiver.ledger.runs import leases
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
-from hookonce.receiver.ledger.states import Parked, WaitsFor
-from tests.support import desk
+from hookonce.receiver.ledger.states import WaitsFor
+from tests.support import claiming, desk
 from tests.support.inbox import effect
 
 HOUR = timedelta(hours=1)
@@ -54,22 +54,18 @@ def test_run_waits_for_a_place_of_its_limit(inbox):
     inbox.on(effect, limit=RunLimit(concurrency=1))
     first, second = inbox.deliver("a", "b")
 
-    claims.claim(inbox.connection, inbox.registry, budget=HOUR)
+    claiming.claim(inbox.connection, inbox.registry)
 
     assert waits_for(inbox, first) == ("running", None)
     assert waits_for(inbox, second) == ("waiting", WaitsFor.LIMIT)
 
 
-@pytest.mark.parametrize("kind", [Parked.SOURCE, Parked.HANDLER])
+@pytest.mark.parametrize("kind", ["source", "handler"])
 def test_run_waits_for_a_person_while_its_handler_or_its_source_is_paused(inbox, kind):
     inbox.on(fail, backoff=(timedelta(0), timedelta(0)))
     (number,) = inbox.deliver("a")
-    run = claims.claim(inbox.connection, inbox.registry, budget=HOUR).runs[0]
-    inbox.connection.execute(
-        "UPDATE hookonce.runs SET status = 'waiting', token = NULL, lease_until = NULL, due_at = now()"
-    )
-    inbox.connection.execute("UPDATE hookonce.events SET status = 'waiting', due_at = now()")
-    pauses.pause(inbox.connection, kind, "stripe" if kind == Parked.SOURCE else run.handler, "tests")
+    leases.release(inbox.connection, claiming.claim(inbox.connection, inbox.registry).runs)
+    pauses.pause(inbox.connection, kind, "stripe" if kind == "source" else "fail", "tests")
 
     inbox.work()
 
@@ -79,10 +75,7 @@ def test_run_waits_for_a_person_while_its_handler_or_its_source_is_paused(inbox,
 def test_run_that_is_due_waits_for_a_worker(inbox):
     inbox.on(effect)
     (number,) = inbox.deliver("a")
-    claims.claim(inbox.connection, inbox.registry, budget=HOUR)
-    inbox.connection.execute(
-        "UPDATE hookonce.runs SET status = 'waiting', token = NULL, lease_until = NULL, due_at = now()"
-    )
+    leases.release(inbox.connection, claiming.claim(inbox.connection, inbox.registry).runs)
 
     assert waits_for(inbox, number) == ("waiting", WaitsFor.WORKER)
 
@@ -105,7 +98,7 @@ def test_run_whose_process_died_waits_to_be_run_by_itself(inbox):
 
 def test_part_of_a_batch_that_failed_waits_for_its_others(inbox):
     desk.halve(inbox.settings, inbox.connection, "shop.track", "no such place")
-    waiting = inbox.rows("SELECT event FROM hookonce.run_states WHERE status = 'waiting'")
+    waiting = inbox.rows("SELECT event FROM hookonce.queue")
 
     assert {waits_for(inbox, number) for (number,) in waiting} == {("waiting", WaitsFor.BATCH)}
 
@@ -119,8 +112,7 @@ def test_run_waits_for_others_of_its_batch_as_long_as_its_handler_says(inbox, si
     (number,) = inbox.deliver("a")
     register_handlers(inbox.connection, inbox.registry.rows(), inbox.registry.declarations())
     inbox.connection.execute(
-        "INSERT INTO hookonce.runs (event, handler, status, due_at) VALUES (%s, 'count', 'waiting', now() - %s)",
-        [number, timedelta(seconds=since)],
+        "UPDATE hookonce.queue SET handler = 'count', due_at = now() - %s", [timedelta(seconds=since)]
     )
 
     assert waits_for(inbox, number) == ("waiting", reason)

@@ -10,13 +10,14 @@ from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import events as replays
-from hookonce.receiver.ledger.runs import claims, parking, run_end
-from hookonce.receiver.ledger.runs.run_end import AttemptResult
+from hookonce.receiver.ledger.runs import claims, parking
+from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.stats import backlog, totals
 from hookonce.receiver.ledger.store import store
+from tests.support import claiming
+from tests.support.claiming import end
 from tests.support.new_event import new_event
 
-BUDGET = timedelta(seconds=2)
 DONE = AttemptResult("done")
 LATER = AttemptResult("waiting", error="no", delay=timedelta(hours=1))
 SOURCE, HANDLER = ("source", "stripe"), ("handler", "a")
@@ -39,11 +40,11 @@ class Planner:
     def matching(self, *_):
         return self.plans
 
-    def is_slow(self, *_):
-        return False
-
     def named(self, name):
         return next((plan for plan in self.plans if plan.name == name), None)
+
+    def __iter__(self):
+        return iter(self.plans)
 
 
 @pytest.fixture
@@ -58,12 +59,7 @@ def put(connection, *event_ids, **changes):
 
 
 def claim(connection, *handlers):
-    return claims.claim(connection, Planner(*handlers), budget=BUDGET).runs
-
-
-def end(connection, run, result, following=None):
-    with connection.transaction():
-        run_end.end(connection, run, result, following)
+    return list(claiming.claim(connection, Planner(*handlers)).runs)
 
 
 def pause(connection, kind, name):
@@ -78,13 +74,16 @@ def end_pause_and_die(connection, kind, name):
     connection.execute("DELETE FROM hookonce.pauses WHERE kind = %s AND name = %s", [kind, name])
 
 
-def parked(connection):
-    """Give events with their runs: what is parked and why."""
+def waiting(connection):
+    """Give what is open: events, handlers, and what they wait for."""
     return connection.execute(
-        "SELECT e.event_id, e.parked, r.handler, r.parked FROM hookonce.event_states e "
-        "LEFT JOIN hookonce.run_states r ON r.event = e.id "
-        "ORDER BY e.id, r.handler"
+        "SELECT e.event_id, q.handler, q.waits FROM hookonce.queue q JOIN hookonce.events e ON e.id = q.event "
+        "ORDER BY q.event, q.n"
     ).fetchall()
+
+
+def make_due(connection):
+    connection.execute("UPDATE hookonce.queue SET due_at = now()")
 
 
 def claimed(connection, *handlers):
@@ -96,7 +95,7 @@ def test_claim_parks_what_only_paused_handlers_take(connection):
     pause(connection, *HANDLER)
 
     assert claim(connection, "a") == []
-    assert parked(connection) == [("evt_1", "handler", "a", "handler")]
+    assert waiting(connection) == [("evt_1", "a", "handler")]
     assert connection.execute("SELECT status, due_at <= now() FROM hookonce.event_states").fetchone() == (
         "waiting",
         True,
@@ -109,10 +108,9 @@ def test_claim_parks_many_in_one_go(connection):
 
     claim(connection, "a")
 
-    assert claims.claim(connection, Planner("a"), budget=BUDGET)[1:4] == (0, False, 0)
-    assert connection.execute("SELECT count(*) FROM hookonce.run_states WHERE parked = 'handler'").fetchone() == (
-        200,
-    )
+    again = claiming.claim(connection, Planner("a"))
+    assert (again.met, again.is_more, again.waiting) == (0, False, 0)
+    assert [row[1:] for row in waiting(connection)] == [("a", "handler")] * 200
 
 
 def test_claim_parks_events_of_a_paused_source(connection):
@@ -120,10 +118,10 @@ def test_claim_parks_events_of_a_paused_source(connection):
     put(connection, "evt_1", source="github")
     pause(connection, *SOURCE)
 
-    claim = claims.claim(connection, Planner("a"), budget=BUDGET)
+    claim = claiming.claim(connection, Planner("a"))
 
     assert [run.event.event_id for run in claim.runs] == ["evt_1"]
-    assert claim.parked == 200
+    assert claim.waiting == 200
     assert not claims.is_anything_due(connection)
 
 
@@ -132,11 +130,11 @@ def test_event_is_due_for_the_handler_that_is_not_paused(connection):
     pause(connection, *HANDLER)
 
     (run,) = claim(connection, "a", "b")
-    assert parked(connection) == [("evt_1", None, "a", "handler"), ("evt_1", None, "b", None)]
+    assert waiting(connection) == [("evt_1", "a", "handler"), ("evt_1", "b", None)]
     end(connection, run, DONE)
 
     assert run.handler == "b"
-    assert parked(connection) == [("evt_1", "handler", "a", "handler"), ("evt_1", "handler", "b", None)]
+    assert waiting(connection) == [("evt_1", "a", "handler")]
 
 
 def test_event_with_a_parked_run_is_due_when_its_other_run_is(connection):
@@ -144,24 +142,21 @@ def test_event_with_a_parked_run_is_due_when_its_other_run_is(connection):
     pause(connection, *HANDLER)
     end(connection, *claim(connection, "a", "b"), LATER)
 
-    assert parked(connection)[0][:2] == ("evt_1", None)
     assert connection.execute(
-        "SELECT due_at > now() + interval '50 minutes' FROM hookonce.event_states"
-    ).fetchone() == (True,)
-    connection.execute(
-        "UPDATE hookonce.runs SET due_at = now() WHERE handler = 'b'; UPDATE hookonce.events SET due_at = now()"
-    )
+        "SELECT waits, due_at > now() + interval '50 minutes' FROM hookonce.event_states"
+    ).fetchone() == (None, True)
+    make_due(connection)
     assert claimed(connection, "a", "b") == [("evt_1", "b")]
 
 
 def test_claim_parks_a_paused_handler_that_its_worker_does_not_know(connection):
     put(connection, "evt_1")
-    end(connection, *claim(connection, "a"), AttemptResult("waiting", delay=timedelta(0)))
+    end(connection, *claim(connection, "a"), AttemptResult("waiting"))
     pause(connection, *HANDLER)
 
     claim(connection, "b")
 
-    assert parked(connection) == [("evt_1", "handler", "a", "handler")]
+    assert waiting(connection) == [("evt_1", "a", "handler")]
 
 
 @pytest.mark.parametrize("pausing", [SOURCE, HANDLER])
@@ -175,7 +170,7 @@ def test_what_was_parked_is_due_when_the_pause_is_over(connection, pausing, endi
     parking.unpark_left(connection)
 
     assert len(claim(connection, "a")) == 40
-    assert {(row[1], row[3]) for row in parked(connection)} == {(None, None)}
+    assert {waits for _, _, waits in waiting(connection)} == {None}
 
 
 @pytest.mark.parametrize("pausing", [SOURCE, HANDLER])
@@ -185,12 +180,30 @@ def test_resume_makes_retries_due_at_once(connection, pausing, is_parked):
     end(connection, *claim(connection, "a"), LATER)
     pause(connection, *pausing)
     if is_parked:
-        connection.execute("UPDATE hookonce.events SET parked = %s", pausing[:1])
-        connection.execute("UPDATE hookonce.runs SET parked = 'handler' WHERE %s", [pausing == HANDLER])
+        waits = "handler" if pausing == HANDLER else "source:stripe"
+        connection.execute("UPDATE hookonce.queue SET waits = %s", [waits])
 
     resume(connection, *pausing)
 
     assert claimed(connection, "a") == [("evt_1", "a")]
+
+
+@pytest.mark.parametrize("pausing", [SOURCE, HANDLER])
+def test_resume_goes_through_all_that_waits_for_its_time(connection, pausing, monkeypatch):
+    put(connection, *map(str, range(20)))
+    for run in claim(connection, "a"):
+        end(connection, run, LATER)
+    (other,) = put(connection, "other", source="github")
+    end(connection, *claim(connection, "b"), LATER)
+    connection.execute("UPDATE hookonce.queue SET due_at = due_at + event % 5 * interval '1 minute'")
+    for name in ("_HASTEN_SOURCE", "_HASTEN_HANDLER"):
+        monkeypatch.setattr(parking, name, getattr(parking, name).replace("FIRST 2000", "FIRST 3"))
+    pause(connection, *pausing)
+
+    resume(connection, *pausing)
+
+    later = connection.execute("SELECT event FROM hookonce.queue WHERE due_at > now()").fetchall()
+    assert later == [(other,)]
 
 
 def test_resume_of_a_source_hastens_no_other_source(connection):
@@ -226,10 +239,56 @@ def test_resume_with_little_patience_leaves_the_rest_to_a_sweep(connection, monk
     monkeypatch.setattr(parking, "UNPARK_BATCH", 10)
 
     pauses.resume(connection, *SOURCE, "test", timedelta(microseconds=1))
-    assert connection.execute("SELECT count(*) FROM hookonce.event_states WHERE parked IS NULL").fetchone() == (10,)
+    assert [waits for _, _, waits in waiting(connection)].count(None) == 10
     parking.unpark_left(connection)
 
     assert len(claim(connection, "a")) == 30
+
+
+def test_resume_of_a_source_finds_what_is_parked_of_all_handlers_and_of_none(connection):
+    put(connection, "evt_1")
+    for run in claim(connection, "a", "b"):
+        end(connection, run, AttemptResult("waiting"))
+    put(connection, "evt_2")
+    pause(connection, *SOURCE)
+    assert parking.park_sources(connection) == 3
+
+    assert parking.unpark(connection, *SOURCE)
+
+    assert {waits for _, _, waits in waiting(connection)} == {None}
+
+
+@pytest.mark.parametrize("pausing", [SOURCE, HANDLER])
+def test_suspect_stays_one_whatever_is_paused(connection, pausing):
+    put(connection, "evt_1")
+    end(connection, *claim(connection, "a"), AttemptResult("waiting", waits="suspect"))
+    pause(connection, *pausing)
+
+    claim(connection, "a")
+    parking.park_sources(connection)
+    alone = claiming.claim_suspect(connection, Planner("a"))
+    resume(connection, *pausing)
+
+    assert alone is None
+    assert waiting(connection) == [("evt_1", "a", "suspect")]
+    assert claiming.claim_suspect(connection, Planner("a")).handler == "a"
+
+
+@pytest.mark.parametrize("pausing", [SOURCE, HANDLER])
+def test_run_that_is_under_way_is_not_parked(connection, pausing):
+    put(connection, "evt_1")
+    (run,) = claim(connection, "a")
+    pause(connection, *pausing)
+
+    claim(connection, "a")
+    assert waiting(connection) == [("evt_1", "a", None)]
+    end(connection, run, DONE)
+
+    assert connection.execute("SELECT status, due_at, waits FROM hookonce.event_states").fetchone() == (
+        "done",
+        None,
+        None,
+    )
 
 
 def test_resume_waits_for_the_claim_that_parks(connection, database_url):
@@ -259,7 +318,7 @@ def test_parked_event_that_is_replayed_is_parked_again(connection):
     for _ in range(2):
         assert next(replays.replay(connection, [number], "test")).fate in replays.GOOD
         assert claim(connection, "a") == []
-        assert parked(connection) == [("evt_1", "handler", "a", "handler")]
+        assert waiting(connection) == [("evt_1", "a", "handler")]
 
     resume(connection, *HANDLER)
 
@@ -275,26 +334,7 @@ def test_held_event_that_is_released_is_parked(connection):
     list(replays.replay(connection, [number], "test"))
     claim(connection, "a")
 
-    assert [row[1] for row in parked(connection)] == ["source", "source"]
-
-
-def test_slow_worker_ends_an_event_that_was_parked_meanwhile(connection):
-    put(connection, "evt_1")
-    (run,) = claim(connection, "a")
-    connection.execute(
-        "UPDATE hookonce.runs SET due_at = now(), lease_until = now(); UPDATE hookonce.events SET due_at = now()"
-    )
-    pause(connection, *SOURCE)
-    claim(connection, "a")
-    assert parked(connection) == [("evt_1", "source", "a", None)]
-
-    end(connection, run, DONE)
-
-    assert connection.execute("SELECT status, due_at, parked FROM hookonce.event_states").fetchone() == (
-        "done",
-        None,
-        None,
-    )
+    assert [waits for _, _, waits in waiting(connection)] == ["source:stripe"] * 2
 
 
 @pytest.mark.parametrize("pausing", [SOURCE, HANDLER])
@@ -328,7 +368,7 @@ def test_what_is_leased_is_run_although_what_is_paused_could_not_be_parked(conne
     with psycopg.connect(database_url) as other:
         other.execute("SELECT FROM hookonce.pauses FOR UPDATE")
 
-        found = claims.claim(connection, Planner("a"), budget=BUDGET)
+        found = claiming.claim(connection, Planner("a"))
 
-    assert ([run.event.id for run in found.runs], found.parked) == ([event], 0)
+    assert ([run.event.id for run in found.runs], found.waiting) == ([event], 0)
     assert "what is paused was not parked: LockNotAvailable" in caplog.text

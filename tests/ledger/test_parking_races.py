@@ -15,15 +15,15 @@ import psycopg
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.replay import events as replays
-from hookonce.receiver.ledger.runs import claims, parking, run_end, transitions
-from hookonce.receiver.ledger.runs.run_end import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs import claims, leases, parking, takeover
+from hookonce.receiver.ledger.runs.ends import AttemptResult, LeaseLost
 from hookonce.receiver.ledger.store import store
+from tests.support import claiming
 from tests.support.new_event import new_event
 from tests.support.waiting import until
 
 ROUNDS = {"deliver": 60, "work": 60, "pause": 25, "sweep": 25, "replay": 25, "cut": 15}
 """How often each thing is done, at least; then it is over."""
-BUDGET = timedelta(seconds=2)
 TAKES = {"both": ("a", "b"), "one": ("a",), "other": ("b",)}
 SOURCES = ("stripe", "github", "slack")
 PAUSABLE = [*(("source", name) for name in SOURCES[:2]), ("handler", "a"), ("handler", "b")]
@@ -32,37 +32,34 @@ RESULTS = (
     AttemptResult("waiting", error="no", delay=timedelta(0)),
     AttemptResult("waiting", error="no", delay=timedelta(hours=1)),
 )
-EXPIRE = """
-UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE due_at IS NOT NULL;
-UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL
-"""
-# Open, and nobody has paused its source, nor the handler of one of its open runs.
+EXPIRE = "UPDATE hookonce.claims SET lease_until = now(); UPDATE hookonce.queue SET due_at = now()"
+# Open, and nobody has paused its source, nor its handler.
 REACHABLE = """
-SELECT e.id, e.source, e.status, e.parked, r.handler, r.status, r.parked
-FROM hookonce.event_states e LEFT JOIN hookonce.run_states r ON r.event = e.id AND r.status IN ('waiting', 'running')
-WHERE e.status IN ('received', 'running', 'waiting')
-      AND e.source NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'source')
-      AND (r.handler IS NULL OR r.handler NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'handler'))
+SELECT event, n, source, handler, waits, token FROM hookonce.queue
+WHERE source NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'source')
+      AND (handler IS NULL OR handler NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'handler'))
 """
 BROKEN = {
-    "a parked run waits and is nobody's": (
-        "SELECT * FROM hookonce.run_states "
-        "WHERE parked IS NOT NULL AND (status <> 'waiting' OR due_at IS NULL OR token IS NOT NULL)"
+    "what is parked is nobody's": (
+        "SELECT * FROM hookonce.queue WHERE waits IS NOT NULL AND waits <> 'suspect' AND token IS NOT NULL"
     ),
-    "a parked event is open": (
-        "SELECT * FROM hookonce.event_states WHERE parked IS NOT NULL "
-        "AND (due_at IS NULL OR status NOT IN ('received', 'running', 'waiting'))"
+    "what somebody is at is of a claim": (
+        "SELECT * FROM hookonce.queue q WHERE token IS NOT NULL "
+        "AND NOT EXISTS (SELECT FROM hookonce.claims c WHERE c.token = q.token)"
     ),
     "what is parked has a pause": (
-        "SELECT handler FROM hookonce.run_states WHERE parked = 'handler' "
+        "SELECT * FROM hookonce.queue WHERE waits = 'handler' "
         "AND handler NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'handler') "
-        "UNION ALL SELECT source FROM hookonce.event_states WHERE parked = 'source' "
+        "UNION ALL SELECT * FROM hookonce.queue WHERE waits = 'source:' || source "
         "AND source NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'source')"
     ),
-    "an event is parked for its handlers if each open run is": (
-        "SELECT e.id FROM hookonce.event_states e WHERE parked = 'handler' AND EXISTS "
-        "(SELECT FROM hookonce.run_states r WHERE r.event = e.id AND r.due_at IS NOT NULL AND r.parked IS NULL)"
+    "what is parked for a source is of that source": (
+        "SELECT * FROM hookonce.queue WHERE starts_with(waits, 'source:') AND waits <> 'source:' || source"
     ),
+    "a handler has one row of an event": (
+        "SELECT event, handler FROM hookonce.queue GROUP BY event, handler HAVING count(*) > 1"
+    ),
+    "no event is lost": "SELECT * FROM hookonce.event_states WHERE status = 'lost'",
 }
 
 
@@ -83,8 +80,8 @@ class Planner:
     def named(self, name):
         return Plan(name)
 
-    def is_slow(self, *_):
-        return False
+    def __iter__(self):
+        return iter([Plan("a"), Plan("b")])
 
 
 class Chaos:
@@ -133,7 +130,7 @@ class Chaos:
 
     def work(self, connection, chance):
         before = standing(connection)
-        claim = claims.claim(connection, Planner(), budget=BUDGET, limit=chance.randint(1, 50))
+        claim = claiming.claim(connection, Planner(), limit=chance.randint(1, 50))
         lasting = before & standing(connection)
         self.mistakes += [
             f"run of {run.handler} on {run.event.source} was claimed though paused"
@@ -142,14 +139,11 @@ class Chaos:
             if {"source": run.event.source, "handler": run.handler}[kind] == name
         ]
         for number, run in enumerate(claim.runs):
-            following = claim.runs[number + 1] if number + 1 < len(claim.runs) else None
             if chance.random() < 0.1:  # it stops; what it has not started, it may let go of
                 if chance.random() < 0.5:
-                    transitions.release(connection, claim.runs[number + 1 :])
+                    leases.release(connection, claim.runs[number + 1 :])
                 break
-            connection.execute("BEGIN")
-            if not run_end.end(connection, run, chance.choice(RESULTS), following):
-                break
+            claiming.end(connection, run, chance.choice(RESULTS))
 
     def pause(self, connection, chance):
         kind, name = chance.choice(PAUSABLE)
@@ -187,15 +181,19 @@ def work_off(connection):
     """Do what workers and sweeps do until nothing is left; give the runs."""
     found = []
     parking.unpark_left(connection)
+    while takeover.take_over(connection):
+        pass
     while True:
         parking.park_sources(connection)
-        claim = claims.claim(connection, Planner(), budget=BUDGET)
-        if not (claim.events or claim.parked):
+        claim = claiming.claim(connection, Planner())
+        runs = list(claim.runs)
+        if (suspect := claiming.claim_suspect(connection, Planner())) is not None:
+            runs.append(suspect)
+        if not (runs or claim.met or claim.waiting):
             return found
-        for number, run in enumerate(claim.runs):
-            connection.execute("BEGIN")
-            run_end.end(connection, run, RESULTS[0], next(iter(claim.runs[number + 1 :]), None))
-        found += claim.runs
+        for run in runs:
+            claiming.end(connection, run, RESULTS[0])
+        found += runs
 
 
 def test_nothing_is_due_and_out_of_reach_whatever_happened(database_url):
@@ -220,5 +218,5 @@ def test_nothing_is_due_and_out_of_reach_whatever_happened(database_url):
             pauses.resume(connection, kind, name, "test")
         assert {run.handler for run in work_off(connection)} == {"a", "b"}
         assert connection.execute(
-            "SELECT DISTINCT status, due_at, parked FROM hookonce.event_states"
+            "SELECT DISTINCT status, due_at, waits FROM hookonce.event_states"
         ).fetchall() == [("done", None, None)]

@@ -81,16 +81,22 @@ WITH ends AS (
 SELECT q.event, q.n FROM few JOIN hookonce.queue q USING (event, n)
 WHERE q.waits IS NOT DISTINCT FROM few.waits ORDER BY q.event LIMIT 1 FOR UPDATE OF q SKIP LOCKED
 """  # noqa: S608  constants
+_SUSPECT = f"""
+SELECT event, n FROM hookonce.queue
+WHERE waits = '{Waits.SUSPECT}' AND handler = %s AND token IS NULL AND {IS_NOT_PAUSED}
+ORDER BY event LIMIT 1 FOR UPDATE SKIP LOCKED
+"""  # noqa: S608  constants
 _IS_ANY_PARKED = f"SELECT FROM hookonce.queue WHERE waits = '{Waits.HANDLER}' AND handler = %s LIMIT 1"
 _LOOK_LATER = "UPDATE hookonce.breakers SET try_at = now() + %s WHERE handler = %s"
-_TRY = """
+_TRY = f"""
 WITH tried AS (
     UPDATE hookonce.breakers SET trying = %(event)s, tries = tries + 1,
         try_at = now() + least(%(longest)s, %(first)s * power(2, least(tries + 1, 10)))
     WHERE handler = %(handler)s
 )
-UPDATE hookonce.queue SET waits = NULL, due_at = now() WHERE event = %(event)s AND n = %(n)s
-"""
+UPDATE hookonce.queue SET waits = nullif(waits, '{Waits.HANDLER}'), due_at = now()
+WHERE event = %(event)s AND n = %(n)s
+"""  # noqa: S608  a constant
 _ALL = f"""
 SELECT b.handler, b.failures, b.error, b.opened_at IS NOT NULL, b.opened_at,
        CASE WHEN b.opened_at IS NOT NULL THEN b.try_at END, coalesce(parked.count, 0),
@@ -153,7 +159,7 @@ def try_one(connection: psycopg.Connection, handlers: Collection[str]) -> list[i
     tried = []
     with connection.transaction():
         for handler, tries in connection.execute(_TRIED, [LONGEST_WAIT, sorted(handlers)]).fetchall():
-            if found := _one_parked(connection, handler, tries):
+            if found := _one_to_try(connection, handler, tries):
                 spans = {"first": FIRST_TRY, "longest": LONGEST_WAIT}
                 connection.execute(_TRY, {"handler": handler, "event": found[0], "n": found[1], **spans})
                 tried.append(found[0])
@@ -162,13 +168,17 @@ def try_one(connection: psycopg.Connection, handlers: Collection[str]) -> list[i
     return tried
 
 
-def _one_parked(connection: psycopg.Connection, handler: str, tries: int) -> tuple[int, int] | None:
-    """Lock one of a handler's parked runs: the oldest first, then here and there among them, wherever others fail."""
+def _one_to_try(connection: psycopg.Connection, handler: str, tries: int) -> tuple[int, int] | None:
+    """Lock one of a handler's parked runs: the oldest first, then here and there among them, wherever others fail.
+
+    A suspect, which is run alone then, if there is nothing else: otherwise nobody would try any more.
+    """
     for place in (tries * _GOLDEN % 1, 0.0, random.random()):  # noqa: S311  spreads looks, keeps no secret
         found = connection.execute(_PARKED, {"handler": handler, "place": place}).fetchone()
         if found:
             return found[0], found[1]
-    return None
+    found = connection.execute(_SUSPECT, [handler]).fetchone()
+    return (found[0], found[1]) if found else None
 
 
 def breakers(connection: psycopg.Connection) -> list[Breaker]:

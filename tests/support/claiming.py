@@ -1,0 +1,40 @@
+"""Claims and ends as a worker makes them, one by one and in the test's process."""
+
+from datetime import timedelta
+
+from hookonce.jobs.plan import Plan
+from hookonce.receiver.ledger.runs import claims, ends
+
+NO_TIME = timedelta(0)
+
+
+class Room:
+    """There is room for whatever is due; so many of it are started together."""
+
+    def __init__(self, slots):
+        self.slots = slots
+
+    def lanes(self, handlers):
+        return [0] * len(handlers)
+
+
+def claim(connection, handlers, *, slots=1, **options):
+    """Claim what is due for the handlers of a worker: a `Registry`, or what does as one."""
+    room = Room(slots)
+    return claims.claim(connection, Plan(handlers, room), handlers.matching, room=room, **options)
+
+
+def end(connection, run, result):
+    """End an attempt, committed."""
+    if result.status == "done":
+        connection.execute("BEGIN")
+        ends.end(connection, run, result, NO_TIME)
+        return
+    with connection.transaction():
+        ends.fail(connection, [run], [result])
+
+
+def claim_suspect(connection, handlers):
+    """Claim a suspect, to be run alone."""
+    names = [plan.name for plan in handlers]
+    return claims.claim_suspect(connection, Plan(handlers), handlers.matching, names)
