@@ -22,7 +22,7 @@ class LastAttempt:
 
     def begin(self, run: ClaimedRun) -> None:
         """Write down that an attempt begins; where that can't be written, it goes on all the same."""
-        attempt = json.dumps([run.event.id, run.handler, run.token.hex]).encode()
+        attempt = json.dumps([run.event.id, run.n, run.token.hex]).encode()
         with suppress(OSError):
             if self._file is None:
                 self._file = os.open(self._began, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -37,8 +37,8 @@ class LastAttempt:
         """Return the attempt that was begun last, if any was; whether it has ended nobody says here."""
         try:
             line, _, _ = self._began.read_bytes().partition(b"\n")
-            event, handler, token = json.loads(line)
-            return Attempt(int(event), str(handler), uuid.UUID(token))
+            event, n, token = json.loads(line)
+            return Attempt(int(event), int(n), uuid.UUID(token))
         except (OSError, ValueError):
             return None
 

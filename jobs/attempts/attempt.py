@@ -7,6 +7,7 @@ that is in doubt: a handler that has committed gets no further attempt (docs/dec
 
 import json
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
@@ -26,6 +27,7 @@ from hookonce.jobs.attempts.batch_results import alone
 from hookonce.jobs.attempts.failure_rows import FailureRows
 from hookonce.jobs.attempts.handler_transaction import require_at_rest, set_isolation
 from hookonce.jobs.attempts.heartbeat import Heartbeat
+from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.jobs.attempts.long_run import LongRun, OverlongBlock
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import (
@@ -54,10 +56,10 @@ from hookonce.receiver.encryption import (
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.postgresql import Connections
 from hookonce.receiver.idempotency.records import StoreUnavailable
-from hookonce.receiver.ledger.handlers import most_attempts
-from hookonce.receiver.ledger.runs import marks, run_end, transitions
+from hookonce.receiver.ledger.runs import ends, leases, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.run_end import Also, AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs.marks import Marked
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
@@ -80,8 +82,8 @@ OURS = (
     StoreUnavailable,
 )
 """Errors whose text is ours, and quotes nothing of the event's."""
-Following = Callable[[], ClaimedRun | None]
-"""Returns the run to start next, if it may still be started."""
+HasNext = Callable[[], bool]
+"""Returns whether another run follows at once."""
 
 
 class Executor(AttemptConnection):
@@ -110,28 +112,33 @@ class Executor(AttemptConnection):
         self._provider_of = provider_of
         self._xact_id: str | None = None  # of the attempt's own transaction, if it is marked
         self._is_marked = False  # or may be
+        self._has_to_unmark = False
         self._is_chained = False  # to the attempt before
         self.alarm = TimeLimit()
         self.failure_rows = FailureRows()
-        self.heartbeat = Heartbeat(self.ledger_for_once)
+        self.claims = HeldClaims()
+        self.heartbeat = Heartbeat(self.claims, self.ledger_for_once)
+        self._began = 0.0
         self.guard: TransactionGuard | None = None  # of the handler under way, or the one before
         self._loop: EventLoop | None = None  # for `async def` handlers, once there is one
         self.tell_failure: Callable[[FailedAttempt], None] = self.call_back
         """Has the callbacks told of a failed attempt; in another thread, where this one may not wait for them."""
 
-    def attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
-        """Make one attempt and end it, starting the `following()` run, asked for when it ends, in one transaction.
+    def attempt(self, run: ClaimedRun, handler: Handler, has_next: HasNext) -> None:
+        """Make one attempt and end it; where another follows at once, that one's transaction is begun with the end.
 
-        Return whether the following run was started. Raises `psycopg.Error` or `SQLAlchemyError` when the
-        database is gone; then nothing was written, and the lease's end brings the run back.
+        Raises `psycopg.Error` or `SQLAlchemyError` when the database is gone: then nothing was written, or all of it,
+        and the run is to be settled (`receiver.ledger.runs.takeover.settle`) before another is begun.
         """
+        self._began = time.monotonic()
         try:
-            return self._attempt(run, handler, following)
+            self._attempt(run, handler, has_next)
+            return
         except LeaseLost as lost:
             self._reset()
-            if not transitions.is_ours(self._begun(), run):
+            if not leases.is_ours(self._begun(), run):
                 self._refused(run, lost)
-                return False
+                return
             error: BaseException = RolledBack(self.rolled_back)
             ending = endings.failure(run, handler, self.rolled_back)
         except TimeUp as late:
@@ -152,18 +159,19 @@ class Executor(AttemptConnection):
             ending = replace(ending, also=self.failure_rows.after_failure(handler, error))
             if run.is_trial and ending.also is not None:
                 ending = endings.of_trial(run, handler, ending)
-        return self._end_apart(run, ending, following, error)
+        self._end_apart(run, ending, error)
 
-    def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
+    def _attempt(self, run: ClaimedRun, handler: Handler, has_next: HasNext) -> None:
         self._start_anew()
         if handler.is_long:
-            return self._attempt_long(run, handler, following)
+            self._attempt_long(run, handler)
+            return
         self._begin(handler)
         event, call = self._event(run, handler), self._call_of(handler)
-        mark = partial(run_end.mark, run=run)
+        mark = partial(ends.mark, run=run)
         result = self._called(handler, partial(alone, call) if handler.batch else call, event, mark)
         event.require_steps_ended()
-        return self._succeed(run, handler, result, following)
+        self._succeed(run, handler, result, has_next)
 
     def _start_anew(self) -> None:
         """Forget the attempt before, and meet nobody else's transaction."""
@@ -172,13 +180,13 @@ class Executor(AttemptConnection):
             self._require_idle()
         self._is_chained = False
 
-    def _attempt_long(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
+    def _attempt_long(self, run: ClaimedRun, handler: Handler) -> None:
         """Make an attempt whose handler opens its transactions itself; while it waits it holds no connection."""
         work = LongRun(self, run)
         self._reset()
         event = self._event(run, handler, work.transaction)
         self.put_back()
-        with self.heartbeat.renewing(work):
+        with self.heartbeat.cutting(work):
             try:
                 with self.alarm.limit(handler.timeout), ExitForkedChildren():
                     reach("handler.entered")
@@ -187,16 +195,18 @@ class Executor(AttemptConnection):
                 work.end()
             reach("handler.returned")
             event.require_steps_ended()
-            return self._succeed(run, handler, result, following)
+            self._succeed(run, handler, result, lambda: False)
 
-    def _succeed(self, run: ClaimedRun, handler: Handler, result: object, following: Following) -> bool:
-        """End an attempt whose handler has returned; return whether the following run was started."""
+    def _succeed(self, run: ClaimedRun, handler: Handler, result: object, has_next: HasNext) -> None:
+        """End an attempt whose handler has returned."""
         ending = AttemptResult(RunStatus.DONE, endings.storable(result), also=self._after_success(handler))
-        started = self._end(run, ending, following())
+        self._end(run, ending, has_next=has_next())
         reach("run.committed")
         self._clean()
         self._report(run, ending)
-        return started
+
+    def _took(self) -> timedelta:
+        return timedelta(seconds=time.monotonic() - self._began)
 
     def _after_success(self, handler: Handler) -> Also | None:
         """Return what is written with the end of an attempt that succeeds."""
@@ -259,7 +269,7 @@ class Executor(AttemptConnection):
         self._keyring.encrypt(b"", ("test",))  # what a handler returns could else not be stored
         found = None if event.body is None else (event.body, event.key_id)
         if found is None and event.url is not None:
-            found = transitions.load_body(self.ledger, event)
+            found = leases.load_body(self.ledger, event)
         bond = body_context(event.source, event.event_id, event.fingerprint)
         body = None if found is None else self._keyring.open(*found, bond)
         make_steps = None
@@ -267,37 +277,43 @@ class Executor(AttemptConnection):
             make_steps = partial(steps_of, run, handler, self._steps, self._keyring)
         return received(run, body, self._provider_of(event.source, event.provider), make_steps, transactions)
 
-    def _end_apart(
-        self, run: ClaimedRun, ending: AttemptResult, following: Following, error: BaseException
-    ) -> bool:
+    def _end_apart(self, run: ClaimedRun, ending: AttemptResult, error: BaseException) -> None:
         """End an attempt whose own writes are rolled back; dead, should they be committed after all."""
         reach("failure.rolled_back")
-        has_committed = self._has_committed(run)
-        if has_committed:
+        if self._has_committed(run):
             ending = AttemptResult(RunStatus.DEAD, error=endings.committed(ending.error))
-        elif ending.backoff is not None:
-            ending = self._heeding_others(self._begun(), run, ending)
         try:
-            ending = self._with_traceback(run, ending, error)
-            started = self._end(run, ending, following(), has_committed=has_committed)
+            status = self._fail(run, self._with_traceback(run, ending, error))
         except LeaseLost as lost:
             self._refused(run, lost)
-            return False
+            return
         reach("failure.committed")
         self._clean()
         self.failure_rows.say_if_opened(ending.also)
-        self._report(run, ending)
+        self._report(run, replace(ending, status=status))
         if ending.error is not None and failure_callbacks.callbacks:
-            self.tell_failure(failure_of(run, error, is_dead=ending.status == RunStatus.DEAD))
-        return started
+            self.tell_failure(failure_of(run, error, is_dead=status == RunStatus.DEAD))
 
-    @staticmethod
-    def _heeding_others(
-        connection: psycopg.Connection, run: ClaimedRun, ending: AttemptResult
-    ) -> AttemptResult:
-        """Return how an attempt ends that was the last by our number: another follows if a worker gives more."""
-        others = most_attempts(connection, [run.handler]).get(run.handler, 0)
-        return endings.given_more(ending) if run.attempt < others else ending
+    def _fail(self, run: ClaimedRun, ending: AttemptResult) -> RunStatus:
+        """End an attempt that did not succeed, and commit; return what its run is now. Raises `LeaseLost`."""
+        if ending.status == RunStatus.DONE:  # a refused command
+            self._end(run, ending)
+            return ending.status
+        transaction = self._transaction()
+        found = ends.fail(self.ledger, [run], [ending], self._took())
+        if not found:
+            raise ends.lost(run)
+        if ending.also is not None:
+            ending.also(self.ledger)
+        if self._has_to_unmark:
+            marks.delete(self.ledger, Marked.of(run.key))
+        self.take_out()
+        reach("failure.ended")
+        transaction.commit()
+        if self._has_to_unmark:
+            self.discard()  # whatever else it did there
+        (status,) = found.values()
+        return status
 
     def _refused(self, run: ClaimedRun, lost: LeaseLost) -> None:
         """Say, and count, that an attempt could not be ended, since its lease is somebody else's."""
@@ -366,50 +382,38 @@ class Executor(AttemptConnection):
         """Return whether a handler has committed its attempt by itself; the answer holds until the run is ended.
 
         So in the transaction that ends it the run is locked, if the attempt may be marked: what is still on its way
-        then finds it ended.
+        then finds it ended. Raises `psycopg.errors.LockNotAvailable` where nothing ends what is on its way.
         """
         is_marked, self._is_marked, self._xact_id = self._is_marked, False, None
-        if not is_marked:
-            return False
-        marked = run_end.marked(run)
-        answer = marks.patiently(lambda: marks.ask(self._begun(), marked), self._rolled_back, marked)
-        return answer != [False]
+        marked = Marked.of(run.key)
+        self._has_to_unmark = is_marked and marks.patiently(
+            lambda: marks.ask(self._begun(), marked), self._rolled_back, [marked.key]
+        )
+        return self._has_to_unmark
 
     def _rolled_back(self) -> psycopg.Connection:
         self._reset()
         return self.ledger
 
-    def _end(
-        self,
-        run: ClaimedRun,
-        ending: AttemptResult,
-        following: ClaimedRun | None,
-        *,
-        has_committed: bool = False,
-    ) -> bool:
-        """End and commit; the next attempt's transaction is begun with it, if this one was plain."""
+    def _end(self, run: ClaimedRun, ending: AttemptResult, *, has_next: bool = False) -> None:
+        """End as done and commit; the next attempt's transaction is begun with it, if this one was plain."""
         ending = self._sealed(run, ending)
         transaction = self._transaction()
-        chain = self._is_plain() and following is not None
+        chain = self._is_plain() and has_next
         guard = self.guard
-        started = run_end.end(
+        ends.end(
             self.ledger,
             run,
             ending,
-            following,
+            self._took(),
             chain=chain,
             xact_id=self._xact_id,
-            is_marked=has_committed,
             is_session_ours=guard is None or guard.is_session_ours,
             asks_for_prepared=guard is not None and guard.may_have_prepared,
         )
-        self._is_chained = chain and started
-        if not self._is_chained:
+        self._is_chained = chain
+        if not chain:
             transaction.commit()
-        if has_committed:
-            self._is_chained = False
-            self.discard()  # whatever else it did there
-        return started
 
     def _is_plain(self) -> bool:
         """Return whether the next transaction may take over what kind of transaction this is."""
@@ -432,19 +436,19 @@ class Executor(AttemptConnection):
         self._is_marked = True  # by what that thread is doing now, maybe
         ending = endings.failure(run, handler, str(error))
         ending = replace(ending, also=self.failure_rows.after_failure(handler, error))
-        self._end_apart(run, ending, lambda: None, error)
+        self._end_apart(run, ending, error)
 
     def hand_back(self, run: ClaimedRun) -> bool:
         """Give up, on our connection, a run that is under way in another thread: due at once, and not counted.
 
         Return whether it was under way. Raises what `attempt` raises.
         """
-        ending = AttemptResult(RunStatus.WAITING, delay=timedelta(0), counted=False)
+        ending = AttemptResult(RunStatus.WAITING, counted=False)
         self._is_marked = True  # the same
         try:
             if has_committed := self._has_committed(run):
                 ending = AttemptResult(RunStatus.DEAD, error=endings.committed(None))
-            self._end(run, ending, None, has_committed=has_committed)
+            self._fail(run, ending)
         except LeaseLost:
             self._reset()
             return False

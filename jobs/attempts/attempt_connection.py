@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.jobs.attempts.transaction_guard import SESSION_CHANGED, watch_sql
 from hookonce.receiver.ledger.database import engines, session_reset
-from hookonce.receiver.ledger.runs import run_end
+from hookonce.receiver.ledger.runs import ends
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ class AttemptConnection:
         """Take out of the session what a handler has left there, in its transaction, which is to be committed."""
         driver = self.ledger
         with driver.pipeline():
-            for statement in run_end.taking_out(driver):
+            for statement in ends.taking_out(driver):
                 driver.execute(statement)
 
     def put_back(self) -> None:

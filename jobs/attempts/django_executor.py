@@ -19,7 +19,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from hookonce.jobs.attempts.attempt import Executor, Following
+from hookonce.jobs.attempts.attempt import Executor, HasNext
 from hookonce.jobs.attempts.attempt_connection import THROWN_AWAY, is_begun, shut_down
 from hookonce.jobs.attempts.endings import names_of, storable
 from hookonce.jobs.attempts.handler_transaction import require_at_rest, set_isolation
@@ -38,9 +38,9 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import schema, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.database.session_reset import SessionReset
-from hookonce.receiver.ledger.runs import run_end, transitions
+from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.run_end import AttemptResult
+from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.states import RunStatus
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class DjangoExecutor(Executor):
     _session_reset = session_reset.NOTHING
     _has_prepared = False
 
-    def _attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
+    def _attempt(self, run: ClaimedRun, handler: Handler, has_next: HasNext) -> None:  # noqa: ARG002  no chaining
         self._start_anew()
         self._transaction()
         event = self._event(run, handler)
@@ -101,8 +101,6 @@ class DjangoExecutor(Executor):
         reach("run.committed")
         self._close_breaker(run.handler)
         self._report(run, ending)
-        next_run = following()
-        return next_run is not None and transitions.start(self.ledger, next_run)
 
     def _close_breaker(self, handler: str) -> None:
         """End a row of failures, on our connection: Django's role need have no rights for that."""
@@ -165,7 +163,7 @@ class DjangoExecutor(Executor):
             if handler.isolation:
                 cursor.execute(set_isolation(handler.isolation))
             self._is_marked = True
-            self._xact_id = run_end.mark(cursor, run)
+            self._xact_id = ends.mark(cursor, run)
 
     def _end_in(self, database: BaseDatabaseWrapper, run: ClaimedRun, ending: AttemptResult) -> None:
         """End the run in the handler's transaction, if that is still the one it was given."""
@@ -178,7 +176,7 @@ class DjangoExecutor(Executor):
         require_at_rest(database.connection)
         self._take_out(database)
         with self._cursor(database) as cursor:
-            run_end.end_within(cursor, run, self._sealed(run, ending), str(self._xact_id))
+            ends.end_within(cursor, run, self._sealed(run, ending), self._took(), str(self._xact_id))
 
     def _take_out(self, database: BaseDatabaseWrapper) -> None:
         """Take out of Django's session what the handler has left there; what Django has set there stays."""

@@ -5,15 +5,15 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 
+from hookonce.jobs import plan
 from hookonce.jobs.attempts.transaction_guard import WAS_ROLLED_BACK
 from hookonce.jobs.event import BodyDropped, Refusal
 from hookonce.jobs.handlers import GiveUp, Handler, RetryLater, pause
 from hookonce.receiver.config.commands import COMMAND, REFUSAL
 from hookonce.receiver.encryption import CannotDecrypt, KeyMissing
-from hookonce.receiver.ledger.runs import claim_writes
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.marks import COMMITTED
-from hookonce.receiver.ledger.runs.run_end import AttemptResult
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.logs import FINGERPRINT_DIGITS, digest, shown
 
@@ -43,30 +43,20 @@ def verdict(
             return failure(run, handler, said(odd))
     if isinstance(error, KeyMissing):
         log.error("the body can't be read, the run waits: %s", error, extra={"event": run.event.id})
-        return AttemptResult(RunStatus.WAITING, delay=claim_writes.UNKNOWN_HANDLER_PAUSE, counted=False)
+        return AttemptResult(RunStatus.WAITING, delay=plan.UNKNOWN_HANDLER_PAUSE, counted=False)
     return AttemptResult(RunStatus.DEAD, error=text(said(error)))
 
 
 def failure(run: ClaimedRun, handler: Handler, error: str) -> AttemptResult:
-    """Return the end of a failed attempt: tried again, or dead when no attempt is left by this worker's number.
-
-    Before a run is buried for that, other workers' numbers are asked for (`given_more`).
-    """
-    delay = handler.delay(run.attempt)
-    if run.attempt >= handler.attempts:
-        return AttemptResult(RunStatus.DEAD, error=text(error), backoff=delay)
-    return AttemptResult(RunStatus.WAITING, error=text(error), delay=delay)
-
-
-def given_more(ending: AttemptResult) -> AttemptResult:
-    """Return the end of the last attempt that this worker gives, where another worker gives more: tried again."""
-    return replace(ending, status=RunStatus.WAITING, delay=ending.backoff, backoff=None)
+    """Return the end of a failed attempt: tried again after a pause, or dead when no attempt is left."""
+    return AttemptResult(
+        RunStatus.WAITING, error=text(error), delay=handler.delay(run.attempt), most=handler.attempts
+    )
 
 
 def of_trial(run: ClaimedRun, handler: Handler, ending: AttemptResult) -> AttemptResult:
     """Return the end of a failed attempt that was made to see whether a breaker may close: it uses none up."""
-    delay = handler.delay(run.attempt)
-    return replace(ending, status=RunStatus.WAITING, delay=delay, counted=False, backoff=None)
+    return replace(ending, status=RunStatus.WAITING, delay=handler.delay(run.attempt), counted=False)
 
 
 def committed(error: str | None) -> str:

@@ -14,7 +14,7 @@ import psycopg
 from hookonce.jobs.error_summary import whereabouts
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.ledger.runs import breakers
-from hookonce.receiver.ledger.runs.run_end import Also
+from hookonce.receiver.ledger.runs.ends import Also
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
-"""Renews the leases of the long runs that a process has under way, in a thread of its own while there are any.
+"""Renews the leases of a process's claims, in a thread of its own; and ends transactions that are open for too long.
 
-It counts no attempt and takes nothing over: a lease that is lost stays lost, and the run's next transaction says so.
+It counts no attempt and takes nothing over: a claim that is lost stays lost, and the end of its runs says so.
 """
 
 import logging
@@ -13,18 +13,18 @@ from typing import Protocol
 import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
+from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.ledger.runs import renewal
-from hookonce.receiver.ledger.runs.claimed import Attempt
+from hookonce.receiver.ledger.runs import leases
 
 log = logging.getLogger(__name__)
 
+_TICK = 1.0
+"""Seconds."""
 
-class Renewed(Protocol):
-    """A long run that is under way."""
 
-    @property
-    def attempt(self) -> Attempt: ...  # noqa: D102
+class Cut(Protocol):
+    """A run whose transactions are ended once they have been open for too long."""
 
     def cut_overlong(self, now: float) -> None:
         """End a transaction of its that has been open for too long, by the monotonic clock."""
@@ -33,20 +33,34 @@ class Renewed(Protocol):
 class Heartbeat:
     """The heartbeat of one process; `connect` gives a connection for one renewal."""
 
-    def __init__(self, connect: Callable[[], AbstractContextManager[psycopg.Connection]]) -> None:
+    def __init__(
+        self, claims: HeldClaims, connect: Callable[[], AbstractContextManager[psycopg.Connection]]
+    ) -> None:
+        self._claims = claims
         self._connect = connect
         self._lock = threading.Lock()
-        self._runs: set[Renewed] = set()
-        self._thread: threading.Thread | None = None
+        self._runs: set[Cut] = set()
+        self._has_begun = False
+        self._end = threading.Event()
+
+    def begin(self) -> None:
+        """Start the thread, unless it was."""
+        with self._lock:
+            if self._has_begun:
+                return
+            self._has_begun = True
+        threading.Thread(target=self._beat_on, name="heartbeat", daemon=True).start()
+
+    def end(self) -> None:
+        """Have the thread end."""
+        self._end.set()
 
     @contextmanager
-    def renewing(self, run: Renewed) -> Iterator[None]:
-        """Renew the lease of a run as long as the block lasts."""
+    def cutting(self, run: Cut) -> Iterator[None]:
+        """Watch over the transactions of a run as long as the block lasts."""
+        self.begin()
         with self._lock:
             self._runs.add(run)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._beat_on, name="heartbeat", daemon=True)
-                self._thread.start()
         try:
             yield
         finally:
@@ -54,27 +68,26 @@ class Heartbeat:
                 self._runs.discard(run)
 
     def _beat_on(self) -> None:
-        due = time.monotonic() + renewal.RENEW_INTERVAL.total_seconds()
-        while True:
-            time.sleep(min(max(due - time.monotonic(), 0), 1))
+        due = time.monotonic() + leases.RENEW_INTERVAL.total_seconds()
+        while not self._end.wait(min(max(due - time.monotonic(), 0), _TICK)):
             with self._lock:
                 runs = list(self._runs)
             for run in runs:
                 run.cut_overlong(time.monotonic())
-            if time.monotonic() < due:
-                continue
-            due = time.monotonic() + renewal.RENEW_INTERVAL.total_seconds()
-            with self._lock:
-                if not self._runs:
-                    self._thread = None
-                    return
-            if runs:
-                self.beat([run.attempt for run in runs])
+            if time.monotonic() >= due:
+                due = time.monotonic() + leases.RENEW_INTERVAL.total_seconds()
+                self.beat()
 
-    def beat(self, attempts: list[Attempt]) -> None:
-        """Renew once. Raises nothing: where it fails, the next beat comes before the lease is over."""
+    def beat(self) -> None:
+        """Renew once. Raises nothing: where it fails, the next beat comes before the leases are over."""
+        if not (tokens := self._claims.tokens):
+            return
         try:
             with self._connect() as connection:
-                renewal.renew(connection, attempts)
+                renewed = leases.renew(connection, tokens)
         except (psycopg.Error, SQLAlchemyError, LedgerUnavailable) as error:
-            log.warning("leases of %d long runs were not renewed: %s", len(attempts), type(error).__name__)
+            log.warning("the leases of %d claims were not renewed: %s", len(tokens), type(error).__name__)
+            return
+        if lost := set(tokens) & set(self._claims.tokens) - renewed:
+            log.warning("%d claims are somebody else's by now; nothing more of them is started", len(lost))
+            self._claims.drop(lost)

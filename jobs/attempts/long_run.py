@@ -17,8 +17,8 @@ from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.handler_transaction import require_at_rest
 from hookonce.jobs.attempts.transaction_guard import OF_BLOCK, TransactionGuard
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import renewal
-from hookonce.receiver.ledger.runs.claimed import Attempt, ClaimedRun
+from hookonce.receiver.ledger.runs import leases
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
 OPEN_ALREADY = "a transaction of this event is open already; end its block first, or use tx.begin_nested()"
 OTHER_THREAD = "event.tx() is for the thread that the handler was called in; let others hand it what to write"
@@ -63,11 +63,6 @@ class LongRun:
         self._is_cut = False
         self._has_ended = False
 
-    @property
-    def attempt(self) -> Attempt:
-        """What its lease is renewed by."""
-        return Attempt(self._run.event.id, self._run.handler, self._run.token)
-
     def transaction(self) -> AbstractContextManager[Connection]:
         """Open a transaction that has locked the run; committed at the end of the block, rolled back on an error."""
         return _Block(self._transaction())
@@ -79,7 +74,7 @@ class LongRun:
         self._opened, self._is_cut = time.monotonic(), False
         try:
             ours.begin()
-            renewal.lock(ours.ledger, self._run)
+            leases.lock(ours.ledger, self._run)
             guard = TransactionGuard(connection := ours.connection, ours.adopt, texts=OF_BLOCK)
             with guard:
                 yield connection
@@ -92,7 +87,7 @@ class LongRun:
         except BaseException as error:
             ours.discard()  # what a rollback leaves in the session
             if self._is_cut and isinstance(error, Exception):
-                limit = renewal.TRANSACTION_LIMIT.total_seconds()
+                limit = leases.TRANSACTION_LIMIT.total_seconds()
                 raise OverlongBlock(TOO_LONG.format(limit)) from error
             raise
         finally:
@@ -106,7 +101,7 @@ class LongRun:
     def cut_overlong(self, now: float) -> None:
         """Close the socket of a transaction that is open for longer than its lease allows."""
         opened = self._opened
-        if opened is not None and now - opened > renewal.TRANSACTION_LIMIT.total_seconds():
+        if opened is not None and now - opened > leases.TRANSACTION_LIMIT.total_seconds():
             self._is_cut = True
             self._connection.cut()
 

@@ -3,17 +3,17 @@
 from opentelemetry import trace
 from opentelemetry.trace import NonRecordingSpan, SpanKind, StatusCode
 
-from hookonce.jobs.attempts.attempt import Executor, Following
+from hookonce.jobs.attempts.attempt import Executor, HasNext
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.run_end import AttemptResult
+from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.monitoring.otel import parent_of, tracer
 
 
 class TracedExecutor(Executor):
     """An executor whose attempts are spans; spans that a handler makes are their children."""
 
-    def attempt(self, run: ClaimedRun, handler: Handler, following: Following) -> bool:
+    def attempt(self, run: ClaimedRun, handler: Handler, has_next: HasNext) -> None:
         """Make one attempt, as `Executor` does."""
         parent = parent_of(run.event.traceparent)
         with tracer().start_as_current_span(
@@ -29,7 +29,7 @@ class TracedExecutor(Executor):
             },
             record_exception=False,
         ):
-            return super().attempt(run, handler, following)
+            super().attempt(run, handler, has_next)
 
     def _report(self, run: ClaimedRun, ending: AttemptResult) -> None:
         span = trace.get_current_span()

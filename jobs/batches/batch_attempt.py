@@ -6,6 +6,7 @@ is charged, and each half is tried by itself (`receiver.ledger.runs.batches`). W
 """
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
@@ -26,10 +27,10 @@ from hookonce.jobs.failure_callbacks import failure_of
 from hookonce.jobs.handlers import GiveUp, Handler, RetryLater
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import batch_parts, batches
+from hookonce.receiver.ledger.runs import batch_parts, batches, ends
 from hookonce.receiver.ledger.runs.batches import Apart, ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.run_end import Also, AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import batch_figures
 
@@ -68,6 +69,7 @@ class BatchExecutor(Executor):
         Raises `psycopg.Error` or `SQLAlchemyError` when the database is gone; then nothing was written, and the end of
         the lease brings the batch back in two halves.
         """
+        self._began = time.monotonic()
         try:
             self._attempt_batch(batch, handler)
         except LeaseLost as lost:
@@ -109,7 +111,9 @@ class BatchExecutor(Executor):
         self._start_anew()
         self._begin(handler)
         events = self._events(batch, handler)
-        returned = self._called(handler, self._call_of(handler), events, partial(batches.mark, batch=batch))
+        returned = self._called(
+            handler, self._call_of(handler), events, partial(ends.mark_batch, runs=batch.runs)
+        )
         self._warn_of_list(handler, returned, len(events))
         done = [
             self._sealed(run, AttemptResult(RunStatus.DONE, result))
@@ -118,7 +122,7 @@ class BatchExecutor(Executor):
         transaction = self._transaction()
         self._is_plain()
         also = self.failure_rows.after_success(batch.handler)
-        batches.end(self.ledger, batch, done, also=also, xact_id=self._xact_id)
+        ends.end_many(self.ledger, batch.runs, done, self._took(), also=also, xact_id=self._xact_id)
         transaction.commit()
         reach("run.committed")
         self._clean()
@@ -158,7 +162,7 @@ class BatchExecutor(Executor):
             committed=committed if is_marked else None,
         )
         if found is Apart.LOST:
-            self._refused_batch(batch, batches.lost(batch))
+            self._refused_batch(batch, ends.lost_batch(batch.runs))
             return
         if found is Apart.COMMITTED:
             self.discard()  # whatever else it did there
@@ -185,7 +189,10 @@ class BatchExecutor(Executor):
             errors = dict.fromkeys(_named(error, batch), error)
         if errors:
             endings_of = {
-                run.event.id: (self._verdict(run, handler, errors[run.event.id]), errors[run.event.id])
+                run.event.id: (
+                    endings.verdict(run, handler, errors[run.event.id], self._said),
+                    errors[run.event.id],
+                )
                 for run in batch.runs
                 if run.event.id in errors
             }
@@ -201,19 +208,9 @@ class BatchExecutor(Executor):
             return _Outcome(parts=[rest] if rest else [], verdicts=verdicts)
         if isinstance(error, RetryLater) and error.event is None:
             ending = endings.verdict(batch.runs[0], handler, error, self._said)
-            if ending.delay is not None and not ending.counted:
+            if not ending.counted:
                 return _Outcome(delay=ending.delay)
         return _Outcome(parts=batch_parts.halves(batch.events), error=endings.text(self._said(error)))
-
-    def _verdict(
-        self, run: ClaimedRun, handler: Handler, error: GiveUp | RetryLater | BodyDropped | CannotDecrypt
-    ) -> AttemptResult:
-        ending = endings.verdict(run, handler, error, self._said)
-        if ending.backoff is None:
-            return ending
-        connection = self.idle_ledger
-        with connection.transaction():
-            return self._heeding_others(connection, run, ending)
 
     def _report_batch(
         self, batch: ClaimedBatch, status: RunStatus, events: int, error: BaseException | None = None

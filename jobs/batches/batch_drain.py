@@ -8,10 +8,12 @@ from functools import partial
 
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.handlers import Registry
+from hookonce.jobs.plan import EVERYTHING, Plan
 from hookonce.jobs.report import UnderWay
 from hookonce.jobs.stopping import stopping
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import batch_claims
+from hookonce.receiver.ledger.runs.batch_claims import BatchHandler
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor
@@ -25,14 +27,11 @@ _SHORTEST_WAIT = 0.005  # seconds
 class BatchDrain:
     """Claims and runs batches for one worker, on the connection of its executor."""
 
-    def __init__(
-        self, executor: BatchExecutor, registry: Registry, cursor: DueCursor, *, beside: bool = False
-    ) -> None:
-        """Run on the connection of `executor`; `beside`: others run in this process at the same time."""
+    def __init__(self, executor: BatchExecutor, registry: Registry, cursor: DueCursor) -> None:
+        """Run on the connection of `executor`."""
         self._executor = executor
         self._registry = registry
         self._cursors: defaultdict[str, BatchCursor] = defaultdict(partial(BatchCursor, cursor))
-        self._beside = beside
         self._ripe_at: float | None = None
         self.claimed: ClaimedBatch | ClaimedRun | None = None
         self.under_way: UnderWay | None = None
@@ -50,15 +49,20 @@ class BatchDrain:
         for name, ids in due.items():
             if stopping.is_set() or time.monotonic() >= until:
                 return count
+            handler = self._registry.named(name)
+            if handler is None or handler.batch is None:
+                continue
             claim = batch_claims.claim(
                 self._executor.idle_ledger,
-                self._registry,
-                name,
+                Plan(self._registry, EVERYTHING),
+                BatchHandler(name, handler.batch, self._registry.patterns(name)),
                 ids=ids,
                 cursor=self._cursors[name],
-                beside=self._beside,
             )
             self.claimed = claim.batch or claim.alone
+            runs = claim.batch.runs if claim.batch else [claim.alone] if claim.alone else []
+            self._executor.claims.add(runs)
+            self._executor.heartbeat.begin()
             if claim.unripe is not None:
                 self._note_unripe(claim.unripe)
             if claim.alone is not None:
@@ -96,6 +100,10 @@ class BatchDrain:
         try:
             with self._executor.alarm:
                 self._executor.attempt_batch(batch, handler)
+            self._executor.claims.settled(batch.runs)
+        except BaseException:
+            self._executor.claims.drop([batch.token])  # its lease ends, and it is halved
+            raise
         finally:
             self.under_way = None
 

@@ -15,7 +15,7 @@ from hookonce.jobs.alerts.watcher import AlertWatcher
 from hookonce.jobs.maintenance.pruning import Pruner
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger import quarantine
-from hookonce.receiver.ledger.maintenance import partitions
+from hookonce.receiver.ledger.maintenance import lost_events, partitions
 from hookonce.receiver.ledger.replay import bulk_progress, bulk_steps
 from hookonce.receiver.ledger.runs import batch_parts, limit_gate, marks, parking
 from hookonce.receiver.ledger.runs.due_cursor import Paced
@@ -50,6 +50,7 @@ class MaintenanceTasks:
             ("activity was not counted", activity.fill),
             ("trouble was not looked for", AlertWatcher(settings, client).evaluate),
             ("events were not counted", self._count),
+            ("lost events were not looked for", lost_events.look),
             ("nothing more was pruned", Pruner(settings).turn),
         )
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.batches.batch_drain import BatchDrain
+from hookonce.jobs.claimer import AWAY
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import UnderWay
-from hookonce.jobs.slots.slot import AWAY
 from hookonce.jobs.stopping import stopping
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
@@ -37,7 +37,7 @@ class BatchSlot:
         self._registry = registry
         self._notify = notify
         self._names = sorted({handler.name for handler in registry if handler.batch})
-        self._drain = BatchDrain(executor, registry, cursor, beside=True)
+        self._drain = BatchDrain(executor, registry, cursor)
         self._lock = threading.Lock()
         self._told: dict[str, Sequence[int]] = {}
         self._wake = threading.Event()
@@ -132,7 +132,11 @@ class BatchSlot:
             self._drain.under_way = UnderWay(run, handler, time.monotonic())
             try:
                 with self.executor.alarm:
-                    self.executor.attempt(run, handler, lambda: None)
+                    self.executor.attempt(run, handler, lambda: False)
+                self.executor.claims.settled([run])
+            except BaseException:
+                self.executor.claims.drop([run.token])  # its lease ends, and it is a suspect
+                raise
             finally:
                 self._drain.under_way = None
         return len(runs)

@@ -13,9 +13,10 @@ from functools import partial
 from hookonce.jobs.attempts import endings
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
+from hookonce.jobs.claimer import AWAY
 from hookonce.jobs.report import UnderWay
 from hookonce.jobs.slots.batch_slot import BatchSlot
-from hookonce.jobs.slots.slot import AWAY, Slot
+from hookonce.jobs.slots.slot import Slot
 from hookonce.jobs.slots.watchdog import Watched
 from hookonce.jobs.stopping import stopping
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun

@@ -11,7 +11,7 @@ from hookonce.jobs.handlers import SLOW_AFTER, Registry
 from hookonce.jobs.report import UnderWay
 from hookonce.jobs.slots.pace import Pace
 from hookonce.jobs.slots.room import SlotRoom, is_slow
-from hookonce.jobs.slots.shelf import Leased, Shelf
+from hookonce.jobs.slots.shelf import Shelf
 from hookonce.jobs.slots.slot import Slot
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
@@ -42,26 +42,26 @@ class Occupancy:
             slow = max(min(free, self._for_slow() - self._count_slow()), 0)
             self._reserved = slow
         ahead = max(self._slow_ahead() - len(self._shelf), 0)
-        # What starts with the claim must not take the slot that is kept for quick ones.
-        starts = min(free, slow) if ahead else free
-        return SlotRoom(self._registry, starts, slow + ahead, {at.run.handler for at in self.under_way()})
+        return SlotRoom(
+            self._registry, len(self._slots), slow + ahead, {at.run.handler for at in self.under_way()}
+        )
 
     def end_claim(self) -> None:
         """Hear that what was claimed has been started, or that nothing was."""
         self._reserved = 0
 
-    def take(self, may_start: Callable[[ClaimedRun], bool], ending: Slot | None = None) -> Leased | None:
+    def take(self, may_start: Callable[[ClaimedRun], bool], ending: Slot | None = None) -> ClaimedRun | None:
         """Take what may be started next from the shelf, for a slot that is free or `ending` what it is at."""
         with self._lock:
             has_room = self._count_slow(ending) + self._reserved < self._for_slow()
-            leased = self._shelf.take(
+            run = self._shelf.take(
                 lambda run: may_start(run) and (has_room or not self._may_be_slow(run.handler))
             )
             if ending is not None:
-                ending.following = leased.run if leased else None
+                ending.following = run
         if ending is not None and (at := ending.under_way) is not None and self._is_slow(at.run):
             self._slow_pace.note()
-        return leased
+        return run
 
     @property
     def wants_more(self) -> bool:

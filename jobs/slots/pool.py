@@ -15,10 +15,10 @@ from functools import partial
 import psycopg
 from sqlalchemy.exc import DataError
 
-from hookonce.jobs import drain, failure_callbacks
+from hookonce.jobs import failure_callbacks
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
-from hookonce.jobs.drain import Drain
+from hookonce.jobs.claimer import AWAY, DRAIN_BUDGET, SUSPECTS_INTERVAL, Claimer, pause_after
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import Report
 from hookonce.jobs.slots.batch_slot import BatchSlot
@@ -27,14 +27,14 @@ from hookonce.jobs.slots.failure_calls import FailureCalls
 from hookonce.jobs.slots.occupancy import Occupancy
 from hookonce.jobs.slots.patience import USUAL, Patience
 from hookonce.jobs.slots.shelf import Leased, Shelf
-from hookonce.jobs.slots.slot import AWAY, Slot
+from hookonce.jobs.slots.slot import Slot
 from hookonce.jobs.slots.slot_limit import SlotLimit
 from hookonce.jobs.slots.suspects import Suspects
 from hookonce.jobs.slots.watchdog import Watchdog, Watched
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import claims, transitions
+from hookonce.receiver.ledger.runs import takeover
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
 
@@ -52,8 +52,8 @@ _CALL_INTERVAL = 0.1
 """Seconds between two notifications of what is due besides."""
 
 
-class Pool(Drain):
-    """The drain of a process with many slots. `run_due` returns at once: others do the work."""
+class Pool(Claimer):
+    """Claims for many slots of one process. `run_due` returns at once: others do the work."""
 
     def __init__(  # noqa: PLR0913  a process's parts, and its waits
         self,
@@ -86,6 +86,8 @@ class Pool(Drain):
         self._occupancy = Occupancy(registry, self._slots, self._shelf)
         self._calls_at = 0.0
         self._suspects = suspects
+        if suspects is not None:
+            suspects.pause_after = partial(pause_after, registry)
         self._count_suspects = suspects.count if suspects is not None else lambda: 0
         self._report = Report(
             self._slots,
@@ -127,18 +129,31 @@ class Pool(Drain):
             is_free = len(self._free) == len(self._slots)
             return not (is_asked or is_batch) and is_free and not len(self._shelf)
 
-    def next_for(self, slot: Slot) -> Leased | None:
-        """Return the run that a slot starts next, while it ends another."""
+    def next_for(self, slot: Slot) -> ClaimedRun | None:
+        """Return the run that a slot makes next, while it ends another."""
         if stopping.is_set() or self._is_ending or slot.is_lost:
             return None
-        leased = self._occupancy.take(self._may_start, ending=slot)
+        run = self._occupancy.take(self._may_start, ending=slot)
         if self._is_more and self._occupancy.wants_more:
             self._ask()
-        return leased
+        return run
 
-    def put_back(self, leased: Leased) -> None:
-        """Take back a run that was not started after all."""
-        self._shelf.put_back(leased)
+    def settled(self, run: ClaimedRun) -> None:
+        """Hear that a slot has ended a run."""
+        self._held.settled([run])
+
+    def settle(self, slot: Slot, run: ClaimedRun) -> bool:
+        """Give back a run that was cut off in a slot, if it was not ended; return False where the ledger is away."""
+        if self._is_ending:  # its lease's end does it
+            self._held.drop([run.token])
+            return True
+        try:
+            takeover.settle(slot.executor.idle_ledger, run)
+        except AWAY:
+            slot.executor.discard()
+            return False
+        self._held.settled([run])
+        return True
 
     def became_free(self, slot: Slot) -> None:
         """Hear that a slot has ended its last run."""
@@ -171,8 +186,9 @@ class Pool(Drain):
             self._watchdog.end()
             last = self._new_executor()  # the claiming thread may still be at the other
             last.failure_rows, last.tell_failure = self._executor.failure_rows, self._failure_calls.put
+            self._executor = last
             try:
-                self._release(last, self._shelf.take_all(lambda _: True))
+                self._release(self._shelf.take_all(lambda _: True))
                 self._ending.give_back(last)
                 self._report.end(last.ledger)
             except AWAY as error:
@@ -227,7 +243,7 @@ class Pool(Drain):
         self._look_around()
         self._report.tend(self._executor.idle_ledger)
         if self._suspects is not None and time.monotonic() > self._suspects_at:
-            self._suspects_at = time.monotonic() + drain.SUSPECTS_INTERVAL.total_seconds()
+            self._suspects_at = time.monotonic() + SUSPECTS_INTERVAL.total_seconds()
             self._suspects.tend(self._executor.idle_ledger, sorted({each.name for each in self._registry}))
         until = time.monotonic() + TICK
         while self._has_room() and not stopping.is_set() and not self._is_ending:
@@ -252,28 +268,18 @@ class Pool(Drain):
             free = len(self._free)
         self._take_up()
         began = time.monotonic()
-        claim = claims.claim(
-            self._executor.idle_ledger,
-            self._registry,
-            budget=drain.DRAIN_BUDGET,
-            ids=ids or None,
-            limit=drain.CLAIM_BATCH,
-            cursor=self._cursor,
-            at_once=max(free, 1),
-            room=self._occupancy.room(free),
-        )
-        self._executor.failure_rows.take_from_claim(claim.failing)
-        self._failing = claim.failing
+        claim = self._claim(ids or None, self._occupancy.room(free), at_once=max(free, 1))
         self._is_more = claim.is_more if claim.runs or not ids else self._is_more
         self._tell_of_batches(claim)
-        if claim.runs or claim.parked:
+        if claim.runs or claim.waiting:
             reach("run.claimed")
-            self._hand_out(claim, began + drain.DRAIN_BUDGET.total_seconds())
-        is_ahead = claim.runs or claim.events  # what is ignored or put off, too, hides what is behind it
-        if (claim.is_more and is_ahead) or claim.parked:
+            self._hand_out(claim, began + DRAIN_BUDGET.total_seconds())
+        is_ahead = claim.runs or claim.met  # what is ignored or put off, too, hides what is behind it
+        if claim.is_anything_lost or (claim.is_more and is_ahead) or claim.waiting:
             with self._lock:
                 self._is_asked = True
-            self._call_for_help()
+            if not claim.is_anything_lost:
+                self._call_for_help()
 
     def _call_for_help(self) -> None:
         """Notify for what is more than a batch; not each time, for our own main thread may be who takes it.
@@ -302,6 +308,7 @@ class Pool(Drain):
         executor.alarm = limit
         executor.failure_rows = self._executor.failure_rows
         executor.heartbeat = self._executor.heartbeat
+        executor.claims = self._held
         return limit
 
     def _tell_of_batches(self, claim: Claim) -> None:
@@ -316,21 +323,14 @@ class Pool(Drain):
             self._is_told = not self._is_told
 
     def _hand_out(self, claim: Claim, until: float) -> None:
-        self._shelf.put(claim.runs[claim.started :], until)
-        for run in claim.runs[: claim.started]:
-            self._take_free().give(run, is_started=True)
+        self._shelf.put(claim.runs, until)
         self._occupancy.end_claim()
-        while self._free and (leased := self._occupancy.take(self._may_start)):
-            self._take_free().give(leased.run, is_started=False)
+        while self._free and (run := self._occupancy.take(self._may_start)):
+            self._take_free().give(run)
 
     def _take_free(self) -> Slot:
         with self._lock:
             return self._free.pop()
-
-    def _may_start(self, run: ClaimedRun) -> bool:
-        """Return whether a handler's breaker lets a run be started."""
-        handler = self._registry.named(run.handler)
-        return run.is_trial or handler is None or not self._executor.failure_rows.has_tripped(handler)
 
     def _let_go(self) -> None:
         """Release what is leased and can't be started any more."""
@@ -340,16 +340,8 @@ class Pool(Drain):
             is_late = now >= leased.until
             return self._is_ending or stopping.is_set() or is_late or not self._may_start(leased.run)
 
-        self._release(self._executor, self._shelf.take_all(is_over))
-
-    def _release(self, executor: Executor, runs: Sequence[ClaimedRun]) -> None:
-        by_claim: dict[object, list[ClaimedRun]] = {}
-        for run in runs:
-            by_claim.setdefault(run.token, []).append(run)
-        for each in by_claim.values():
-            if transitions.release(executor.idle_ledger, each):
-                reach("run.released")
-                self._notify()
+        if over := self._shelf.take_all(is_over):
+            self._release(over)
 
 
 def pool_of(

@@ -4,38 +4,38 @@ A handler that was never tried may be either: one of its runs is started whereve
 slow until that one has ended.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from hookonce.jobs.handlers import SLOW_AFTER, Registry
 
+QUICK, SLOW = 0, 1
+"""Lanes: runs of slow handlers, which may have to wait for a slot, keep no others waiting."""
+
 
 class SlotRoom:
-    """The room of one claim: `free` runs start with it, `slow` may be slow; handlers `under_way` have some already.
+    """The room of one claim: `slow` runs of it may be slow; handlers `under_way` have some already."""
 
-    An event is leased with all its runs. If more of them are slow than there is room for, nothing starts with the
-    claim (`free` is 0 then): what may start is chosen run by run.
-    """
-
-    def __init__(self, registry: Registry, free: int, slow: int, under_way: Collection[str]) -> None:
-        self.free = free
+    def __init__(self, registry: Registry, slots: int, slow: int, under_way: Collection[str]) -> None:
+        self.slots = slots
         self._registry = registry
         self._slow = slow
         self._tried = set(under_way)
 
-    def fits(self, source: str, provider: str, type: str) -> bool:  # noqa: A002
-        """Return whether there is room for such an event; if so, it is taken."""
-        matching = self._registry.matching(source, provider, type)
-        names = {handler.name for handler in matching if not handler.batch}
-        slow = {name for name in names if is_slow(self._registry.took(name), is_tried=name in self._tried)}
-        if slow and self._slow <= 0:
-            return False
-        if len(slow) > self._slow:
-            self.free = 0
-        untried = {name for name in names - slow if self._registry.took(name) is None}
-        self._tried |= untried
-        self._slow -= len(slow) + len(untried)
-        return True
+    def lanes(self, handlers: Sequence[str]) -> Sequence[int | None]:
+        """Return the lane of each of these runs, None for those that there is no room for."""
+        return [self._lane(name) for name in handlers]
+
+    def _lane(self, name: str) -> int | None:
+        took = self._registry.took(name)
+        may_be_slow = took is None or is_slow(took, is_tried=True)
+        if not may_be_slow:
+            return QUICK
+        if is_slow(took, is_tried=name in self._tried) and self._slow <= 0:
+            return None
+        self._tried.add(name)
+        self._slow -= 1
+        return SLOW
 
 
 def is_slow(took: timedelta | None, *, is_tried: bool) -> bool:

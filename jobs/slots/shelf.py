@@ -1,6 +1,8 @@
 """Runs that are leased and not started yet: slots that end a run take the next from here.
 
-Each may be started for as long as its claim's budget lasts; then it is let go of, for others to take.
+Each claim's runs are started in their order, so that those which may have been started are known if the process dies.
+What keeps the first of them waiting keeps the others of its claim waiting, too. Each may be started for as long as its
+claim's budget lasts; then it is let go of, for others to take.
 """
 
 import threading
@@ -8,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
+from uuid import UUID
 
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
@@ -20,40 +23,42 @@ class Leased(NamedTuple):
 
 
 class Shelf:
-    """The leased runs of one process, for all its threads."""
+    """The leased runs of one process, by claim; for all its threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._runs: deque[Leased] = deque()
+        self._claims: dict[UUID, deque[Leased]] = {}
 
     def __len__(self) -> int:
-        return len(self._runs)
+        return sum(map(len, list(self._claims.values())))
 
     def put(self, runs: Sequence[ClaimedRun], until: float) -> None:
         """Add runs that were claimed."""
         with self._lock:
-            self._runs.extend(Leased(run, until) for run in runs)
+            for run in runs:
+                self._claims.setdefault(run.token, deque()).append(Leased(run, until))
 
-    def put_back(self, leased: Leased) -> None:
-        """Put a run back that was not started after all."""
-        with self._lock:
-            self._runs.appendleft(leased)
-
-    def take(self, may_start: Callable[[ClaimedRun], bool]) -> Leased | None:
-        """Take the first run that may be started, if there is one."""
+    def take(self, may_start: Callable[[ClaimedRun], bool]) -> ClaimedRun | None:
+        """Take the first run of a claim, the oldest claim that has one which may be started."""
         now = time.monotonic()
         with self._lock:
-            for number, leased in enumerate(self._runs):
-                if now < leased.until and may_start(leased.run):
-                    del self._runs[number]
-                    return leased
+            for token, runs in self._claims.items():
+                if now < runs[0].until and may_start(runs[0].run):
+                    run = runs.popleft().run
+                    if not runs:
+                        del self._claims[token]
+                    return run
         return None
 
     def take_all(self, is_over: Callable[[Leased], bool]) -> list[ClaimedRun]:
-        """Take those that are not to be started any more, by the claim they are of."""
+        """Take those that are not to be started any more."""
         with self._lock:
-            over = [leased for leased in self._runs if is_over(leased)]
+            over = [leased.run for runs in self._claims.values() for leased in runs if is_over(leased)]
             if over:
-                gone = set(map(id, over))
-                self._runs = deque(each for each in self._runs if id(each) not in gone)
-        return [leased.run for leased in over]
+                gone = {id(run) for run in over}
+                left = {
+                    token: deque(each for each in runs if id(each.run) not in gone)
+                    for token, runs in self._claims.items()
+                }
+                self._claims = {token: runs for token, runs in left.items() if runs}
+        return over

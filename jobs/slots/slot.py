@@ -4,35 +4,32 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Protocol
 
-import psycopg
-from sqlalchemy.exc import SQLAlchemyError
-
 from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.claimer import AWAY
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import UnderWay
-from hookonce.jobs.slots.shelf import Leased
-from hookonce.receiver.ledger.database.connections import LedgerUnavailable
-from hookonce.receiver.ledger.runs import transitions
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
 log = logging.getLogger(__name__)
 
-AWAY = (psycopg.Error, SQLAlchemyError, LedgerUnavailable)
-"""What the ledger's absence looks like: nothing was written, and the lease's end brings the run back."""
+_SETTLES_AGAIN = 0.25
+"""Seconds between two tries to settle a run that was cut off."""
 
 
 class Supplier(Protocol):
     """Gives a slot its runs."""
 
-    def next_for(self, slot: "Slot") -> Leased | None:
-        """Return the run that a slot starts next, while it ends another."""
+    def next_for(self, slot: "Slot") -> ClaimedRun | None:
+        """Return the run that a slot makes next, while it ends another."""
 
-    def put_back(self, leased: Leased) -> None:
-        """Take back a run that was not started after all."""
+    def settled(self, run: ClaimedRun) -> None:
+        """Hear that a slot has ended a run."""
+
+    def settle(self, slot: "Slot", run: ClaimedRun) -> bool:
+        """Give back a run that was cut off, if it was not ended; return False where that must be tried again."""
 
     def became_free(self, slot: "Slot") -> None:
         """Hear that a slot has ended its last run."""
@@ -47,24 +44,24 @@ class Slot:
         self.under_way: UnderWay | None = None
         self.is_lost = False
         self.following: ClaimedRun | None = None
-        """The run that it has taken to start with the end of the one that is under way."""
+        """The run that it has taken to go on with after the one that is under way."""
         self.has_freed_place = False
         """Whether it has ended a run of a handler of which only so many may be at once: another may wait for that."""
         self._registry = registry
         self._supplier = supplier
-        self._given: queue.SimpleQueue[tuple[ClaimedRun, bool] | None] = queue.SimpleQueue()
+        self._given: queue.SimpleQueue[ClaimedRun | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work_on, name=f"slot {number}", daemon=True)
 
     def begin(self) -> None:
         """Start the thread."""
         self._thread.start()
 
-    def give(self, run: ClaimedRun, *, is_started: bool) -> None:
+    def give(self, run: ClaimedRun) -> None:
         """Have it run this, and then whatever its supplier has next."""
         # At once, so that nobody takes the slot for a free one, or what it is at for something quick.
         if (handler := self._registry.named(run.handler)) is not None:
             self.under_way = UnderWay(run, handler, time.monotonic())
-        self._given.put((run, is_started))
+        self._given.put(run)
 
     def end(self, timeout: float) -> None:
         """Have the thread end, if it does within so many seconds."""
@@ -72,52 +69,43 @@ class Slot:
         self._thread.join(timeout)
 
     def _work_on(self) -> None:
-        while (given := self._given.get()) is not None:
-            try:
-                self._work(*given)
-            except AWAY as error:
-                log.warning("a slot lost the ledger: %s", type(error).__name__)
-                self.executor.discard()
-            except BaseException:
-                log.exception("a slot failed")
-                self.executor.discard()
-            finally:
-                self.under_way = self.following = None
+        while (run := self._given.get()) is not None:
+            while run is not None:
+                run = self._done(run)
+            self.under_way = self.following = None
             self._supplier.became_free(self)
         self.executor.close()
 
-    def _work(self, run: ClaimedRun, is_started: bool) -> None:  # noqa: FBT001
-        following: Leased | None = None
+    def _done(self, run: ClaimedRun) -> ClaimedRun | None:
+        """Make an attempt; return the next run. Whatever was cut off is settled before another is begun."""
+        self.following = None
+        try:
+            self._attempt(run)
+        except AWAY as error:
+            log.warning("a slot lost the ledger: %s", type(error).__name__)
+        except BaseException:
+            log.exception("a slot failed")
+        else:
+            self._supplier.settled(run)
+            return self.following
+        self.executor.discard()
+        while not self._supplier.settle(self, run):
+            time.sleep(_SETTLES_AGAIN)
+        return self.following
 
-        def take() -> ClaimedRun | None:
-            nonlocal following
-            following = self._supplier.next_for(self)
-            return following.run if following else None
-
-        is_started = is_started or transitions.start(self.executor.idle_ledger, run)
-        while is_started:
-            following = None
-            try:
-                is_started = self._attempt(run, take)
-            except BaseException:
-                if following is not None:  # whether it was started nobody knows; its lease tells
-                    self._supplier.put_back(following)
-                raise
-            if following is None:
-                return
-            if not is_started:
-                self._supplier.put_back(following)
-                return
-            run = following.run
-
-    def _attempt(self, run: ClaimedRun, take: Callable[[], ClaimedRun | None]) -> bool:
+    def _attempt(self, run: ClaimedRun) -> None:
         handler = self._registry.named(run.handler)
         if handler is None:  # cannot be: the claim asked the same registry
             raise LookupError(f"handler '{run.handler}' vanished from the registry")
         self.under_way = at = UnderWay(run, handler, time.monotonic())
-        self.following = None
         with self.executor.alarm:
-            started = self.executor.attempt(run, handler, take)
+            self.executor.attempt(run, handler, self._has_next)
         self.has_freed_place |= handler.limit is not None and handler.limit.concurrency is not None
         self._registry.note(run.handler, timedelta(seconds=time.monotonic() - at.began))
-        return started
+        if self.following is None:
+            self.following = self._supplier.next_for(self)
+
+    def _has_next(self) -> bool:
+        """Take the next run, while this one ends; return whether there is one."""
+        self.following = self._supplier.next_for(self)
+        return self.following is not None

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import psycopg
 
-from hookonce.jobs.drain import WORKER_ENDED
-from hookonce.jobs.slots.slot import AWAY
+from hookonce.jobs.claimer import AWAY, WORKER_ENDED
 from hookonce.jobs.slots.suspect_child import SuspectChild
 from hookonce.jobs.stopping import hurrying
-from hookonce.receiver.ledger.runs import due_events, transitions
+from hookonce.receiver.ledger.runs import due_rows, takeover
+from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +47,7 @@ class Suspects:
         stops_within: timedelta = STOPS_WITHIN,
     ) -> None:
         """Start them by `command`; `place`: a path without suffix that whoever comes after this process has, too."""
+        self.pause_after: Callable[[str, int], timedelta] = lambda _handler, _attempt: timedelta(0)
         self._command = command
         self._long, self._stops_within = long.total_seconds(), stops_within.total_seconds()
         self._directory = (
@@ -65,7 +66,7 @@ class Suspects:
         if any(child.is_ours and not child.is_at_one_for(self._long) for child in self._children):
             return
         free = next((child for child in self._children if not child.is_there), None)
-        if free is not None and due_events.is_suspect_due(connection, handlers):
+        if free is not None and due_rows.is_suspect_due(connection, handlers):
             try:
                 free.start(self._command)
             except OSError as error:  # out of processes, memory or room
@@ -86,20 +87,21 @@ class Suspects:
                 continue
             try:
                 with connect() as connection:
-                    if transitions.give_back_suspect(connection, attempt):
-                        log.warning(
-                            "given back, not counted: event %d (handler %s)", attempt.event, attempt.handler
-                        )
+                    if takeover.give_back(connection, attempt.token):
+                        log.warning("given back, not counted: event %d, which was run alone", attempt.event)
             except AWAY as error:  # its lease's end charges it
                 log.warning("what was run alone was not given back: %s", type(error).__name__)
         if self._directory is not None:
             self._directory.cleanup()
 
+    def _end(self, how: str) -> WorkerEnd:
+        return WorkerEnd(f"{WORKER_ENDED}: {how}", self.pause_after)
+
     def _note_end(self, connection: psycopg.Connection, child: SuspectChild, status: int) -> None:
         how = f"exit status {status}" if status >= 0 else signal.Signals(-status).name
         if attempt := child.take_end(how):
             with contextlib.suppress(psycopg.Error):  # its lease's end says as much
-                if transitions.note_end_of_worker(connection, attempt, f"{WORKER_ENDED}: {how}"):
+                if takeover.take_over_of(connection, [attempt.token], self._end(how)):
                     log.warning(
                         "what was run by itself has ended its process (%s)",
                         how,

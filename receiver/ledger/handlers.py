@@ -1,8 +1,8 @@
 """The handlers that workers know, as they say themselves at their start and now and then: nobody else can tell.
 
 A run is dead when the largest number of attempts is used up that any worker announces for its handler. In a rolling
-deploy these numbers differ: a worker with a smaller one would bury what others still mean to try, so it asks before it
-buries a run for want of attempts. A number that is announced no more is forgotten, and a smaller one takes effect.
+deploy these numbers differ: a worker with a smaller one would bury what others still mean to try, so the statement that
+ends a failed attempt looks them up. A number that is announced no more is forgotten, and a smaller one takes effect.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -111,9 +111,11 @@ _FORGET_NUMBERS = f"""
 DELETE FROM hookonce.handler_attempts WHERE (handler, attempts) IN (
     SELECT handler, attempts FROM hookonce.handler_attempts WHERE NOT {_IS_ALIVE} FOR UPDATE SKIP LOCKED)
 """  # noqa: S608  a constant
-_MOST_ATTEMPTS = f"""
-SELECT handler, max(attempts) FROM hookonce.handler_attempts WHERE handler = ANY(%s) AND {_IS_ALIVE} GROUP BY handler
-"""  # noqa: S608  a constant
+MOST_ANNOUNCED = f"""(SELECT max(known.attempts) FROM hookonce.handler_attempts known
+    WHERE known.handler = {{handler}} AND known.{_IS_ALIVE})""".replace(
+    "%s", f"'{NUMBER_HOLDS.total_seconds():g} seconds'"
+)  # noqa: S608  constants
+"""The largest number of attempts that a worker which is alive announces for a `{handler}`: a part of a statement."""
 _ANNOUNCED = """
 SELECT handler, place, pattern, attempts, timeout, batch, announced_at, models->'limits' AS limits
 FROM hookonce.handlers
@@ -142,11 +144,6 @@ def register_handlers(
             connection.execute(_DESCRIBE, [list(declarations), list(declarations.values())])
         connection.execute(_FORGET, [FORGOTTEN_AFTER])
         connection.execute(_FORGET_NUMBERS, [NUMBER_HOLDS])
-
-
-def most_attempts(connection: psycopg.Connection, names: Iterable[str]) -> Mapping[str, int]:
-    """Return the largest number of attempts that a worker which is alive announces for each of these handlers."""
-    return dict(connection.execute(_MOST_ATTEMPTS, [sorted(names), NUMBER_HOLDS]).fetchall())
 
 
 def models_of(connection: psycopg.Connection, names: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -25,6 +25,7 @@ _SPAN = Struct("!qii").pack  # microseconds, days, months
 
 _SPELLINGS: dict[str, tuple[int, Callable[[Any], bytes]]] = {
     "bigint": (20, _BIGINT),
+    "smallint": (21, Struct("!h").pack),
     "bool": (16, lambda value: b"\1" if value else b"\0"),
     "bytea": (17, bytes),
     "text": (25, str.encode),

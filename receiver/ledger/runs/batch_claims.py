@@ -6,33 +6,20 @@ The claims of all others (`receiver.ledger.runs.claims`) leave these runs alone 
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import psycopg
 
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import (
-    batch_parts,
-    batches,
-    claim_reads,
-    claim_writes,
-    claimed,
-    due_events,
-    due_for_batch,
-    event_status,
-    takeover,
-)
+from hookonce.receiver.ledger.runs import batch_parts, claims, due_for_batch, due_rows
 from hookonce.receiver.ledger.runs.batch_parts import Part
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
-from hookonce.receiver.ledger.runs.claim_plan import BatchableRun, ClaimPlan, PausedHandlers, Plan, Planner
-from hookonce.receiver.ledger.runs.claim_writes import RunWrite
-from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun, ExistingRun
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun, QueuedRun
+from hookonce.receiver.ledger.runs.claims import Decide, Decision, Paused, PlannedRun
 from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor
 from hookonce.receiver.ledger.runs.due_for_batch import Wanted
-from hookonce.receiver.ledger.states import EventStatus
 
-LOST = "the worker stopped in the middle of a batch, or took longer than its lease"
 MAX_BYTES = 32 * 1024 * 1024
 """Of the bodies of one batch."""
 _LOOKS = 50
@@ -41,12 +28,12 @@ _FARTHER = 4
 """How many times as far a look goes that got nowhere: all it met became due at the same moment."""
 
 
-class BatchPlanner(Planner, Protocol):
-    """The handlers of one worker that takes batches."""
+class BatchHandler(NamedTuple):
+    """A handler of batches, and the places and patterns of what it takes."""
 
-    def patterns(self, name: str) -> Sequence[tuple[str, str]]:
-        """Return the places and patterns of a handler."""
-        ...
+    name: str
+    size: BatchSize
+    patterns: Sequence[tuple[str, str]]
 
 
 class BatchClaim(NamedTuple):
@@ -57,38 +44,30 @@ class BatchClaim(NamedTuple):
     unripe: timedelta | None = None
 
 
-def claim(  # noqa: PLR0913  all but three by keyword
+def claim(
     connection: psycopg.Connection,
-    planner: BatchPlanner,
-    name: str,
+    decide: Decide,
+    handler: BatchHandler,
     *,
     ids: Sequence[int] = (),
     cursor: BatchCursor | None = None,
-    beside: bool = False,
 ) -> BatchClaim:
-    """Lease what a handler of batches is to take next, and start it; committed. `ids`: events that it takes, if due.
-
-    What is alone is charged with its attempt here, as any run is that starts; `beside`: others run in this process.
-    """
-    handler = planner.named(name)
-    if handler is None or handler.batch is None:
-        return BatchClaim()
-    size = handler.batch
+    """Lease what a handler of batches is to take next; committed. `ids`: events that it takes, if due."""
+    size = handler.size
     with connection.pipeline(), connection.transaction():
-        pauses = connection.execute(claim_reads.PAUSED, prepare=True)
+        pauses = connection.execute(claims.PAUSED, prepare=True)
         clock = connection.execute("SELECT now()", prepare=True)
-        waiting = batch_parts.locked(connection, name)
-        paused = claim_reads.Paused.of(pauses.fetchall()).handlers
-        if name in paused.names:
+        waiting = batch_parts.locked(connection, handler.name)
+        paused = claims.paused_of(pauses.fetchall())
+        if handler.name in paused.handlers:
             return BatchClaim()
-        found = _of_parts(connection, planner, name, _halved(connection, name, waiting), paused)
+        found = _of_parts(connection, decide, handler.name, waiting, paused)
         is_full = False
         if not found:
-            wanted = Wanted(name, planner.patterns(name), size.most, MAX_BYTES, size.wait)
             met = _met(
                 connection,
-                planner,
-                wanted,
+                decide,
+                Wanted(handler.name, handler.patterns, size.most, MAX_BYTES, size.wait),
                 ids=ids,
                 cursor=cursor or BatchCursor(DueCursor()),
                 paused=paused,
@@ -99,53 +78,26 @@ def claim(  # noqa: PLR0913  all but three by keyword
                 return BatchClaim(unripe=unripe)
         if not found:
             return BatchClaim()
-        started = _start(connection, planner, handler, found, is_full=is_full, beside=beside)
+        leased = _lease(connection, decide, handler.name, found, paused, is_full=is_full)
         reach("batch.leased")
-    return started
-
-
-def _halved(connection: psycopg.Connection, name: str, waiting: Sequence[Part]) -> Sequence[Part]:
-    """Take apart what was lost; return what is to be tried by itself."""
-    lost = [part for part in waiting if part.is_lost]
-    if not lost:
-        return waiting
-    held = {part.id for part in lost if not takeover.settle_batch(connection, part.events)}
-    lost = [part for part in lost if part.id not in held]
-    batch_parts.halve_lost(connection, name, lost, LOST)
-    return [part for part in batch_parts.locked(connection, name) if part.id not in held]
+    return leased
 
 
 def _of_parts(
-    connection: psycopg.Connection,
-    planner: Planner,
-    name: str,
-    waiting: Sequence[Part],
-    paused: PausedHandlers,
-) -> Sequence[BatchableRun]:
+    connection: psycopg.Connection, decide: Decide, name: str, waiting: Sequence[Part], paused: Paused
+) -> Sequence[PlannedRun]:
     """Return the runs of the first part of a batch that has any left; it is a batch now, and no part any more."""
     for part in waiting:
-        due = due_events.locked_named(connection, part.events)
+        due = due_rows.locked_named(connection, part.events)
         batch_parts.delete(connection, [part.id])
-        if found := _batchable(connection, planner, name, due, paused):
+        if found := _batchable(decide, name, due, paused):
             return found
     return []
 
 
-def _batchable(
-    connection: psycopg.Connection,
-    planner: Planner,
-    name: str,
-    due: Sequence[ClaimedEvent],
-    paused: PausedHandlers,
-) -> Sequence[BatchableRun]:
-    """Return the runs of a handler that may be beside others, of locked events."""
-    if not due:
-        return []
-    existing: dict[int, Sequence[ExistingRun]] = {event.id: () for event in due}
-    if begun := [event for event in due if event.status != EventStatus.RECEIVED]:
-        existing |= claim_reads.existing_runs(connection, begun)
-    plan = ClaimPlan(due, planner, existing, paused, uuid.uuid4())
-    return [run for run in plan.batchable if run.handler == name]
+def _batchable(decide: Decide, name: str, rows: Sequence[QueuedRun], paused: Paused) -> Sequence[PlannedRun]:
+    """Return the runs of a handler that may be beside others, of locked rows."""
+    return [each for each in decide(rows, paused) if each.decision is Decision.BATCH and each.handler == name]
 
 
 class _Met(NamedTuple):
@@ -154,39 +106,39 @@ class _Met(NamedTuple):
     `is_full`: there may be more than a batch holds.
     """
 
-    runs: Sequence[BatchableRun]
+    runs: Sequence[PlannedRun]
     totals: Mapping[int, int]
     is_full: bool
 
 
 def _met(  # noqa: PLR0913  the last three by keyword
     connection: psycopg.Connection,
-    planner: Planner,
+    decide: Decide,
     wanted: Wanted,
     *,
     ids: Sequence[int],
     cursor: BatchCursor,
-    paused: PausedHandlers,
+    paused: Paused,
 ) -> _Met:
     """Look for what a handler may take now, and pass by what has nothing for it."""
 
     def look(since: datetime | None, reach: int) -> _Met:
         due = due_for_batch.locked(connection, wanted, ids, since, reach)
-        runs = _batchable(connection, planner, wanted.handler, due.events, paused)
-        is_full = len(due.events) == wanted.most or max(due.totals, default=0) > wanted.most_bytes
-        return _Met(runs, dict(zip((event.id for event in due.events), due.totals, strict=True)), is_full)
+        runs = _batchable(decide, wanted.handler, due.rows, paused)
+        is_full = len(due.rows) == wanted.most or max(due.totals, default=0) > wanted.most_bytes
+        return _Met(runs, dict(zip((row.event.id for row in due.rows), due.totals, strict=True)), is_full)
 
     since, reach = cursor.look(wanted.wait), (shortest := max(2 * wanted.most, due_for_batch.REACH))
     met = look(since, reach)
     if met.runs:
-        cursor.found(met.runs[0].event.due_at)
+        cursor.found(met.runs[0].row.due_at)
         return met
     for _ in range(_LOOKS):
         # Asked first: whatever others take away meanwhile, the look reaches at least as far.
         end = due_for_batch.end_of_reach(connection, since, reach)
         met = look(since, reach)
         if met.runs or end is None:
-            cursor.found(met.runs[0].event.due_at if met.runs else since)
+            cursor.found(met.runs[0].row.due_at if met.runs else since)
             return met
         is_farther = since is None or end > since
         since, reach = end, shortest if is_farther else _FARTHER * reach
@@ -194,51 +146,36 @@ def _met(  # noqa: PLR0913  the last three by keyword
     return met
 
 
-def _unripe(found: Sequence[BatchableRun], size: BatchSize, now: datetime) -> timedelta | None:
+def _unripe(found: Sequence[PlannedRun], size: BatchSize, now: datetime) -> timedelta | None:
     """Return how long these wait for others, if they do."""
-    left = size.wait - (now - min(run.event.due_at for run in found))
+    left = size.wait - (now - min(each.row.due_at for each in found))
     return left if left > timedelta(0) else None
 
 
-def _bounded(met: _Met) -> Sequence[BatchableRun]:
+def _bounded(met: _Met) -> Sequence[PlannedRun]:
     """Return as many as fit into the memory that a batch may take; one, whatever it takes."""
-    return [run for run in met.runs if met.totals[run.event.id] <= MAX_BYTES] or met.runs[:1]
+    return [each for each in met.runs if met.totals[each.row.event.id] <= MAX_BYTES] or met.runs[:1]
 
 
-def _start(  # noqa: PLR0913  the last by keyword
+def _lease(  # noqa: PLR0913  the last by keyword
     connection: psycopg.Connection,
-    planner: Planner,
-    handler: Plan,
-    found: Sequence[BatchableRun],
+    decide: Decide,
+    name: str,
+    found: Sequence[PlannedRun],
+    paused: Paused,
     *,
     is_full: bool,
-    beside: bool,
 ) -> BatchClaim:
-    token, span = uuid.uuid4(), handler.timeout + claimed.LEASE_MARGIN
+    """Lease runs as one; those that other handlers get of events which are met first are left due."""
+    token = uuid.uuid4()
     runs = [
-        ClaimedRun(run.event, handler.name, 1, run.cycle, token, span, run.is_sole, beside) for run in found
+        ClaimedRun(each.row.event, each.n, name, each.row.attempts + 1, each.row.cycle, token)
+        for each in found
     ]
-    others = _beside(planner, handler.name, found)
-    if len(runs) == 1:
-        (run,) = runs
-        leased = [RunWrite(run.event.id, run.handler, span)]
-        claim_writes.write_runs(connection, others, token, leased, beside=beside)
-        connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": [run.event.id]}, prepare=True)
-        return BatchClaim(alone=run)
-    batch = ClaimedBatch(handler.name, token, runs, is_full)
-    batches.lease(connection, batch, span)
-    claim_writes.write_runs(connection, others, token)
-    if shared := sorted(run.event.id for run in runs if not run.is_sole):
-        connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": shared}, prepare=True)
-    return BatchClaim(batch)
-
-
-def _beside(planner: Planner, name: str, found: Sequence[BatchableRun]) -> list[RunWrite]:
-    """Return the runs that other handlers get of new events; they are due, and left to other claims."""
-    return [
-        RunWrite(run.event.id, plan.name, claim_writes.NOW)
-        for run in found
-        if run.is_new and not run.is_sole
-        for plan in planner.matching(run.event.source, run.event.provider, run.event.type)
-        if plan.name != name
-    ]
+    new = [each.row for each in found if each.row.handler is None]
+    others = [each._replace(decision=Decision.LEAVE) for each in decide(new, paused) if each.handler != name]
+    batch_of = name if len(runs) > 1 else None
+    claims.write(connection, [*found, *others], runs, (), slots=1, batch_of=batch_of)
+    if batch_of is None:
+        return BatchClaim(alone=runs[0])
+    return BatchClaim(ClaimedBatch(name, token, runs, is_full))

@@ -1,76 +1,50 @@
-"""Parts of batches: rows of `batches` that nobody is at, to be tried by themselves; and batches that were lost.
+"""Parts of batches: rows of `batches`, whose events are to be tried by themselves.
 
 A row is a hint, no lock: whoever claims a part deletes its row, and whatever of it can't be run goes back to all
 others. It is kept for a day; then its runs are taken up as any.
 """
 
-import uuid
-from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import NamedTuple
+from uuid import UUID
 
 import psycopg
 
-from hookonce.receiver.ledger.runs import event_status
-from hookonce.receiver.ledger.states import RunStatus
-from hookonce.receiver.ledger.stats import batch_figures, counters
-from hookonce.receiver.ledger.stats.counters import Kind, Tally
+from hookonce.receiver.ledger.stats import batch_figures
 
 FORGOTTEN_AFTER = timedelta(days=1)
-"""How long a batch is remembered that nobody comes for; its runs are taken up as any."""
+"""How long a part is remembered that nobody comes for; its runs are taken up as any."""
 
 
 class Part(NamedTuple):
-    """A row of `batches` that nobody is at."""
+    """A row of `batches`."""
 
     id: int
     events: list[int]
-    token: uuid.UUID | None
-    is_lost: bool
 
 
 _PARTS = """
-SELECT id, events, token, token IS NOT NULL FROM hookonce.batches
-WHERE handler = %s AND (token IS NULL OR lease_until <= now()) ORDER BY cardinality(events), id
-FOR UPDATE SKIP LOCKED
+SELECT id, events FROM hookonce.batches WHERE handler = %s ORDER BY cardinality(events), id FOR UPDATE SKIP LOCKED
 """
 _DELETE = "DELETE FROM hookonce.batches WHERE id = ANY(%s)"
-
-_LET_GO = f"""
-UPDATE hookonce.runs SET status = '{RunStatus.WAITING}', token = NULL, lease_until = NULL, due_at = now() + %(delay)s
-WHERE event = ANY(%(events)s) AND handler = %(handler)s AND token = %(token)s AND status = '{RunStatus.RUNNING}'
-RETURNING event
-"""  # noqa: S608  constants
-_SOURCES = "SELECT DISTINCT source FROM hookonce.events WHERE id = ANY(%s) ORDER BY source"
+_LET_GO = """
+UPDATE hookonce.queue q SET token = NULL, due_at = now() + %s
+FROM unnest(%s::bigint[], %s::smallint[]) AS t (event, n)
+WHERE q.event = t.event AND q.n = t.n AND q.token = %s
+"""
 _WRITE = "INSERT INTO hookonce.batches (handler, events, error) VALUES (%s, %s, %s)"
-_FORGET = "DELETE FROM hookonce.batches WHERE coalesce(lease_until, made_at) < now() - %s::interval"
+_FORGET = "DELETE FROM hookonce.batches WHERE made_at < now() - %s::interval"
 
 
 def locked(connection: psycopg.Connection, handler: str) -> list[Part]:
-    """Lock what nobody is at: parts of batches to be tried by themselves, smallest first, and lost batches."""
+    """Lock what is to be tried by itself, the smallest part first."""
     return [Part(*row) for row in connection.execute(_PARTS, [handler], prepare=True)]
 
 
 def delete(connection: psycopg.Connection, ids: Sequence[int]) -> None:
     """Delete rows of `batches`, in the caller's transaction."""
     connection.execute(_DELETE, [list(ids)])
-
-
-def halve_lost(connection: psycopg.Connection, handler: str, parts: Sequence[Part], error: str) -> None:
-    """Take batches apart whose worker has gone, or was too slow; in the caller's transaction."""
-    recovered: Counter[Tally] = Counter()
-    for part in parts:
-        delete(connection, [part.id])
-        connection.execute(event_status.LOCK_EVENTS, [part.events])
-        if part.token is not None:
-            lost = let_go(connection, handler, part.token, part.events, timedelta(0))
-            sources = connection.execute(_SOURCES, [lost])
-            recovered.update(Tally(Kind.RECOVERED, source, "again") for (source,) in sources)
-        write(connection, handler, halves(part.events), error)
-        connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": part.events})
-    if recovered:  # behind the last lock on events: claims lock theirs first, too
-        counters.add(connection, recovered)
 
 
 def halves(events: Sequence[int]) -> list[Sequence[int]]:
@@ -80,11 +54,14 @@ def halves(events: Sequence[int]) -> list[Sequence[int]]:
 
 
 def let_go(
-    connection: psycopg.Connection, handler: str, token: uuid.UUID, events: Sequence[int], delay: timedelta
-) -> list[int]:
-    """Have those of these runs wait that are under a token; return their events. In the caller's transaction."""
-    values = {"events": list(events), "handler": handler, "token": token, "delay": delay}
-    return [event for (event,) in connection.execute(_LET_GO, values)]
+    connection: psycopg.Connection,
+    token: UUID,
+    rows: Sequence[tuple[int, int]],
+    delay: timedelta = timedelta(0),
+) -> None:
+    """Have those of these rows of the queue be due again that are under a token; in the caller's transaction."""
+    events, places = [event for event, _ in rows], [n for _, n in rows]
+    connection.execute(_LET_GO, [delay, events, places, token])
 
 
 def write(
@@ -99,5 +76,5 @@ def write(
 
 
 def forget(connection: psycopg.Connection) -> None:
-    """Delete rows of batches that nobody has come for in a long time. Safe in many processes at once."""
+    """Delete parts that nobody has come for in a long time. Safe in many processes at once."""
     connection.execute(_FORGET, [FORGOTTEN_AFTER])

@@ -1,281 +1,460 @@
-"""Claims due events for one worker: leases their runs under a random token, and starts what there is room for.
+"""Claims due rows of the queue for one worker: leases under a random token what there is room for, in one transaction.
 
-What to lease is `receiver.ledger.runs.claim_plan`'s to say; here it is read, locked and written. What is paused is
-parked (`receiver.ledger.runs.parking`), so that it is met once. Lock order as in
-`receiver.ledger.runs.transitions`: events by id (or skipped, if another holds them), then runs; a pause after both.
+Which rows those are is the worker's to decide (`Decide`); here they are locked, read and written. A lease changes
+nothing that an index knows of. Lock order: rows of the queue (skipped, if another holds them), then limits, then pauses.
 """
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import datetime, timedelta
-from functools import partial
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
 import psycopg
-from psycopg.rows import args_row
 
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.due import IS_DUE_SINCE, IS_NOT_PAUSED
-from hookonce.receiver.ledger.handlers import most_attempts
-from hookonce.receiver.ledger.runs import (
-    claim_reads,
-    claim_writes,
-    due_events,
-    event_status,
-    limit_gate,
-    parking,
-    takeover,
-    unreadable,
-)
-from hookonce.receiver.ledger.runs.claim_plan import BatchableRun, ClaimPlan, PausedHandlers, Planner
-from hookonce.receiver.ledger.runs.claim_reads import Paused
-from hookonce.receiver.ledger.runs.claim_writes import RunWrite
-from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
+from hookonce.receiver.ledger.runs import due_rows, leases, limit_gate, parking, unreadable
+from hookonce.receiver.ledger.runs.claimed import LEASE, ClaimedRun, QueuedRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor, SweepMark
-from hookonce.receiver.ledger.states import EventStatus, Parked
+from hookonce.receiver.ledger.runs.limit_gate import LimitedRun
+from hookonce.receiver.ledger.runs.run_limits import RunLimit
+from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits
+from hookonce.receiver.ledger.stats import event_counts
 
 log = logging.getLogger(__name__)
 
 _LOOK = 1000
-"""Due events that are looked at to tell whether there is anything to do."""
+"""Due rows that are looked at to tell whether there is anything to do."""
 
 
-class Claim(NamedTuple):
-    """The runs leased, the first of them started; `is_more`: some that are due may be left.
+class Paused(NamedTuple):
+    """What is paused, and the handlers that failed last; `trials`: (event, handler) that may run all the same.
 
-    `events`: the due ones that were looked at if anything was done with them, or else those that can't be read.
-    `parked`: events that were parked besides; there may be more of these, too. `failing`: handlers whose failures in a
-    row are counted (`receiver.ledger.runs.breakers`). `started`: how many of the runs leased, the first ones.
-    `batchable`: due events that are left to a batch, by handler.
+    `is_anything_lost`: leases are over. `has_suspects`: suspects are due, of whichever handlers.
     """
 
-    runs: list[ClaimedRun]
-    events: int
-    is_more: bool = False
-    parked: int = 0
+    sources: AbstractSet[str] = frozenset()
+    handlers: AbstractSet[str] = frozenset()
+    trials: AbstractSet[tuple[int, str]] = frozenset()
     failing: AbstractSet[str] = frozenset()
-    started: int = 0
-    batchable: Mapping[str, Sequence[int]] = {}
+    is_anything_lost: bool = False
+    has_suspects: bool = False
+
+
+class Decision(Enum):
+    """What becomes of a due run."""
+
+    LEASE = auto()
+    WAIT = auto()
+    PUT_OFF = auto()
+    LEAVE = auto()
+    BATCH = auto()
+    IGNORE = auto()
+
+
+class PlannedRun(NamedTuple):
+    """What was decided on one run of a row that was locked.
+
+    `n` is where in the queue it is, or will be, where an event is met first that several handlers take. `lane`: what is
+    leased in one lane is started in its order. `waits`, `delay`: what it waits for, and for how long; `slot` is how far
+    off the time is that its rate has given it, by `schedule`.
+    """
+
+    row: QueuedRun
+    n: int
+    handler: str
+    decision: Decision
+    lane: int = 0
+    limit: RunLimit | None = None
+    is_trial: bool = False
+    waits: str | None = None
+    delay: timedelta | None = None
+    slot: timedelta | None = None
+    schedule: str | None = None
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """The row of the queue."""
+        return (self.row.event.id, self.n)
+
+
+Decide = Callable[[Sequence[QueuedRun], Paused], Sequence[PlannedRun]]
+"""Decides on each run of due rows, in their order; a row that nobody takes gives one that is ignored."""
 
 
 class Room(Protocol):
-    """What a worker that runs many at once has room for.
-
-    `free`: the runs that start now, others are leased besides; to be asked for when all events have been.
-    """
+    """How many runs of a claim may be under way at once: `slots`, to be asked for when all has been decided."""
 
     @property
-    def free(self) -> int: ...  # noqa: D102
-
-    def fits(self, source: str, provider: str, type: str) -> bool:  # noqa: A002
-        """Return whether there is room for such an event, as it would be met; if so, it is taken."""
-        ...
+    def slots(self) -> int: ...  # noqa: D102
 
 
-def claim(  # noqa: PLR0913  all but two by keyword
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What came of it: the runs leased, in the order in which they are to be started.
+
+    `met`: the runs that something was done with; `is_more`: some that are due may be left. `waiting`: those that were
+    made to wait for a paused handler or source. `failing`: handlers whose failures in a row are counted
+    (`receiver.ledger.runs.breakers`).
+    `is_anything_lost`, `has_suspects`: see `Paused`. `batchable`: due events that are left to a batch, by handler.
+    """
+
+    runs: Sequence[ClaimedRun] = ()
+    met: int = 0
+    is_more: bool = False
+    waiting: int = 0
+    failing: AbstractSet[str] = frozenset()
+    is_anything_lost: bool = False
+    has_suspects: bool = False
+    batchable: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+
+_TRIAL, _LOST, _SUSPECT = "trial", "lost", "suspect"
+PAUSED = f"""
+SELECT kind, name, NULL::bigint FROM hookonce.pauses
+UNION ALL SELECT '{_TRIAL}', handler, trying FROM hookonce.breakers
+UNION ALL SELECT '{_LOST}', '', NULL WHERE EXISTS (SELECT FROM hookonce.claims WHERE lease_until <= now())
+UNION ALL SELECT '{_SUSPECT}', '', NULL WHERE EXISTS (
+    SELECT FROM hookonce.queue WHERE waits = '{Waits.SUSPECT}' AND token IS NULL AND due_at <= now())
+"""  # noqa: S608  constants
+
+_LEASE = """
+WITH leased AS (
+    UPDATE hookonce.queue q SET handler = t.handler, token = t.token
+    FROM unnest(%(events)s::bigint[], %(places)s::smallint[], %(handlers)s::text[], %(tokens)s::uuid[])
+         AS t (event, n, handler, token)
+    WHERE q.event = t.event AND q.n = t.n
+)
+INSERT INTO hookonce.claims (token, lease_until, events, places, slots, is_alone, handler)
+SELECT token, now() + %(lease)s, array_agg(event ORDER BY number), array_agg(n ORDER BY number), %(slots)s,
+       %(is_alone)s, %(batch_of)s
+FROM unnest(%(events)s::bigint[], %(places)s::smallint[], %(handlers)s::text[], %(tokens)s::uuid[])
+     WITH ORDINALITY AS t (event, n, handler, token, number)
+GROUP BY token
+"""
+# The other runs of an event that is met first.
+_ADD = """
+INSERT INTO hookonce.queue (event, n, received_at, source, type, handler, due_at)
+SELECT q.event, t.n, q.received_at, q.source, q.type, t.handler, q.due_at
+FROM unnest(%s::bigint[], %s::smallint[], %s::text[]) AS t (event, n, handler)
+JOIN hookonce.queue q ON q.event = t.event AND q.n = 0
+"""
+_WAIT = """
+UPDATE hookonce.queue q SET handler = t.handler, waits = t.waits, due_at = coalesce(now() + t.delay, q.due_at),
+                            slot_at = now() + t.slot, schedule = CASE WHEN t.slot IS NOT NULL THEN t.schedule END
+FROM unnest(%(events)s::bigint[], %(places)s::smallint[], %(handlers)s::text[], %(waits)s::text[],
+            %(delays)s::interval[], %(slots)s::interval[], %(schedules)s::text[])
+     AS t (event, n, handler, waits, delay, slot, schedule)
+WHERE q.event = t.event AND q.n = t.n
+"""
+# What is leased keeps the time that its rate has given it, in case that it is let go of.
+_NOTE_TIMES = """
+UPDATE hookonce.queue q SET slot_at = now(), schedule = t.schedule
+FROM unnest(%s::bigint[], %s::smallint[], %s::text[]) AS t (event, n, schedule) WHERE q.event = t.event AND q.n = t.n
+"""
+_IGNORE = f"""
+WITH given_up AS (
+    DELETE FROM hookonce.queue WHERE event = ANY(%s) AND n = 0 RETURNING event, source, cycle
+), ended AS (
+    INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at)
+    SELECT event, '', cycle, '{EventStatus.IGNORED}', 0, now() FROM given_up
+)
+{event_counts.newly_ignored("given_up")}
+"""  # noqa: S608  constants
+# Unreadable events: dead under each handler that takes them, with the reason.
+_BURY = f"""
+WITH gone AS (
+    DELETE FROM hookonce.queue WHERE event = %(event)s AND token IS NULL
+), dead AS (
+    INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at)
+    SELECT %(event)s, handler, cycle, '{RunStatus.DEAD}', attempts + 1, now()
+    FROM unnest(%(handlers)s::text[], %(cycles)s::int[], %(attempts)s::int[]) AS t (handler, cycle, attempts)
+    RETURNING handler, cycle, attempts
+)
+INSERT INTO hookonce.failures (event, handler, cycle, attempt, error)
+SELECT %(event)s, handler, cycle, attempts, %(error)s FROM dead
+"""  # noqa: S608  constants
+SUSPECT_PAUSE = timedelta(seconds=5)
+"""How long a suspect waits whose limit is full; others wait for a place, but it must stay what it is."""
+
+
+class Named(Protocol):
+    """A handler."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+
+Takers = Callable[[str, str, str], Sequence[Named]]
+"""Gives the handlers that take a source, provider and type."""
+
+
+def claim(  # noqa: PLR0913  all but three by keyword
     connection: psycopg.Connection,
-    planner: Planner,
+    decide: Decide,
+    takers: Takers,
     *,
-    budget: timedelta,
+    room: Room,
     ids: Sequence[int] | None = None,
     limit: int = 50,
-    quick_first: bool = True,
     cursor: DueCursor | None = None,
     at_once: int = 1,
-    room: Room | None = None,
-    suspects_of: Sequence[str] | None = None,
+    finished: Iterable[uuid.UUID] = (),
 ) -> Claim:
-    """Lease due events (those of `ids`, or any) and start the first run of the first one; committed.
+    """Lease due runs (of events `ids`, or any); committed.
 
-    An event whose lease ran out is claimed alone, so that a poisonous one takes nobody with it. `budget` is how
-    long after the claim an unstarted run may still be started; after that it must be released. One that a slow
-    handler takes is claimed alone too, and with `quick_first` only if no other is due: nobody waits behind it.
-    Without `ids`, `cursor` says where to look, and is told what was found. `at_once`: how many runs of a
-    handler that is limited to a number at once this worker can have under way.
-
-    With `room` the worker runs many at once: it starts as many as that, slow ones besides others, and what a worker has
-    lost it only makes a suspect. `suspects_of`: claim one suspect of these handlers instead, to be run by itself.
+    Without `ids`, `cursor` says where to look, and is told what was found. `takers` gives the handlers that take a
+    source, provider and type. `at_once`: how many runs of a handler that is limited to a number at once this worker can
+    have under way. `finished`: claims of this worker that are over, to be forgotten.
     """
-    token = uuid.uuid4()
     cursor = cursor or DueCursor()
     with connection.pipeline(), connection.transaction():
-        pauses = connection.execute(claim_reads.PAUSED, prepare=True)
-        if suspects_of is None:
-            due, odd = due_events.locked(connection, ids, limit, cursor)
-        else:
-            due, odd = due_events.suspect(connection, suspects_of)
-        paused = Paused.of(pauses.fetchall())
+        pauses = connection.execute(PAUSED, prepare=True)
+        if done := list(finished):
+            leases.forget(connection, done)
+        due, odd = due_rows.locked(connection, ids, limit, cursor)
+        paused = paused_of(pauses.fetchall())
         if odd:
-            _bury(connection, planner, odd, budget)
-        due = list(_free(connection, due))
-        planned = partial(_plan, connection, planner=planner, paused=paused, token=token)
-        plan, left_out = _plan_for(
-            room, due, planned, planner, quick_first=quick_first, only_suspects=suspects_of is not None
-        )
-        starts = 1 if room is None else room.free  # which it knows when all has been asked for
-        if plan.events:
-            limit_gate.hold_back(connection, plan, at_once)
-            claim_writes.write(connection, plan, token, budget, starts=starts)
+            _bury(connection, takers, odd)
+        planned = _with_pauses(connection, decide, due, paused)
+        runs, waiting = _leased(connection, planned, at_once)
+        write(connection, planned, runs, waiting, slots=room.slots)
+        if runs:
             reach("run.leased")
-    parked = _park(connection, planner, paused, plan, cursor)
-    claim_writes.report(plan)
-    count = len(due) + len(odd) if plan.events else len(odd)
+    _report(planned)
+    left = sum(each.decision is Decision.LEAVE for each in planned)
     return Claim(
-        plan.leased,
-        events=count,
-        is_more=count == limit or bool(odd or left_out) or (ids is None and cursor.has_passed_crowd),
-        parked=parked,
+        runs,
+        met=sum(each.decision not in {Decision.LEAVE, Decision.BATCH} for each in planned) + len(odd),
+        is_more=len(due) + len(odd) == limit
+        or bool(odd or left)
+        or (ids is None and cursor.has_passed_crowd),
+        waiting=_park(connection, decide, paused, planned, cursor),
         failing=paused.failing,
-        started=min(starts, len(plan.leased)),
-        batchable=_by_handler(plan.batchable),
+        is_anything_lost=paused.is_anything_lost,
+        has_suspects=paused.has_suspects,
+        batchable=_by_handler(planned),
     )
 
 
-def _free(connection: psycopg.Connection, due: Sequence[ClaimedEvent]) -> Sequence[ClaimedEvent]:
-    """Return the due events that nobody is at any more; what was lost of them is locked, or was buried."""
-    under_way = [event.id for event in due if event.status == EventStatus.RUNNING]
-    if not under_way:
-        return due
-    held = takeover.settle(connection, under_way)
-    return [event for event in due if event.id not in held]
+def claim_suspect(
+    connection: psycopg.Connection, decide: Decide, takers: Takers, handlers: Sequence[str]
+) -> ClaimedRun | None:
+    """Lease a suspect of these handlers, to be run with nothing beside it; its start is counted. Committed."""
+    with connection.pipeline(), connection.transaction():
+        pauses = connection.execute(PAUSED, prepare=True)
+        due, odd = due_rows.suspect(connection, handlers)
+        paused = paused_of(pauses.fetchall())
+        if odd:
+            _bury(connection, takers, odd)
+        planned = decide(due, paused)
+        runs, held = _leased(connection, planned, 1, is_alone=True)
+        waiting = [
+            each._replace(waits=Waits.SUSPECT, delay=SUSPECT_PAUSE if each.delay is None else each.delay)
+            for each in held
+        ]
+        write(connection, planned, runs, waiting, slots=1, is_alone=True)
+        if runs:
+            reach("run.leased")
+    return runs[0] if runs else None
 
 
-def _plan_for(  # noqa: PLR0913  the last two by keyword
-    room: Room | None,
-    due: Sequence[ClaimedEvent],
-    planned: Callable[..., ClaimPlan],
-    planner: Planner,
-    *,
-    quick_first: bool,
-    only_suspects: bool,
-) -> tuple[ClaimPlan, int]:
-    """Plan for a worker with `room` for many, or for one at a time; return also how many due events are left out."""
-    planned = partial(planned, beside=room is not None, only_suspects=only_suspects)
-    if room is not None:
-        return _plan_beside(due, planned, room)
-    return _plan_alone(due, planned, planner, quick_first=quick_first)
+def paused_of(rows: Sequence[tuple[str, str, int | None]]) -> Paused:
+    """Sort what was read besides the queue."""
+    kinds = {kind for kind, _, _ in rows}
+    return Paused(
+        frozenset(name for kind, name, _ in rows if kind == "source"),
+        frozenset(name for kind, name, _ in rows if kind == "handler"),
+        frozenset((event, name) for kind, name, event in rows if kind == _TRIAL and event is not None),
+        frozenset(name for kind, name, _ in rows if kind == _TRIAL),
+        is_anything_lost=_LOST in kinds,
+        has_suspects=_SUSPECT in kinds,
+    )
 
 
-def _plan_alone(
-    due: Sequence[ClaimedEvent],
-    planned: Callable[[Sequence[ClaimedEvent]], ClaimPlan],
-    planner: Planner,
-    *,
-    quick_first: bool,
-) -> tuple[ClaimPlan, int]:
-    """Plan for a worker that runs one at a time; return the plan, and how many due events it leaves out."""
-    events = _claimable(due, planner, quick_first=quick_first)
-    plan, left_out = planned(events), len(due) - len(events)
-    rest = [event for event in due if event not in events]
-    if plan.events or not rest:
-        return plan, left_out
-    # What is left to a batch must not hide what is behind it.
-    behind = _claimable(rest, planner, quick_first=quick_first)
-    further = planned(behind)
-    further.batchable += plan.batchable
-    return further, len(rest) - len(behind)
+def _with_pauses(
+    connection: psycopg.Connection, decide: Decide, due: Sequence[QueuedRun], paused: Paused
+) -> Sequence[PlannedRun]:
+    """Decide on locked rows; the pauses of what is made to wait for one are locked.
 
-
-def _plan_beside(
-    due: Sequence[ClaimedEvent], planned: Callable[[Sequence[ClaimedEvent]], ClaimPlan], room: Room
-) -> tuple[ClaimPlan, int]:
-    """Plan for a worker that runs many at once; return the plan, and how many due events it has no room for.
-
-    What was under way is looked at in any case, and not run.
+    Whoever ends such a pause finds the rows then, and waits for our locks.
     """
-    running = EventStatus.RUNNING
-    events = [e for e in due if e.status == running or room.fits(e.source, e.provider, e.type)]
-    return planned(events), len(due) - len(events)
+    planned = decide(due, paused)
+    names = {each.handler for each in planned if each.waits == Waits.HANDLER}
+    if not names:
+        return planned
+    left = parking.lock_pauses(connection, "handler", names)
+    if left == names:
+        return planned
+    return decide(due, paused._replace(handlers=paused.handlers - (names - left)))
 
 
-def _by_handler(runs: Sequence[BatchableRun]) -> Mapping[str, Sequence[int]]:
-    found: dict[str, list[int]] = {}
-    for run in runs:
-        found.setdefault(run.handler, []).append(run.event.id)
+def _leased(
+    connection: psycopg.Connection, planned: Sequence[PlannedRun], at_once: int, *, is_alone: bool = False
+) -> tuple[list[ClaimedRun], list[PlannedRun]]:
+    """Return the runs to be leased, as far as the limits of their handlers allow it now, and those that wait."""
+    tokens: defaultdict[int, uuid.UUID] = defaultdict(uuid.uuid4)
+    runs = {
+        each.key: ClaimedRun(
+            each.row.event,
+            each.n,
+            each.handler,
+            each.row.attempts + 1,
+            each.row.cycle,
+            tokens[each.lane],
+            is_alone=is_alone,
+            is_trial=each.is_trial,
+        )
+        for each in planned
+        if each.decision is Decision.LEASE
+    }
+    waiting = [each for each in planned if each.decision in {Decision.WAIT, Decision.PUT_OFF}]
+    limited = [
+        LimitedRun(runs[each.key], each.limit, each.row.slot_at, each.row.schedule)
+        for each in planned
+        if each.key in runs and each.limit is not None
+    ]
+    if not limited:
+        return list(runs.values()), waiting
+    held, schedules = limit_gate.hold_back(connection, limited, at_once)
+    for each in planned:
+        if (by := held.get(each.key)) is not None:
+            del runs[each.key]
+            waiting.append(
+                each._replace(
+                    waits=by.waits,
+                    delay=by.delay if by.waits is None else None,
+                    slot=by.slot,
+                    schedule=schedules.get(each.key),
+                )
+            )
+    if given := [(*key, schedule) for key, schedule in schedules.items() if key in runs]:
+        connection.execute(_NOTE_TIMES, _columns(given))
+    return list(runs.values()), waiting
+
+
+def write(  # noqa: PLR0913  the last three by keyword
+    connection: psycopg.Connection,
+    planned: Sequence[PlannedRun],
+    runs: Sequence[ClaimedRun],
+    waiting: Sequence[PlannedRun],
+    *,
+    slots: int,
+    is_alone: bool = False,
+    batch_of: str | None = None,
+) -> None:
+    """Write what was decided on locked rows, in the caller's transaction; `batch_of`: a handler has all of it at once.
+
+    First the rows that are new, then what waits, what nobody takes, and what is leased.
+    """
+    written = {(run.event.id, run.n) for run in runs} | {each.key for each in waiting}
+    met = {event for event, _ in written}
+    # Of an event that is met first, its other runs are written too, and left for others.
+    left = [
+        each for each in planned if _is_left(each) and each.row.event.id in met and each.key not in written
+    ]
+    waiting = [*waiting, *left]
+    new = [(*each.key, each.handler) for each in planned if each.row.handler is None and each.n]
+    if new := [row for row in new if row[0] in met]:
+        connection.execute(_ADD, _columns(new))
+    if waiting:
+        columns = _columns(
+            [(*each.key, each.handler, each.waits, each.delay, each.slot, each.schedule) for each in waiting]
+        )
+        names = ("events", "places", "handlers", "waits", "delays", "slots", "schedules")
+        connection.execute(_WAIT, dict(zip(names, columns, strict=True)))
+    if ignored := [each.row.event.id for each in planned if each.decision is Decision.IGNORE]:
+        connection.execute(_IGNORE, [ignored])
+    if runs:
+        values = {
+            "events": [run.event.id for run in runs],
+            "places": [run.n for run in runs],
+            "handlers": [run.handler for run in runs],
+            "tokens": [run.token for run in runs],
+            "lease": LEASE,
+            "slots": slots,
+            "is_alone": is_alone,
+            "batch_of": batch_of,
+        }
+        connection.execute(_LEASE, values, prepare=True)
+
+
+def _is_left(each: PlannedRun) -> bool:
+    return each.row.handler is None and each.decision in {Decision.LEAVE, Decision.BATCH}
+
+
+def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _bury(connection: psycopg.Connection, takers: Takers, events: Sequence[int]) -> None:
+    """End the runs of events that can't be read as dead, each with one attempt: the others must go on."""
+    by_event: defaultdict[int, list[unreadable.UnreadableRun]] = defaultdict(list)
+    for run in unreadable.open_runs(connection, events):
+        by_event[run.event].append(run)
+    for event, runs in by_event.items():
+        error = unreadable.reason(connection, event, due_rows.VALUES, due_rows.HEAVY)
+        first = runs[0]
+        log.error("%s", error, extra={"event": event, "source": first.source, "type": first.type})
+        dead = [
+            (name, run.cycle, run.attempts)
+            for run in runs
+            for name in (
+                [run.handler]
+                if run.handler is not None
+                else [handler.name for handler in takers(run.source, run.provider, run.type)] or [""]
+            )
+        ]
+        handlers, cycles, attempts = _columns(dead)
+        connection.execute(
+            _BURY,
+            {"event": event, "handlers": handlers, "cycles": cycles, "attempts": attempts, "error": error},
+        )
+
+
+def _by_handler(planned: Sequence[PlannedRun]) -> Mapping[str, Sequence[int]]:
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for each in planned:
+        if each.decision is Decision.BATCH:
+            found[each.handler].append(each.row.event.id)
     return found
 
 
-def _bury(connection: psycopg.Connection, planner: Planner, ids: Sequence[int], budget: timedelta) -> None:
-    """End the runs of events that can't be read as dead, each with one attempt: the others must go on."""
-    events, token = unreadable.labels(connection, ids), uuid.uuid4()
-    plan = ClaimPlan(
-        events, planner, claim_reads.existing_runs(connection, events), PausedHandlers(), token, is_alone=True
-    )
-    claim_writes.write(connection, plan, token, budget, starts=len(plan.leased))
-    for event in events:
-        handlers = [run.handler for run in plan.leased if run.event.id == event.id]
-        error = unreadable.reason(connection, event.id, due_events.VALUES, due_events.HEAVY)
-        log.error("%s", error, extra={"event": event.id, "source": event.source, "type": event.type})
-        buried = {
-            "events": [event.id] * len(handlers),
-            "handlers": handlers,
-            "buried": [True] * len(handlers),
-        }
-        connection.execute(claim_writes.END_EXPIRED, buried | {"error": error})
-    connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": [event.id for event in events]})
-
-
-def _plan(  # noqa: PLR0913  the last two by keyword
-    connection: psycopg.Connection,
-    events: Sequence[ClaimedEvent],
-    planner: Planner,
-    paused: Paused,
-    token: uuid.UUID,
-    *,
-    beside: bool = False,
-    only_suspects: bool = False,
-) -> ClaimPlan:
-    """Decide on locked events; runs that are to be parked have their pause locked.
-
-    Before a run is buried for want of attempts, the numbers of other workers are read.
-    """
-    existing = claim_reads.existing_runs(connection, events) if events else {}
-    announced: Mapping[str, int] = {}
-
-    def planned(handlers: PausedHandlers) -> ClaimPlan:
-        return ClaimPlan(
-            events,
-            planner,
-            existing,
-            handlers,
-            token,
-            beside=beside,
-            only_suspects=only_suspects,
-            announced=announced,
-        )
-
-    plan = planned(paused.handlers)
-    if plan.spent:
-        announced = most_attempts(connection, plan.spent)
-        plan = planned(paused.handlers)
-    if not plan.parked:
-        return plan
-    names = {handler for _, handler in plan.parked}
-    left = parking.lock_pauses(connection, Parked.HANDLER, names)
-    # What is parked already stays so: whoever ends its pause finds it, and waits for our locks.
-    if left == names:
-        return plan
-    return planned(paused.handlers._replace(names=paused.handlers.names - (names - left)))
+def _report(planned: Sequence[PlannedRun]) -> None:
+    """Log what was ignored, as its runs are where it has some."""
+    if not log.isEnabledFor(logging.INFO):
+        return
+    for each in planned:
+        if each.decision is Decision.IGNORE:
+            event = each.row.event
+            log.info("ignored", extra={"event": event.id, "source": event.source, "type": event.type})
 
 
 def _park(
-    connection: psycopg.Connection, planner: Planner, paused: Paused, plan: ClaimPlan, cursor: DueCursor
+    connection: psycopg.Connection,
+    decide: Decide,
+    paused: Paused,
+    planned: Sequence[PlannedRun],
+    cursor: DueCursor,
 ) -> int:
-    """Park what is paused beside what a claim has met; return how many events. Committed.
+    """Make wait what is paused beside what a claim has met; return how many runs. Committed.
 
     The claim is committed before: what it has leased must be run, even if this fails.
     """
-    parked = 0
+    waiting = sum(each.waits == Waits.HANDLER for each in planned)
     try:
         if paused.sources:
-            parked = _park_sources(connection, cursor)
-        if 2 * len({event for event, _ in plan.parked_whole}) > len(plan.events):
-            parked += _park_head(connection, planner, paused, cursor.since)
+            waiting += _park_sources(connection, cursor)
+        if 2 * sum(each.waits == Waits.HANDLER for each in planned) > len(planned):
+            waiting += _park_head(connection, decide, paused, cursor)
     except psycopg.Error as error:
         log.warning("what is paused was not parked: %s", type(error).__name__)
-    return parked
+    return waiting
 
 
 def _park_sources(connection: psycopg.Connection, cursor: DueCursor) -> int:
@@ -287,51 +466,32 @@ def _park_sources(connection: psycopg.Connection, cursor: DueCursor) -> int:
     return parked
 
 
-def _park_head(
-    connection: psycopg.Connection, planner: Planner, paused: Paused, since: datetime | None
-) -> int:
-    """Park what only paused handlers take at the head of the queue; return the number of events. Committed.
+def _park_head(connection: psycopg.Connection, decide: Decide, paused: Paused, cursor: DueCursor) -> int:
+    """Make wait what only paused handlers take at the head of the queue; return the number of runs. Committed.
 
     Where most of what a claim has met is of that kind, many more may come: they would keep all others waiting.
     """
-    token = uuid.uuid4()
     with connection.pipeline(), connection.transaction():
-        cursor = connection.cursor(row_factory=args_row(ClaimedEvent))
-        due = cursor.execute(due_events.DUE_HEAD, {"since": since}, prepare=True, binary=True).fetchall()
-        plan = _plan(connection, due, planner, paused, token)
-        runs = plan.parked_whole
-        events = sorted({event for event, _ in runs})
-        if events:
-            writes = [RunWrite(*run, claim_writes.NOW, Parked.HANDLER) for run in runs]
-            claim_writes.write_runs(connection, writes, token)
-            connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": events}, prepare=True)
-    return len(events)
-
-
-def _claimable(due: Sequence[ClaimedEvent], planner: Planner, *, quick_first: bool) -> Sequence[ClaimedEvent]:
-    """Choose the events that may be claimed together."""
-    running = EventStatus.RUNNING
-    if not due or due[0].status == running:
-        return due[:1]
-    fresh = [event for event in due if event.status != running]
-    quick = [event for event in fresh if not planner.is_slow(event.source, event.provider, event.type)]
-    if not quick or (quick[0] is not fresh[0] and not quick_first):
-        return fresh[:1]
-    return quick
+        planned = _with_pauses(connection, decide, due_rows.head(connection, cursor), paused)
+        others = {each.row.event.id for each in planned if each.waits != Waits.HANDLER}
+        waiting = [each for each in planned if each.row.event.id not in others]
+        write(connection, waiting, (), waiting, slots=0)
+    return len(waiting)
 
 
 # Of those of paused sources, which are yet to be parked, no more than these are passed over: a worker parks them.
 _ANYTHING_DUE = f"""
 WITH head AS MATERIALIZED (
-    SELECT source, due_at FROM hookonce.events
+    SELECT source, due_at FROM hookonce.queue
     WHERE {IS_DUE_SINCE} ORDER BY due_at LIMIT {_LOOK})
-SELECT EXISTS (SELECT FROM head WHERE {IS_NOT_PAUSED}) OR (SELECT count(*) FROM head) = {_LOOK},
+SELECT EXISTS (SELECT FROM head WHERE {IS_NOT_PAUSED}) OR (SELECT count(*) FROM head) = {_LOOK}
+           OR EXISTS (SELECT FROM hookonce.claims WHERE lease_until <= now()),
        coalesce((SELECT min(due_at) FROM head), now())
 """  # noqa: S608  constants
 
 
 def is_anything_due(connection: psycopg.Connection, mark: SweepMark | None = None) -> bool:
-    """Return whether there is something to do for a worker: an event to be claimed, or many to be parked.
+    """Return whether there is something to do for a worker: to be claimed, to be taken over, or much to be parked.
 
     `mark` says from where on to look, and is told what was found.
     """

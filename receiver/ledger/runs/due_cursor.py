@@ -1,12 +1,12 @@
 """Where in the queue of due events somebody looks next; no SQL here.
 
-Entries of the index that are dead, but not yet vacuumed (somebody holds a snapshot), lie before those that are due, two
-for each event that was handled. They are passed over by looking from the due time on that was found last: from two
+Entries of the index that are dead, but not yet vacuumed (somebody holds a snapshot), lie before those that are due,
+one for each run that was handled. They are passed over by looking from the due time on that was found last: from two
 seconds before it, for what was committed late, and every few seconds from the beginning. To walk a million of them
 takes a second: the longer such looks take, the more seldom they are made, and others go back a tenth of a second only.
 Every quarter of a minute they are made in any case: nothing else finds what was parked for long and is taken up again.
 
-Events of one kind, a million of them, would have all that come later wait: while such a crowd is at the head of the
+Runs of events of one kind, a million of them, would have all that come later wait: while such a crowd is at the head of the
 queue, every other look is for what else has come lately.
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from hookonce.receiver.ledger.runs.claimed import ClaimedEvent
+from hookonce.receiver.ledger.runs.claimed import QueuedRun
 
 FULL_LOOK_INTERVAL = timedelta(seconds=5)
 """How often what was made due at any time before is looked for."""
@@ -124,16 +124,16 @@ class DueCursor:
         """Return a time a little before what was found last."""
         return self._since and self._since - (LATE if self._late_looks.begin() else _NEARLY)
 
-    def found(self, look: Look, events: Sequence[ClaimedEvent], limit: int) -> None:
+    def found(self, look: Look, rows: Sequence[QueuedRun], limit: int) -> None:
         """Note what was found, in the order of its due time; `limit` is how much might have been."""
-        self.has_passed_crowd = bool(look.beside and events)
+        self.has_passed_crowd = bool(look.beside and rows)
         if look.beside:
             self._crowd = ()
             return
         (self._full_looks if look.since is None else self._late_looks).end()
-        if events:
-            self._since = events[0].due_at
-            self._crowd = _crowd(events) if len(events) == limit else ()
+        if rows:
+            self._since = rows[0].due_at
+            self._crowd = _crowd(rows) if len(rows) == limit else ()
 
 
 class BatchCursor:
@@ -174,7 +174,7 @@ class BatchCursor:
         self._goes_on = since
 
 
-def _crowd(events: Sequence[ClaimedEvent]) -> Sequence[Kind]:
-    """Return the kinds that make up much of these events."""
-    kinds = Counter((event.source, event.type) for event in events)
-    return [kind for kind, count in kinds.items() if count * _CROWD_SHARE >= len(events)]
+def _crowd(rows: Sequence[QueuedRun]) -> Sequence[Kind]:
+    """Return the kinds of events that make up much of these rows."""
+    kinds = Counter((row.event.source, row.event.type) for row in rows)
+    return [kind for kind, count in kinds.items() if count * _CROWD_SHARE >= len(rows)]

@@ -1,4 +1,4 @@
-"""Reads and locks due events for a batch: what one handler may take, and the bodies of as many as it will.
+"""Reads and locks due rows of the queue for a batch: what one handler may take, and the bodies of as many as it will.
 
 How much memory a batch may take is decided in the query. To read the bodies first would take the memory all the same,
 and a process that is killed for it has leased nothing: whoever comes next would do the same again.
@@ -12,68 +12,64 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from hookonce.receiver.ledger.due import IS_DUE_SINCE, MAY_BE_CLAIMED
-from hookonce.receiver.ledger.runs import unreadable
-from hookonce.receiver.ledger.runs.claimed import ClaimedEvent
-from hookonce.receiver.ledger.runs.due_events import HEAVY, IN_EVENTS, VALUES
-from hookonce.receiver.ledger.states import OPEN_RUNS, EventStatus, Parked
+from hookonce.receiver.ledger.runs import due_rows, unreadable
+from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, QueuedRun
+from hookonce.receiver.ledger.runs.due_rows import HEAVY, OF_QUEUE, VALUES
 
 REACH = 1000
-"""Due events at least, those due first, among which a look begins."""
+"""Due rows at least, those due first, among which a look begins."""
 HEAVY_COUNTS_AS = 4 * 1024 * 1024
 """Bytes that a body is reckoned with that is loaded when its turn comes."""
 
-# Of those due first, the ones that a handler of batches may take: met before, or of its places and types. What has been
-# begun is left out where that handler is done with it, or it is alone: it may wait for others, ever so many of them.
-# OFFSET 0: event by event, whatever the planner thinks of the table.
-_MAY_BE_BATCHED = f"""(status = '{EventStatus.RECEIVED}'
-    OR EXISTS (SELECT FROM hookonce.runs WHERE event = head.id AND handler = %(handler)s AND attempts = 0
-                   AND status IN ({", ".join(f"'{status}'" for status in OPEN_RUNS)}) AND due_at <= now()
-                   AND (parked IS NULL OR parked = '{Parked.HANDLER}') OFFSET 0)
-    OR NOT EXISTS (SELECT FROM hookonce.runs WHERE event = head.id OFFSET 0))"""  # noqa: S608  constants
-_OF_BATCH = f"""{MAY_BE_CLAIMED} AND id = ANY(ARRAY(
-        SELECT id FROM (SELECT id, source, provider, type, status FROM hookonce.events
-                        WHERE {IS_DUE_SINCE}
-                        ORDER BY due_at LIMIT %(reach)s) AS head
-        WHERE EXISTS (SELECT FROM unnest(%(places)s::text[], %(types)s::text[]) AS t (place, type)
-                      WHERE (head.source = t.place OR replace(head.provider, '-', '_') = replace(t.place, '-', '_'))
-                            AND head.type LIKE t.type)
-              AND {_MAY_BE_BATCHED}
-        UNION SELECT unnest(%(ids)s::bigint[])
-        EXCEPT SELECT unnest(events) FROM hookonce.batches
-               WHERE handler = %(handler)s AND (token IS NULL OR lease_until <= now())))"""  # noqa: S608  constants
+# Of those due first, the ones that a handler of batches may take: its own runs that have not failed alone, and events
+# of its places and types that no worker has met. OFFSET 0: row by row, whatever the planner thinks of the table.
+_MAY_BE_BATCHED = """(head.handler = %(handler)s AND head.attempts = 0 OR head.handler IS NULL AND EXISTS (
+    SELECT FROM hookonce.events e, unnest(%(places)s::text[], %(types)s::text[]) AS t (place, type)
+    WHERE e.id = head.event
+          AND (e.source = t.place OR replace(e.provider, '-', '_') = replace(t.place, '-', '_'))
+          AND e.type LIKE t.type OFFSET 0))"""
+_OF_BATCH = f"""{MAY_BE_CLAIMED} AND (event, n) IN (
+        SELECT event, n FROM (
+            (SELECT event, n, handler, attempts FROM hookonce.queue WHERE {IS_DUE_SINCE}
+             ORDER BY due_at LIMIT %(reach)s)
+            UNION ALL
+            SELECT event, n, handler, attempts FROM hookonce.queue WHERE event = ANY(%(ids)s)) AS head
+        WHERE {_MAY_BE_BATCHED} AND head.event NOT IN (
+            SELECT unnest(events) FROM hookonce.batches WHERE handler = %(handler)s))"""  # noqa: S608  constants
 
 # With the bodies of what will be taken, and no others: of those due first as many as the memory is for, and none where
 # all of them wait for more.
 _SIZE = f"""CASE WHEN octet_length(b.body) > %(heavy)s THEN {HEAVY_COUNTS_AS}
                  ELSE coalesce(octet_length(b.body), 0) END"""
-_JOINED = "due d LEFT JOIN hookonce.bodies b ON b.event = d.id AND b.received_at = d.received_at"
+_JOINED = """due d JOIN hookonce.events e ON e.id = d.event
+    LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at"""
 _TAKEN_BODY = f"""CASE WHEN sum({_SIZE}) OVER so_far <= %(most_bytes)s
             AND NOT ((SELECT count(*) < %(limit)s AND min(due_at) > now() - %(wait)s::interval FROM due)
                      AND (SELECT sum({_SIZE}) <= %(most_bytes)s FROM {_JOINED}))
        THEN {VALUES["body"]} END"""  # noqa: S608  constants
 _DUE_BATCH = f"""
 WITH due AS MATERIALIZED (
-    SELECT {", ".join(IN_EVENTS)} FROM hookonce.events
+    SELECT event, {", ".join(OF_QUEUE)} FROM hookonce.queue
     WHERE {_OF_BATCH}
     ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
 SELECT {", ".join((VALUES | {"body": _TAKEN_BODY})[name] for name in ClaimedEvent._fields)},
-       sum({_SIZE}) OVER so_far
+       {", ".join(f"d.{name}" for name in OF_QUEUE)}, sum({_SIZE}) OVER so_far
 FROM {_JOINED}
-WINDOW so_far AS (ORDER BY d.due_at, d.id ROWS UNBOUNDED PRECEDING)
-ORDER BY d.due_at, d.id
+WINDOW so_far AS (ORDER BY d.due_at, d.event ROWS UNBOUNDED PRECEDING)
+ORDER BY d.due_at, d.event
 """  # noqa: S608  constants
 
 # How far a look of so many reaches, unless it sees all there is.
 _END_OF_REACH = f"""
 SELECT CASE WHEN count(*) = %(reach)s THEN max(due_at) END
-FROM (SELECT due_at FROM hookonce.events WHERE {IS_DUE_SINCE} ORDER BY due_at LIMIT %(reach)s) AS head
+FROM (SELECT due_at FROM hookonce.queue WHERE {IS_DUE_SINCE} ORDER BY due_at LIMIT %(reach)s) AS head
 """  # noqa: S608  constants
 
 
 class DueForBatch(NamedTuple):
-    """Due events that a batch may take, in their order; `totals`: the bytes of each one's body and of all before it."""
+    """Due rows that a batch may take, in their order; `totals`: the bytes of each one's body and of all before it."""
 
-    events: list[ClaimedEvent]
+    rows: list[QueuedRun]
     totals: list[int]
 
 
@@ -94,9 +90,9 @@ class Wanted(NamedTuple):
 def locked(
     connection: psycopg.Connection, wanted: Wanted, ids: Sequence[int], since: datetime | None, reach: int
 ) -> DueForBatch:
-    """Lock due events that a handler may take, among the `reach` due first since a time, and of `ids`; in their order.
+    """Lock due rows that a handler may take, among the `reach` due first since a time; in their order.
 
-    Left out is what is to be tried by itself, or was lost.
+    And those of events `ids`. Left out is what is to be tried by itself.
     """
     values = {
         "handler": wanted.handler,
@@ -112,11 +108,11 @@ def locked(
     }
     cursor = connection.cursor(row_factory=tuple_row)
     rows, _ = unreadable.sort_out(cursor.execute(_DUE_BATCH, values, prepare=True, binary=True))
-    return DueForBatch([ClaimedEvent._make(row[:-1]) for row in rows], [row[-1] for row in rows])
+    return DueForBatch([due_rows.queued(*row[:-1]) for row in rows], [row[-1] for row in rows])
 
 
 def end_of_reach(connection: psycopg.Connection, since: datetime | None, reach: int) -> datetime | None:
-    """Return when the last was due of the `reach` events due first since a time; None if there are fewer."""
+    """Return when the last was due of the `reach` rows due first since a time; None if there are fewer."""
     row = connection.execute(_END_OF_REACH, {"since": since, "reach": reach}, prepare=True).fetchone()
     return row[0] if row else None
 

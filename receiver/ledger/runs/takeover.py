@@ -1,90 +1,249 @@
-"""What must be known of attempts whose lease is over before anybody else gets their runs.
+"""Takes over what workers have lost: claims whose lease is over, or whose worker is known to have died.
 
-A handler may have committed its transaction by itself before its worker died, or may be about to. So a run is taken
-over only under a lock, and only if its attempt has left no mark (`receiver.ledger.runs.marks`); one that has is dead.
+A claim is taken over whole. Its rows are locked, and marks read in the next statement (`receiver.ledger.runs.marks`): a
+handler that has committed by itself gets no further attempt. Of the rows that are left, as many as the claim has slots
+may have been started, those first in its order: they are suspects, to be run alone, and not charged. All others were
+not started, and are due as they were. Only a suspect's start is counted: it was claimed alone.
 """
 
+import logging
 import uuid
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import NamedTuple
 
 import psycopg
+from psycopg.rows import args_row
 
-from hookonce.receiver.ledger.database.arrays import array
-from hookonce.receiver.ledger.runs import claim_writes, event_status, marks
-from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.runs import batch_parts, ends, marks
+from hookonce.receiver.ledger.runs.claimed import LEASE, ClaimedRun
+from hookonce.receiver.ledger.runs.ends import AttemptResult, Place
+from hookonce.receiver.ledger.states import RunStatus, Waits
+from hookonce.receiver.ledger.stats import counters
+from hookonce.receiver.ledger.stats.counters import Kind, Tally
 
-_IS_OVER = f"event = ANY(%(events)b::bigint[]) AND status = '{RunStatus.RUNNING}' AND due_at <= now()"
-_LOST = f"SELECT event, handler, token FROM hookonce.runs WHERE {_IS_OVER}"  # noqa: S608  a constant
-_LOCK = f"{_LOST} ORDER BY event, handler FOR UPDATE SKIP LOCKED"
-_FIND = """
-SELECT m.event, m.handler, m.token FROM hookonce.marks m
-JOIN unnest(%s::bigint[], %s::text[], %s::uuid[]) AS t (event, handler, token) USING (event, handler, token)
+log = logging.getLogger(__name__)
+
+LEASE_RAN_OUT = "the worker stopped, or took longer than its lease"
+BATCH_LOST = "the worker stopped in the middle of a batch, or took longer than its lease"
+AT_ONCE = 20
+"""Claims taken over in one go."""
+AGAIN = "again"
+
+_COLUMNS = "token, events, places, slots, is_alone, handler"
+_OVER = (
+    f"SELECT {_COLUMNS} FROM hookonce.claims WHERE lease_until <= now() ORDER BY lease_until LIMIT {AT_ONCE}"  # noqa: S608
+)
+_OF = f"SELECT {_COLUMNS} FROM hookonce.claims WHERE token = ANY(%s)"  # noqa: S608  a constant
+_LOCK_CLAIM = """
+SELECT FROM hookonce.claims WHERE token = %s AND (lease_until <= now() OR %s) FOR UPDATE SKIP LOCKED
 """
+_ROWS = """
+SELECT q.event, q.n, q.source, q.handler, q.attempts
+FROM hookonce.queue q JOIN unnest(%s::bigint[], %s::smallint[]) AS t (event, n) ON q.event = t.event AND q.n = t.n
+WHERE q.token = %s ORDER BY q.event, q.n
+"""
+_LOCK_ROWS = f"{_ROWS} FOR UPDATE OF q"
+_LOCK_FREE_ROWS = f"{_LOCK_ROWS} SKIP LOCKED"
+_MARKED = "SELECT event, n FROM hookonce.marks WHERE token = %s"
+_GIVE_BACK = f"""
+UPDATE hookonce.queue q SET token = NULL, waits = CASE WHEN t.is_suspect THEN '{Waits.SUSPECT}' ELSE q.waits END
+FROM unnest(%s::bigint[], %s::smallint[], %s::bool[]) AS t (event, n, is_suspect)
+WHERE q.event = t.event AND q.n = t.n
+"""  # noqa: S608  constants
+_FORGET_MARKS = "DELETE FROM hookonce.marks WHERE token = %s"
+_DELETE = "DELETE FROM hookonce.claims WHERE token = %s"
+# Of what is kept in it all may have been started.
+_KEEP = """
+UPDATE hookonce.claims SET events = %s, places = %s::smallint[], slots = cardinality(events), lease_until = now() + %s
+WHERE token = %s
+"""
+_TRIES = 3
+"""After so many, each of `marks.LOCK_TIMEOUT`, what is locked is left where it is."""
 
 
-class Lost(NamedTuple):
-    """A run that is running, and whose lease is over."""
+class Claim(NamedTuple):
+    """A row of `claims`."""
 
-    event: int
-    handler: str
     token: uuid.UUID
+    events: list[int]
+    places: list[int]
+    slots: int
+    is_alone: bool
+    handler: str | None
+
+    @property
+    def rows(self) -> list[Place]:
+        """The rows of the queue, in the order in which they were to be started."""
+        return [Place(*row) for row in zip(self.events, self.places, strict=True)]
 
     @property
     def keys(self) -> list[int]:
-        """The numbers of the advisory locks that its attempt may hold: by itself, or in a batch."""
-        return [marks.key(self.event, self.handler, self.token), marks.key(None, self.handler, self.token)]
+        """The numbers of the advisory locks that its attempts may hold."""
+        return [marks.key(row if self.handler is None else None, self.token) for row in self.rows]
 
 
-def settle(connection: psycopg.Connection, events: Sequence[int]) -> AbstractSet[int]:
-    """Lock what is lost of events that the caller has locked, and bury the runs whose handlers have committed.
+class _Row(NamedTuple):
+    event: int
+    n: int
+    source: str
+    handler: str
+    attempts: int
 
-    Return the events that must be left: a transaction still holds a run of theirs. If it is a handler's whose lease is
-    over, its backend is ended first. The caller derives the events' statuses.
+    @property
+    def place(self) -> Place:
+        return Place(self.event, self.n)
+
+
+class _Left:
+    """What is left of a claim: by row its source and its attempt, which are locked, and whose attempts have marks."""
+
+    def __init__(self, rows: Sequence[_Row], locked: Sequence[_Row], marked: set[Place]) -> None:
+        self.sources = {row.place: row.source for row in rows}
+        self.attempts = {row.place: (row.handler, row.attempts + 1) for row in rows}
+        self.locked = {row.place for row in locked}
+        self.marked = marked
+
+
+class WorkerEnd(NamedTuple):
+    """What is known of how a worker ended: in words, and how long a run waits that it was at alone.
+
+    `delay` is given the run's handler, and the number of its attempt.
     """
-    values = {"events": array("bigint", sorted(events))}
-    with connection.pipeline():
-        lost = connection.execute(_LOST, values)
-        locked = connection.execute(_LOCK, values)
-    free = {Lost(*row) for row in locked}
-    held = {Lost(*row) for row in lost} - free
-    committed = _marked(connection, free)
+
+    error: str = LEASE_RAN_OUT
+    delay: Callable[[str, int], timedelta] = lambda _handler, _attempt: timedelta(0)
+
+
+def take_over(connection: psycopg.Connection) -> int:
+    """Take over the claims whose leases are over; return how many. Committed claim by claim."""
+    with connection.transaction():
+        found = _claims(connection, _OVER)
+    return sum(_take_over(connection, claim, WorkerEnd(), is_dead=False) for claim in found)
+
+
+def take_over_of(connection: psycopg.Connection, tokens: Sequence[uuid.UUID], how: WorkerEnd) -> int:
+    """Take over claims of a worker that is known to have died; return how many. Committed claim by claim."""
+    with connection.transaction():
+        found = _claims(connection, _OF, list(tokens))
+    return sum(_take_over(connection, claim, how, is_dead=True) for claim in found)
+
+
+def give_back(connection: psycopg.Connection, token: uuid.UUID) -> bool:
+    """Give back what was run alone by a process that was told to end: a suspect still, and not charged.
+
+    Return whether it was under way. Committed.
+    """
+    with connection.transaction():
+        found = _claims(connection, _OF, [token])
+    return any(
+        _take_over(connection, claim._replace(is_alone=False), WorkerEnd(), is_dead=True) for claim in found
+    )
+
+
+def _claims(connection: psycopg.Connection, query: str, *values: object) -> list[Claim]:
+    cursor = connection.cursor(row_factory=args_row(Claim))
+    return cursor.execute(query.encode(), values, prepare=True).fetchall()
+
+
+def _take_over(connection: psycopg.Connection, claim: Claim, how: WorkerEnd, *, is_dead: bool) -> bool:
+    """Take over one claim; return whether it was to be had: another may have it.
+
+    A transaction of one of its attempts that goes on is ended. What keeps its lock all the same, being prepared or at
+    its COMMIT, stays in the claim, and everything else is settled.
+    """
+    for _ in range(_TRIES):
+        try:
+            with connection.transaction():
+                return _settled(connection, claim, how, is_dead=is_dead)
+        except psycopg.errors.LockNotAvailable:
+            with connection.transaction():
+                marks.end_holders(connection, claim.keys)
+    with connection.transaction():
+        return _settled(connection, claim, how, is_dead=is_dead, skips_locked=True)
+
+
+def _settled(
+    connection: psycopg.Connection, claim: Claim, how: WorkerEnd, *, is_dead: bool, skips_locked: bool = False
+) -> bool:
+    if connection.execute(_LOCK_CLAIM, [claim.token, is_dead]).fetchone() is None:
+        return False
+    values = [claim.events, claim.places, claim.token]
+    connection.execute(marks.WAIT_SHORTLY)
+    cursor = connection.cursor(row_factory=args_row(_Row))
+    locked = cursor.execute(_LOCK_FREE_ROWS if skips_locked else _LOCK_ROWS, values).fetchall()
+    connection.execute("SET LOCAL lock_timeout TO DEFAULT")
+    left = cursor.execute(_ROWS, values).fetchall() if skips_locked else locked
+    # In the next statement: what the lock was waited for is seen by now.
+    marked = {Place(*row) for row in connection.execute(_MARKED, [claim.token])}
+    _settle(connection, claim, _Left(left, locked, marked), how)
+    held = [
+        row for row in claim.rows if row in {each.place for each in left} - {each.place for each in locked}
+    ]
     if held:
-        prepared = {run for run in held if marks.are_prepared(connection, run.keys)}
-        marks.end_holders(connection, [key for run in held - prepared for key in run.keys])
-        freed = {Lost(*row) for row in connection.execute(_LOCK, values)} & held
-        committed |= prepared | _marked(connection, freed)
-        held -= prepared | freed
+        log.warning(
+            "runs whose lease is over are kept by a transaction: events %s", [row.event for row in held]
+        )
+        events, places = zip(*held, strict=True)
+        connection.execute(_KEEP, [list(events), list(places), LEASE, claim.token])
+    else:
+        connection.execute(_DELETE, [claim.token])
+    reach("claim.taken_over")
+    return True
+
+
+def _settle(connection: psycopg.Connection, claim: Claim, left: _Left, how: WorkerEnd) -> None:
+    """Say what becomes of each locked row of a claim; which may have been started is told before any is buried."""
+    started = set([row for row in claim.rows if row in left.sources][: claim.slots])
+    committed = [row for row in claim.rows if row in left.locked and row in left.marked]
+    rest = [row for row in claim.rows if row in left.locked and row not in left.marked]
+    recovered: Counter[Tally] = Counter()
     if committed:
-        _bury(connection, sorted(committed))
-    return {run.event for run in held}
+        _fail(connection, claim, committed, AttemptResult(RunStatus.DEAD, error=marks.COMMITTED))
+        connection.execute(_FORGET_MARKS, [claim.token])
+        recovered.update(Tally(Kind.RECOVERED, left.sources[row], RunStatus.DEAD) for row in committed)
+    if claim.handler is not None:
+        batch_parts.let_go(connection, claim.token, rest)
+        parts = batch_parts.halves([row.event for row in rest])
+        batch_parts.write(connection, claim.handler, parts, BATCH_LOST)
+        recovered.update(Tally(Kind.RECOVERED, left.sources[row], AGAIN) for row in rest)
+    elif claim.is_alone:
+        for row in rest:
+            delay = how.delay(*left.attempts[row])
+            ending = AttemptResult(RunStatus.WAITING, error=how.error, delay=delay, waits=Waits.SUSPECT)
+            is_dead = _fail(connection, claim, [row], ending)[row] == RunStatus.DEAD
+            recovered[Tally(Kind.RECOVERED, left.sources[row], RunStatus.DEAD if is_dead else AGAIN)] += 1
+    elif rest:
+        events, places = zip(*rest, strict=True)
+        connection.execute(_GIVE_BACK, [list(events), list(places), [row in started for row in rest]])
+        recovered.update(Tally(Kind.RECOVERED, left.sources[row], AGAIN) for row in rest if row in started)
+    if recovered:
+        counters.add(connection, recovered)
 
 
-def _marked(connection: psycopg.Connection, runs: AbstractSet[Lost]) -> set[Lost]:
-    """Return those of locked runs whose attempts have left marks."""
-    if not runs:
-        return set()
-    columns = [list(column) for column in zip(*runs, strict=True)]
-    return {Lost(*row) for row in connection.execute(_FIND, columns)}
+def _fail(
+    connection: psycopg.Connection, claim: Claim, rows: Sequence[Place], ending: AttemptResult
+) -> dict[Place, RunStatus]:
+    return dict(ends.fail_rows(connection, claim.token, rows, [ending] * len(rows)))
 
 
-def _bury(connection: psycopg.Connection, runs: Sequence[Lost]) -> None:
-    events, handlers, _ = zip(*runs, strict=True)
-    buried = {
-        "events": list(events),
-        "handlers": list(handlers),
-        "buried": [True] * len(runs),
-        "error": marks.COMMITTED,
-    }
-    connection.execute(claim_writes.END_EXPIRED, buried)
-    for run in runs:
-        marks.delete(connection, marks.Marked([run.event], run.handler, run.token))
+def settle(connection: psycopg.Connection, run: ClaimedRun) -> bool:
+    """Give back a run of ours whose attempt was cut off, uncharged, if it was not ended; return whether it was not.
 
+    Dead instead, if its handler has committed by itself. `connection` is idle. Raises `psycopg.errors.LockNotAvailable`
+    where its transaction goes on and nothing ends it.
+    """
+    place = [Place(run.event.id, run.n)]
 
-def settle_batch(connection: psycopg.Connection, events: Sequence[int]) -> bool:
-    """Do as `settle` does for a batch that is lost, whose events it locks; return whether the batch may be taken."""
-    connection.execute(event_status.LOCK_EVENTS, [list(events)])
-    held = settle(connection, events)
-    connection.execute(event_status.DERIVE_EVENT_STATUS, {"events": list(events)})
-    return not held
+    def write(has_committed: bool) -> bool:  # noqa: FBT001
+        if has_committed:
+            ending = AttemptResult(RunStatus.DEAD, error=marks.COMMITTED)
+            marks.delete(connection, marks.Marked.of(run.key))
+        else:
+            waits = Waits.SUSPECT if run.is_alone else None
+            ending = AttemptResult(RunStatus.WAITING, counted=False, waits=waits)
+        return bool(ends.fail_rows(connection, run.token, place, [ending]))
+
+    return marks.settle(connection, marks.Marked.of(run.key), write)

@@ -5,26 +5,42 @@ The rows are at the client already when that is found, so the transaction goes o
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import psycopg
-from psycopg.rows import tuple_row
+from psycopg.rows import args_row, tuple_row
 
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent
 
 Row = TypeVar("Row")
 _ERRORS = (psycopg.DataError, ValueError, RecursionError)
 _ID = ClaimedEvent._fields.index("id")
-_LABELS = "SELECT id, source, provider, type FROM hookonce.events WHERE id = ANY(%s) ORDER BY id"
+_OPEN = """
+SELECT e.id, e.source, e.provider, e.type, q.n, q.handler, q.cycle, q.attempts
+FROM hookonce.queue q JOIN hookonce.events e ON e.id = q.event
+WHERE e.id = ANY(%s) AND q.token IS NULL ORDER BY e.id, q.n FOR UPDATE OF q
+"""
 _FROM = """
-FROM hookonce.events d LEFT JOIN hookonce.bodies b ON b.event = d.id AND b.received_at = d.received_at
-WHERE d.id = %(id)s
+FROM hookonce.events e LEFT JOIN hookonce.bodies b ON b.event = e.id AND b.received_at = e.received_at
+WHERE e.id = %(id)s
 """
 
 
+class UnreadableRun(NamedTuple):
+    """A row of the queue whose event can't be read, but for what says who takes it."""
+
+    event: int
+    source: str
+    provider: str
+    type: str
+    n: int
+    handler: str | None
+    cycle: int
+    attempts: int
+
+
 def sort_out(cursor: psycopg.Cursor[Row]) -> tuple[list[Row], list[int]]:
-    """Return the events that a cursor has fetched, in binary, and the ids of those that can't be read."""
+    """Return the rows that a cursor has fetched, in binary, and the events of those that can't be read."""
     try:
         return cursor.fetchall(), []
     except _ERRORS:
@@ -40,35 +56,10 @@ def sort_out(cursor: psycopg.Cursor[Row]) -> tuple[list[Row], list[int]]:
     return readable, odd
 
 
-def labels(connection: psycopg.Connection, ids: Sequence[int]) -> list[ClaimedEvent]:
-    """Return events with what says who takes them, and nothing else."""
-    rows = connection.execute(_LABELS, [list(ids)]).fetchall()
-    return [_labelled(*row) for row in rows]
-
-
-def _labelled(number: int, source: str, provider: str, type: str) -> ClaimedEvent:  # noqa: A002  the field's word
-    return ClaimedEvent(
-        id=number,
-        source=source,
-        provider=provider,
-        event_id="",
-        type=type,
-        account=None,
-        received_at=datetime.min.replace(tzinfo=UTC),
-        occurred_at=None,
-        repeat_of=None,
-        status="",
-        due_at=datetime.min.replace(tzinfo=UTC),
-        fingerprint=b"",
-        keep_body=True,
-        is_test=False,
-        url=None,
-        headers=None,
-        body=None,
-        is_element=False,
-        key_id=None,
-        traceparent=None,
-    )
+def open_runs(connection: psycopg.Connection, events: Sequence[int]) -> list[UnreadableRun]:
+    """Lock what nobody is at of these events, and return it."""
+    cursor = connection.cursor(row_factory=args_row(UnreadableRun))
+    return cursor.execute(_OPEN, [list(events)]).fetchall()
 
 
 def reason(connection: psycopg.Connection, event: int, columns: Mapping[str, str], heavy: int) -> str:

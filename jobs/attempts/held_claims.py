@@ -1,0 +1,61 @@
+"""The claims of one process: which of their runs are not settled yet, so that leases are renewed while they must be.
+
+A run is settled once its row of the queue is gone, given back or put off.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+
+
+class HeldClaims:
+    """For all threads of a process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._left: Counter[UUID] = Counter()
+        self._finished: list[UUID] = []
+
+    def add(self, runs: Iterable[ClaimedRun]) -> None:
+        """Hold what was claimed."""
+        with self._lock:
+            self._left.update(run.token for run in runs)
+
+    def settled(self, runs: Iterable[ClaimedRun]) -> None:
+        """Hear of runs that are settled."""
+        with self._lock:
+            for run in runs:
+                self._left[run.token] -= 1
+                if not self._left[run.token]:
+                    del self._left[run.token]
+                    self._finished.append(run.token)
+
+    @property
+    def tokens(self) -> Sequence[UUID]:
+        """The claims with runs that are not settled."""
+        with self._lock:
+            return list(self._left)
+
+    def drop(self, tokens: Iterable[UUID]) -> None:
+        """Forget claims that somebody else has taken over, or that are left to whoever will."""
+        with self._lock:
+            for token in tokens:
+                self._left.pop(token, None)
+
+    def holds(self, run: ClaimedRun) -> bool:
+        """Return whether a run's claim is still ours, as far as is known."""
+        return run.token in self._left
+
+    def take_finished(self) -> Sequence[UUID]:
+        """Return the claims that are over, once; `give_back_finished` them where they could not be forgotten."""
+        with self._lock:
+            finished, self._finished = self._finished, []
+        return finished
+
+    def give_back_finished(self, tokens: Iterable[UUID]) -> None:
+        """Take back claims that were not forgotten."""
+        with self._lock:
+            self._finished.extend(tokens)

@@ -1,0 +1,107 @@
+"""Decides what becomes of each due run: leased, made to wait and why, put off, left to a batch, ignored. No SQL.
+
+A new reason to wait is one more line in `Plan._decided`.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import NamedTuple, Protocol
+
+from hookonce.jobs.handlers import Handler
+from hookonce.receiver.ledger.runs.claimed import QueuedRun
+from hookonce.receiver.ledger.runs.claims import Decision, Paused, PlannedRun
+from hookonce.receiver.ledger.states import Waits
+
+UNKNOWN_HANDLER_PAUSE = timedelta(seconds=30)
+"""How long a run waits whose handler this worker does not know."""
+
+
+class Handlers(Protocol):
+    """The handlers of one worker."""
+
+    def matching(self, source: str, provider: str, type: str) -> Sequence[Handler]:  # noqa: A002
+        """Return the handlers that take such an event."""
+        ...
+
+    def named(self, name: str) -> Handler | None:
+        """Return a handler by name, or None if this worker does not know it."""
+        ...
+
+
+class Room(Protocol):
+    """What a worker can lease."""
+
+    @property
+    def slots(self) -> int:
+        """How many of them may be under way at once; asked for when all has been decided."""
+        ...
+
+    def lanes(self, handlers: Sequence[str]) -> Sequence[int | None]:
+        """Return in which lane each of these runs is to be leased, in their order; None: it is left for others."""
+        ...
+
+
+class _Everything:
+    """Room for all there is."""
+
+    slots = 1
+
+    def lanes(self, handlers: Sequence[str]) -> Sequence[int | None]:
+        return [0] * len(handlers)
+
+
+EVERYTHING = _Everything()
+
+
+class _Run(NamedTuple):
+    row: QueuedRun
+    n: int
+    name: str
+    handler: Handler | None
+
+
+class Plan:
+    """The plan of one claim; without `room` it is of a suspect, which is run alone."""
+
+    def __init__(self, handlers: Handlers, room: Room | None = None) -> None:
+        self._handlers = handlers
+        self._room = room
+
+    def __call__(self, rows: Sequence[QueuedRun], paused: Paused) -> Sequence[PlannedRun]:
+        """Decide on each run of due rows, in their order."""
+        planned = [self._decided(run, paused) for row in rows for run in self._runs(row)]
+        if self._room is None:
+            return planned
+        leased = [number for number, each in enumerate(planned) if each.decision is Decision.LEASE]
+        lanes = self._room.lanes([planned[number].handler for number in leased])
+        for number, lane in zip(leased, lanes, strict=True):
+            planned[number] = (
+                planned[number]._replace(decision=Decision.LEAVE)
+                if lane is None
+                else planned[number]._replace(lane=lane)
+            )
+        return planned
+
+    def _runs(self, row: QueuedRun) -> Sequence[_Run]:
+        """Return the runs of a row: its own, or one for each handler that takes an event which is met first."""
+        if row.handler is not None:
+            return [_Run(row, row.n, row.handler, self._handlers.named(row.handler))]
+        event = row.event
+        takers = self._handlers.matching(event.source, event.provider, event.type)
+        if not takers:
+            return [_Run(row, row.n, "", None)]
+        return [_Run(row, row.n + number, each.name, each) for number, each in enumerate(takers)]
+
+    def _decided(self, run: _Run, paused: Paused) -> PlannedRun:
+        """Decide on one run."""
+        is_trial = (run.row.event.id, run.name) in paused.trials
+        decided = PlannedRun(run.row, run.n, run.name, Decision.LEASE, is_trial=is_trial)
+        if not run.name:
+            return decided._replace(decision=Decision.IGNORE)
+        if run.name in paused.handlers and not is_trial:
+            return decided._replace(decision=Decision.WAIT, waits=Waits.HANDLER)
+        if run.handler is None:
+            return decided._replace(decision=Decision.PUT_OFF, delay=UNKNOWN_HANDLER_PAUSE)
+        if run.handler.batch is not None and not (run.row.attempts or is_trial or self._room is None):
+            return decided._replace(decision=Decision.BATCH)  # the first try of each may be beside others
+        return decided._replace(limit=run.handler.limit)
