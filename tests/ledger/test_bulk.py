@@ -18,6 +18,7 @@ from hookonce.receiver.ledger.replay import (
 )
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
+from tests.support.outcomes import end_events
 
 DEAD = Filter(status="dead")
 
@@ -33,12 +34,8 @@ def dead(connection):
     """Five dead events and one done; gives the ids of the dead ones."""
     rows = store(connection, [new_event(f"evt_{n}") for n in range(6)])
     ids = sorted(row.id for row in rows.values())
-    connection.execute(
-        "INSERT INTO hookonce.runs (event, handler, status, attempts) SELECT id, 'a', 'dead', 3 FROM hookonce.event_states"
-    )
-    connection.execute("UPDATE hookonce.events SET status = 'dead', due_at = NULL")
-    connection.execute("UPDATE hookonce.runs SET status = 'done' WHERE event = %s", [ids[-1]])
-    connection.execute("UPDATE hookonce.events SET status = 'done' WHERE id = %s", [ids[-1]])
+    end_events(connection, "dead", ids[:-1], attempts=3)
+    end_events(connection, "done", ids[-1:])
     return ids[:-1]
 
 
@@ -60,10 +57,8 @@ def test_bulk_replays_each_match_once_in_steps(connection, dead):
 
 def test_bulk_leaves_alone_what_died_after_it_began(connection, dead):
     bulk = bulk_replays.start(connection, DEAD, "ops")
-    store(connection, [new_event("evt_late")])
-    connection.execute(
-        "UPDATE hookonce.events SET status = 'dead', due_at = NULL WHERE event_id = 'evt_late'"
-    )
+    late = store(connection, [new_event("evt_late")])
+    end_events(connection, "dead", [row.id for row in late.values()])
 
     bulk, _ = bulk_steps.step(connection, bulk.id, 100)
 
@@ -205,8 +200,8 @@ def test_progress_tells_what_succeeded_and_what_died(connection, dead):
     bulk_steps.step(connection, bulk.id, 100)
     open_ = bulk_progress.progress(connection, bulk.id)
 
-    connection.execute("UPDATE hookonce.events SET status = 'done' WHERE id = ANY(%s)", [dead[:3]])
-    connection.execute("UPDATE hookonce.events SET status = 'dead' WHERE id = %s", [dead[3]])
+    end_events(connection, "done", dead[:3])
+    end_events(connection, "dead", dead[3:4])
     bulk_progress.look(connection)
 
     assert open_ == bulk_progress.Progress(0, 0, 5)
@@ -216,10 +211,10 @@ def test_progress_tells_what_succeeded_and_what_died(connection, dead):
 def test_progress_looks_no_more_at_what_has_ended(connection, dead):
     bulk = bulk_replays.start(connection, DEAD, "ops")
     bulk_steps.step(connection, bulk.id, 100)
-    connection.execute("UPDATE hookonce.events SET status = 'done' WHERE id = ANY(%s)", [dead])
+    end_events(connection, "done", dead)
     bulk_progress.look(connection, bulk.id)
 
-    connection.execute("UPDATE hookonce.events SET status = 'dead'")
+    end_events(connection, "dead")
     bulk_progress.look(connection)
 
     assert bulk_progress.progress(connection, bulk.id) == bulk_progress.Progress(5, 0, 0)

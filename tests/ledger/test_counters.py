@@ -9,6 +9,7 @@ from hookonce.receiver.ledger.stats import activity, counters, source_activity
 from hookonce.receiver.ledger.stats.counters import MAX_TYPES, Kind, Tally
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
+from tests.support.outcomes import end_events
 
 HELD = Tally(Kind.MET, "stripe", "held")
 
@@ -55,8 +56,8 @@ def test_counter_is_in_no_chart(connection):
 
 
 def test_duplicates_are_counted_by_the_status_they_met_and_by_type(connection):
-    store(connection, [new_event("a"), new_event("b", type="with.many.dots")])
-    connection.execute("UPDATE hookonce.events SET status = 'done' WHERE event_id = 'a'")
+    rows = store(connection, [new_event("a"), new_event("b", type="with.many.dots")])
+    end_events(connection, "done", [rows["stripe", "a"].id])
 
     add_redeliveries(connection, {("stripe", "a"): 2, ("stripe", "b"): 1, ("stripe", "unknown"): 4})
 

@@ -10,6 +10,7 @@ from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionP
 from hookonce.receiver.ledger.store import Verdict, store
 from hookonce.receiver.source import FOREVER
 from tests.support.new_event import new_event
+from tests.support.outcomes import end_events
 
 DAY = timedelta(days=1)
 USUAL = Retention(90 * DAY, 30 * DAY, 7 * DAY, 365 * DAY)
@@ -27,10 +28,10 @@ def ledger(database_url):
                 [new_event(f"evt_{age}", source=name) for name in ("bank", "books", "chat", "stripe")],
             )
             connection.execute(
-                "UPDATE hookonce.events SET received_at = now() - %s, status = 'done', due_at = NULL "
-                "WHERE event_id = %s",
+                "UPDATE hookonce.events SET received_at = now() - %s WHERE event_id = %s",
                 [age * DAY, f"evt_{age}"],
             )
+        end_events(connection, "done")
         yield connection
 
 

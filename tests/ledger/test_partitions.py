@@ -6,8 +6,10 @@ import pytest
 
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.maintenance import partitions
+from hookonce.receiver.ledger.replay.events import replay
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
+from tests.support.outcomes import end_events
 
 DAY = date(2031, 5, 6)
 
@@ -59,13 +61,13 @@ def test_partitions_are_made_once_by_many_at_one_moment(connection, database_url
 def test_day_stays_if_an_event_of_it_is_replayed_while_it_is_dropped(connection, monkeypatch):
     today = connection.execute("SELECT (now() AT TIME ZONE 'UTC')::date").fetchone()[0]
     store(connection, [new_event()])
-    connection.execute("UPDATE hookonce.events SET status = 'done', due_at = NULL")
+    events = end_events(connection, "done")
     is_needed = partitions._is_needed  # noqa: SLF001
 
     def look_before_the_replay(*arguments):
         monkeypatch.setattr(partitions, "_is_needed", is_needed)
         found = is_needed(*arguments)
-        connection.execute("UPDATE hookonce.events SET status = 'received', due_at = now()")
+        list(replay(connection, events, "a test"))
         return found
 
     monkeypatch.setattr(partitions, "_is_needed", look_before_the_replay)

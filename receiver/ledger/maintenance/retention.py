@@ -42,7 +42,8 @@ WHERE id > %(last)s AND id < %(end)s ORDER BY id LIMIT %(step)s
 
 # Whom a source keeps no body for that nobody took: until then a worker that takes it might have come.
 _LOCK_UNKEPT = """
-SELECT events.id FROM hookonce.events JOIN hookonce.bodies b ON b.event = events.id AND b.received_at = events.received_at
+SELECT events.id
+FROM hookonce.events JOIN hookonce.bodies b ON b.event = events.id AND b.received_at = events.received_at
 WHERE NOT events.keep_body AND events.source = ANY(%(sources)s)
       AND events.received_at < now() - %(age)s::interval
       AND events.received_at > now() - %(age)s::interval - interval '1 day'

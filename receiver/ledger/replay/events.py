@@ -113,7 +113,7 @@ WHERE q.event = t.event AND q.n = t.n AND q.token IS NULL
 RETURNING q.event, q.n
 """
 
-# A cycle that has ended is the last no more, and the next one is in the queue; without a handler for whom nobody took.
+# A cycle that has ended is the last no more, and the next one is in the queue.
 _REOPEN = f"""
 WITH former AS (
     UPDATE hookonce.runs r SET is_last = false FROM unnest(%s::bigint[], %s::text[]) AS t (event, handler)
@@ -124,22 +124,26 @@ WITH former AS (
 INSERT INTO hookonce.queue (event, n, received_at, source, type, handler, cycle, due_at)
 SELECT e.id, coalesce((SELECT max(q.n) + 1 FROM hookonce.queue q WHERE q.event = e.id), 0)
              + row_number() OVER (PARTITION BY e.id ORDER BY former.handler) - 1,
-       e.received_at, e.source, e.type, nullif(former.handler, ''), former.cycle + 1, now()
+       e.received_at, e.source, e.type, former.handler, former.cycle + 1, now()
 FROM former JOIN hookonce.events e ON e.id = former.event
+"""  # noqa: S608  constants
+
+# Nobody took it, or there is nothing but that it came: as if it had come just now.
+_RECEIVE = f"""
+WITH ignored AS (
+    DELETE FROM hookonce.runs WHERE event = ANY(%(events)s) AND handler = '' RETURNING event, cycle
+), received AS (
+    INSERT INTO hookonce.queue (event, received_at, source, type, cycle, due_at)
+    SELECT e.id, e.received_at, e.source, e.type, coalesce(ignored.cycle, 1), now()
+    FROM hookonce.events e LEFT JOIN ignored ON ignored.event = e.id WHERE e.id = ANY(%(events)s)
+    RETURNING event
+)
+{event_counts.changed("received", "event")}
 """  # noqa: S608  constants
 
 _HASTEN = """
 UPDATE hookonce.queue SET due_at = least(due_at, now()), waits = CASE WHEN handler IS NOT NULL THEN waits END
 WHERE event = ANY(%s) AND attempts = 0 AND token IS NULL AND (handler IS NULL OR due_at > now())
-"""
-
-# An event of which there is nothing but that it came: as if it had come just now.
-_RECOVER = f"""
-WITH recovered AS (
-    INSERT INTO hookonce.queue (event, received_at, source, type, due_at)
-    SELECT id, received_at, source, type, now() FROM hookonce.events WHERE id = ANY(%s) RETURNING event
-)
-{event_counts.changed("recovered", "event")}
 """
 
 
@@ -235,12 +239,15 @@ def _reopen(
     outcomes: Mapping[int, ReplayResult],
     runs: Mapping[int, Sequence[_Run]],
 ) -> None:
-    """Open runs again that have ended, events that nobody took, and those of which there is nothing else."""
-    ended = [(event, run.handler) for event in outcomes for run in runs[event] if run.n is None]
+    """Open runs again that have ended; events that nobody took, and those of which there is nothing, are received."""
+    ended = [
+        (event, run.handler) for event in outcomes for run in runs[event] if run.n is None and run.handler
+    ]
     columns = [[event for event, _ in ended], [handler for _, handler in ended]]
     activity.keep_ends(connection, columns[0])
     connection.execute(_REOPEN, columns)
-    connection.execute(_RECOVER, [[event for event in outcomes if not runs[event]]])
+    untaken = [event for event in outcomes if all(run.n is None and not run.handler for run in runs[event])]
+    connection.execute(_RECEIVE, {"events": untaken})
 
 
 def _forget(

@@ -10,9 +10,9 @@ The clock is the database's, and may have been ahead for a while. Marks from tha
 with the minute that it is, and what was counted under a minute is never counted under it again.
 
 `what` is accepted, done, dead (events; a replayed event is done again), ignored, duplicate or `rejected.<reason>`.
-A minute may also hold `replayed.done`, `replayed.dead` and `replayed.ignored`: ends that a replay has taken away before
-that minute was counted, which `fill` adds to the others. What else there is belongs to `counters` and `run_durations`, and is in no
-chart.
+A minute may also hold `replayed.done` and `replayed.dead`: ends that a replay has taken away before that minute was
+counted, which `fill` adds to the others. What else there is belongs to `counters` and `run_durations`,
+and is in no chart.
 """
 
 from collections import Counter
@@ -43,8 +43,8 @@ MONDAY = datetime(2000, 1, 3, tzinfo=UTC)
 
 STATUS_OF_ENDED = f"""
 CASE WHEN bool_or(r.status = '{RunStatus.DEAD}') THEN '{EventStatus.DEAD}'
-     WHEN bool_or(r.status = '{RunStatus.DONE}') THEN '{EventStatus.DONE}' ELSE '{EventStatus.IGNORED}' END"""
-"""Of an event of which nothing is open, by the last outcomes `r` of its runs."""
+     WHEN bool_or(r.status = '{RunStatus.DONE}') THEN '{EventStatus.DONE}' END"""
+"""Of an event of which nothing is open, by the last outcomes `r` of its runs; NULL of one that nobody took."""
 
 _ENDED = one_of("what", (EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED))
 _CHARTED = f"(what IN ('accepted', 'duplicate') OR {_ENDED} OR what LIKE 'rejected.%%')"
@@ -109,6 +109,7 @@ WITH new AS MATERIALIZED (
         SELECT max(r.finished_at) AS at, {STATUS_OF_ENDED} AS status
         FROM hookonce.runs r WHERE r.event = f.event AND r.is_last) AS last
     WHERE last.at < %(end)s AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = f.event)
+          AND last.status IS NOT NULL
 ), counted AS (
     SELECT at, source, 'accepted' AS what, count(*) FROM new GROUP BY at, source
     UNION ALL
@@ -175,7 +176,8 @@ INSERT INTO hookonce.activity (minutes, at, source, what, count)
 SELECT 1, date_trunc('minute', at), source, 'replayed.' || status, count(*)
 FROM (SELECT e.source, max(r.finished_at) AS at, {STATUS_OF_ENDED} AS status
       FROM hookonce.events e JOIN hookonce.runs r ON r.event = e.id AND r.is_last
-      WHERE e.id = ANY(%(events)s) AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = e.id)
+      WHERE e.id = ANY(%(events)s) AND r.handler <> ''
+            AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = e.id)
       GROUP BY e.id) AS ended
 WHERE at >= coalesce((SELECT at + interval '1 minute' FROM hookonce.activity
                       WHERE minutes = 1 AND source = '' AND what = 'filled' AND at < date_trunc('minute', now())

@@ -1,7 +1,8 @@
 """Counts the events of the ledger a few thousand at a time, off the hot path, so that nobody ever counts them all.
 
-`event_counts` is a list of sums and changes to them; adding its rows up gives, by source, `events`: rows of the ledger up
-to the id `until`. Retention adds a change in the transaction that deletes, so nobody waits for anybody.
+`event_counts` is a list of sums and changes to them; adding its rows up gives, by source, `events`: rows of the ledger
+up to the id `until`. Retention adds a change in the transaction that deletes, and who ignores events adds
+`newly_ignored`, which the sweep hands on to the counts of this minute. So nobody waits for anybody.
 
 `slice_counts` holds those of them that are not done, by slice (`SLICE` ids), source and status, with when the oldest of
 them came, and what is to be known of that:
@@ -17,12 +18,14 @@ whoever reads the sums counts himself (`receiver.ledger.stats.totals`): so the s
 """
 
 import time
+from collections import Counter
 from datetime import timedelta
 from typing import NamedTuple
 
 import psycopg
 
 from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits, one_of
+from hookonce.receiver.ledger.stats import activity
 
 COUNT_BATCH = 100_000
 """Ids counted at a time."""
@@ -58,11 +61,11 @@ WITH mark AS MATERIALIZED (
     SELECT done, least(done + %(step)s, greatest(done, %(newest)s)) AS now
     FROM (SELECT coalesce(sum(count), 0)::bigint AS done FROM hookonce.event_counts WHERE what = 'until') AS counted
 ), folded AS (
-    DELETE FROM hookonce.event_counts RETURNING source, what, count
+    DELETE FROM hookonce.event_counts WHERE what IN ('events', 'until') RETURNING source, what, count
 )
 INSERT INTO hookonce.event_counts (source, what, count)
 SELECT source, what, sum(count) FROM (
-    SELECT source, what, count FROM folded WHERE what IN ('events', 'until')
+    SELECT source, what, count FROM folded
     UNION ALL
     SELECT source, 'events', count(*) FROM hookonce.events
     WHERE id > (SELECT done FROM mark) AND id <= (SELECT now FROM mark) GROUP BY source
@@ -71,7 +74,10 @@ SELECT source, what, sum(count) FROM (
 ) AS changes GROUP BY source, what HAVING sum(count) <> 0 ORDER BY source, what
 """
 
-HAS_SEEN = "SELECT EXISTS (SELECT FROM hookonce.slice_counts WHERE what = 'seen')"
+_NEWLY = "newly_ignored"
+_HAND_ON = f"DELETE FROM hookonce.event_counts WHERE what = '{_NEWLY}' RETURNING source, count"  # noqa: S608  constants
+
+_HAS_SEEN = "SELECT EXISTS (SELECT FROM hookonce.slice_counts WHERE what = 'seen')"
 _SEE = """
 WITH gone AS (DELETE FROM hookonce.slice_counts WHERE what = 'seen')
 INSERT INTO hookonce.slice_counts (slice, source, what, count) VALUES (0, '', 'seen', %s)
@@ -162,7 +168,7 @@ SELECT count(*) > {MAX_QUEUE} FROM (SELECT event FROM hookonce.queue ORDER BY ev
 
 _RECOUNT = """
 WITH folded AS (
-    DELETE FROM hookonce.event_counts
+    DELETE FROM hookonce.event_counts WHERE what IN ('events', 'until')
 ), mark AS MATERIALIZED (
     SELECT coalesce(sum(count), 0)::bigint AS done FROM hookonce.event_counts WHERE what = 'until'
 )
@@ -191,6 +197,18 @@ def changed(rows: str, column: str) -> str:
     SELECT DISTINCT {column} / {SLICE}, '', 'changed', 0 FROM {rows}"""  # noqa: S608  constants
 
 
+def newly_ignored(rows: str) -> str:
+    """Return the statement that notes that `rows` have just been ignored: a part of another one."""
+    return f"""
+    INSERT INTO hookonce.event_counts (source, what, count)
+    SELECT source, '{_NEWLY}', count(*) FROM {rows} GROUP BY source"""  # noqa: S608  constants
+
+
+def no_longer_ignored(rows: str) -> str:
+    """Return the statement that notes that `rows` are ignored no more: a part of another one."""
+    return changed(rows, "event")
+
+
 class Mark(NamedTuple):
     """The newest event at some moment, the transaction id then next to be given out, the database's clock and ours."""
 
@@ -216,9 +234,9 @@ def advance(connection: psycopg.Connection, last: Mark) -> Mark:
     with connection.transaction():
         if connection.execute(_LOCK).fetchone() != (True,):
             return following
-        if connection.execute(HAS_SEEN).fetchone() != (True,):
+        _hand_on(connection)
+        if connection.execute(_HAS_SEEN).fetchone() != (True,):
             recount(connection)
-            return following
         oldest = connection.execute(_OLDEST_OPEN).fetchone() or (0,)
         connection.execute(_KEEP_ENDED)
         _keep_open(connection)
@@ -228,6 +246,14 @@ def advance(connection: psycopg.Connection, last: Mark) -> Mark:
         if connection.execute(_IS_WORTH_IT, [last.newest, MAX_CHANGES]).fetchone() == (True,):
             connection.execute(_COUNT, {"newest": last.newest, "step": COUNT_BATCH})
     return following
+
+
+def _hand_on(connection: psycopg.Connection) -> None:
+    ignored: Counter[tuple[str, str]] = Counter()
+    for source, number in connection.execute(_HAND_ON):
+        ignored[source, EventStatus.IGNORED] += number
+    if ignored:
+        activity.add(connection, ignored)
 
 
 def has_long_queue(connection: psycopg.Connection) -> bool:
@@ -251,7 +277,7 @@ def recount(connection: psycopg.Connection) -> None:
 
 
 def full_count(connection: psycopg.Connection) -> dict[tuple[str, str], int]:
-    """Count all events by source and status, one by one: what the sums must come to. Takes long where there are many."""
+    """Count all events by source and status, one by one, which takes long: what the sums must come to."""
     return {(source, status): number for source, status, number in connection.execute(_FULL)}
 
 
