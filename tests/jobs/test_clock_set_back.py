@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hookonce.jobs import drain as drains
+from hookonce.jobs import claimer
 from hookonce.jobs.handlers import RetryLater
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.dev.embedded.postgres import Postgres
@@ -123,7 +123,7 @@ def clocked(data_directory, redis_url):
 
 
 def test_nothing_waits_for_the_clock_that_was_set_back_to_come_there_again(clocked, monkeypatch):
-    monkeypatch.setattr(drains, "CLOCK_INTERVAL", timedelta(0))
+    monkeypatch.setattr(claimer, "CLOCK_INTERVAL", timedelta(0))
     inbox, clock = clocked
 
     def fails_once(event, tx):

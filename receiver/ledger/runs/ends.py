@@ -26,6 +26,7 @@ from hookonce.receiver.ledger.database.round_trip import (
 from hookonce.receiver.ledger.handlers import MOST_ANNOUNCED
 from hookonce.receiver.ledger.runs import claimed, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.clock import PUT_OFF_NOW
 from hookonce.receiver.ledger.states import RunStatus
 
 
@@ -133,7 +134,7 @@ WITH mine AS MATERIALIZED (
     FROM verdict WHERE is_dead
 ), put_off AS (
     UPDATE hookonce.queue q SET token = NULL, attempts = v.used, due_at = clock_timestamp() + v.delay, waits = v.waits,
-                                slot_at = NULL, schedule = NULL
+                                slot_at = NULL, schedule = CASE WHEN v.error IS NULL THEN {PUT_OFF_NOW} END
     FROM verdict v WHERE q.event = v.event AND q.n = v.n AND NOT v.is_dead
 ), failed AS (
     INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback, key_id)
