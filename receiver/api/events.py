@@ -1,7 +1,7 @@
 """Events: what came, and what became of it."""
 
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from pydantic import Field
@@ -11,11 +11,12 @@ from hookonce.receiver.api.models import Identifier, IdInPath, Page, Paged, Requ
 from hookonce.receiver.api.operations import Call, Octets, operation
 from hookonce.receiver.api.problem import Problem
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries import event_pages, events
 from hookonce.receiver.ledger.queries.events import Detail
 from hookonce.receiver.ledger.replay import bulk
-from hookonce.receiver.ledger.states import WaitsFor
+from hookonce.receiver.ledger.states import EventStatus, WaitsFor
 
+LOOK_FOR_LOST = timedelta(seconds=1)
 KINDS = 1000
 """As many are shown of what is counted."""
 _COUNTED = ("type", "status", "count")
@@ -157,11 +158,19 @@ class FullEvent(Event):
 
 @operation("GET", "/events", scope=Scope.READ)
 def list_events(call: Call, query: EventsQuery) -> EventPage:
-    """List events, newest first."""
-    rows = list(events.events(call.connection, query.wanted, query.limit, query.cursor))
+    """List events, newest first.
+
+    Those that are `lost` are looked for among all, for a second a page: it may have none, and `next` still leads on.
+    """
+    rest: int | None = None
+    if query.status == EventStatus.LOST:
+        page = event_pages.newest(call.connection, query.wanted, query.limit, query.cursor, LOOK_FOR_LOST)
+        rows, rest = page.rows, page.rest
+    else:
+        rows = list(events.events(call.connection, query.wanted, query.limit, query.cursor))
     return EventPage(
         data=[Event.model_validate(asdict(row)) for row in rows],
-        next=rows[-1].id if len(rows) == query.limit else None,
+        next=rows[-1].id if len(rows) == query.limit else rest,
     )
 
 

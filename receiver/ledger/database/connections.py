@@ -57,6 +57,7 @@ def connect(
     options = (
         f"-c lock_timeout={_ms(lock)} -c statement_timeout={_ms(statement)}"
         " -c idle_in_transaction_session_timeout=5000"
+        " -c jit=off"  # it is for reports of minutes: a list that ends after fifty rows waits longer for the compiler
     )
     try:
         connection = psycopg.connect(

@@ -13,14 +13,13 @@ MAX_DEATHS = 1000
 _SHOWN = 500
 """Characters of an error that tell it from others."""
 
-DIED = f"""(%(handler)s::text IS NULL AND %(error_like)s::text IS NULL OR (SELECT EXISTS (
+DIED = f"""(SELECT EXISTS (
     SELECT FROM hookonce.runs r WHERE r.event = events.id AND r.status = '{RunStatus.DEAD}' AND r.is_last
            AND (%(handler)s::text IS NULL OR r.handler = %(handler)s)
            AND (%(error_like)s::text IS NULL OR (
                SELECT f.error FROM hookonce.failures f WHERE f.event = r.event AND f.handler = r.handler
-               ORDER BY f.id DESC LIMIT 1) LIKE %(error_like)s))))
-"""  # noqa: S608  constants
-"""Keeps events with a dead run of this handler, whose latest error is like that; part of `event_filter.MATCHES`."""
+               ORDER BY f.id DESC LIMIT 1) LIKE %(error_like)s)))"""  # noqa: S608  constants
+"""Keeps events with a dead run of this handler, whose latest error is like that; part of `event_filter.matches`."""
 
 # Event by event: OFFSET keeps the planner from reading all runs instead.
 _WITH_DEATHS = f"""

@@ -1,19 +1,20 @@
 """Which events an operator means, and the SQL of it.
 
 An event's status is stored nowhere: the view `hookonce.event_states` tells that of an event that is given. So a list by
-status begins where events of that status are to be found at all (`_FOUND_IN`), and asks the view about those only.
+status begins where events of that status are to be found at all (`_PLACES`), and asks the view about those only.
 """
 
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal
+from enum import Enum, auto
+from typing import Final, Literal, NamedTuple
 
 import psycopg
 
 from hookonce.receiver.ledger.queries.dead_letters import DIED
-from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits
+from hookonce.receiver.ledger.states import EventStatus, Waits
 
 SOURCES = """
 WITH RECURSIVE named AS (
@@ -48,7 +49,7 @@ class Filter:
 
     @property
     def parameters(self) -> dict[str, object]:
-        """The filter as `MATCHES` wants it."""
+        """The filter as the statements want it; what is None is not asked for."""
         is_pattern = self.type is not None and "*" in self.type
         return {
             "source": self.source,
@@ -70,85 +71,137 @@ class Filter:
 _LAST = chr(sys.maxunicode)
 """Sorts behind whatever may follow in an id, since ids are compared by bytes."""
 
-MATCHES = f"""(%(source)s::text IS NULL OR source = %(source)s)
-AND (%(provider)s::text IS NULL OR provider = %(provider)s)
-AND (%(type)s::text IS NULL OR type = %(type)s)
-AND (%(type_like)s::text IS NULL OR type LIKE %(type_like)s)
-AND (%(since)s::timestamptz IS NULL OR received_at >= %(since)s)
-AND (%(until)s::timestamptz IS NULL OR received_at < %(until)s)
-AND (%(account)s::text IS NULL OR account = %(account)s)
-AND (%(event_id)s::text IS NULL OR event_id >= %(event_id)s AND event_id < %(event_id_end)s
-     AND source = ANY(ARRAY({SOURCES})))
-AND (%(status)s::text IS NULL
-     OR (SELECT s.status FROM hookonce.event_states s WHERE s.id = events.id) = %(status)s)
-AND (%(run_by)s::text IS NULL
-     OR %(run_by)s = ANY(ARRAY(SELECT r.handler FROM hookonce.run_states r WHERE r.event = events.id)))
-AND {DIED}
-"""  # noqa: S608  constants
-"""Keeps the rows of `events` that a `Filter` means; what is NULL costs nothing, the planner folds it away.
+# Subqueries are asked for the event that is looked at, and never joined: a SELECT in brackets is not taken apart, and
+# one that gives a truth value is thought to be true of every other event, so that a list is walked down in its order.
+_CONDITIONS: Final[Mapping[str, str]] = {
+    "source": "source = %(source)s",
+    "provider": "provider = %(provider)s",
+    "type": "type = %(type)s",
+    "type_like": "type LIKE %(type_like)s",
+    "since": "received_at >= %(since)s",
+    "until": "received_at < %(until)s",
+    "account": "account = %(account)s",
+    "event_id": f"event_id >= %(event_id)s AND event_id < %(event_id_end)s AND source = ANY(ARRAY({SOURCES}))",
+    "status": "(SELECT s.status = %(status)s FROM hookonce.event_states s WHERE s.id = events.id)",
+    "run_by": """(SELECT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = events.id AND q.handler = %(run_by)s)
+OR EXISTS (SELECT FROM hookonce.runs r WHERE r.event = events.id AND r.handler = %(run_by)s))""",
+    "handler": DIED,
+    "error_like": DIED,
+}
+"""Keep the rows of `events` that a `Filter` means, by the name of a parameter that is given."""
 
-Never `prepare` it. Each subquery is asked for the event that is looked at, and never joined.
-"""
+Order = Literal["DESC", "ASC"]
 
-_QUEUED = "SELECT event FROM hookonce.queue WHERE token IS NULL AND"
-_ENDED = "SELECT event FROM hookonce.runs WHERE is_last AND"
-_FOUND_IN: Final[Mapping[str, str]] = {
-    EventStatus.RECEIVED: f"{_QUEUED} handler IS NULL AND waits IS DISTINCT FROM '{Waits.HELD}'",
-    EventStatus.WAITING: f"{_QUEUED} handler IS NOT NULL AND waits IS DISTINCT FROM '{Waits.HELD}'",
-    EventStatus.HELD: f"{_QUEUED} waits = '{Waits.HELD}'",
-    EventStatus.RUNNING: "SELECT unnest(events) AS event FROM hookonce.claims",
-    EventStatus.DONE: f"{_ENDED} status = '{RunStatus.DONE}'",
-    EventStatus.DEAD: f"{_ENDED} status = '{RunStatus.DEAD}'",
-    EventStatus.IGNORED: f"{_ENDED} status = '{EventStatus.IGNORED}'",
-    EventStatus.LOST: """SELECT e.id AS event FROM hookonce.events e
+
+class _Place(NamedTuple):
+    """Where events of a status are to be found: more of them than there are, but all; and what they are sorted by."""
+
+    rows: str
+    sorted_by: tuple[str, ...] = ("event",)
+
+
+def _in_queue(condition: str) -> _Place:
+    return _Place(f"""SELECT event FROM hookonce.queue
+WHERE {condition} AND token IS NULL AND waits IS DISTINCT FROM '{Waits.HELD}'""")  # noqa: S608  constants
+
+
+def _in_runs(status: EventStatus) -> _Place:
+    return _Place(f"SELECT event FROM hookonce.runs WHERE is_last AND status = '{status}'")  # noqa: S608  constants
+
+
+_PLACES: Final[Mapping[str, _Place]] = {
+    EventStatus.RECEIVED: _in_queue("handler IS NULL"),
+    EventStatus.WAITING: _in_queue("handler IS NOT NULL"),
+    EventStatus.RUNNING: _Place("SELECT unnest(events) AS event FROM hookonce.claims"),
+    # Sorted as the index over what waits is; no worker has met what is held, so it has no handler.
+    EventStatus.HELD: _Place(
+        f"SELECT event, handler FROM hookonce.queue WHERE waits = '{Waits.HELD}'",  # noqa: S608  a constant
+        ("handler", "event"),
+    ),
+    EventStatus.DONE: _in_runs(EventStatus.DONE),
+    EventStatus.DEAD: _in_runs(EventStatus.DEAD),
+    EventStatus.IGNORED: _in_runs(EventStatus.IGNORED),
+    EventStatus.LOST: _Place("""SELECT e.id AS event FROM hookonce.events e
         WHERE NOT EXISTS (SELECT FROM hookonce.queue q
                           WHERE q.event = e.id AND q.event >= %(low)s AND q.event < %(top)s)
               AND NOT EXISTS (SELECT FROM hookonce.runs r
-                              WHERE r.event = e.id AND r.is_last AND r.event >= %(low)s AND r.event < %(top)s)""",
+                              WHERE r.event = e.id AND r.is_last AND r.event >= %(low)s AND r.event < %(top)s)"""),
 }
-"""Where events of a status are: more of them than there are, but all."""
 
 
-def ids(wanted: Filter, order: Literal["DESC", "ASC"] = "DESC") -> str:
+def matches(wanted: Filter) -> str:
+    """Return the condition that keeps the rows of `events` that are wanted; to be had by it, and never prepared."""
+    given = wanted.parameters
+    conditions = dict.fromkeys(each for name, each in _CONDITIONS.items() if given[name] is not None)
+    return "\nAND ".join(conditions) or "true"
+
+
+def ids(wanted: Filter, order: Order = "DESC", *, is_rare: bool = False) -> str:
     """Return the SELECT of the ids of matching events from `low` up to `top`, left out, in order, `limit` at most.
 
-    It takes these three parameters besides the filter's own, and is never prepared.
+    It takes these three parameters besides the filter's own, and is never prepared. What `is_rare` is looked for among
+    all, and sorted then: asked for an index's order, PostgreSQL would walk down it however long nothing matches.
     """
-    found_in = _found_in(wanted)
-    if found_in is None:
-        return f"""SELECT id FROM hookonce.events WHERE {MATCHES} AND id >= %(low)s AND id < %(top)s
-ORDER BY id {order} LIMIT %(limit)s"""  # noqa: S608  constants
+    place = _place(wanted)
+    if place is None:
+        return f"""SELECT id FROM hookonce.events WHERE {matches(wanted)} AND id >= %(low)s AND id < %(top)s
+ORDER BY id{" + 0" if is_rare else ""} {order} LIMIT %(limit)s"""  # noqa: S608  constants
+    rows, sorted_by = place.rows, place.sorted_by
+    if is_rare:
+        rows = f"""SELECT event + 0 AS event FROM ({rows}) AS place WHERE event >= %(low)s AND event < %(top)s
+ORDER BY 1 {order} OFFSET 0"""  # noqa: S608  constants
+        sorted_by = ("event",)
+    columns = ", ".join(f"place.{name}" for name in sorted_by)
+    in_order = ", ".join(f"place.{name} {order}" for name in sorted_by)
     # OFFSET 0: one event after the other, as far as the limit reaches, however many the planner takes there to be.
-    return f"""SELECT DISTINCT found_in.event AS id FROM ({found_in}) AS found_in
-CROSS JOIN LATERAL (SELECT * FROM hookonce.events e WHERE e.id = found_in.event OFFSET 0) AS events
-WHERE found_in.event >= %(low)s AND found_in.event < %(top)s AND {MATCHES}
-ORDER BY found_in.event {order} LIMIT %(limit)s"""  # noqa: S608  constants
+    return f"""SELECT DISTINCT ON ({columns}) place.event AS id FROM ({rows}) AS place
+CROSS JOIN LATERAL (SELECT * FROM hookonce.events e WHERE e.id = place.event OFFSET 0) AS events
+WHERE place.event >= %(low)s AND place.event < %(top)s AND {matches(wanted)}
+ORDER BY {in_order} LIMIT %(limit)s"""  # noqa: S608  constants
 
 
-def rows(columns: str, wanted: Filter, order: Literal["DESC", "ASC"] = "DESC") -> str:
+def rows(columns: str, wanted: Filter, order: Order = "DESC", *, is_rare: bool = False) -> str:
     """Return the SELECT of columns of `event_states`, called `events`, of the matching events; see `ids`."""
-    return with_states(columns, ids(wanted, order), order)
-
-
-def with_states(columns: str, chosen: str, order: Literal["DESC", "ASC"] = "DESC") -> str:
-    """Return the SELECT of columns of `event_states`, called `events`, of the events whose ids a SELECT gives."""
-    return f"""SELECT {columns} FROM ({chosen}) AS chosen (number)
+    return f"""SELECT {columns} FROM ({ids(wanted, order, is_rare=is_rare)}) AS chosen (number)
 CROSS JOIN LATERAL (SELECT * FROM hookonce.event_states s WHERE s.id = chosen.number OFFSET 0) AS events
 ORDER BY chosen.number {order}"""  # noqa: S608  constants
 
 
-def is_found_elsewhere(wanted: Filter) -> bool:
-    """Return whether `ids` begins elsewhere than at the events, so that a walk through them meets few others."""
-    return _found_in(wanted) is not None
+class Reach(Enum):
+    """How far `ids` has to look for what is wanted, the newest first."""
+
+    AT_HAND = auto()
+    """Nearly all that it looks at is wanted."""
+    NEWEST = auto()
+    """The newest in the queue are wanted, or few of it are."""
+    PICKED = auto()
+    """Some of what it looks at is wanted, maybe none."""
+    ALL = auto()
+    """Every event is looked at, but for what an index over ids or types leaves out."""
+    LOST = auto()
+    """Every event is looked at, and compared with all that is known of others."""
 
 
-def _found_in(wanted: Filter) -> str | None:
+def reach(wanted: Filter) -> Reach:
+    """Return how far `ids` has to look."""
+    place = _place(wanted)
+    if place is None:
+        return Reach.ALL
+    if wanted.status == EventStatus.LOST:
+        return Reach.LOST
+    if wanted != Filter(status=wanted.status, since=wanted.since, until=wanted.until):
+        return Reach.PICKED
+    return Reach.NEWEST if wanted.status == EventStatus.RECEIVED else Reach.AT_HAND
+
+
+def _place(wanted: Filter) -> _Place | None:
+    """Return where to begin; None for the events themselves, of which indexes find those of an id or of a rare type."""
     if wanted.event_id is not None:
-        return None  # the unique key finds them
+        return None
     if wanted.status is None:
-        return _FOUND_IN[EventStatus.DEAD] if wanted.handler or wanted.error else None
+        return _PLACES[EventStatus.DEAD] if wanted.handler or wanted.error else None
     is_narrow = any((wanted.provider, wanted.type, wanted.account, wanted.run_by))
-    return None if is_narrow and wanted.status == EventStatus.DONE else _FOUND_IN.get(wanted.status)
+    return None if is_narrow and wanted.status == EventStatus.DONE else _PLACES.get(wanted.status)
 
 
 def _like(pattern: str) -> str:

@@ -5,6 +5,7 @@ table or an index holds (what is open, dead, held, ignored) that is over at once
 that are lost) is found as far as `budget` reaches.
 """
 
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +15,12 @@ import psycopg
 from psycopg.rows import class_row
 
 from hookonce.receiver.ledger.queries import event_filter
-from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.queries.events import COLUMNS, EventRow
+from hookonce.receiver.ledger.queries.event_filter import Filter, Order, Reach
+from hookonce.receiver.ledger.queries.events import COLUMNS, NEWEST, EventRow
 from hookonce.receiver.ledger.queries.id_ranges import extent
 
-FIRST_RANGE = 20_000
-"""Ids of the first range; the next one has four times as many."""
 GROWTH = 4
+"""The first range has `NEWEST` ids, each other four times as many as the one before."""
 
 _CAME = "SELECT received_at FROM hookonce.events WHERE id >= %s ORDER BY id LIMIT 1"
 
@@ -43,14 +43,12 @@ def newest(
     """Return the newest matching events with ids below `before`, `limit` at most, found within about `budget`."""
     low, top = extent(connection, wanted, before)
     rows: list[EventRow] = []
-    size, until = FIRST_RANGE, time.monotonic() + budget.total_seconds()
+    size, until = _first_range(wanted, range(low, top)), time.monotonic() + budget.total_seconds()
     while top > low and len(rows) < limit:
         began = time.monotonic()
         end, top = top, max(top - size, low)
-        rows += _find(
-            connection, event_filter.rows(COLUMNS, wanted), wanted, range(top, end), limit - len(rows)
-        )
-        size *= GROWTH
+        rows += _find(connection, _query(wanted, size), wanted, range(top, end), limit - len(rows))
+        size = _next_range(wanted, size)
         if _is_over(began, until):
             break
     if top <= low or len(rows) >= limit:
@@ -65,18 +63,13 @@ def oldest_after(
     low, top = extent(connection, wanted)
     low = max(low, after + 1)
     rows: list[EventRow] = []
-    size, until = FIRST_RANGE, time.monotonic() + budget.total_seconds()
+    size, until = _first_range(wanted, range(low, top)), time.monotonic() + budget.total_seconds()
     while low < top and len(rows) < limit:
         began = time.monotonic()
         begin, low = low, min(low + size, top)
-        rows += _find(
-            connection,
-            event_filter.rows(COLUMNS, wanted, "ASC"),
-            wanted,
-            range(begin, low),
-            limit - len(rows),
-        )
-        size *= GROWTH
+        query = _query(wanted, size, "ASC")
+        rows += _find(connection, query, wanted, range(begin, low), limit - len(rows))
+        size = _next_range(wanted, size)
         if _is_over(began, until):
             break
     return rows[::-1]
@@ -86,6 +79,19 @@ def came_at(connection: psycopg.Connection, event: int) -> datetime | None:
     """Return when the event of this id came in, or the next one that is there."""
     row = connection.execute(_CAME, [event]).fetchone()
     return row[0] if row else None
+
+
+def _first_range(wanted: Filter, ids: range) -> int:
+    return len(ids) if event_filter.reach(wanted) is Reach.AT_HAND else NEWEST
+
+
+def _next_range(wanted: Filter, size: int) -> int:
+    return sys.maxsize if event_filter.reach(wanted) is Reach.NEWEST else size * GROWTH
+
+
+def _query(wanted: Filter, size: int, order: Order = "DESC") -> str:
+    is_rare = event_filter.reach(wanted) is Reach.NEWEST and size > NEWEST
+    return event_filter.rows(COLUMNS, wanted, order, is_rare=is_rare)
 
 
 def _is_over(began: float, until: float) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import repeat
 from typing import Any
 
 import psycopg
@@ -18,7 +19,7 @@ from hookonce.receiver.ledger.decryption import (
     decrypt_failure,
 )
 from hookonce.receiver.ledger.queries import event_filter
-from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.queries.event_filter import Filter, Reach
 from hookonce.receiver.ledger.queries.id_ranges import extent
 from hookonce.receiver.ledger.results import opened, shallow
 from hookonce.receiver.ledger.states import (
@@ -33,7 +34,9 @@ from hookonce.receiver.ledger.steps import StepRow
 
 PAGE_SIZE = 10_000
 """Rows of one page; of events, ids."""
+NEWEST = 20_000
 STRETCHES = (100_000, 1_000_000)
+_STRETCHES = {Reach.NEWEST: (NEWEST,), Reach.ALL: STRETCHES}
 """Of ids, the newest ones first, that are walked down; among those below, all that match are found and sorted."""
 
 
@@ -110,17 +113,12 @@ class Detail:
 
 
 COLUMNS = f"""id, source, provider, event_id, type, account, status, CASE WHEN status = '{EventStatus.RUNNING}'
-    THEN (SELECT min(r.due_at) FROM hookonce.run_states r WHERE r.event = events.id) ELSE due_at END AS due_at,
+    THEN (SELECT min(coalesce(c.lease_until, q.due_at))
+          FROM hookonce.queue q LEFT JOIN hookonce.claims c ON c.token = q.token WHERE q.event = events.id)
+    ELSE due_at END AS due_at,
 received_at, occurred_at, deliveries, repeat_of, CASE WHEN starts_with(waits, '{WAITS_FOR_SOURCE}') THEN 'source'
     WHEN waits <> '{Waits.HELD}' THEN waits END AS parked, is_test"""  # noqa: S608  constants
 """Of `hookonce.event_states`, called `events`: those of an `EventRow`."""
-
-# All matches found first: asked for the order of the primary key, PostgreSQL would walk down it, row by row, however
-# long nothing matches.
-_FAR = f"""
-SELECT id FROM hookonce.events WHERE {event_filter.MATCHES} AND id >= %(low)s AND id < %(top)s
-ORDER BY id + 0 DESC LIMIT %(limit)s
-"""  # noqa: S608  constants
 
 _EVENT = f"SELECT {COLUMNS} FROM hookonce.event_states AS events WHERE id = %s"  # noqa: S608  a constant
 
@@ -195,17 +193,33 @@ def events(
             return cursor.execute(query.encode(), page, prepare=False).fetchall()
 
         if not limit:
-            for end in range(top, low, -PAGE_SIZE):
-                yield from matching(near, max(end - PAGE_SIZE, low), end, None)
+            while top > low:
+                is_walked = event_filter.reach(wanted) in {Reach.ALL, Reach.LOST}
+                bottom = max(top - PAGE_SIZE, low) if is_walked else low
+                rows = matching(near, bottom, top, PAGE_SIZE)
+                top = rows[-1].id if len(rows) == PAGE_SIZE else bottom
+                yield from rows
             return
-        far = near if event_filter.is_found_elsewhere(wanted) else event_filter.with_states(COLUMNS, _FAR)
-        for query, stretch in [*((near, ids) for ids in STRETCHES), (far, top)]:
+        for query, stretch in _looks(wanted, top):
             if top <= low or not limit:
                 return
             end, top = top, max(top - stretch, low)
             rows = matching(query, top, end, limit)
             limit -= len(rows)
             yield from rows
+
+
+def _looks(wanted: Filter, top: int) -> Iterator[tuple[str, int]]:
+    """Yield the queries that find the newest, one after the other, each with the length of its stretch of ids."""
+    reach = event_filter.reach(wanted)
+    near = event_filter.rows(COLUMNS, wanted)
+    if reach is Reach.LOST:
+        yield from repeat((near, STRETCHES[0]))
+    elif reach in _STRETCHES:
+        yield from ((near, ids) for ids in _STRETCHES[reach])
+        yield event_filter.rows(COLUMNS, wanted, is_rare=True), top
+    else:
+        yield near, top
 
 
 def detail(connection: psycopg.Connection, event: int, keyring: Keyring) -> Detail | None:

@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import psycopg
 from psycopg.rows import class_row
 
-from hookonce.receiver.ledger.queries.event_filter import MATCHES, Filter
+from hookonce.receiver.ledger.queries import event_filter
+from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.events import COLUMNS, EventRow
 from hookonce.receiver.ledger.states import OPEN
 
@@ -18,7 +20,7 @@ SETTLED_AFTER = 5.0
 
 _NEWEST = "SELECT coalesce(max(id), 0) FROM hookonce.events"
 _NEW = f"""
-SELECT {COLUMNS} FROM hookonce.event_states AS events WHERE {MATCHES} AND id > %(after)s
+SELECT {COLUMNS} FROM hookonce.event_states AS events WHERE {{matches}} AND id > %(after)s
   AND NOT id = ANY(%(seen)s) ORDER BY id LIMIT %(limit)s
 """  # noqa: S608  constants
 _NOW = f"SELECT {COLUMNS} FROM hookonce.event_states AS events WHERE id = ANY(%s) ORDER BY id"  # noqa: S608  a constant
@@ -30,7 +32,9 @@ class Tail:
     def __init__(
         self, connection: psycopg.Connection, wanted: Filter, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._parameters = {**wanted.parameters, "status": None}
+        of_any_status = replace(wanted, status=None)
+        self._parameters = of_any_status.parameters
+        self._query = _NEW.format(matches=event_filter.matches(of_any_status)).encode()
         self._status = wanted.status
         self._clock = clock
         row = connection.execute(_NEWEST).fetchone()
@@ -63,7 +67,7 @@ class Tail:
     def _new(self, connection: psycopg.Connection) -> list[EventRow]:
         page = {**self._parameters, "after": self._after, "seen": list(self._seen), "limit": TAIL_PAGE_SIZE}
         with connection.cursor(row_factory=class_row(EventRow)) as cursor:
-            rows = cursor.execute(_NEW.encode(), page, prepare=False).fetchall()
+            rows = cursor.execute(self._query, page, prepare=False).fetchall()
         now = self._clock()
         self._seen.update((row.id, now) for row in rows)
         settled = [number for number, at in self._seen.items() if now - at > SETTLED_AFTER]
