@@ -8,6 +8,7 @@ import redis
 from hookonce.receiver.cli import main
 from hookonce.receiver.ledger import store
 from hookonce.receiver.redis.work_queue import WorkQueue
+from tests.support.outcomes import put_into_state
 
 TABLES = """
 [sources.stripe]
@@ -82,20 +83,7 @@ def stored(ledger):
         source = columns.get("source", "stripe")
         row = store.store(ledger, [arriving(source, event_id, columns.get("type", "invoice.paid"), body)])
         number = row[source, event_id].id
-        for handler, state, attempts in runs:
-            due = "tomorrow" if state in {"waiting", "running"} else None
-            values = [number, handler, state, attempts, due]
-            ledger.execute(
-                "INSERT INTO hookonce.runs (event, handler, status, attempts, due_at) VALUES (%s, %s, %s, %s, %s)",
-                values,
-            )
-        if status:
-            ledger.execute(
-                "UPDATE hookonce.events SET status = %s, due_at = (SELECT min(due_at) FROM "
-                "hookonce.runs WHERE event = id) "
-                "WHERE id = %s",
-                [status, number],
-            )
+        put_into_state(ledger, number, status, runs)
         return number
 
     return put

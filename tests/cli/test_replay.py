@@ -221,8 +221,10 @@ def test_replay_waits_and_tells_how_many_succeeded_and_died(hookonce, stored, le
         stored(f"evt_{n}", status="dead", runs=[("a", "dead", 1)])
     ledger.execute(
         "CREATE FUNCTION worker() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-        "UPDATE hookonce.events SET status = CASE event_id WHEN 'evt_1' THEN 'dead' ELSE 'done' END, due_at = NULL "
-        "WHERE id = ANY(NEW.events); RETURN NEW; END $$"
+        "WITH gone AS (DELETE FROM hookonce.queue WHERE event = ANY(NEW.events) RETURNING event, handler, cycle) "
+        "INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) "
+        "SELECT event, handler, cycle, CASE e.event_id WHEN 'evt_1' THEN 'dead' ELSE 'done' END, 1, now() "
+        "FROM gone JOIN hookonce.events e ON e.id = gone.event; RETURN NEW; END $$"
     )
     ledger.execute(
         "CREATE TRIGGER works AFTER INSERT ON hookonce.bulk_steps FOR EACH ROW EXECUTE FUNCTION worker()"

@@ -28,16 +28,18 @@ def deliver(connection, *event_ids, minutes_ago=5, **changes):
     )
 
 
-def finish(connection, event_id, status="done", *, minutes_ago=4, handler="h", event_status=None):
+def finish(connection, event_id, status="done", *, minutes_ago=4, handler="h", is_last=True):
+    """Have a run of an event end; with `is_last` nothing else of it is open."""
     connection.execute(
-        "INSERT INTO hookonce.runs (event, handler, status, finished_at) "
-        "SELECT id, %s, %s, date_trunc('minute', now()) - %s FROM hookonce.event_states WHERE event_id = %s",
+        "INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) "
+        "SELECT id, %s, 1, %s, 1, date_trunc('minute', now()) - %s FROM hookonce.events WHERE event_id = %s",
         [handler, status, minutes_ago * MINUTE, event_id],
     )
-    connection.execute(
-        "UPDATE hookonce.events SET status = %s, due_at = NULL WHERE event_id = %s",
-        [event_status or status, event_id],
-    )
+    if is_last:
+        connection.execute(
+            "DELETE FROM hookonce.queue USING hookonce.events e WHERE queue.event = e.id AND e.event_id = %s",
+            [event_id],
+        )
 
 
 def fill(connection):
@@ -89,7 +91,7 @@ def test_activity_counts_an_event_once_when_its_last_run_ends(connection):
 
 def test_activity_does_not_count_an_event_that_waits_for_another_run(connection):
     deliver(connection, "a")
-    finish(connection, "a", event_status="waiting")
+    finish(connection, "a", is_last=False)
 
     fill(connection)
 
@@ -98,6 +100,7 @@ def test_activity_does_not_count_an_event_that_waits_for_another_run(connection)
 
 def test_activity_counts_an_unreadable_element_as_dead(connection):
     deliver(connection, "a", is_readable=False)
+    connection.execute("UPDATE hookonce.runs SET finished_at = now() - interval '5 minutes'")
 
     fill(connection)
 

@@ -1,37 +1,18 @@
 import threading
+from datetime import timedelta
 
 import psycopg
 import pytest
 
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.replay import events
-from hookonce.receiver.ledger.runs import claims, transitions
-from hookonce.receiver.ledger.runs.claim_plan import Plan
+from hookonce.receiver.ledger.runs import ignored as ignored_events
 from hookonce.receiver.ledger.stats import event_counts, totals
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
+from tests.support.outcomes import end_events
 
-SPAN = claims.timedelta(minutes=1)
-
-
-class Nobody:
-    """The handlers of a worker that has none."""
-
-    def matching(self, *_):
-        return []
-
-    def named(self, _):
-        return None
-
-    def is_slow(self, *_):
-        return False
-
-
-class Somebody(Nobody):
-    """A worker whose handler takes everything."""
-
-    def matching(self, *_):
-        return [Plan]
+SPAN = timedelta(minutes=1)
 
 
 @pytest.fixture
@@ -45,14 +26,13 @@ def deliver(connection, *ids, source="stripe"):
     return [answers[source, each].id for each in ids]
 
 
-def finish(connection, status, *ids):
-    connection.execute(
-        "UPDATE hookonce.events SET status = %s, due_at = NULL WHERE id = ANY(%s)", [status, list(ids)]
-    )
-
-
 def ignore(connection):
-    claims.claim(connection, Nobody(), budget=SPAN)
+    """Do as a claim of a worker that has no handlers."""
+    connection.execute(
+        "WITH gone AS (DELETE FROM hookonce.queue RETURNING event, source, cycle), ended AS ("
+        "INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) "
+        "SELECT event, '', cycle, 'ignored', 0, now() FROM gone)" + event_counts.newly_ignored("gone")
+    )
 
 
 def count(connection):
@@ -71,8 +51,9 @@ def counted(connection):
 def test_counts_are_those_of_the_ledger_before_and_after_a_sweep(connection):
     done, dead, held, _ = deliver(connection, "a", "b", "c", "d")
     deliver(connection, "a", source="github")
-    for status, number in (("done", done), ("dead", dead), ("held", held)):
-        finish(connection, status, number)
+    end_events(connection, "done", [done])
+    end_events(connection, "dead", [dead])
+    connection.execute("UPDATE hookonce.queue SET waits = 'held' WHERE event = %s", [held])
 
     before = by_status(connection)
     count(connection)
@@ -92,7 +73,7 @@ def test_counts_follow_events_that_are_ignored_and_taken_up_again(connection):
     ]
     list(events.replay(connection, desk_replay_ids, "tests"))
     replayed = by_status(connection)
-    transitions.requeue_ignored(connection, Somebody(), SPAN)
+    ignored_events.requeue(connection, lambda *_: [None], SPAN)
 
     assert ignored == {("stripe", "ignored"): 3}
     assert replayed == {("stripe", "ignored"): 2, ("stripe", "received"): 1}
@@ -102,8 +83,10 @@ def test_counts_follow_events_that_are_ignored_and_taken_up_again(connection):
 def test_counts_wait_for_a_transaction_that_may_hold_a_smaller_id(connection, database_url):
     with psycopg.connect(database_url) as late:
         late.execute(
-            "INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status) "
-            "VALUES ('slow', 'slow', 'x', 't', '', true, 'done')"
+            "WITH late AS (INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed) "
+            "VALUES ('slow', 'slow', 'x', 't', '', true) RETURNING id) "
+            "INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) "
+            "SELECT id, 'a', 1, 'done', 1, now() FROM late"
         )
         deliver(connection, "a")
         first = event_counts.mark(connection)
@@ -150,7 +133,10 @@ def test_counts_take_bounded_steps_through_a_long_ledger(connection, monkeypatch
 def test_recount_mends_what_was_changed_by_hand(connection):
     ids = deliver(connection, "a", "b", "c")
     count(connection)
-    finish(connection, "ignored", ids[0])
+    end_events(connection, "ignored", ids[:1])
+    count(connection)
+    connection.execute("UPDATE hookonce.runs SET status = 'dead'")
+    connection.execute("DELETE FROM hookonce.queue WHERE event = %s", [ids[1]])
     connection.execute("DELETE FROM hookonce.events WHERE id = %s", [ids[1]])
 
     event_counts.recount(connection)

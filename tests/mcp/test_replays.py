@@ -3,6 +3,7 @@ import base64
 import pytest
 
 from tests.mcp.conftest import Agent
+from tests.support.outcomes import end_events
 
 
 @pytest.fixture
@@ -34,12 +35,7 @@ def test_bulk_replay_takes_what_was_there_when_it_was_planned(own):
     inbox, agent = own
     plan = agent.call("plan_bulk_replay", status="dead", handler="shop.credit", since="1h", rate=5)
     (late,) = inbox.deliver("late")
-    inbox.rows(
-        "INSERT INTO hookonce.runs (event, handler, status, attempts) "
-        "VALUES (%s, 'shop.credit', 'dead', 1) RETURNING 1",
-        late,
-    )
-    inbox.rows("UPDATE hookonce.events SET status = 'dead', due_at = NULL WHERE id = %s RETURNING 1", late)
+    end_events(inbox.connection, "dead", [late], handler="shop.credit")
 
     begun = agent.call("replay", confirmation=plan.known["confirmation"])
 

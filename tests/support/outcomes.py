@@ -35,3 +35,49 @@ def lose_events(connection, events=None):
             f"DELETE FROM hookonce.{table} WHERE %(events)s::bigint[] IS NULL OR event = ANY(%(events)s)",  # noqa: S608
             {"events": None if events is None else list(events)},
         )
+
+
+def put_into_state(connection, event, status=None, runs=()):
+    """Leave an event as workers would; `runs` are (handler, status, attempts), open ones are due tomorrow."""
+    if runs or status not in {None, "received", "held"}:
+        kept = status in {"received", "held"}
+        connection.execute("DELETE FROM hookonce.queue WHERE event = %s AND NOT %s", [event, kept])
+    for n, (handler, state, attempts) in enumerate(runs, start=1):
+        if state in {"waiting", "running"}:
+            _open(connection, event, n, handler, attempts, is_running=state == "running")
+        else:
+            _outcome(connection, event, handler, state, attempts)
+    is_open = any(state in {"waiting", "running"} for _, state, _ in runs)
+    if status in {"waiting", "running"} and not is_open:
+        _open(connection, event, 9, "other", 1, is_running=status == "running")
+    elif status == "held":
+        connection.execute("UPDATE hookonce.queue SET waits = 'held' WHERE event = %s", [event])
+    elif status in {"done", "dead", "ignored"} and not any(state == status for _, state, _ in runs):
+        _outcome(connection, event, "", status, 0)
+
+
+def _outcome(connection, event, handler, status, attempts):
+    connection.execute(
+        "INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) "
+        "VALUES (%s, %s, 1, %s, %s, now())",
+        [event, handler, status, attempts],
+    )
+
+
+def _open(connection, event, n, handler, attempts, *, is_running):
+    connection.execute(
+        "WITH claimed AS (INSERT INTO hookonce.claims (token, lease_until, events, places) "
+        "SELECT gen_random_uuid(), 'tomorrow', %(places)s, %(n)s WHERE %(is_running)s RETURNING token) "
+        "INSERT INTO hookonce.queue (event, n, received_at, source, type, handler, attempts, due_at, token) "
+        "SELECT id, %(number)s, received_at, source, type, %(handler)s, %(attempts)s, 'tomorrow', "
+        "(SELECT token FROM claimed) FROM hookonce.events WHERE id = %(event)s",
+        {
+            "event": event,
+            "places": [event],
+            "n": [n],
+            "number": n,
+            "handler": handler,
+            "attempts": attempts - is_running,
+            "is_running": is_running,
+        },
+    )

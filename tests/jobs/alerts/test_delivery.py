@@ -89,8 +89,7 @@ def test_alert_keeps_its_id_on_every_attempt(inbox, pager, alerted):
     pager.codes = [503]
     alerted()
     inbox.work()
-    inbox.connection.execute("UPDATE hookonce.runs SET due_at = now()")
-    inbox.connection.execute("UPDATE hookonce.events SET due_at = now()")
+    inbox.connection.execute("UPDATE hookonce.queue SET due_at = now()")
     inbox.work()
 
     first, second = pager.taken

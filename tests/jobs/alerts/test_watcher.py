@@ -16,6 +16,7 @@ from hookonce.receiver.ledger.store import store
 from hookonce.receiver.redis.client import connect
 from tests.support import desk
 from tests.support.new_event import new_event
+from tests.support.outcomes import end_events
 
 CONFIGURATION = """
 [alerts]
@@ -87,17 +88,8 @@ def happened(connection, source, what, number):
 def died(connection, number, *, source="stripe", ago=timedelta(0)):
     """Store so many events that died so long ago."""
     ids = [f"{source}-{ago}-{n}" for n in range(number)]
-    store(connection, [new_event(event_id, source=source) for event_id in ids])
-    events = connection.execute(
-        "UPDATE hookonce.events SET status = 'dead', due_at = NULL WHERE event_id = ANY(%s) RETURNING id",
-        [ids],
-    ).fetchall()
-    connection.execute(
-        "INSERT INTO hookonce.runs (event, handler, status, attempts, finished_at) "
-        "SELECT unnest(%s::bigint[]), 'h', 'dead', 10, now() - %s::interval",
-        [[row[0] for row in events], ago],
-    )
-    return [row[0] for row in events]
+    rows = store(connection, [new_event(event_id, source=source) for event_id in ids])
+    return end_events(connection, "dead", [row.id for row in rows.values()], attempts=10, ago=ago)
 
 
 def is_open(connection):
@@ -224,13 +216,7 @@ def test_watch_measures_how_long_an_event_is_tried_in_its_present_cycle(
 ):
     (row,) = store(connection, [new_event()]).values()
     connection.execute(
-        "UPDATE hookonce.events SET status = 'waiting', due_at = now() + interval '1 hour', "
-        "received_at = now() - interval '30 days'"
-    )
-    connection.execute(
-        "INSERT INTO hookonce.runs (event, handler, status, attempts, cycle, due_at) "
-        "VALUES (%s, 'h', 'waiting', 3, 2, now() + interval '1 hour')",
-        [row.id],
+        "UPDATE hookonce.queue SET handler = 'h', attempts = 3, cycle = 2, due_at = now() + interval '1 hour'"
     )
     connection.execute(
         "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, failed_at) "
@@ -268,7 +254,7 @@ def test_alert_of_dead_events_ends_when_they_are_replayed(watch, connection):
 @pytest.mark.parametrize(("pauses", "expected"), [((), [("oldest_due", "")]), (("stripe",), [])])
 def test_watch_finds_an_event_that_nobody_takes_up(watch, connection, inbox, pauses, expected):
     inbox.deliver("a")
-    connection.execute("UPDATE hookonce.events SET due_at = now() - interval '6 minutes'")
+    connection.execute("UPDATE hookonce.queue SET due_at = now() - interval '6 minutes'")
     for name in pauses:
         connection.execute("INSERT INTO hookonce.pauses (kind, name) VALUES ('source', %s)", [name])
 

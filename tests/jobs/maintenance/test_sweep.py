@@ -39,8 +39,8 @@ def test_sweep_does_not_ring_twice(inbox, sweep, rings):
 @pytest.mark.parametrize(
     "change",
     [
-        "UPDATE hookonce.events SET due_at = now() + interval '1 hour'",
-        "UPDATE hookonce.events SET due_at = NULL, status = 'done'",
+        "UPDATE hookonce.queue SET due_at = now() + interval '1 hour'",
+        "UPDATE hookonce.queue SET waits = 'held'",
         "INSERT INTO hookonce.pauses (kind, name) VALUES ('source', 'stripe')",
     ],
 )
