@@ -40,7 +40,8 @@ def test_doctor_finds_nothing_to_fail_on_a_fresh_inbox(hookonce):
             "fail",
         ),
         ("DELETE FROM hookonce.hookonce_version", "schema", "fail"),
-        ("UPDATE hookonce.events SET due_at = now() - interval '1 hour'", "backlog", "warn"),
+        ("UPDATE hookonce.queue SET due_at = now() - interval '1 hour'", "backlog", "warn"),
+        ("DELETE FROM hookonce.queue", "events", "fail"),
     ],
 )
 def test_doctor_finds_what_is_wrong_with_the_ledger(hookonce, stored, ledger, statement, check, level):

@@ -7,7 +7,7 @@ import click
 import psycopg
 
 from hookonce.receiver.cli.connections import ledger
-from hookonce.receiver.cli.doctor import conflicts, encryption, handlers, servers, slots
+from hookonce.receiver.cli.doctor import conflicts, encryption, handlers, lost_events, servers, slots
 from hookonce.receiver.cli.doctor.servers import Finding
 from hookonce.receiver.cli.local_sources import dev, sources
 from hookonce.receiver.cli.output.colors import paint
@@ -46,6 +46,7 @@ def _findings() -> Iterator[Finding]:
     yield from handlers.handlers(settings)
     yield from _secrets(settings)
     yield from servers.postgresql(settings.database_url)
+    yield from lost_events.lost_events(settings)
     yield from conflicts.conflicts(settings)
     yield from slots.slots(settings)
     yield from encryption.encryption(settings)

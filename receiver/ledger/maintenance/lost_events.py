@@ -86,13 +86,15 @@ def look(connection: psycopg.Connection) -> int:
             _keep(connection, known, of_slice(connection, known))
         if following < 0:
             following = _number(connection, _TOP)
-        while following >= 0 and time.monotonic() < deadline:
+        while following >= 0:
             lost = of_slice(connection, following)
             _keep(connection, following, lost)
             if lost:
                 log.error("%s", words(lost), extra={"events": [event.id for event in lost[:NAMED]]})
             found += len(lost)
             following = _number(connection, _NEXT, following - 1)
+            if time.monotonic() > deadline:
+                break
         connection.execute(_MOVE, [following])
     return found
 

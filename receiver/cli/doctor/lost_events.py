@@ -1,0 +1,31 @@
+"""What `hookonce doctor` finds of the ledger: events of which there is nothing but that they came."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
+
+import psycopg
+
+from hookonce.receiver.cli.connections import ledger
+from hookonce.receiver.cli.doctor.servers import Finding
+from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.database.schema_version import SchemaBehind
+from hookonce.receiver.ledger.maintenance import lost_events as lost
+
+TIME_LIMIT = timedelta(seconds=1)
+"""How long it looks, newest first; what is older a sweep looks through in the course of a day."""
+
+
+def lost_events(settings: Settings) -> Iterator[Finding]:
+    """Name lost events; nothing while the database is away, which another check tells."""
+    with (
+        suppress(psycopg.Error, LedgerUnavailable, SchemaBehind, ConfigError),
+        ledger(settings) as connection,
+    ):
+        found = lost.found_so_far(connection, TIME_LIMIT)
+        if found:
+            yield Finding("fail", "events", lost.words(found))
+        else:
+            yield Finding("ok", "events", "each has an open run or an outcome")
