@@ -1,4 +1,4 @@
-"""Ledgers of before 0021, with an event of each kind that they can hold: `python -m tests.support.former_ledgers URL 0016`.
+"""Ledgers of before 0021, with an event of each kind: `python -m tests.support.former_ledgers URL 0016`.
 
 What a revision has no column for is left out, so that one list of events is good for all of them.
 """

@@ -6,7 +6,7 @@ from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.config.server_urls import libpq_url, schema_of
 from hookonce.receiver.config.servers import NO_POSTGRESQL, ConfigError, ledger_url
 from hookonce.receiver.config.settings import require_servers
-from hookonce.receiver.ledger.database import connections, engines, migrate
+from hookonce.receiver.ledger.database import connections, engines, live_upgrade, migrate, upgrade_plan
 from hookonce.receiver.monitoring import rights
 
 
@@ -32,14 +32,61 @@ def url() -> None:
 
 
 @db.command()
-def upgrade() -> None:
-    """Run the missing migrations and make the coming partitions. Safe to run from many machines."""
+@click.option(
+    "--plan", "only_plan", is_flag=True, help="Say what it would do and what that locks; change nothing."
+)
+@click.option(
+    "--finish",
+    is_flag=True,
+    help="Drop what is kept for processes of the version before, whoever is connected.",
+)
+def upgrade(*, only_plan: bool, finish: bool) -> None:
+    """Run the missing migrations and make the coming partitions. Safe to run from many machines.
+
+    Receivers of the version before go on meanwhile and afterwards; workers of before until the new tables are in place.
+    """
     url = database_url()
-    click.echo(f"the schema is at {migrate.upgrade(url)}", err=True)
+    if only_plan:
+        _tell(upgrade_plan.plan(url))
+        return
+    click.echo(f"the schema is at {migrate.upgrade(url, say=_Said(), finish=finish)}", err=True)
     with connections.connect(url) as connection:
         warning = rights.search_path(connection, schema_of(url))
     if warning:
         click.echo(f"hookonce: {warning}", err=True)
+
+
+def _tell(plan: upgrade_plan.UpgradePlan) -> None:
+    click.echo(f"the schema is at {plan.revision}; an upgrade would bring it to {plan.reached}")
+    for number, step in enumerate(plan.steps, 1):
+        click.echo(f"{number}. {step.does}\n   locks: {step.locks}")
+    if not plan.steps:
+        click.echo("nothing to do but the partitions of the coming days")
+
+
+class _Said:
+    """Says how far an upgrade has come: each step, and of a copy each tenth."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def __call__(self, progress: live_upgrade.Progress) -> None:
+        if progress.step == "copy":
+            tenth = 10 * progress.copied // progress.of * 10 if progress.of else 100
+            said = f"copied: {tenth} %"
+        else:
+            said = _WORDS[progress.step].format(why=progress.why)
+        if said != self._last:
+            click.echo(said, err=True)
+        self._last = said
+
+
+_WORDS = {
+    "expand": "making the new tables",
+    "swap": "waiting for runs under way, then putting the new tables in place",
+    "contract": "dropping what was kept for the version before",
+    "postponed": "what is kept for processes of the version before stays: {why}; run it again when they have ended",
+}
 
 
 @db.command()

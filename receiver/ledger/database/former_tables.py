@@ -1,10 +1,11 @@
 """Moves a ledger of before 0021 into the tables of today, in steps that may be cut anywhere and done again.
 
 In those ledgers `events` has a status and a due time, and `runs` holds what is open as well as what has ended. Each
-step is one transaction. `expand` makes the new tables, and has triggers note which events change. `copy_range` copies what
-is there, a range of events at a time; `catch_up` copies anew what was noted. Until then workers of before know nothing
-of it. `swap` locks `events` and `runs`, copies the rest and gives the tables their names, and `contract` drops what is
-kept for receivers of before: these go on inserting events with a status, of which a trigger makes rows of the queue.
+step is one transaction. `expand` makes the new tables, and has triggers note which events change. `copy_range` copies
+what is there, a range of events at a time; `catch_up` copies anew what was noted. Until then workers of before know
+nothing of it. `swap` locks `events` and `runs`, copies the rest and gives the tables their names, and `contract` drops
+what is kept for receivers of before: these go on inserting events with a status, of which a trigger makes rows of the
+queue.
 
 What a worker of before writes after the swap is refused by a trigger or for want of a column, and rolled back with what
 its handler wrote, so no attempt is charged there. A run that was under way waits for the end of its former lease, and

@@ -74,10 +74,15 @@ class Steps:
         self._copy()
         while self._catch_up() > _FEW:
             pass
-        self._alone(_ANALYZE)
+        self.look(lambda driver: driver.execute(_ANALYZE))
         self.say(Progress("swap"))
         until = time.monotonic() + (self.patience.leases.total_seconds() if waits_for_runs else 0)
         self.tried(lambda wait: self._swap(swap, wait, until))
+
+    def look(self, question: Callable[[psycopg.Connection[Any]], T]) -> T:
+        """Return what is asked of the database, in a transaction of its own, which keeps no lock."""
+        with self.engine.connect() as connection, connection.begin():
+            return question(engines.raw(connection))
 
     def contract(self) -> None:
         """Drop what was kept for processes of before."""
@@ -136,10 +141,6 @@ class Steps:
             driver = engines.raw(connection)
             _wait_at_most(driver, wait)
             return step(driver)
-
-    def _alone(self, statement: str) -> None:
-        with self.engine.connect() as connection, connection.begin():
-            engines.raw(connection).execute(statement.encode())
 
 
 def is_locked_out(error: Exception) -> bool:

@@ -22,7 +22,7 @@ from psycopg import sql
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import OperationalError
 
-from hookonce.receiver.config.server_urls import schema_of
+from hookonce.receiver.config.server_urls import is_pooled, schema_of
 from hookonce.receiver.config.servers import ConfigError
 from hookonce.receiver.ledger.database import (
     connections,
@@ -40,8 +40,8 @@ _VERSION_TABLE = "hookonce_version"
 T = TypeVar("T")
 USUAL_PATIENCE = Patience()
 _FIRST_WITH_A_SCHEMA = "0004"
-_LAST_BEFORE_THE_QUEUE = "0020"
-_FIRST_WITH_A_QUEUE = "0021"
+LAST_BEFORE_THE_QUEUE = "0020"
+FIRST_WITH_A_QUEUE = "0021"
 _MADE_BY = {
     "0001": (
         *("events", "bodies", "runs", "failures", "conflicts"),
@@ -102,31 +102,32 @@ def upgrade(
 
             reached = tried(lambda wait: _upgraded(engine, place, wait))
             steps = Steps(engine, patience, tried, say)
-            if reached == _LAST_BEFORE_THE_QUEUE:
+            if reached == LAST_BEFORE_THE_QUEUE:
                 is_in_use = former_tables.sessions(driver) > 0
                 steps.take_over(
-                    lambda connection: _run_migrations(connection, place, _FIRST_WITH_A_QUEUE),
+                    lambda connection: _run_migrations(connection, place, FIRST_WITH_A_QUEUE),
                     waits_for_runs=is_in_use,
                 )
                 steps.validate()
                 finish = finish or not is_in_use
                 reached = tried(lambda wait: _upgraded(engine, place, wait))
-            if not former_tables.is_contracted(driver):
-                _contract(steps, driver, say, finish=finish)
+            _contract(steps, finish=finish)
             return reached
     finally:
         engine.dispose()
 
 
-def _contract(steps: Steps, driver: psycopg.Connection[Any], say: Say, *, finish: bool) -> None:
+def _contract(steps: Steps, *, finish: bool) -> None:
     """Drop what is kept for processes of before, unless there are any; it can be done whenever there are none."""
-    if not finish and (found := former_tables.in_the_way(driver)):
-        say(Progress("postponed", why=found))
+    if steps.look(former_tables.is_contracted):
+        return
+    if not finish and (found := steps.look(former_tables.in_the_way)):
+        steps.say(Progress("postponed", why=found))
         return
     try:
         steps.contract()
     except LedgerLocked as locked:
-        say(Progress("postponed", why=str(locked)))
+        steps.say(Progress("postponed", why=str(locked)))
 
 
 def _tried(
@@ -157,8 +158,8 @@ def _upgraded(engine: Engine, place: str, wait: timedelta) -> str:
         _adopt(driver, place)
         schema.create(driver, place)
         before = current(connection, place)
-        is_to_be_moved = before is not None and before < _FIRST_WITH_A_QUEUE
-        until = _LAST_BEFORE_THE_QUEUE if is_to_be_moved else "head"
+        is_to_be_moved = before is not None and before < FIRST_WITH_A_QUEUE
+        until = LAST_BEFORE_THE_QUEUE if is_to_be_moved else "head"
         _run_migrations(connection, place, until, is_new=before is None)
         partitions.create_partitions(driver)
         return current(connection, place) or "none"
@@ -181,6 +182,8 @@ def current(connection: Connection, place: str) -> str | None:
 
 def _require_utf8(url: str) -> None:
     with connections.connect(url) as connection:
+        if not is_pooled(url):
+            connection.execute("SET application_name = 'hookonce migrate'")  # no process that others wait for
         encoding = connection.info.parameter_status("server_encoding")
         name = connection.info.dbname
     if encoding not in {"UTF8", None}:
@@ -191,22 +194,33 @@ def _require_utf8(url: str) -> None:
         raise ConfigError([mistake])
 
 
-def _adopt(connection: psycopg.Connection[Any], place: str) -> None:
-    """Move the ledger of 0.1, if there is one and none in its place yet. Later ones lie where they were meant to."""
+def former_place(connection: psycopg.Connection[Any], place: str) -> str | None:
+    """Return the schema of the ledger of 0.1, if there is one and none in its place yet.
+
+    Later ones lie where they were meant to. Raises: ConfigError where there are several.
+    """
     places = [name for (name,) in connection.execute(_LEDGERS, [_VERSION_TABLE])]
     old = [name for name in places if _version(connection, name) < _FIRST_WITH_A_SCHEMA]
     if place in places or not old:
-        return
+        return None
     if len(old) > 1:
         mistake = (
             f"DATABASE_URL: ledgers of hookonce 0.1 lie in the schemas {', '.join(old)}; move the right one by "
             "setting [receiver] schema to its name for the first `hookonce db upgrade`, or drop the others"
         )
         raise ConfigError([mistake])
-    version = _version(connection, old[0])
+    return str(old[0])
+
+
+def _adopt(connection: psycopg.Connection[Any], place: str) -> None:
+    """Move the ledger of 0.1, if there is one and none in its place yet."""
+    old = former_place(connection, place)
+    if old is None:
+        return
+    version = _version(connection, old)
     ours = [name for revision, made in _MADE_BY.items() if revision <= version for name in made]
-    names = connection.execute(_TABLES_OF, {"schema": old[0], "names": ours}).fetchall()
-    found = [sql.Identifier(old[0], name) for (name,) in names]
+    names = connection.execute(_TABLES_OF, {"schema": old, "names": ours}).fetchall()
+    found = [sql.Identifier(old, name) for (name,) in names]
     connection.execute(_LOCK_TABLE.format(sql.SQL(", ").join(found)))
     schema.create(connection, place)
     for table in found:
