@@ -22,6 +22,7 @@ POINTS = (
     "delivery.answered",
     "tally.written",
     "job.begun",
+    "claim.taken_over",
     "run.leased",
     "run.claimed",
     "handler.entered",
@@ -43,8 +44,8 @@ POINTS = (
 """Every place, in the order in which a delivery and its runs reach them.
 
 `ledger.inserted` is inside the transaction of an insert that holds a lock (other inserts are one statement),
-`run.leased`, `run.ended`, `failure.ended` and those of a `batch` are inside theirs; what is `committed` or `claimed` is
-durable.
+`claim.taken_over`, `run.leased`, `run.ended`, `failure.ended` and those of a `batch` are inside theirs; what is
+`committed` or `claimed` is durable.
 """
 OF_OPERATIONS = (
     "operation.asked",
