@@ -236,7 +236,8 @@ def test_resume_with_little_patience_leaves_the_rest_to_a_sweep(connection, monk
     put(connection, *map(str, range(30)))
     pause(connection, *SOURCE)
     claim(connection, "a")
-    monkeypatch.setattr(parking, "UNPARK_BATCH", 10)
+    in_tens = parking._UNPARK_UNTRIAGED.replace("LIMIT 1000", "LIMIT 10")  # noqa: SLF001
+    monkeypatch.setattr(parking, "_UNPARK_UNTRIAGED", in_tens)
 
     pauses.resume(connection, *SOURCE, "test", timedelta(microseconds=1))
     assert [waits for _, _, waits in waiting(connection)].count(None) == 10

@@ -80,21 +80,23 @@ INSERT INTO hookonce.limit_places (handler, key, event, token)
 SELECT * FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::uuid[]) AS t
 ON CONFLICT (handler, event) DO UPDATE SET key = excluded.key, token = excluded.token
 """
+_IS_PARKED = f"waits = '{WAITS_FOR_LIMIT}' || %(key)s AND handler = %(handler)s"
+# Event by event: whatever the planner thinks of the table.
+_IS_ONE_PARKED = _IS_PARKED.replace("waits =", "waits IS NOT DISTINCT FROM")
 # The oldest, of those without a time of their rate only so many.
 _TAKE_UP = f"""
 WITH oldest AS MATERIALIZED (
-    SELECT event, n, waits, slot_at FROM hookonce.queue
-    WHERE waits = '{WAITS_FOR_LIMIT}' || %(key)s AND handler = %(handler)s
-    ORDER BY event LIMIT %(looked_through)s
+    SELECT event, slot_at FROM hookonce.queue WHERE {_IS_PARKED} ORDER BY event LIMIT %(looked_through)s
 ), counted AS (
-    SELECT *, count(*) FILTER (WHERE slot_at IS NULL) OVER (ORDER BY event) AS number FROM oldest
+    SELECT event, slot_at, count(*) FILTER (WHERE slot_at IS NULL) OVER (ORDER BY event) AS number FROM oldest
 ), wanted AS MATERIALIZED (
-    SELECT * FROM counted WHERE slot_at IS NOT NULL OR number <= %(times)s ORDER BY event LIMIT %(free)s
+    SELECT event FROM counted WHERE slot_at IS NOT NULL OR number <= %(times)s ORDER BY event LIMIT %(free)s
 ), mine AS MATERIALIZED (
-    SELECT q.event, q.n FROM wanted JOIN hookonce.queue q USING (event, n)
-    WHERE q.waits IS NOT DISTINCT FROM wanted.waits FOR UPDATE OF q SKIP LOCKED
+    SELECT event FROM hookonce.queue WHERE event = ANY(ARRAY(SELECT event FROM wanted)) AND {_IS_ONE_PARKED}
+    FOR UPDATE SKIP LOCKED
 ), taken_up AS (
-    UPDATE hookonce.queue q SET waits = NULL, due_at = now() FROM mine WHERE (q.event, q.n) = (mine.event, mine.n)
+    UPDATE hookonce.queue SET waits = NULL, due_at = now()
+    WHERE event = ANY(ARRAY(SELECT event FROM mine)) AND {_IS_ONE_PARKED}
 )
 SELECT event FROM mine ORDER BY event
 """  # noqa: S608  constants

@@ -48,17 +48,18 @@ _LOCK_PAUSES = "SELECT name FROM hookonce.pauses WHERE kind = %s AND name = ANY(
 
 
 def _unpark(whose: str) -> str:
+    # By events and not by the index of what waits, which may hold a million: whatever the planner thinks of the table.
+    is_parked = f"waits IS NOT DISTINCT FROM %(waits)s AND {whose}"
     return f"""
 WITH page AS MATERIALIZED (
-    SELECT event, n, waits FROM hookonce.queue WHERE waits = %(waits)s AND {whose} AND event > %(after)s
-    ORDER BY event LIMIT %(count)s
+    SELECT event FROM hookonce.queue WHERE waits = %(waits)s AND {whose} AND event > %(after)s
+    ORDER BY event LIMIT {UNPARK_BATCH}
 ), mine AS MATERIALIZED (
-    SELECT q.event, q.n FROM page JOIN hookonce.queue q USING (event, n)
-    WHERE q.waits IS NOT DISTINCT FROM page.waits  -- not by the index of these, which may hold a million
-    ORDER BY q.event, q.n FOR UPDATE OF q
+    SELECT event FROM hookonce.queue WHERE event = ANY(ARRAY(SELECT event FROM page)) AND {is_parked}
+    ORDER BY event FOR UPDATE
 ), unparked AS (
-    UPDATE hookonce.queue q SET waits = NULL, due_at = least(due_at, now()) FROM mine
-    WHERE (q.event, q.n) = (mine.event, mine.n)
+    UPDATE hookonce.queue SET waits = NULL, due_at = least(due_at, now())
+    WHERE event = ANY(ARRAY(SELECT event FROM mine)) AND {is_parked}
 )
 SELECT max(event) FROM page
 """  # noqa: S608  constants
@@ -123,7 +124,7 @@ def _unpark_runs(
     connection: psycopg.Connection, waits: str, handler: str | None, until: float | None
 ) -> bool:
     statement = _UNPARK_UNTRIAGED if handler is None else _UNPARK_HANDLER
-    values = {"waits": waits, "handler": handler, "count": UNPARK_BATCH, "after": 0}
+    values = {"waits": waits, "handler": handler, "after": 0}
     while True:
         with connection.transaction():
             row = connection.execute(statement, values).fetchone()
