@@ -13,6 +13,7 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.source import Source
 from tests.support.new_event import new_event
+from tests.support.outcomes import put_into_state
 
 
 @dataclass
@@ -36,9 +37,8 @@ class Inbox:
         rows = store(self.connection, events)
         numbers = [rows[event.key].id for event in events]
         if status:
-            self.connection.execute(
-                "UPDATE hookonce.events SET status = %s, due_at = NULL WHERE id = ANY(%s)", [status, numbers]
-            )
+            for number in numbers:
+                put_into_state(self.connection, number, status)
         return numbers
 
     def rows(self, query, *values):

@@ -11,6 +11,7 @@ from hookonce.receiver.ledger import handshake_secrets, store
 from hookonce.receiver.ledger import rejected as ledger_rejected
 from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.support.new_event import new_event
+from tests.support.outcomes import put_into_state
 
 
 def follow(inbox, path):
@@ -68,10 +69,7 @@ def test_events_are_counted_by_type_and_status(inbox):
 def test_event_is_shown_with_runs_failures_and_other_bodies(inbox):
     (event,) = inbox.deliver("evt_1", body=b"{}")
     store.store(inbox.connection, [new_event("evt_1", b'{"other": 1}')])
-    run = [event, "app.credit", "dead", 3]
-    inbox.connection.execute(
-        "INSERT INTO hookonce.runs (event, handler, status, attempts) VALUES (%s, %s, %s, %s)", run
-    )
+    put_into_state(inbox.connection, event, runs=[("app.credit", "dead", 3)])
     failure = [event, "app.credit", 1, 3, "boom", b"Traceback"]
     inbox.connection.execute(
         "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback) "
@@ -314,12 +312,9 @@ def test_token_tells_its_name_and_scopes(inbox):
 
 
 def test_dead_letters_are_grouped_by_cause(inbox):
-    numbers = inbox.deliver("a", "b", "c", status="dead")
+    numbers = inbox.deliver("a", "b", "c")
     for number, error in zip(numbers, ("took 31 s", "took 29 s", "gone"), strict=True):
-        inbox.connection.execute(
-            "INSERT INTO hookonce.runs (event, handler, status, attempts) VALUES (%s, 'shop.credit', 'dead', 1)",
-            [number],
-        )
+        put_into_state(inbox.connection, number, runs=[("shop.credit", "dead", 1)])
         inbox.connection.execute(
             "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) "
             "VALUES (%s, 'shop.credit', 1, 1, %s)",

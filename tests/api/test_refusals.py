@@ -34,7 +34,7 @@ JSON = {"Content-Type": "application/json"}
         ("GET", "/events?cursor=5", 422, "invalid"),
         ("GET", "/events?since=yesterday", 422, "invalid"),
         ("GET", "/events?since=2026-01-31", 422, "invalid"),
-        ("GET", "/events?status=lost", 422, "invalid"),
+        ("GET", "/events?status=gone", 422, "invalid"),
         ("GET", "/events?type=%00", 422, "invalid"),
         ("GET", "/events?type=%ff", 400, "bad_body"),
         ("GET", "/stats?since=2h", 422, "invalid"),
@@ -79,7 +79,7 @@ def test_body_is_refused_unless_it_is_what_is_expected(calm, body, headers, stat
 
 
 def test_refusal_points_at_every_mistake(calm):
-    wanted = {"filter": {"status": "lost", "soruce": "stripe"}, "rate": 0}
+    wanted = {"filter": {"status": "gone", "soruce": "stripe"}, "rate": 0}
 
     answer = calm.ask("POST", "/bulk-replays", wanted)
 

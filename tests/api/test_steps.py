@@ -1,6 +1,7 @@
 import pytest
 
 from tests.cli.test_steps import CHARGED, UNKNOWN, event_with_steps, left
+from tests.support.outcomes import put_into_state
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_step_is_forgotten(inbox, event):
 
 
 def test_nobody_decides_about_a_run_that_is_under_way(inbox, event):
-    inbox.connection.execute("UPDATE hookonce.runs SET status = 'running'")
+    put_into_state(inbox.connection, event, runs=[("shop.pay", "running", 2)])
 
     refused = decide(inbox, event, "forget")
 

@@ -8,7 +8,7 @@ import pytest
 import redis
 from rq import Worker
 
-from hookonce.jobs.drain import STEP_CONNECTIONS
+from hookonce.jobs.claimer import STEP_CONNECTIONS
 from hookonce.jobs.slots.suspects import MOST
 from hookonce.receiver.cli.doctor import slots
 from hookonce.receiver.cli.doctor.slots import ALONE, BESIDES, CHILDREN, STEPS

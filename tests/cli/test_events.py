@@ -139,9 +139,7 @@ def test_event_shows_each_traceback_once_and_safely(hookonce, stored, ledger):
 
 def test_event_shows_what_is_parked(hookonce, stored, ledger):
     number = stored("evt_1", status="waiting", runs=[("app.credit", "waiting", 0)])
-    ledger.execute(
-        "UPDATE hookonce.runs SET parked = 'handler'; UPDATE hookonce.events SET parked = 'handler'"
-    )
+    ledger.execute("UPDATE hookonce.queue SET waits = 'handler'")
 
     assert b"parked: paused" in hookonce("events", "show", number).out
     shown = hookonce("events", "show", number, "--json").documents[0]

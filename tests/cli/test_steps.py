@@ -5,6 +5,7 @@ import pytest
 
 from hookonce.receiver.ledger import store
 from tests.support.new_event import new_event
+from tests.support.outcomes import put_into_state
 
 STOPPED = "it was cut off, or failed, and nobody knows whether it happened"
 
@@ -13,17 +14,13 @@ def event_with_steps(ledger, *steps, handlers=("shop.pay",), run="dead"):
     """An event whose handlers have steps: (name, state, result)."""
     event = store.store(ledger, [new_event("evt_1")])["stripe", "evt_1"].id
     for handler in handlers:
-        ledger.execute(
-            "INSERT INTO hookonce.runs (event, handler, status, attempts) VALUES (%s, %s, %s, 1)",
-            [event, handler, run],
-        )
         for name, state, result in steps:
             ledger.execute(
                 "INSERT INTO hookonce.steps (event, handler, name, state, owner, result, note) "
                 "VALUES (%s, %s, %s, %s, %s, %s, %s)",
                 [event, handler, name, state, uuid.uuid4(), result, None if result else STOPPED],
             )
-    ledger.execute("UPDATE hookonce.events SET status = 'dead', due_at = NULL WHERE id = %s", [event])
+    put_into_state(ledger, event, runs=[(handler, run, 1) for handler in handlers])
     return event
 
 

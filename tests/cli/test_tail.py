@@ -8,6 +8,7 @@ import pytest
 
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.queries.tail import Tail
+from tests.support.outcomes import put_into_state
 
 pytestmark = pytest.mark.usefixtures("inbox")
 
@@ -37,7 +38,7 @@ def test_tail_shows_what_comes_and_what_becomes_of_it_until_ctrl_c(inbox, stored
         seen.append(next_line())
         ledger.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
                        " AND datname = current_database()")  # fmt: skip
-        ledger.execute("UPDATE hookonce.events SET status = 'done', due_at = NULL WHERE id = %s", [number])
+        put_into_state(ledger, number, "done")
         seen.append(next_line())
         process.send_signal(signal.SIGINT)
         rest, said = process.communicate(timeout=10)
@@ -70,9 +71,8 @@ def test_tail_by_status_shows_what_takes_it_on(stored, ledger):
     wanted, other = stored("evt_1"), stored("evt_2", type="other")
 
     assert tail.look(ledger) == []
-    ledger.execute(
-        "UPDATE hookonce.events SET status = 'dead', due_at = NULL WHERE id = ANY(%s)", [[wanted, other]]
-    )
+    for each in (wanted, other):
+        put_into_state(ledger, each, "dead")
 
     assert [row.id for row in tail.look(ledger)] == [wanted]
     assert tail.look(ledger) == []

@@ -129,7 +129,7 @@ def test_import_keeps_another_body_beside_the_known_one(hookonce, stored, ledger
     assert ledger.execute("SELECT body FROM hookonce.conflicts").fetchall() == [(b"other",)]
 
 
-@pytest.mark.parametrize("step", ["UPDATE ON hookonce.events", "INSERT ON hookonce.audit"])
+@pytest.mark.parametrize("step", ["UPDATE ON hookonce.queue", "INSERT ON hookonce.audit"])
 def test_nothing_of_an_import_to_be_held_is_due_when_it_is_cut_in_between(
     hookonce, stored, elsewhere, inbox, step
 ):

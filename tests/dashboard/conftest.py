@@ -14,6 +14,7 @@ from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
+from tests.support.outcomes import end_events
 
 TOKEN = "token-of-the-tests-only"
 SECRET = "whsec_secret_of_the_tests"
@@ -63,26 +64,23 @@ class Inbox:
 
     def die(self, event, handler="shop.credit", error="ValueError: no such customer", attempts=3):
         """Have a handler of an event end dead, each attempt with this error."""
-        run = (
-            "INSERT INTO hookonce.runs (event, handler, status, attempts, started_at, finished_at) "
-            "VALUES (%s, %s, 'dead', %s, now() - interval '2 s', now())"
+        end_events(self.connection, "dead", [event], handler=handler, attempts=attempts)
+        self.connection.execute(
+            "UPDATE hookonce.runs SET started_at = finished_at - interval '2 s' WHERE event = %s", [event]
         )
-        self.connection.execute(run, [event, handler, attempts])
         for attempt in range(1, attempts + 1):
             failure = "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, %s, 1, %s, %s)"
             self.connection.execute(failure, [event, handler, attempt, error])
-        self.connection.execute(
-            "UPDATE hookonce.events SET status = 'dead', due_at = NULL WHERE id = %s", [event]
-        )
 
     def end(self, events, status):
         """Have events end done or ignored, as if a worker had been there."""
-        self.connection.execute(
-            "WITH ended AS (UPDATE hookonce.events SET status = %(status)s, due_at = NULL WHERE id = ANY(%(events)s) "
-            "RETURNING source) INSERT INTO hookonce.event_counts (source, what, count) "
-            "SELECT source, 'ignored', count(*) FROM ended WHERE %(status)s = 'ignored' GROUP BY source",
-            {"status": status, "events": list(events)},
-        )
+        end_events(self.connection, status, events)
+        if status == "ignored":
+            self.connection.execute(
+                "INSERT INTO hookonce.event_counts (source, what, count) SELECT source, 'ignored', count(*) "
+                "FROM hookonce.events WHERE id = ANY(%s) GROUP BY source",
+                [list(events)],
+            )
 
     def rows(self, query, *values):
         return self.connection.execute(query, values or None).fetchall()

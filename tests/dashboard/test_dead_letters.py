@@ -5,6 +5,7 @@ from hookonce.jobs.handlers import Handler, Registry, timedelta
 from hookonce.receiver.ledger.queries.dead_groups import pattern_of
 from hookonce.receiver.ledger.replay import bulk_steps
 from tests.dashboard.test_events import EVIL, shown
+from tests.support.outcomes import put_into_state
 
 
 def test_nothing_is_dead_in_an_empty_inbox(browser):
@@ -17,9 +18,7 @@ def test_dead_events_are_grouped_by_handler_and_cause(inbox, browser):
     (other,) = inbox.store("evt_4", source="github")
     inbox.die(other, handler="deploy.start", error="GiveUp: branch is protected")
     (unread,) = inbox.store("evt_5", type="unreadable")
-    inbox.connection.execute(
-        "UPDATE hookonce.events SET status = 'dead', due_at = NULL WHERE id = %s", [unread]
-    )
+    put_into_state(inbox.connection, unread, "dead")
 
     page = browser.get("/admin/dead").text
 
@@ -120,7 +119,7 @@ def test_bulk_replay_can_be_stopped_and_taken_up_again(inbox, browser):
 
 
 @pytest.mark.parametrize(
-    "form", [{}, {"status": "lost"}, {"status": "dead", "rate": "fast"}, {"status": "dead", "rate": "nan"}]
+    "form", [{}, {"status": "gone"}, {"status": "dead", "rate": "fast"}, {"status": "dead", "rate": "nan"}]
 )
 def test_bulk_replay_of_everything_or_nonsense_is_refused(inbox, browser, form):
     browser.get("/admin/bulk/new")

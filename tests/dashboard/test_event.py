@@ -84,11 +84,11 @@ def test_open_event_refreshes_until_it_has_ended(inbox, browser):
 
 
 @pytest.mark.parametrize(
-    ("why", "text"), [("source", "its source is"), ("handler", "what is left to run is")]
+    ("why", "text"), [("source:stripe", "its source is"), ("handler", "what is left to run is")]
 )
 def test_event_shows_why_it_is_parked(inbox, browser, why, text):
     (number,) = inbox.store("evt_1")
-    inbox.connection.execute("UPDATE hookonce.events SET parked = %s", [why])
+    inbox.connection.execute("UPDATE hookonce.queue SET handler = 'shop.credit', waits = %s", [why])
 
     assert f"Parked: {text} paused." in browser.get(f"/admin/events/{number}").text
 
@@ -110,7 +110,7 @@ def test_replay_makes_an_event_due_rings_and_is_audited(inbox, browser, redis_ur
 
 def test_held_event_is_released(inbox, browser):
     (number,) = inbox.store("evt_1")
-    inbox.connection.execute("UPDATE hookonce.events SET status = 'held', due_at = NULL")
+    inbox.connection.execute("UPDATE hookonce.queue SET waits = 'held'")
     assert ">Release</button>" in browser.get(f"/admin/events/{number}").text
 
     browser.post(f"/admin/events/{number}/replay")

@@ -62,7 +62,7 @@ def test_list_is_read_page_by_page_without_gap_or_repeat(inbox, browser):
 
 
 @pytest.mark.parametrize(
-    ("query", "told"), [("since=often", "is not a time"), ("status=lost", "no status is called")]
+    ("query", "told"), [("since=often", "is not a time"), ("status=gone", "no status is called")]
 )
 def test_list_tells_what_is_wrong_with_a_filter(browser, query, told):
     assert told in browser.get(f"/admin/events?{query}").text

@@ -9,6 +9,7 @@ import pytest
 from hookonce.receiver.dashboard import events
 from hookonce.receiver.ledger.queries import event_pages
 from tests.ledger.test_body_search import fill as fill_sealed
+from tests.support.outcomes import end_events
 
 SHOWN = re.compile(r'id="event-(\d+)"')
 
@@ -62,7 +63,7 @@ def test_search_that_opened_bodies_is_in_the_audit_without_what_was_looked_for(i
 
 
 def test_list_that_ends_early_says_how_far_back_and_goes_on(inbox, browser, monkeypatch):
-    monkeypatch.setattr(event_pages, "FIRST_RANGE", 2)
+    monkeypatch.setattr(event_pages, "NEWEST", 2)
     monkeypatch.setattr(events, "FIRST_LOOK", timedelta(0))
     inbox.store("evt_rare", type="rare")
     inbox.store(*(f"evt_{n}" for n in range(5)))
@@ -112,10 +113,7 @@ def test_rows_show_handler_and_error(inbox, browser):
 def test_handler_alone_finds_all_its_runs_and_with_dead_its_dead_ones(inbox, browser):
     dead, done = inbox.store("evt_1", "evt_2")
     inbox.die(dead)
-    inbox.connection.execute(
-        "INSERT INTO hookonce.runs (event, handler, status, attempts) VALUES (%s, 'shop.credit', 'done', 1)",
-        [done],
-    )
+    end_events(inbox.connection, "done", [done], handler="shop.credit")
 
     assert SHOWN.findall(browser.get("/admin/events?handler=shop.credit").text) == [str(done), str(dead)]
     assert SHOWN.findall(browser.get("/admin/events?handler=shop.credit&status=dead").text) == [str(dead)]

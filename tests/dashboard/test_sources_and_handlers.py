@@ -14,6 +14,7 @@ from hookonce.receiver.ledger.runs.breakers import Failure
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.dashboard.conftest import SECRET
+from tests.support.outcomes import end_events
 
 
 def test_source_shows_its_url_its_setup_and_no_secret(browser):
@@ -85,11 +86,11 @@ def test_handler_shows_patterns_and_how_its_runs_went(inbox, browser):
     )
     for number in inbox.store("evt_1", "evt_2"):
         inbox.die(number, handler="shop.credit")
-    done = (
-        "INSERT INTO hookonce.runs (event, handler, status, attempts, started_at, finished_at) "
-        "VALUES (%s, 'shop.credit', 'done', 2, now() - interval '4 s', now())"
+    (done,) = inbox.store("evt_3")
+    end_events(inbox.connection, "done", [done], handler="shop.credit", attempts=2)
+    inbox.connection.execute(
+        "UPDATE hookonce.runs SET started_at = finished_at - interval '4 s' WHERE event = %s", [done]
     )
-    inbox.connection.execute(done, inbox.store("evt_3"))
 
     page = browser.get("/admin/handlers").text
 
@@ -142,10 +143,7 @@ def test_handler_that_is_held_up_says_why(inbox, browser):
         for _ in range(5):
             breakers.failed(inbox.connection, "shop.credit", Failure("ConnectionError (shop.py:7)", limit=5))
     inbox.store("evt_1", "evt_2")
-    inbox.connection.execute(
-        "INSERT INTO hookonce.runs (event, handler, status, due_at, parked) "
-        "SELECT id, 'shop.mail', 'waiting', now(), 'limit:' FROM hookonce.event_states"
-    )
+    inbox.connection.execute("UPDATE hookonce.queue SET handler = 'shop.mail', waits = 'limit:'")
     inbox.connection.execute("INSERT INTO hookonce.limits VALUES ('shop.mail', '', now(), true)")
 
     page = browser.get("/admin/handlers").text

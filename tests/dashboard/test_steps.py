@@ -3,6 +3,7 @@ import re
 import pytest
 
 from tests.cli.test_steps import CHARGED, UNKNOWN, event_with_steps, left
+from tests.support.outcomes import put_into_state
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_decision_that_makes_no_sense_is_refused(inbox, browser, event, form, st
 
 def test_step_is_not_decided_while_its_run_is_under_way(inbox, browser, event):
     browser.get(f"/admin/events/{event}")
-    inbox.connection.execute("UPDATE hookonce.runs SET status = 'running'")
+    put_into_state(inbox.connection, event, runs=[("shop.pay", "running", 2)])
 
     answer = browser.post(f"/admin/events/{event}/steps", handler="shop.pay", step="mail", decision="forget")
 

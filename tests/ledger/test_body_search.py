@@ -205,7 +205,7 @@ def test_search_leaves_out_what_is_too_large(connection, monkeypatch):
 
 
 def test_page_of_events_stops_in_time_and_goes_on_from_there(connection, monkeypatch):
-    monkeypatch.setattr(event_pages, "FIRST_RANGE", 10)
+    monkeypatch.setattr(event_pages, "NEWEST", 10)
     store(connection, [new_event("evt_old", type="rare")])
     fill(connection, 100)
     rare = Filter(type="rare")

@@ -6,7 +6,7 @@ import re
 import threading
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from importlib.util import find_spec
 
 import pytest
@@ -18,6 +18,7 @@ from hookonce.receiver.ledger.store import store
 from tests.api.conftest import open_inbox
 from tests.support import desk
 from tests.support.new_event import new_event
+from tests.support.outcomes import put_into_state
 
 if find_spec("mcp") is None:
     pytest.skip("needs the extra mcp", allow_module_level=True)
@@ -156,21 +157,14 @@ def seed(inbox, words):
         rows = store(connection, events)
         return [rows[event.key].id for event in events]
 
-    def run(events, handler, status, error=None, attempts=1, due=None):
+    def run(events, handler, status, error=None, attempts=1):
         for event in events:
-            connection.execute(
-                "INSERT INTO hookonce.runs (event, handler, status, attempts, due_at, started_at, finished_at) "
-                "VALUES (%s, %s, %s, %s, %s, now() - interval '2 s', now())",
-                [event, handler, status, attempts, due],
-            )
+            put_into_state(connection, event, runs=[(handler, status, attempts)])
             if error:
                 connection.execute(
                     "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, %s, 1, %s, %s)",
                     [event, handler, attempts, words(error)],
                 )
-            connection.execute(
-                "UPDATE hookonce.events SET status = %s, due_at = %s WHERE id = %s", [status, due, event]
-            )
 
     account = words("acct_1")
     paid = deliver("invoice.paid", "evt_1", "evt_2", "evt_3", "evt_4", "evt_5", account=account)
@@ -190,13 +184,11 @@ def seed(inbox, words):
         10,
     )
     ignored = deliver("customer.created", "evt_11", "evt_12")
-    connection.execute(
-        "UPDATE hookonce.events SET status = 'ignored', due_at = NULL WHERE id = ANY(%s)", [ignored]
-    )
+    for event in ignored:
+        put_into_state(connection, event, "ignored")
     (held,) = deliver("invoice.paid", "evt_13")
-    connection.execute("UPDATE hookonce.events SET status = 'held', due_at = NULL WHERE id = %s", [held])
-    later = datetime.now(UTC) + timedelta(hours=3)
-    run(deliver("invoice.paid", "evt_14"), "shop.credit", "waiting", "KeyError: 'total'", 2, later)
+    put_into_state(connection, held, "held")
+    run(deliver("invoice.paid", "evt_14"), "shop.credit", "waiting", "KeyError: 'total'", 2)
     old = deliver("push", "evt_15", source="github", provider="github")
     run(old, "ci.build", "done")
 

@@ -8,16 +8,16 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from hookonce.jobs.handlers import GiveUp
+from hookonce.jobs.handlers import GiveUp, Handler, Registry
 from hookonce.jobs.stopping import stopping
-from hookonce.receiver.ledger.runs import breakers, claims
+from hookonce.receiver.ledger.runs import breakers, takeover
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.breakers import Failure
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
 from hookonce.receiver.ledger.stats import worker_slots
 from hookonce.receiver.ledger.stats.worker_slots import LongAttempt, SlotReport
 from hookonce.receiver.ledger.store import store
-from tests.ledger.test_suspects import BUDGET, Plan, Planner, Room, die
+from tests.support import claiming
 from tests.support.inbox import Inbox
 from tests.support.new_event import new_event
 
@@ -38,10 +38,9 @@ def age(connection, seconds):
 def suspects(connection, handler, count):
     """Have a process die that had so many runs under way."""
     _deliver(connection, count)
-    plans = Planner(Plan(handler))
-    assert claims.claim(connection, plans, budget=BUDGET, room=Room(count)).started == count
-    die(connection)
-    claims.claim(connection, plans, budget=BUDGET, room=Room(count))
+    assert len(claiming.claim(connection, _handlers(handler), slots=count).runs) == count
+    connection.execute("UPDATE hookonce.claims SET lease_until = now() - interval '1 s'")
+    takeover.take_over(connection)
 
 
 def wait_for_place(connection, handler, count):
@@ -65,11 +64,12 @@ def stop(connection, handler, count, **options):
     """Have a handler fail until its breaker opens, and so many events wait for it."""
     fail_in_a_row(connection, handler, 5, limit=5, **options)
     delivered = _deliver(connection, count)
-    claims.claim(connection, Planner(Plan(handler)), budget=BUDGET)
-    connection.execute(
-        "UPDATE hookonce.events SET received_at = now() - interval '90 s' WHERE id = ANY(%s)",
-        [[each.id for each in delivered.values()]],
-    )
+    claiming.claim(connection, _handlers(handler))
+    for table, key in (("events", "id"), ("queue", "event")):
+        connection.execute(
+            f"UPDATE hookonce.{table} SET received_at = now() - interval '90 s' WHERE {key} = ANY(%s)",  # noqa: S608
+            [[each.id for each in delivered.values()]],
+        )
 
 
 def halve(settings, connection, handler, error):
@@ -135,7 +135,14 @@ def _deliver(connection, count):
 
 def _claim_within(connection, handler, count, limit):
     _deliver(connection, count)
-    claims.claim(connection, Planner(Plan(handler, limit=limit)), budget=BUDGET)
+    claiming.claim(connection, _handlers(handler, limit=limit))
+
+
+def _handlers(name, **options):
+    registry = Registry()
+    pauses = {"backoff": (timedelta(0), timedelta(0)), "timeout": timedelta(seconds=5)}
+    registry.add(Handler(name, "stripe", "*", print, attempts=3, **pauses, **options))
+    return registry
 
 
 @contextmanager

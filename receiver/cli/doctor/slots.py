@@ -23,7 +23,7 @@ ALONE = 3
 CHILDREN = 4
 """The most children that run suspects, each by itself, of one worker that has slots (`jobs.slots.suspects.MOST`)."""
 STEPS = 4
-"""At most, in any of them, where handlers use steps (`jobs.drain.STEP_CONNECTIONS`)."""
+"""At most, in any of them, where handlers use steps (`jobs.claimer.STEP_CONNECTIONS`)."""
 # Whose sessions a role may not see in full, of those it sees neither state nor kind: who has a user and a database is
 # taken for a client. Workers of an inbox in another database are others; ours are in the reports.
 _MOST = """

@@ -22,6 +22,7 @@ from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter, Reach
 from hookonce.receiver.ledger.queries.id_ranges import extent
 from hookonce.receiver.ledger.results import opened, shallow
+from hookonce.receiver.ledger.runs.clock import PUT_OFF
 from hookonce.receiver.ledger.states import (
     WAITS_FOR_LIMIT,
     WAITS_FOR_SOURCE,
@@ -153,8 +154,7 @@ SELECT r.handler, r.status, r.attempts, r.cycle, r.due_at, r.lease_until, r.star
            WHEN EXISTS (SELECT FROM hookonce.failures f
                         WHERE (f.event, f.handler, f.cycle) = (r.event, r.handler, r.cycle) AND f.attempt >= r.attempts)
            THEN '{WaitsFor.BACKOFF}'
-           -- Nobody who knows its handler puts it off, but the handler.
-           WHEN EXISTS (SELECT FROM hookonce.handlers h WHERE h.handler = r.handler) THEN '{WaitsFor.DELAY}'
+           WHEN starts_with(r.schedule, '{PUT_OFF}') THEN '{WaitsFor.DELAY}'
            ELSE '{WaitsFor.WORKER}'
        END AS waits_for
 FROM hookonce.run_states r WHERE r.event = %s ORDER BY r.handler
