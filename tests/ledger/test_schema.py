@@ -24,18 +24,14 @@ from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
 from hookonce.receiver.ledger.runs import claims, parking
 from hookonce.receiver.redis.client import connect
+from tests.support import former_ledgers
 from tests.support.in_process import Receiver
 from tests.support.inbox import Inbox
 
 SECRET = "whsec_of_the_tests"
 KILLED = 17
 KEYS_OF_BEFORE = """
-DROP INDEX hookonce.idempotency_expires;
-ALTER TABLE hookonce.idempotency RENAME COLUMN scope TO token;
-ALTER TABLE hookonce.idempotency DROP COLUMN state, DROP COLUMN owner, DROP COLUMN attempt, DROP COLUMN is_uncertain,
-    DROP COLUMN lease_until, DROP COLUMN finished_at, DROP COLUMN expires_at;
-CREATE INDEX idempotency_started ON hookonce.idempotency (started_at);
-INSERT INTO hookonce.idempotency (token, key, fingerprint, status, headers, body)
+INSERT INTO public.idempotency (token, key, fingerprint, status, headers, body)
 VALUES ('1', 'answered', '', 200, '{}', 'before'), ('1', 'under way', '', NULL, NULL, NULL);
 """
 OLD_TABLES = """
@@ -47,38 +43,13 @@ WHERE n.nspname = %s AND c.relkind IN ('r', 'p') ORDER BY 1
 @pytest.fixture
 def old_ledger(empty_database):
     """The URL of a database whose ledger is at 0.1, in `public`, with two days of bodies and an event."""
-    migrate.upgrade(empty_database)
+    former_ledgers.empty(with_schema(empty_database, "public"), "0003")
     with psycopg.connect(empty_database) as connection:
-        event = "INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status)"
+        event = (
+            "INSERT INTO public.events (source, provider, event_id, type, fingerprint, id_is_signed, status)"
+        )
         connection.execute(f"{event} VALUES ('stripe', 'stripe', 'evt_1', 'a', '\\x00', true, 'done')")
-        connection.execute(
-            "DROP TABLE hookonce.ledger; UPDATE hookonce.hookonce_version SET version_num = '0003'"
-        )
-        for table in ("events", "runs"):
-            connection.execute(f"ALTER TABLE hookonce.{table} DROP COLUMN parked")
-        connection.execute("DROP TABLE hookonce.steps")
-        connection.execute("ALTER TABLE hookonce.failures DROP COLUMN traceback, DROP COLUMN key_id")
-        connection.execute(
-            "ALTER TABLE hookonce.runs DROP COLUMN slot_at, DROP COLUMN sealed_result, DROP COLUMN key_id, "
-            "DROP COLUMN schedule, DROP COLUMN beside"
-        )
-        connection.execute("ALTER TABLE hookonce.handed_secrets DROP COLUMN sealed, DROP COLUMN key_id")
-        connection.execute(
-            "DROP TABLE hookonce.limits, hookonce.limit_places, hookonce.breakers, hookonce.worker_slots, "
-            "hookonce.repeat_marks"
-        )
-        connection.execute("ALTER TABLE hookonce.events DROP COLUMN is_test, DROP COLUMN keep_body")
-        connection.execute(
-            "DROP TABLE hookonce.batches, hookonce.batch_counts, hookonce.marks, hookonce.handler_attempts"
-        )
-        connection.execute("ALTER TABLE hookonce.handlers DROP COLUMN models, DROP COLUMN batch")
         connection.execute(KEYS_OF_BEFORE)
-        connection.execute("CREATE INDEX events_due ON hookonce.events (due_at) WHERE due_at IS NOT NULL")
-        connection.execute("DROP INDEX hookonce.events_repeat_of")
-        for (table,) in connection.execute(OLD_TABLES, ["hookonce"]).fetchall():
-            name = sql.Identifier(table)
-            connection.execute(sql.SQL("ALTER TABLE hookonce.{} SET SCHEMA public").format(name))
-        connection.execute("DROP SCHEMA hookonce")
     return empty_database
 
 

@@ -9,32 +9,29 @@ import pytest
 
 from hookonce.receiver.cli import main
 from hookonce.receiver.ledger.database import connections, migrate
-from hookonce.receiver.ledger.database.migrate import LedgerLocked, Patience
+from hookonce.receiver.ledger.database.live_upgrade import Patience
+from hookonce.receiver.ledger.database.migrate import LedgerLocked
 from hookonce.receiver.ledger.database.schema_version import REVISION
-from hookonce.receiver.ledger.store import store
-from tests.support.new_event import new_event
+from tests.support import former_ledgers
 from tests.support.waiting import until
 
 SHORT = Patience(lock=timedelta(milliseconds=50), pause=timedelta(milliseconds=10), tries=3)
 PATIENT = Patience(lock=timedelta(milliseconds=100), pause=timedelta(milliseconds=300), tries=60)
-BEHIND = """
-DROP TABLE hookonce.handler_attempts, hookonce.marks, hookonce.repeat_marks;
-ALTER TABLE hookonce.ledger DROP COLUMN window_key;
-ALTER TABLE hookonce.runs DROP COLUMN schedule;
-ALTER TABLE hookonce.limits DROP COLUMN schedule, DROP COLUMN given_at;
-UPDATE hookonce.hookonce_version SET version_num = '0015';
+DELIVERY = """
+INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at)
+VALUES ('stripe', 'stripe', %s, 'a', '', true, 'received', now())
 """
+"""As a receiver of before stores one."""
 WAITING = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 )
 
 
-@pytest.fixture
-def behind(database_url):
-    """The URL of a ledger that is some revisions behind, one of which alters a table."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute(BEHIND)
-    return database_url
+@pytest.fixture(params=["0015", "0020"])
+def behind(empty_database, request):
+    """The URL of a ledger that is some revisions behind, or only the one that swaps tables."""
+    former_ledgers.empty(empty_database, request.param)
+    return empty_database
 
 
 @contextmanager
@@ -64,16 +61,19 @@ def test_deliveries_go_on_while_an_upgrade_waits_for_a_reader(behind):
             upgrade.start()
             for number in range(4):
                 until(lambda: watch.execute(WAITING).fetchone()[0] > 0, what="the upgrade's wait")
-                store(intake, [new_event(f"evt_{number}")])
+                intake.execute(DELIVERY, [f"evt_{number}"])
         upgrade.join(20)
+        status = watch.execute("SELECT status FROM hookonce.event_states").fetchall()
 
     assert reached == [REVISION]
+    assert status == [("received",)] * 4
 
 
+@pytest.mark.parametrize("behind", ["0015"], indirect=True)
 def test_command_says_in_one_line_who_is_in_the_way_and_ends_with_its_own_code(
     behind, monkeypatch, capsys, tmp_path
 ):
-    monkeypatch.setattr(migrate.upgrade, "__defaults__", (SHORT,))
+    monkeypatch.setattr(migrate.upgrade, "__defaults__", (SHORT, migrate.upgrade.__defaults__[1]))
     monkeypatch.setenv("DATABASE_URL", behind)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["hookonce", "db", "upgrade"])

@@ -169,8 +169,9 @@ def _of_holders(driver: psycopg.Connection[Any], place: str, patience: Patience)
     places = [place, *(name for (name,) in driver.execute(_LEDGERS, [_VERSION_TABLE]))]
     holders = lock_holders.describe(driver, places, patience.lock)
     return (
-        f"the schema was not changed: in {patience.tries} tries its tables were not to be had, since {holders} holds "
-        "them; run it again when that has ended, or end it: SELECT pg_terminate_backend(<process>)"
+        f"the upgrade stopped, and goes on from there next time: in {patience.tries} tries its tables were not to be "
+        f"had, since {holders} holds them; run it again when that has ended, or end it: "
+        "SELECT pg_terminate_backend(<process>)"
     )
 
 
