@@ -82,7 +82,7 @@ CREATE TABLE hookonce.next_runs (
 );
 CREATE INDEX next_runs_dead ON hookonce.next_runs (event) WHERE status = 'dead' AND is_last;
 CREATE INDEX next_runs_ignored ON hookonce.next_runs (event) WHERE status = 'ignored' AND is_last;
-CREATE INDEX next_runs_finished ON hookonce.next_runs USING brin (finished_at);
+CREATE INDEX next_runs_finished ON hookonce.next_runs USING brin (finished_at) WITH (autosummarize = on);
 """
 
 # With the rights of who upgrades: whose change is noted need not have any on the new tables.
