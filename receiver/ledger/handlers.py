@@ -112,9 +112,9 @@ DELETE FROM hookonce.handler_attempts WHERE (handler, attempts) IN (
     SELECT handler, attempts FROM hookonce.handler_attempts WHERE NOT {_IS_ALIVE} FOR UPDATE SKIP LOCKED)
 """  # noqa: S608  a constant
 MOST_ANNOUNCED = f"""(SELECT max(known.attempts) FROM hookonce.handler_attempts known
-    WHERE known.handler = {{handler}} AND known.{_IS_ALIVE})""".replace(
+    WHERE known.handler = {{handler}} AND known.{_IS_ALIVE})""".replace(  # noqa: S608  constants
     "%s", f"'{NUMBER_HOLDS.total_seconds():g} seconds'"
-)  # noqa: S608  constants
+)
 """The largest number of attempts that a worker which is alive announces for a `{handler}`: a part of a statement."""
 _ANNOUNCED = """
 SELECT handler, place, pattern, attempts, timeout, batch, announced_at, models->'limits' AS limits

@@ -115,7 +115,12 @@ ORDER BY h.handler
 _DELAYS = """
 SELECT handler, max(head) - now() FROM hookonce.limits WHERE head > now() GROUP BY handler ORDER BY handler
 """
-_FORGET_PLACES = f"DELETE FROM hookonce.limit_places p WHERE NOT {_IS_HELD}"  # noqa: S608  a constant
+# By the token, too: another claim may have given the place anew meanwhile.
+_FORGET_PLACES = f"""
+WITH gone AS MATERIALIZED (SELECT handler, event, token FROM hookonce.limit_places p WHERE NOT {_IS_HELD})
+DELETE FROM hookonce.limit_places p USING gone
+WHERE (p.handler, p.event, p.token) = (gone.handler, gone.event, gone.token)
+"""  # noqa: S608  a constant
 _FORGET = """
 DELETE FROM hookonce.limits WHERE (handler, key) IN (
     SELECT handler, key FROM hookonce.limits WHERE NOT has_queue AND head < now() - interval '2 days'
