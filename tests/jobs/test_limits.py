@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -17,6 +18,7 @@ from hookonce.receiver.redis.client import connect
 from hookonce.testing.clock import Clock
 from tests.support import claiming
 from tests.support.inbox import effect
+from tests.support.waiting import until
 
 STEP = timedelta(seconds=0.25)
 HUNDRED_A_MINUTE = RunLimit(rate=Rate(100, timedelta(minutes=1)))
@@ -223,6 +225,23 @@ def test_what_is_over_is_forgotten_and_nothing_else(inbox, redis_url):
     assert inbox.rows("SELECT key FROM hookonce.limits ORDER BY key") == [("queued",), ("young",)]
     left = inbox.rows("SELECT event FROM hookonce.limit_places ORDER BY event")
     assert left == [(run.event.id,) for run in held if run.event.id != 1]
+
+
+IS_WAITED_FOR = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+
+def test_place_that_is_given_anew_meanwhile_is_not_forgotten(inbox, other):
+    inbox.connection.execute(
+        "INSERT INTO hookonce.limit_places (handler, event, key, token) VALUES ('effect', 1, '', gen_random_uuid())"
+    )
+    with ThreadPoolExecutor() as threads:
+        with other.transaction():
+            other.execute("UPDATE hookonce.limit_places SET token = gen_random_uuid()")
+            forgetting = threads.submit(limit_gate.forget, inbox.connection)
+            until(lambda: other.execute(IS_WAITED_FOR).fetchall())
+        forgetting.result()
+
+    assert inbox.rows("SELECT event FROM hookonce.limit_places") == [(1,)]
 
 
 def test_other_handlers_of_an_event_do_not_wait_for_a_limit(inbox):
