@@ -28,10 +28,11 @@ def deliver(connection, *ids, source="stripe"):
 
 def ignore(connection):
     """Do as a claim of a worker that has no handlers."""
+    counted = event_counts.newly_ignored("gone")
     connection.execute(
         "WITH gone AS (DELETE FROM hookonce.queue RETURNING event, source, cycle), ended AS ("
         "INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) "
-        "SELECT event, '', cycle, 'ignored', 0, now() FROM gone)" + event_counts.newly_ignored("gone")  # noqa: S608  ours
+        "SELECT event, '', cycle, 'ignored', 0, now() FROM gone)" + counted
     )
 
 
@@ -167,3 +168,151 @@ def test_ignored_events_are_counted_under_their_minute_too(connection):
         ("stripe", 1, 2),
     ]
     assert by_status(connection) == counted(connection)
+
+
+def spread(connection, number):
+    """Take in events whose ids lie far apart: each is in a slice of its own."""
+    connection.execute(
+        "WITH taken AS (INSERT INTO hookonce.events (id, source, provider, event_id, type, fingerprint, id_is_signed) "
+        "OVERRIDING SYSTEM VALUE SELECT n * %s, 'stripe', 'stripe', 'evt_' || n, 'a', '', true "
+        "FROM generate_series(1, %s) AS n RETURNING *) "
+        "INSERT INTO hookonce.queue (event, received_at, source, type, due_at) "
+        "SELECT id, received_at, source, type, now() FROM taken",
+        [event_counts.SLICE, number],
+    )
+    return [n * event_counts.SLICE for n in range(1, number + 1)]
+
+
+def test_counts_of_a_long_queue_are_kept_slice_by_slice(connection, monkeypatch):
+    monkeypatch.setattr(event_counts, "has_long_queue", lambda _: True)
+    monkeypatch.setattr(event_counts, "OPEN_INTERVAL", timedelta(0))
+    monkeypatch.setattr(event_counts, "OPEN_BUDGET", timedelta(0))
+    ids = spread(connection, 6)
+    connection.execute("UPDATE hookonce.queue SET handler = 'a' WHERE event = %s", ids[2:3])
+
+    before = by_status(connection)
+    turns = 0
+    while event_counts.newest_open(connection) is None:
+        turns += 1
+        count(connection)
+
+    assert turns > 3
+    assert (
+        before
+        == by_status(connection)
+        == counted(connection)
+        == {("stripe", "received"): 5, ("stripe", "waiting"): 1}
+    )
+
+
+def test_counts_of_a_long_queue_follow_what_comes_and_goes(connection, monkeypatch):
+    monkeypatch.setattr(event_counts, "has_long_queue", lambda _: True)
+    monkeypatch.setattr(event_counts, "OPEN_INTERVAL", timedelta(0))
+    ids = spread(connection, 4)
+    count(connection)
+
+    spread_to = "UPDATE hookonce.queue SET waits = 'held' WHERE event = %s"
+    connection.execute(spread_to, ids[-1:])
+    newest = by_status(connection)
+    end_events(connection, "dead", ids[:2])
+    count(connection)
+    count(connection)
+
+    assert newest == {("stripe", "received"): 3, ("stripe", "held"): 1}
+    assert by_status(connection) == counted(connection)
+
+
+def test_counts_forget_the_slices_of_a_queue_that_is_short_again(connection, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(event_counts, "has_long_queue", lambda _: True)
+        ids = spread(connection, 3)
+        count(connection)
+
+    end_events(connection, "done", ids[:1])
+    count(connection)
+
+    kept = connection.execute("SELECT DISTINCT what FROM hookonce.slice_counts").fetchall()
+    assert kept == [("seen",)]
+    assert by_status(connection) == counted(connection)
+
+
+def test_counts_see_that_an_event_is_dead_once_its_last_run_has_ended(connection):
+    (number,) = deliver(connection, "a")
+    connection.execute("UPDATE hookonce.queue SET handler = 'b'")
+    connection.execute(
+        "INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) "
+        "VALUES (%s, 'a', 1, 'dead', 1, now() - interval '1 hour')",
+        [number],
+    )
+    count(connection)
+    count(connection)
+    waiting = by_status(connection)
+
+    connection.execute("DELETE FROM hookonce.queue")
+    connection.execute(
+        "INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) "
+        "VALUES (%s, 'b', 1, 'done', 1, now())",
+        [number],
+    )
+
+    assert waiting == {("stripe", "waiting"): 1}
+    assert by_status(connection) == counted(connection) == {("stripe", "dead"): 1}
+
+
+def test_counts_do_not_pass_over_an_end_that_was_committed_late(connection, database_url):
+    (number,) = deliver(connection, "a")
+    with psycopg.connect(database_url) as late:
+        late.execute("DELETE FROM hookonce.queue")
+        late.execute(
+            "INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) "
+            "VALUES (%s, 'a', 1, 'dead', 1, now() - interval '30 seconds')",
+            [number],
+        )
+        mark = event_counts.mark(connection)
+        for _ in range(3):
+            mark = event_counts.advance(connection, mark)
+
+    assert by_status(connection) == counted(connection) == {("stripe", "dead"): 1}
+
+
+def work(connection, handler, status, ids):
+    """End what is open of these, by one handler, or by none that takes them."""
+    connection.execute(
+        "WITH gone AS (DELETE FROM hookonce.queue WHERE event = ANY(%s) RETURNING event, cycle) "
+        "INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) "
+        "SELECT event, %s, cycle, %s, 1, clock_timestamp() FROM gone",
+        [ids, handler, status],
+    )
+
+
+def test_counts_are_those_of_the_ledger_while_all_happens_at_once(connection, database_url):
+    stop = threading.Event()
+    ids = deliver(connection, *(f"evt_{n}" for n in range(60)))
+
+    def repeat(what):
+        def loop():
+            with connections.connect(database_url) as own:
+                while not stop.is_set():
+                    what(own)
+
+        return threading.Thread(target=loop)
+
+    threads = [
+        repeat(lambda own: work(own, "a", "dead", ids[:20])),
+        repeat(lambda own: work(own, "a", "done", ids[15:40])),
+        repeat(lambda own: list(events.replay(own, ids[:40], "a test"))),
+        repeat(lambda own: work(own, "", "ignored", ids[45:])),
+        repeat(lambda own: list(events.replay(own, ids[40:], "a test"))),
+        repeat(count),
+        repeat(by_status),
+    ]
+    for thread in threads:
+        thread.start()
+    stop.wait(1)
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+    before = by_status(connection)
+    count(connection)
+    assert before == by_status(connection) == counted(connection) == event_counts.full_count(connection)

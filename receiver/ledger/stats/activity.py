@@ -105,11 +105,13 @@ WITH new AS MATERIALIZED (
     WHERE finished_at >= %(begin)s AND finished_at < %(end)s AND is_last GROUP BY event
 ), ended AS (
     SELECT f.at, e.source, last.status
-    FROM finished f JOIN hookonce.events e ON e.id = f.event, LATERAL (
-        SELECT max(r.finished_at) AS at, {STATUS_OF_ENDED} AS status
-        FROM hookonce.runs r WHERE r.event = f.event AND r.is_last) AS last
-    WHERE last.at < %(end)s AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = f.event)
-          AND last.status IS NOT NULL
+    FROM finished f
+         CROSS JOIN LATERAL (SELECT source FROM hookonce.events WHERE id = f.event OFFSET 0) AS e
+         CROSS JOIN LATERAL (
+             SELECT max(r.finished_at) AS at, {STATUS_OF_ENDED} AS status
+             FROM hookonce.runs r WHERE r.event = f.event AND r.is_last) AS last
+    WHERE last.at < %(end)s AND last.status IS NOT NULL
+          AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = f.event OFFSET 0)
 ), counted AS (
     SELECT at, source, 'accepted' AS what, count(*) FROM new GROUP BY at, source
     UNION ALL

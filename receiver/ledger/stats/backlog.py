@@ -75,12 +75,13 @@ def oldest_due_by_source(connection: psycopg.Connection) -> dict[str, float]:
 _DEAD = f"""
 WITH dead AS MATERIALIZED (
     SELECT event, finished_at FROM hookonce.runs r
-    WHERE status = '{RunStatus.DEAD}' AND is_last AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = r.event)
+    WHERE status = '{RunStatus.DEAD}' AND is_last
+          AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = r.event OFFSET 0)
     ORDER BY event DESC LIMIT %(most)s
 )
 SELECT source, count(*) FILTER (WHERE died_at > now() - %(within)s::interval), count(*)
 FROM (SELECT event, max(finished_at) AS died_at FROM dead GROUP BY event) AS died
-     JOIN hookonce.events e ON e.id = died.event
+     CROSS JOIN LATERAL (SELECT source FROM hookonce.events WHERE id = died.event OFFSET 0) AS e
 GROUP BY source
 """  # noqa: S608  constants
 

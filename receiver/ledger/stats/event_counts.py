@@ -19,7 +19,7 @@ whoever reads the sums counts himself (`receiver.ledger.stats.totals`): so the s
 
 import time
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import psycopg
@@ -37,17 +37,19 @@ SLICE = 5_000
 """Ids that are counted together."""
 MAX_QUEUE = 20_000
 """Rows of the queue that whoever asks counts one by one."""
-OPEN_BUDGET = timedelta(milliseconds=50)
-"""How long one turn may count slices of a longer queue."""
+OPEN_BUDGET = timedelta(milliseconds=100)
+"""How long one turn may count slices of a longer queue: a million rows are counted within some minutes."""
+OPEN_INTERVAL = timedelta(seconds=5)
+"""How often the sweeps, together, take such a turn."""
 MAX_ENDS = 100_000
 """Ends since the last count that are looked at for what died or was ignored."""
 
 IS_OPEN = one_of("what", (EventStatus.RECEIVED, EventStatus.RUNNING, EventStatus.WAITING, EventStatus.HELD))
 _HAS_ENDED = one_of("what", (EventStatus.DEAD, EventStatus.IGNORED))
 
+# An id of its own: the end of a snapshot may be below those of transactions that are under way.
 _NEWEST = """
-SELECT coalesce(max(id), 0), pg_snapshot_xmax(pg_current_snapshot())::text::bigint, extract(epoch FROM now())::bigint
-FROM hookonce.events
+SELECT coalesce(max(id), 0), pg_current_xact_id()::text::bigint, extract(epoch FROM now())::bigint FROM hookonce.events
 """
 _OLDEST_OPEN = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 _LOCK = "SELECT pg_try_advisory_xact_lock(x'636F756E7473'::bigint)"  # "counts" in ASCII
@@ -77,42 +79,47 @@ SELECT source, what, sum(count) FROM (
 _NEWLY = "newly_ignored"
 _HAND_ON = f"DELETE FROM hookonce.event_counts WHERE what = '{_NEWLY}' RETURNING source, count"  # noqa: S608  constants
 
-_HAS_SEEN = "SELECT EXISTS (SELECT FROM hookonce.slice_counts WHERE what = 'seen')"
 _SEE = """
 WITH gone AS (DELETE FROM hookonce.slice_counts WHERE what = 'seen')
 INSERT INTO hookonce.slice_counts (slice, source, what, count) VALUES (0, '', 'seen', %s)
 """
 
-# So much may lie between the time of an end and the transaction id that its statement takes. Where the database's clock
-# was set back, what has ended since is looked for from a minute ago.
+# Where the database's clock was set back, what has ended since is looked for from a minute ago.
+_SEEN_UNTIL = """
+SELECT CASE WHEN to_timestamp(count) < now() THEN to_timestamp(count) - %s ELSE now() - interval '1 minute' END
+FROM hookonce.slice_counts WHERE what = 'seen'
+"""
+_LATE = timedelta(seconds=10)
+"""So much may lie between the time of an end and the transaction id that its statement takes."""
+
 CHANGED = f"""
 SELECT slice FROM hookonce.slice_counts WHERE what = 'changed'
 UNION
 SELECT event / {SLICE} FROM (
-    SELECT event, status FROM hookonce.runs
-    WHERE finished_at >= (SELECT CASE WHEN to_timestamp(count) < now() THEN to_timestamp(count) - interval '10 s'
-                                 ELSE now() - interval '1 minute' END
-                          FROM hookonce.slice_counts WHERE what = 'seen') LIMIT {MAX_ENDS}) AS ended
+    SELECT event, status FROM hookonce.runs WHERE finished_at >= %(seen)s LIMIT {MAX_ENDS}) AS ended
 WHERE status <> '{RunStatus.DONE}'
       OR EXISTS (SELECT FROM hookonce.runs dead
-                 WHERE dead.event = ended.event AND dead.status = '{RunStatus.DEAD}' AND dead.is_last)
+                 WHERE dead.event = ended.event AND dead.status = '{RunStatus.DEAD}' AND dead.is_last OFFSET 0)
 """  # noqa: S608  constants
 """The slices in which the sums of what has ended may be others by now."""
 
 
+# OFFSET 0: an index is asked about each, whatever the planner takes the sizes of the tables to be.
 def _ended(status: str) -> str:
     return f"""
-    SELECT DISTINCT r.event, '{status}' AS status FROM slices, hookonce.runs r
-    WHERE r.event >= slices.slice * {SLICE} AND r.event < (slices.slice + 1) * {SLICE}
-          AND r.status = '{status}' AND r.is_last
-          AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = r.event)"""  # noqa: S608  constants
+    SELECT DISTINCT r.event, '{status}' AS status
+    FROM slices CROSS JOIN LATERAL (
+        SELECT event FROM hookonce.runs
+        WHERE event >= slices.slice * {SLICE} AND event < (slices.slice + 1) * {SLICE}
+              AND status = '{status}' AND is_last OFFSET 0) AS r
+    WHERE NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = r.event OFFSET 0)"""  # noqa: S608  constants
 
 
 ENDED = f"""
-SELECT e.source, ended.status, count(*) AS number, min(e.received_at) AS first, e.id / {SLICE} AS slice
+SELECT e.source, ended.status, count(*) AS number, min(e.received_at) AS first, ended.event / {SLICE} AS slice
 FROM ({_ended(RunStatus.DEAD)} UNION ALL {_ended(EventStatus.IGNORED)}) AS ended
-     JOIN hookonce.events e ON e.id = ended.event
-GROUP BY e.source, ended.status, e.id / {SLICE}
+     CROSS JOIN LATERAL (SELECT source, received_at FROM hookonce.events WHERE id = ended.event OFFSET 0) AS e
+GROUP BY e.source, ended.status, ended.event / {SLICE}
 """  # noqa: S608  constants
 """Counts what is dead or ignored in the rows of `slices` (which is to be defined), by partial indexes."""
 
@@ -150,11 +157,16 @@ SELECT slice, source, status, number, first FROM counted
 """  # noqa: S608  constants
 _FORGET_OPEN = f"DELETE FROM hookonce.slice_counts WHERE {IS_OPEN} OR what IN ('next_open', 'all_open')"  # noqa: S608
 _FORGET_REST = f"DELETE FROM hookonce.slice_counts WHERE slice >= %s AND {IS_OPEN}"  # noqa: S608  constants
-_NEXT_OPEN = "SELECT slice FROM hookonce.slice_counts WHERE what = 'next_open'"
+_NEXT_OPEN = """
+SELECT slice, first_at BETWEEN now() - %s::interval AND now() FROM hookonce.slice_counts WHERE what = 'next_open'
+"""
+_NEWEST_OPEN = f"SELECT coalesce(max(slice), 0) FROM hookonce.slice_counts WHERE {IS_OPEN}"  # noqa: S608  constants
 _MOVE_OPEN = """
 WITH gone AS (DELETE FROM hookonce.slice_counts WHERE what = 'next_open')
-INSERT INTO hookonce.slice_counts (slice, source, what, count) VALUES (%s, '', 'next_open', 0)
+INSERT INTO hookonce.slice_counts (slice, source, what, count, first_at)
+VALUES (%s, '', 'next_open', 0, clock_timestamp())
 """
+_HAS_ALL_OPEN = "SELECT EXISTS (SELECT FROM hookonce.slice_counts WHERE what = 'all_open')"
 _ALL_OPEN = """
 INSERT INTO hookonce.slice_counts (slice, source, what, count)
 SELECT 0, '', 'all_open', 0 WHERE NOT EXISTS (SELECT FROM hookonce.slice_counts WHERE what = 'all_open')
@@ -210,7 +222,7 @@ def no_longer_ignored(rows: str) -> str:
 
 
 class Mark(NamedTuple):
-    """The newest event at some moment, the transaction id then next to be given out, the database's clock and ours."""
+    """The newest event at some moment, a transaction id above all of before, the database's clock and ours."""
 
     newest: int
     xid: int
@@ -235,10 +247,10 @@ def advance(connection: psycopg.Connection, last: Mark) -> Mark:
         if connection.execute(_LOCK).fetchone() != (True,):
             return following
         _hand_on(connection)
-        if connection.execute(_HAS_SEEN).fetchone() != (True,):
+        if seen_until(connection) is None:
             recount(connection)
         oldest = connection.execute(_OLDEST_OPEN).fetchone() or (0,)
-        connection.execute(_KEEP_ENDED)
+        connection.execute(_KEEP_ENDED, {"seen": seen_until(connection)}, prepare=False)
         _keep_open(connection)
         if oldest[0] < last.xid and time.monotonic() - last.at < MAX_LATE.total_seconds():
             return last
@@ -254,6 +266,12 @@ def _hand_on(connection: psycopg.Connection) -> None:
         ignored[source, EventStatus.IGNORED] += number
     if ignored:
         activity.add(connection, ignored)
+
+
+def seen_until(connection: psycopg.Connection) -> datetime | None:
+    """Return since when the ends have to be looked at, to know what has changed; None if nothing was ever counted."""
+    row = connection.execute(_SEEN_UNTIL, [_LATE]).fetchone()
+    return row[0] if row else None
 
 
 def has_long_queue(connection: psycopg.Connection) -> bool:
@@ -281,21 +299,37 @@ def full_count(connection: psycopg.Connection) -> dict[tuple[str, str], int]:
     return {(source, status): number for source, status, number in connection.execute(_FULL)}
 
 
+def newest_open(connection: psycopg.Connection) -> int | None:
+    """Return the newest slice of the queue that the sweep has counted; None unless it has counted each of them."""
+    if connection.execute(_HAS_ALL_OPEN).fetchone() != (True,) or not has_long_queue(connection):
+        return None
+    row = connection.execute(_NEWEST_OPEN).fetchone()
+    return int(row[0]) if row else None
+
+
 def _keep_open(connection: psycopg.Connection) -> None:
-    """Count a few slices of a queue that is long; forget them where it is no longer."""
+    """Count a few slices of a queue that is long, the newest among them; forget them where it is no longer."""
     if not has_long_queue(connection):
         connection.execute(_FORGET_OPEN)
         return
+    following, has_had_turn = connection.execute(_NEXT_OPEN, [OPEN_INTERVAL]).fetchone() or (0, False)
+    if has_had_turn:
+        return
     deadline = time.monotonic() + OPEN_BUDGET.total_seconds()
-    row = connection.execute(_NEXT_OPEN).fetchone()
-    following = int(row[0]) if row else 0
-    while time.monotonic() < deadline:
-        found = connection.execute(_FIRST_OPEN, [following]).fetchone()
-        if found is None:
-            connection.execute(_FORGET_REST, [following])
-            connection.execute(_ALL_OPEN)
-            following = 0
-            break
+    (newest,) = connection.execute(_NEWEST_OPEN).fetchone() or (0,)
+    if following < newest:
+        _keep_open_from(connection, newest, deadline)
+    following = _keep_open_from(connection, following, deadline)
+    connection.execute(_MOVE_OPEN, [following])
+
+
+def _keep_open_from(connection: psycopg.Connection, following: int, deadline: float) -> int:
+    """Count slices of the queue, one at least; return where to go on, which is at the beginning if that was all."""
+    while found := connection.execute(_FIRST_OPEN, [following]).fetchone():
         connection.execute(_KEEP_OPEN, {"from": following, "slice": found[0]})
         following = found[0] + 1
-    connection.execute(_MOVE_OPEN, [following])
+        if time.monotonic() > deadline:
+            return int(following)
+    connection.execute(_FORGET_REST, [following])
+    connection.execute(_ALL_OPEN)
+    return 0

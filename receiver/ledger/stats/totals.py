@@ -9,8 +9,6 @@ from hookonce.receiver.ledger.states import EventStatus, one_of
 from hookonce.receiver.ledger.stats import event_counts
 from hookonce.receiver.ledger.stats.event_counts import CHANGED, ENDED
 
-_OPEN_LIVE = event_counts.open_events("true")
-_OPEN_KEPT = f"SELECT source, what, count, first_at FROM hookonce.slice_counts WHERE {event_counts.IS_OPEN}"  # noqa: S608  constants
 _ALL_SLICES = f"SELECT DISTINCT event / {event_counts.SLICE} AS slice FROM hookonce.runs WHERE %s AND is_last"  # noqa: S608
 _NEVER_SEEN = " UNION ".join(
     _ALL_SLICES % f"status = '{status}'" for status in (EventStatus.DEAD, EventStatus.IGNORED)
@@ -53,11 +51,13 @@ WHERE n > 0 ORDER BY source, status
 """  # noqa: S608  constants
 
 
-_LIVE = f"SELECT source, status, number, first FROM ({_OPEN_LIVE}) AS open"  # noqa: S608  constants
-_KEPT = """
-SELECT EXISTS (SELECT FROM hookonce.slice_counts WHERE what = 'seen'),
-       EXISTS (SELECT FROM hookonce.slice_counts WHERE what = 'all_open')
-"""
+_OPEN = f"SELECT source, status, number, first FROM ({event_counts.open_events('true')}) AS open"  # noqa: S608  constants
+_OPEN_KEPT = f"""
+SELECT source, what, count, first_at FROM hookonce.slice_counts WHERE {event_counts.IS_OPEN} AND slice < %(newest)s
+UNION ALL
+SELECT source, status, number, first
+FROM ({event_counts.open_events(f"event >= %(newest)s::bigint * {event_counts.SLICE}")}) AS open
+"""  # noqa: S608  constants
 _REJECTIONS = "SELECT source, reason, count FROM hookonce.rejections ORDER BY source, reason"
 _SECRETS = "SELECT source, slot, count, last_at FROM hookonce.secret_use ORDER BY source, slot"
 _CONFLICTS = "SELECT count(*) FROM (SELECT FROM hookonce.conflicts ORDER BY id LIMIT %s) AS these"
@@ -85,12 +85,14 @@ def event_sums(connection: psycopg.Connection) -> list[EventSum]:
 
     Exact while a sweep runs: `done` is what is left of all rows. Without a sweep no more than `MAX_UNCOUNTED` new ones
     are seen. Of a queue of more than `event_counts.MAX_QUEUE` rows the sweep counts the open ones, a few slices at each
-    of its turns. Rows that were changed by hand are counted as done, or not at all, until `event_counts.recount`.
+    of its turns, so that those are some minutes old. Rows that were changed by hand are counted as done, or not at all,
+    until `event_counts.recount`.
     """
-    is_kept, has_all_open = connection.execute(_KEPT).fetchone() or (False, False)
-    is_long = has_all_open and event_counts.has_long_queue(connection)
-    query = _events(CHANGED if is_kept else _NEVER_SEEN, _OPEN_KEPT if is_long else _LIVE)
-    rows = connection.execute(query.encode(), {"fresh": MAX_UNCOUNTED})
+    seen = event_counts.seen_until(connection)
+    newest = event_counts.newest_open(connection)
+    query = _events(CHANGED if seen else _NEVER_SEEN, _OPEN if newest is None else _OPEN_KEPT)
+    wanted = {"fresh": MAX_UNCOUNTED, "seen": seen, "newest": newest}
+    rows = connection.execute(query.encode(), wanted, prepare=False)
     return [EventSum(*row) for row in rows]
 
 
