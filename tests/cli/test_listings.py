@@ -91,8 +91,12 @@ def test_providers_lists_each_with_a_line_about_it(hookonce):
 
 
 @pytest.mark.usefixtures("inbox")
-def test_stats_recounts_what_was_changed_by_hand(hookonce, stored):
-    stored("evt_1", status="ignored")
+def test_stats_recounts_what_was_changed_by_hand(hookonce, stored, ledger):
+    stored("evt_1", status="done")
+    ledger.execute("UPDATE hookonce.runs SET finished_at = 'yesterday'")
+    hookonce("stats", "--recount")
+    ledger.execute("UPDATE hookonce.runs SET status = 'ignored'")
+
     before, after = (hookonce("stats", "--json", *options).documents[0] for options in ([], ["--recount"]))
 
     assert [each["events"][0]["status"] for each in (before, after)] == ["done", "ignored"]

@@ -47,10 +47,7 @@ def test_command_has_steps_that_are_done_once(shop):
     body = {"then": "step", "amount": 5}
     shop.ask(body)
     shop.work()
-    shop.ledger.execute(
-        "UPDATE hookonce.runs SET due_at = now() WHERE due_at IS NOT NULL;"
-        "UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL"
-    )
+    shop.ledger.execute("UPDATE hookonce.queue SET due_at = now()")
     shop.work()
 
     answer = shop.ask(body)

@@ -9,7 +9,7 @@ from hookonce.receiver.idempotency.fingerprint import Request
 from hookonce.receiver.idempotency.policy import Policy
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.commands import CommandState, Outcome
-from hookonce.receiver.ledger.runs.run_end import AttemptResult
+from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.store import Stored, Verdict
 

@@ -33,16 +33,20 @@ def ledger(database_url):
 
 def accept(ledger, event_id=NAME[1]):
     ledger.execute(
-        "INSERT INTO hookonce.events (source, provider, event_id, type, account, fingerprint, id_is_signed, status) "
-        "VALUES (%s, 'command', %s, 'payments', 'shop', '', true, 'received')",
+        "WITH stored AS ("
+        "INSERT INTO hookonce.events (source, provider, event_id, type, account, fingerprint, id_is_signed) "
+        "VALUES (%s, 'command', %s, 'payments', 'shop', '', true) RETURNING *) "
+        "INSERT INTO hookonce.queue (event, received_at, source, type, due_at) "
+        "SELECT id, received_at, source, type, now() FROM stored",
         [NAME[0], event_id],
     )
 
 
 def end(ledger):
     ledger.execute(
-        "INSERT INTO hookonce.runs (event, handler, status, result) "
-        "SELECT id, source, 'done', to_json(event_id) FROM hookonce.event_states"
+        "WITH gone AS (DELETE FROM hookonce.queue RETURNING event) "
+        "INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at, result) "
+        "SELECT id, source, 1, 'done', 1, now(), to_json(event_id) FROM hookonce.events JOIN gone ON event = id"
     )
 
 
@@ -103,10 +107,10 @@ def test_connection_that_broke_is_opened_again(told, ledger):
 
 def test_ledger_that_is_away_is_told_to_all_and_asked_again_later(told, ledger):
     accept(ledger)
-    ledger.execute("ALTER TABLE hookonce.runs RENAME TO gone")
+    ledger.execute("ALTER VIEW hookonce.run_states RENAME TO gone")
     with pytest.raises(LedgerUnavailable):
         told.of(NAME, timedelta(seconds=DEADLINE))
-    ledger.execute("ALTER TABLE hookonce.gone RENAME TO runs")
+    ledger.execute("ALTER VIEW hookonce.gone RENAME TO run_states")
 
     assert told.of(NAME).state == CommandState.IN_PROGRESS
 

@@ -7,11 +7,8 @@ from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.dedup_window import DedupWindow
 
 AGAIN, OTHER = "the same", "another"
-DIED = """
-UPDATE hookonce.runs SET lease_until = now() - interval '1 s', due_at = now() - interval '1 s';
-UPDATE hookonce.events SET due_at = now() - interval '1 s'
-"""
-FORGOTTEN = "DELETE FROM hookonce.events"
+DIED = "UPDATE hookonce.claims SET lease_until = now() - interval '1 s'"
+FORGOTTEN = "DELETE FROM hookonce.queue; DELETE FROM hookonce.runs; DELETE FROM hookonce.events"
 
 # What the command is, how it came to be so, which request comes; the answer, and how many payments there are then.
 TABLE = [

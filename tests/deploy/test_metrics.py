@@ -1,5 +1,6 @@
 import json
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from hookonce.receiver.monitoring import ledger_metrics
 from tests.support import desk
 from tests.support.for_each import for_each
 from tests.support.new_event import new_event
+from tests.support.outcomes import end_events
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 ADDED = {"le", "instance", "job"}  # labels that Prometheus itself gives
@@ -100,16 +102,10 @@ def page(fresh_database, fresh_redis):
 def happen(connection):
     (row,) = store(connection, [new_event()]).values()
     store(connection, [new_event(body=b"other")])
-    connection.execute(
-        "INSERT INTO hookonce.runs (event, handler, status, started_at, finished_at) VALUES (%s, 'h', 'done', "
-        "now() - interval '2 minutes 0.3 seconds', now() - interval '2 minutes')",
-        [row.id],
-    )
+    end_events(connection, "done", [row.id], handler="h", ago=timedelta(minutes=2))
+    connection.execute("UPDATE hookonce.runs SET started_at = finished_at - interval '0.3 seconds'")
     store(connection, [new_event("dead", is_readable=False)])
-    connection.execute(
-        "UPDATE hookonce.events SET status = CASE event_id WHEN 'dead' THEN 'dead' ELSE 'done' END, due_at = NULL, "
-        "received_at = now() - interval '3 minutes'"
-    )
+    connection.execute("UPDATE hookonce.events SET received_at = now() - interval '3 minutes'")
     rejected.add_rejections(connection, [], {("stripe", "stale"): 1})
     redeliveries.add_redeliveries(connection, {("stripe", "evt_1"): 1})
     rejected.add_secret_uses(connection, {("stripe", 1): 1})
@@ -117,10 +113,8 @@ def happen(connection):
     counted = [Tally(kind, "stripe", "some") for kind in Kind if kind is not Kind.TYPE]
     counters.add(connection, dict.fromkeys(counted, 1))
     failed = store(connection, [new_event("failed")])["stripe", "failed"].id
-    connection.execute("UPDATE hookonce.events SET status = 'waiting' WHERE id = %s", [failed])
     connection.execute(
-        "INSERT INTO hookonce.runs (event, handler, status, attempts, due_at) VALUES (%s, 'h', 'waiting', 1, now())",
-        [failed],
+        "UPDATE hookonce.queue SET handler = 'h', attempts = 1, due_at = now() WHERE event = %s", [failed]
     )
     connection.execute(
         "INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) VALUES (%s, 'h', 1, 1, '')",
@@ -225,7 +219,7 @@ def test_metrics_leave_out_what_waits_because_it_is_paused(database_url):
         store(connection, [new_event(source="resting")])
         connection.execute("INSERT INTO hookonce.pauses (kind, name) VALUES ('source', 'resting')")
         connection.execute(
-            "UPDATE hookonce.events SET due_at = now() + interval '1 hour' WHERE source <> 'resting'"
+            "UPDATE hookonce.queue SET due_at = now() + interval '1 hour' WHERE source <> 'resting'"
         )
 
         (oldest, *_) = ledger_metrics.collect(connection, ())

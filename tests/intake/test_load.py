@@ -73,7 +73,7 @@ def test_held_event_runs_when_its_time_has_come_and_not_before(open_sources):
     shop.work()
     early = list(ran)
     shop.rows(
-        "UPDATE hookonce.events SET due_at = now() WHERE due_at < now() + interval '40 min' RETURNING id"
+        "UPDATE hookonce.queue SET due_at = now() WHERE due_at < now() + interval '40 min' RETURNING event"
     )
     shop.work()
 

@@ -8,7 +8,7 @@ from psycopg import sql
 from hookonce.jobs.handlers import GiveUp
 from hookonce.receiver.ledger.maintenance.retention import NOT_TAKEN_FOR, Retention, RetentionPass
 from hookonce.receiver.ledger.replay.events import ReplayOutcome, replay
-from hookonce.receiver.ledger.runs import run_end
+from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 
 NONE_KEPT = "keep_body = false"
@@ -74,8 +74,7 @@ def test_body_stays_until_the_last_of_several_handlers(open_sources):
     shop.status(event())
     shop.work()
     between = bodies(shop), shop.rows("SELECT status FROM hookonce.run_states ORDER BY handler")
-    shop.rows("UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL RETURNING 1")
-    shop.rows("UPDATE hookonce.runs SET due_at = now() WHERE due_at IS NOT NULL RETURNING 1")
+    shop.rows("UPDATE hookonce.queue SET due_at = now() RETURNING 1")
     shop.work()
 
     assert between == (1, [("done",), ("waiting",)])
@@ -183,12 +182,18 @@ def test_neither_conflicts_nor_rejections_keep_one(open_sources):
     assert anywhere(shop) == []
 
 
+def without(part, instead=""):
+    assert part in ends._DROP_BODIES  # noqa: SLF001
+    return ends._DROP_BODIES.replace(part, instead)  # noqa: SLF001
+
+
 def drops_it_with_the_first_run(patch):
-    patch.setattr(run_end, "_DROP_BODY", run_end._DROP_BODY.replace("AND e.status = 'done'", ""))  # noqa: SLF001
+    is_last = "AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = t.event)"
+    patch.setattr(ends, "_DROP_BODIES", without(is_last))
 
 
 def never_drops_it(patch):
-    patch.setattr(run_end, "_DROP_BODY", run_end._DROP_BODY.replace("'done'", "'never'"))  # noqa: SLF001
+    patch.setattr(ends, "_DROP_BODIES", without("b.event = t.event AND", "false AND"))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hookonce.providers.kit.registry import load
 from hookonce.receiver.encryption import KeyMissing, Keyring, Tampered
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.queries import events, rejected
-from hookonce.receiver.ledger.runs import transitions
+from hookonce.receiver.ledger.runs import leases
 from tests.support.in_process import Receiver
 
 KEY = os.urandom(32)
@@ -115,7 +115,7 @@ def test_heavy_body_is_loaded_with_the_key_it_has_then(receiver):
 
     with connections.connect(receiver.database_url) as connection:
         event = events.detail(connection, 1, Keyring()).event
-        text, key = transitions.load_body(connection, event)
+        text, key = leases.load_body(connection, event)
 
     assert key == Keyring([KEY]).first
     assert b"4" * 20 not in text

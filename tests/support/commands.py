@@ -122,12 +122,7 @@ class Shop:
 
     def work(self):
         """Do what is due, once."""
-        self.ledger.execute(
-            "UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL AND status = 'waiting'"
-        )
-        self.ledger.execute(
-            "UPDATE hookonce.runs SET due_at = now() WHERE due_at IS NOT NULL AND status = 'waiting'"
-        )
+        self.ledger.execute("UPDATE hookonce.queue SET due_at = now() WHERE handler IS NOT NULL")
         return self._drain.run_due()
 
     def work_once(self):

@@ -15,8 +15,8 @@ BODY = {"amount": 5}
 TRIES = 50
 ACCEPTED = 202
 LET_TIME_PASS = (
-    "UPDATE hookonce.runs SET due_at = now(), lease_until = now() WHERE due_at IS NOT NULL",
-    "UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL",
+    "UPDATE hookonce.queue SET due_at = now()",
+    "UPDATE hookonce.claims SET lease_until = now()",
 )
 
 

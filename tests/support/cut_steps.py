@@ -30,8 +30,8 @@ from tests.support.children import in_child
 from tests.support.new_event import new_event
 
 LET_TIME_PASS = """
-UPDATE hookonce.runs SET due_at = now(), lease_until = now() WHERE due_at IS NOT NULL;
-UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL
+UPDATE hookonce.queue SET due_at = now();
+UPDATE hookonce.claims SET lease_until = now()
 """
 WORKERS = 5
 STEPS = ("charge", "mail")

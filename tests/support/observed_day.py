@@ -144,11 +144,9 @@ def work(settings, ledger):
     def slow(event, _tx):
         if event.attempt == 1:
             ledger.execute(
-                "UPDATE hookonce.runs SET token = gen_random_uuid(), lease_until = now() - interval '1 second', "
-                "due_at = now() - interval '1 second' WHERE handler = 'slow'"
-            )
-            ledger.execute(
-                "UPDATE hookonce.events SET due_at = now() - interval '1 second' WHERE type = 'slow'"
+                "WITH lost AS (UPDATE hookonce.queue SET token = gen_random_uuid() WHERE handler = 'slow' "
+                "RETURNING event, n, token) INSERT INTO hookonce.claims (token, lease_until, events, places) "
+                "SELECT token, now() - interval '1 second', ARRAY[event], ARRAY[n] FROM lost"
             )
 
     def count(_events, _tx):
@@ -229,10 +227,13 @@ def age(ledger):
     ledger.execute("UPDATE hookonce.failures SET failed_at = failed_at - interval '2 hours'")
     ledger.execute("UPDATE hookonce.events SET received_at = received_at - interval '3 minutes'")
     ledger.execute(
-        "UPDATE hookonce.events SET due_at = now() - interval '1 minute' "
-        "WHERE event_id = 'evt_7' AND due_at IS NOT NULL"
+        "UPDATE hookonce.queue SET due_at = now() - interval '1 minute' "
+        "WHERE event = (SELECT id FROM hookonce.events WHERE event_id = 'evt_7')"
     )
-    ledger.execute("UPDATE hookonce.events SET status = 'running' WHERE event_id = 'evt_6'")
+    ledger.execute(
+        "UPDATE hookonce.queue SET token = gen_random_uuid() "
+        "WHERE event = (SELECT id FROM hookonce.events WHERE event_id = 'evt_6')"
+    )
     while activity.fill(ledger):
         pass
 
