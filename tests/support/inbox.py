@@ -40,6 +40,19 @@ class Inbox:
             self.drains.append(Drain(self.settings, self.registry, self.attempts_by))
         return self.drains[0].run_due(ids)
 
+    def steal(self):
+        """Have another worker have whatever is under way."""
+        for token in self.rows("SELECT token FROM hookonce.claims"):
+            self.connection.execute(
+                "WITH stolen AS (UPDATE hookonce.claims SET token = gen_random_uuid() WHERE token = %s RETURNING token) "
+                "UPDATE hookonce.queue q SET token = stolen.token FROM stolen WHERE q.token = %s",
+                [*token, *token],
+            )
+
+    def lapse(self):
+        """Have the leases of all claims be over."""
+        self.connection.execute("UPDATE hookonce.claims SET lease_until = now()")
+
     def rows(self, query):
         return self.connection.execute(query).fetchall()
 

@@ -301,7 +301,7 @@ def test_attempt_that_is_interrupted_leaves_no_task_to_the_next(inbox):
     inbox.deliver("b")
     inbox.work()
 
-    assert inbox.effects() == ["b"]
+    assert inbox.effects() == ["a", "b"]
 
 
 def test_blocking_code_on_the_connection_of_an_async_handler_blocks_and_works(inbox):

@@ -211,7 +211,7 @@ def test_handler_that_commits_before_it_writes_gets_no_further_attempt(inbox, en
 def test_stale_worker_that_committed_leaves_the_run_to_its_owner(inbox):
     def overtaken(event, tx):
         effect(event, tx)
-        inbox.connection.execute("UPDATE hookonce.runs SET token = gen_random_uuid()")
+        inbox.steal()
         tx.connection.driver_connection.execute("COMMIT AND CHAIN")
 
     inbox.on(overtaken)
