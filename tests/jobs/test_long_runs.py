@@ -12,14 +12,15 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from hookonce import LeaseLost
 from hookonce.jobs.attempts import heartbeat
+from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.jobs.attempts.long_run import OPEN_ALREADY, OTHER_THREAD, TOO_LONG
 from hookonce.jobs.attempts.transaction_guard import BLOCK_REFUSED
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.event import HAS_TRANSACTION, Refusal
 from hookonce.jobs.handlers import GiveUp, HandlerError, Registry, RetryLater
 from hookonce.jobs.registration import on
-from hookonce.receiver.ledger.runs import claimed, renewal
-from hookonce.receiver.ledger.runs.claimed import Attempt
+from hookonce.receiver.ledger.runs import leases, takeover
+from tests.support import claiming
 from tests.support.inbox import inbox
 from tests.support.waiting import until
 
@@ -159,16 +160,11 @@ def test_session_that_an_error_leaves_takes_its_transaction_along(inbox, long):
     assert [error.split(" (")[0] for error in errors(inbox)] == ["ValueError: no"]
 
 
-def steal(inbox):
-    """Have another worker take over whatever is under way."""
-    inbox.connection.execute("UPDATE hookonce.runs SET token = gen_random_uuid()")
-
-
 def test_stale_worker_can_not_write(inbox, long):
     lost = []
 
     def stale(event):
-        steal(inbox)
+        inbox.steal()
         with pytest.raises(LeaseLost) as caught:
             write(event)
         lost.append(str(caught.value))
@@ -186,7 +182,7 @@ def test_stale_worker_can_not_write(inbox, long):
 def test_stale_worker_that_goes_on_can_not_end_the_run(inbox, long):
     def stale(event):
         write(event)
-        steal(inbox)
+        inbox.steal()
 
     long(stale)
     inbox.deliver("a")
@@ -197,45 +193,49 @@ def test_stale_worker_that_goes_on_can_not_end_the_run(inbox, long):
 
 def test_nobody_takes_the_run_over_while_a_transaction_is_open(inbox, long):
     def holds(event):
-        with event.tx(), pytest.raises(psycopg.errors.LockNotAvailable):
-            steal(inbox)
+        inbox.lapse()
+        with event.tx():
+            takeover.take_over(inbox.connection)
+            assert inbox.runs() == [("a", "holds", "running", 1)]
 
     long(holds)
     inbox.deliver("a")
-    inbox.connection.execute("SET lock_timeout = '100ms'")
     inbox.work()
 
     assert inbox.runs() == [("a", "holds", "done", 1)]
 
 
-def test_lease_is_short_and_renewed(inbox, long, monkeypatch):
-    monkeypatch.setattr(renewal, "RENEW_INTERVAL", timedelta(seconds=0.05))
-    leases = []
-    left = "SELECT extract(epoch FROM lease_until - now())::int FROM hookonce.run_states"
+LEFT = "SELECT extract(epoch FROM lease_until - now())::int FROM hookonce.claims"
 
-    def waits(_event):
-        leases.append(inbox.rows(left)[0][0])
-        inbox.connection.execute("UPDATE hookonce.runs SET lease_until = now() + interval '2 s'")
-        until(lambda: inbox.rows(left)[0][0] >= 25)
-        leases.append(inbox.rows(left)[0][0])
+
+def test_lease_is_short_and_renewed_in_a_transaction_too(inbox, long, monkeypatch):
+    monkeypatch.setattr(leases, "RENEW_INTERVAL", timedelta(seconds=0.05))
+    seen = []
+
+    def waits(event):
+        seen.append(inbox.rows(LEFT)[0][0])
+        with event.tx():
+            inbox.connection.execute("UPDATE hookonce.claims SET lease_until = now() + interval '2 s'")
+            until(lambda: inbox.rows(LEFT)[0][0] >= 25)
+        seen.append(inbox.rows(LEFT)[0][0])
 
     long(waits, timeout=timedelta(minutes=30))
     inbox.deliver("a")
     inbox.work()
 
-    assert [28 <= each <= 30 for each in leases] == [True, True]
+    assert [28 <= each <= 30 for each in seen] == [True, True]
     assert inbox.runs() == [("a", "waits", "done", 1)]
 
 
 def test_step_lasts_as_long_as_the_renewed_lease_of_its_run(inbox, long, monkeypatch, other_worker):
-    monkeypatch.setattr(renewal, "RENEW_INTERVAL", timedelta(seconds=0.05))
-    monkeypatch.setattr(claimed, "LONG_LEASE", timedelta(seconds=1))
-    monkeypatch.setattr(renewal, "LONG_LEASE", timedelta(seconds=1))
+    monkeypatch.setattr(leases, "RENEW_INTERVAL", timedelta(seconds=0.05))
+    monkeypatch.setattr(leases, "LEASE", timedelta(seconds=1))
     calls, taken = [], []
 
     def charges(event):
         def charge(key):
             calls.append(key)
+            inbox.connection.execute("UPDATE hookonce.claims SET lease_until = now() + interval '1 s'")
             [(end,)] = inbox.rows("SELECT lease_until + interval '0.2 s' FROM hookonce.run_states")
             until(lambda: inbox.connection.execute("SELECT now() > %s", [end]).fetchone()[0])
             taken.append(other_worker.run_due())
@@ -256,7 +256,7 @@ def test_stale_worker_gets_no_step(inbox, long):
     calls = []
 
     def stale(event):
-        steal(inbox)
+        inbox.steal()
         event.step("charge", calls.append)
 
     long(stale)
@@ -270,38 +270,21 @@ def test_stale_worker_gets_no_step(inbox, long):
 def test_renewal_renews_nothing_that_is_another_s(inbox, long):
     renewed = []
 
-    def stale(event):
-        ours = [Attempt(event.id, "stale", inbox.rows("SELECT token FROM hookonce.run_states")[0][0])]
-        renewed.append(renewal.renew(inbox.connection, ours))
-        steal(inbox)
-        renewed.append(renewal.renew(inbox.connection, ours))
+    def stale(_event):
+        [(token,)] = inbox.rows("SELECT token FROM hookonce.run_states")
+        renewed.append(leases.renew(inbox.connection, [token]) == {token})
+        inbox.steal()
+        renewed.append(leases.renew(inbox.connection, [token]) == {token})
 
     long(stale)
     inbox.deliver("a")
     inbox.work()
 
-    assert renewed == [1, 0]
-
-
-def test_renewal_waits_for_no_run_that_is_in_a_transaction(inbox, long):
-    renewed = []
-
-    def two_at_once(event):
-        token = inbox.rows("SELECT token FROM hookonce.run_states WHERE status = 'running'")[0][0]
-        inbox.connection.execute("SET lock_timeout = '2 s'")
-        with event.tx():
-            renewed.append(renewal.renew(inbox.connection, [Attempt(event.id, "two_at_once", token)]))
-        renewed.append(renewal.renew(inbox.connection, [Attempt(event.id, "two_at_once", token)]))
-
-    long(two_at_once)
-    inbox.deliver("a")
-    inbox.work()
-
-    assert renewed == [0, 1]
+    assert renewed == [True, False]
 
 
 def test_transaction_that_is_open_for_too_long_is_cut(inbox, long, monkeypatch):
-    monkeypatch.setattr(renewal, "TRANSACTION_LIMIT", timedelta(seconds=0.1))
+    monkeypatch.setattr(leases, "TRANSACTION_LIMIT", timedelta(seconds=0.1))
 
     def dawdles(event):
         with event.tx() as tx:
@@ -412,28 +395,34 @@ def test_time_limit_holds_for_long_runs(inbox, long):
     assert inbox.effects() == ["a effect"]
 
 
-def test_worker_that_died_at_it_is_replaced_when_the_short_lease_is_over(inbox, long):
+def test_worker_that_died_at_it_is_replaced_when_its_lease_is_over(inbox, long):
     long(write_one)
     inbox.deliver("a")
-    drain = Drain(inbox.settings, inbox.registry)
-    drain._claim(None)  # noqa: SLF001
-    drain.close()
-    lease = inbox.rows("SELECT extract(epoch FROM lease_until - now())::int FROM hookonce.run_states")[0][0]
-    inbox.connection.execute("UPDATE hookonce.runs SET lease_until = now(), due_at = now()")
-    inbox.connection.execute("UPDATE hookonce.events SET due_at = now()")
+    claiming.claim(inbox.connection, inbox.registry)
+    [(lease,)] = inbox.rows(LEFT)
+    inbox.work()
+    early = inbox.runs()
+    inbox.lapse()
     inbox.work()
 
     assert 28 <= lease <= 30
-    assert inbox.runs() == [("a", "write_one", "done", 2)]
+    assert early == [("a", "write_one", "running", 1)]
+    assert inbox.runs() == [("a", "write_one", "done", 1)]
 
 
-def test_heartbeat_that_fails_says_so_and_goes_on(caplog):
+def test_heartbeat_that_fails_says_so_and_goes_on(caplog, inbox):
     def away():
         raise psycopg.OperationalError("gone")
 
-    heartbeat.Heartbeat(away).beat([])
+    inbox.on(write_one, tx="none")
+    inbox.deliver("a")
+    held = HeldClaims()
+    held.add(claiming.claim(inbox.connection, inbox.registry).runs)
 
-    assert "leases of 0 long runs were not renewed: OperationalError" in caplog.text
+    heartbeat.Heartbeat(held, away).beat()
+
+    assert "the leases of 1 claims were not renewed: OperationalError" in caplog.text
+    assert len(held.tokens) == 1
 
 
 @pytest.mark.parametrize(
