@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
+from hookonce.jobs.attempts.train import Train
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.plan import Plan
@@ -96,6 +97,8 @@ class Claimer:
         )
         self._executor = self._new_executor()
         self._held = self._executor.claims
+        self._train = Train(self._executor.ledger_for_once)
+        self._ride(self._executor)
         self._client = connect(settings.redis_url)
         self._work_queue = WorkQueue(self._client)
         self._cursor = DueCursor()
@@ -113,6 +116,11 @@ class Claimer:
     def executor(self) -> Executor:
         """What makes the attempts."""
         return self._executor
+
+    def _ride(self, executor: Executor) -> None:
+        """Let quick runs of an executor share their flushes with those of this process's others."""
+        if self._settings.shared_flushes and not self._settings.tracing:
+            executor.train, executor.is_quick = self._train, self._registry.is_quick
 
     @cached_property
     def _names(self) -> list[str]:
@@ -184,6 +192,21 @@ class Claimer:
         """Give back a run whose attempt was cut off, unless it was ended."""
         takeover.settle(self._executor.idle_ledger, run)
         self._held.settled([run])
+
+    def _settle_doubtful(self) -> None:
+        """Look for the ends of runs that a crash of the server may have lost, and give back those that it has."""
+        doubtful = self._train.take_doubtful()
+        try:
+            while doubtful:
+                passenger = doubtful[0]
+                if takeover.settle(self._executor.idle_ledger, passenger.run):
+                    self._held.settled([passenger.run])
+                else:
+                    passenger.say()
+                del doubtful[0]
+        finally:
+            if doubtful:
+                self._train.put_back(doubtful)
 
     def _take_up(self) -> None:
         """Make due what waited for a place that is free now, or is to be tried."""
@@ -262,7 +285,9 @@ class Claimer:
         """Return whether a claimed run may be started: it is still ours, and its handler's breaker has not opened."""
         handler = self._registry.named(run.handler)
         has_tripped = handler is not None and self._executor.failure_rows.has_tripped(handler)
-        return self._held.holds(run) and (run.is_trial or not has_tripped)
+        return (
+            self._held.holds(run) and not self._train.is_in_doubt and (run.is_trial or not has_tripped)
+        )
 
     def flush(self) -> None:
         """Send what has been traced."""
@@ -271,6 +296,7 @@ class Claimer:
     def close(self) -> None:
         """Close every connection; for tests, a worker keeps them until it ends."""
         self._executor.heartbeat.end()
+        self._train.end()
         self._executor.close()
         self._steps.close()
         self._engine.dispose()

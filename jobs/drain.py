@@ -88,6 +88,8 @@ class Drain(Claimer):
     def come_after(self, last: LastAttempt) -> None:
         """Take over what the worker before us was at; from now on write down what we are at."""
         self._last_attempt = last
+        if self._batches is not None:
+            self._batches.last_attempt = last
         super().come_after(last)
 
     def run_due(self, ids: Sequence[int] = ()) -> int:
@@ -105,6 +107,7 @@ class Drain(Claimer):
             self._executor.discard()
         except AWAY as error:
             self._log_availability(is_away=type(error).__name__)
+            self._train.doubt()
             self._executor.discard()
         except BaseException:  # whatever a handler did to the connection, the next job must not meet it
             self._executor.discard()
@@ -171,6 +174,7 @@ class Drain(Claimer):
 
     def finish(self) -> int:
         """End the work that is still under way; return the exit status."""
+        self._train.end()
         return 0
 
     def patience(self, longest: float) -> float:
@@ -179,6 +183,9 @@ class Drain(Claimer):
 
     def _settle_left(self) -> None:
         """Settle what was claimed when the ledger went away: nothing else is begun before."""
+        self._settle_doubtful()
+        if self._batches is not None:
+            self._batches.settle_left()
         if self._cut_off is not None:
             self._settle(self._cut_off)
             self._cut_off = None
@@ -211,7 +218,7 @@ class Drain(Claimer):
     def _run_batches(self, due: Mapping[str, Sequence[int]], until: float) -> int:
         if self._batches is None or not due:
             return 0
-        return self._batches.run(due, until, partial(self._run, until=until), self._notify)
+        return self._batches.run(due, until, self._notify)
 
     def _attempt(self, run: ClaimedRun, until: float) -> None:
         """Attempt a claimed run, and settle it."""
@@ -227,7 +234,6 @@ class Drain(Claimer):
         finally:
             self.under_way = None
         self._cut_off = None
-        self._held.settled([run])
         self._registry.note(run.handler, timedelta(seconds=time.monotonic() - at.began))
 
     def _is_next(self, until: float) -> bool:

@@ -137,6 +137,11 @@ class ReceivedEvent:
         """Return the key that a step's functions are called with (64 hex digits). Raises: `StepError`."""
         return self._with_steps().key(name)
 
+    @property
+    def has_steps(self) -> bool:
+        """Whether the handler has asked for a step."""
+        return _STEPS in self.__dict__
+
     def require_steps_ended(self) -> None:
         """Raise `RuntimeError` where the handler has returned in the midst of a step."""
         if (steps := self.__dict__.get(_STEPS)) is not None:

@@ -9,6 +9,7 @@ leaves old ones waiting; `name=` keeps them.
 import json
 import random
 import re
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,6 +23,10 @@ from hookonce.receiver.ledger.handlers import LIMITS, HandlerLimits, Row
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.run_limits import RunLimit
 
+QUICK = timedelta(milliseconds=5)
+"""Attempts that take less may share a flush with others (`jobs.attempts.train`)."""
+_LAST = 20
+"""Attempts of a handler by which it is told whether it is quick."""
 SLOW_AFTER = timedelta(milliseconds=100)
 """A handler that takes longer is kept from holding up others: its events are claimed one at a time."""
 DEFAULT_BACKOFF = (timedelta(seconds=5), timedelta(hours=1))
@@ -101,6 +106,7 @@ class Handler:
     is_named: bool = True
     tx: str | None = None
     batch: BatchSize | None = None
+    durable: bool = False
 
     @cached_property
     def signature(self) -> Signature:
@@ -124,6 +130,7 @@ class Handler:
             self.breaker,
             self.tx,
             self.batch,
+            self.durable,
         )
 
     @property
@@ -155,11 +162,12 @@ class Handler:
 
 
 class Registry:
-    """The handlers of one worker, in the order they were registered; a `receiver.ledger.runs.claim_plan.Planner`."""
+    """The handlers of one worker, in the order they were registered; the `Handlers` of `jobs.plan`."""
 
     def __init__(self) -> None:
         self._handlers: list[Handler] = []
         self._took: dict[str, float] = {}
+        self._were_quick: dict[str, deque[bool]] = {}
 
     def add(self, handler: Handler) -> None:
         """Register. Raises `HandlerError` for a name that is taken by another function, or has other limits.
@@ -220,18 +228,17 @@ class Registry:
         """Note how long an attempt of a handler took; the last few count."""
         seconds = took.total_seconds()
         self._took[name] = (self._took.get(name, seconds) + seconds) / 2
+        self._were_quick.setdefault(name, deque(maxlen=_LAST)).append(took < QUICK)
 
     def took(self, name: str) -> timedelta | None:
         """Return how long the last attempts of a handler took; None if it was not tried here yet."""
         seconds = self._took.get(name)
         return None if seconds is None else timedelta(seconds=seconds)
 
-    def is_slow(self, source: str, provider: str, type: str) -> bool:  # noqa: A002
-        """Return whether a handler that takes such an event took more than `SLOW_AFTER` lately."""
-        slow = SLOW_AFTER.total_seconds()
-        return any(
-            self._took.get(handler.name, 0) > slow for handler in self.matching(source, provider, type)
-        )
+    def is_quick(self, name: str) -> bool:
+        """Return whether all of the last attempts of a handler, but one in `_LAST`, took less than `QUICK`."""
+        were_quick = self._were_quick.get(name, ())
+        return were_quick.count(False) <= len(were_quick) // _LAST if were_quick else False
 
     def patterns(self, name: str) -> list[tuple[str, str]]:
         """Return the places and patterns of a handler."""

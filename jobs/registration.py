@@ -62,6 +62,7 @@ def on(
     per: str | None = None,
     breaker: int | None = None,
     tx: None = None,
+    durable: bool = False,
 ) -> Callable[[Function], Function]: ...
 
 
@@ -79,6 +80,7 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     per: str | None = None,
     breaker: int | None = None,
     tx: str | None = None,
+    durable: bool = False,
 ) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Have a function take events of a source (or a provider) whose type fits the pattern.
 
@@ -91,7 +93,9 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
     ("read committed", "repeatable read", "serializable"), the session's own if None; a conflict that PostgreSQL then
     finds is a failed attempt like any. `rate` is how often it may start ("100/m"; s, m, h or d), `concurrency` how many
     may run at once, in all workers; both for each `per` by itself ("account", "source"), if that is given. After
-    `breaker` failures in a row by one error the handler is paused, and one event is tried from time to time.
+    `breaker` failures in a row by one error the handler is paused, and one event is tried from time to time. With
+    `durable` each run's commit is flushed before it counts as done; otherwise quick ones share a flush, a few
+    milliseconds later, and others may see their rows before these would survive a crash of the server.
 
     `tx="none"` is for long work: the handler takes `(event)` alone, no transaction is open, and it opens short ones
     by `with event.tx() as tx:`. What it commits so stays, whatever happens next: it is done at least once.
@@ -108,7 +112,7 @@ def on(  # noqa: PLR0913  the public signature, all but two by keyword
             called, place, pattern, function, attempts, backoff, timeout, isolation, breaker, tx
         )
         limit = _run_limit(called, rate, concurrency, per)
-        handlers.registry.add(replace(handler, limit=limit, is_named=name is not None))
+        handlers.registry.add(replace(handler, limit=limit, is_named=name is not None, durable=durable))
         return function
 
     return register

@@ -30,6 +30,7 @@ from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.jobs.attempts.long_run import LongRun, OverlongBlock
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
+from hookonce.jobs.attempts.train import Train
 from hookonce.jobs.attempts.transaction_guard import (
     ROLLED_BACK,
     TRANSACTION_CHANGED,
@@ -44,6 +45,7 @@ from hookonce.jobs.handlers import GiveUp, Handler, RetryLater
 from hookonce.jobs.steps import StepStopped, steps_of
 from hookonce.jobs.traceback_text import traceback_text
 from hookonce.providers.kit.provider import Provider
+from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.encryption import (
     OFF,
     CannotDecrypt,
@@ -119,6 +121,9 @@ class Executor(AttemptConnection):
         self.claims = HeldClaims()
         self.heartbeat = Heartbeat(self.claims, self.ledger_for_once)
         self._began = 0.0
+        self.train: Train | None = None
+        self.is_quick: Callable[[str], bool] = lambda _: False
+        self._is_aboard = False  # the attempt that was made last: it is settled with the flush
         self.guard: TransactionGuard | None = None  # of the handler under way, or the one before
         self._loop: EventLoop | None = None  # for `async def` handlers, once there is one
         self.tell_failure: Callable[[FailedAttempt], None] = self.call_back
@@ -131,6 +136,12 @@ class Executor(AttemptConnection):
         and the run is to be settled (`receiver.ledger.runs.takeover.settle`) before another is begun.
         """
         self._began = time.monotonic()
+        self._is_aboard = False
+        self._make(run, handler, has_next)
+        if not self._is_aboard:
+            self.claims.settled([run])
+
+    def _make(self, run: ClaimedRun, handler: Handler, has_next: HasNext) -> None:
         try:
             self._attempt(run, handler, has_next)
             return
@@ -171,7 +182,7 @@ class Executor(AttemptConnection):
         mark = partial(ends.mark, run=run)
         result = self._called(handler, partial(alone, call) if handler.batch else call, event, mark)
         event.require_steps_ended()
-        self._succeed(run, handler, result, has_next)
+        self._succeed(run, handler, result, has_next, may_ride=not event.has_steps)
 
     def _start_anew(self) -> None:
         """Forget the attempt before, and meet nobody else's transaction."""
@@ -197,13 +208,44 @@ class Executor(AttemptConnection):
             event.require_steps_ended()
             self._succeed(run, handler, result, lambda: False)
 
-    def _succeed(self, run: ClaimedRun, handler: Handler, result: object, has_next: HasNext) -> None:
-        """End an attempt whose handler has returned."""
+    def _succeed(
+        self,
+        run: ClaimedRun,
+        handler: Handler,
+        result: object,
+        has_next: HasNext,
+        *,
+        may_ride: bool = False,
+    ) -> None:
+        """End an attempt whose handler has returned, and tell of it; `may_ride`: it need not wait for the disk."""
         ending = AttemptResult(RunStatus.DONE, endings.storable(result), also=self._after_success(handler))
-        self._end(run, ending, has_next=has_next())
+        is_followed = has_next()
+        rides = may_ride and is_followed and self._may_ride(run, handler, ending)
+        self._end(run, ending, has_next=is_followed, waits_for_flush=not rides)
         reach("run.committed")
         self._clean()
+        if rides and self.train is not None:
+            self._is_aboard = True
+            self.train.board(run, partial(self._say, run, ending))
+        else:
+            self._report(run, ending)
+
+    def _may_ride(self, run: ClaimedRun, handler: Handler, ending: AttemptResult) -> bool:
+        """Return whether a run need not wait for the disk: it is quick, plain, and nobody waits for its answer."""
+        is_plain = ending.also is None and self._xact_id is None and run.event.keep_body
+        is_wanted = not (handler.durable or handler.batch or run.is_alone or run.event.provider == COMMAND)
+        return (
+            is_plain
+            and is_wanted
+            and self.train is not None
+            and self.is_quick(handler.name)
+            and self.train.may_ride()
+        )
+
+    def _say(self, run: ClaimedRun, ending: AttemptResult) -> None:
+        """Tell of a run that is durable by now."""
         self._report(run, ending)
+        self.claims.settled([run])
 
     def _took(self) -> timedelta:
         return timedelta(seconds=time.monotonic() - self._began)
@@ -395,7 +437,9 @@ class Executor(AttemptConnection):
         self._reset()
         return self.ledger
 
-    def _end(self, run: ClaimedRun, ending: AttemptResult, *, has_next: bool = False) -> None:
+    def _end(
+        self, run: ClaimedRun, ending: AttemptResult, *, has_next: bool = False, waits_for_flush: bool = True
+    ) -> None:
         """End as done and commit; the next attempt's transaction is begun with it, if this one was plain."""
         ending = self._sealed(run, ending)
         transaction = self._transaction()
@@ -410,6 +454,7 @@ class Executor(AttemptConnection):
             xact_id=self._xact_id,
             is_session_ours=guard is None or guard.is_session_ours,
             asks_for_prepared=guard is not None and guard.may_have_prepared,
+            waits_for_flush=waits_for_flush,
         )
         self._is_chained = chain
         if not chain:

@@ -116,7 +116,7 @@ class AttemptConnection:
         """Take out of the session what a handler has left there, in its transaction, which is to be committed."""
         driver = self.ledger
         with driver.pipeline():
-            for statement in ends.taking_out(driver):
+            for statement in (*ends.taking_out(driver), session_reset.UNLOCK):
                 driver.execute(statement)
 
     def put_back(self) -> None:

@@ -34,7 +34,6 @@ class BatchSlot:
         self.executor = executor
         self.is_lost = False
         self._lost: ClaimedBatch | ClaimedRun | None = None
-        self._registry = registry
         self._notify = notify
         self._names = sorted({handler.name for handler in registry if handler.batch})
         self._drain = BatchDrain(executor, registry, cursor)
@@ -107,6 +106,7 @@ class BatchSlot:
             self._wake.wait(self._drain.patience(LOOK_INTERVAL))
             self._wake.clear()
             try:
+                self._drain.settle_left()
                 while self._look() and not self._is_ending:
                     pass
             except AWAY as error:
@@ -122,24 +122,7 @@ class BatchSlot:
         with self._lock:
             told, self._told = self._told, {}
         due = {name: told.get(name, ()) for name in self._names}
-        return self._drain.run(due, float("inf"), self._run_alone, self._notify)
-
-    def _run_alone(self, runs: Sequence[ClaimedRun]) -> int:
-        for run in runs:
-            handler = self._registry.named(run.handler)
-            if handler is None:  # cannot be: the claim asked the same registry
-                raise LookupError(f"handler '{run.handler}' vanished from the registry")
-            self._drain.under_way = UnderWay(run, handler, time.monotonic())
-            try:
-                with self.executor.alarm:
-                    self.executor.attempt(run, handler, lambda: False)
-                self.executor.claims.settled([run])
-            except BaseException:
-                self.executor.claims.drop([run.token])  # its lease ends, and it is a suspect
-                raise
-            finally:
-                self._drain.under_way = None
-        return len(runs)
+        return self._drain.run(due, float("inf"), self._notify)
 
     def _rest(self) -> None:
         self.executor.discard()

@@ -138,12 +138,9 @@ class Pool(Claimer):
             self._ask()
         return run
 
-    def settled(self, run: ClaimedRun) -> None:
-        """Hear that a slot has ended a run."""
-        self._held.settled([run])
-
     def settle(self, slot: Slot, run: ClaimedRun) -> bool:
         """Give back a run that was cut off in a slot, if it was not ended; return False where the ledger is away."""
+        self._train.doubt()
         if self._is_ending:  # its lease's end does it
             self._held.drop([run.token])
             return True
@@ -238,6 +235,7 @@ class Pool(Claimer):
 
     def _tend(self) -> None:
         """Do what is due besides, then claim as long as there is room and something may be due."""
+        self._settle_doubtful()
         self._ending.end_lost(self._executor)
         self._let_go()
         self._look_around()
@@ -309,6 +307,7 @@ class Pool(Claimer):
         executor.failure_rows = self._executor.failure_rows
         executor.heartbeat = self._executor.heartbeat
         executor.claims = self._held
+        self._ride(executor)
         return limit
 
     def _tell_of_batches(self, claim: Claim) -> None:

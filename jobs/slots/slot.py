@@ -25,9 +25,6 @@ class Supplier(Protocol):
     def next_for(self, slot: "Slot") -> ClaimedRun | None:
         """Return the run that a slot makes next, while it ends another."""
 
-    def settled(self, run: ClaimedRun) -> None:
-        """Hear that a slot has ended a run."""
-
     def settle(self, slot: "Slot", run: ClaimedRun) -> bool:
         """Give back a run that was cut off, if it was not ended; return False where that must be tried again."""
 
@@ -86,7 +83,6 @@ class Slot:
         except BaseException:
             log.exception("a slot failed")
         else:
-            self._supplier.settled(run)
             return self.following
         self.executor.discard()
         while not self._supplier.settle(self, run):

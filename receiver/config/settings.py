@@ -60,6 +60,7 @@ class Settings:
     keep_rejected: timedelta = timedelta(days=7)
     keep_audit: timedelta = timedelta(days=365)
     auto_prune: bool = True
+    shared_flushes: bool = True
     keyring: Keyring = field(default=OFF, compare=False)
     admin_token: str = field(default="", repr=False)
     trusted_proxies: tuple[Network, ...] = ()
@@ -127,6 +128,9 @@ class _ReceiverTable(BaseModel):
     auto_prune: bool = Field(
         default=True, description="the sweep prunes in small steps; else run `hookonce prune` daily"
     )
+    shared_flushes: bool = Field(
+        default=True, description="quick runs share a flush of the disk; else each waits for its own"
+    )
     concurrency: int = Field(
         default=1,
         ge=1,
@@ -189,6 +193,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, need_secrets: boo
         keep_rejected=table.keep_rejected,
         keep_audit=table.keep_audit,
         auto_prune=table.auto_prune,
+        shared_flushes=table.shared_flushes,
         keyring=keyring,
         admin_token=token,
         trusted_proxies=proxies,

@@ -6,7 +6,7 @@ import psycopg
 import redis
 
 from hookonce.jobs import drain as drains
-from hookonce.jobs import stopping
+from hookonce.jobs import claimer, stopping
 from tests.support.inbox import effect
 
 
@@ -47,7 +47,7 @@ def test_one_failing_handler_does_not_keep_another_from_running(inbox):
 
 
 def test_drain_calls_for_help_when_more_is_due_than_a_batch(inbox, redis_url, monkeypatch):
-    monkeypatch.setattr(drains, "CLAIM_BATCH", 1)
+    monkeypatch.setattr(claimer, "CLAIM_BATCH", 1)
     inbox.on(effect)
     inbox.deliver("a", "b")
 
@@ -127,7 +127,7 @@ def test_drain_goes_on_when_its_connection_was_cut(inbox):
 def test_drain_says_once_that_the_ledger_is_away(inbox, caplog, monkeypatch):
     inbox.on(effect)
     inbox.work()
-    monkeypatch.setattr(drains.claims, "claim", away)
+    monkeypatch.setattr(claimer.claims, "claim", away)
 
     with caplog.at_level(logging.WARNING):
         for _ in range(3):

@@ -22,8 +22,9 @@ _RESET = (
     "CLOSE ALL",
     "UNLISTEN *",
     "DISCARD TEMP",
-    "SELECT pg_advisory_unlock_all()",
 )
+UNLOCK = b"SELECT pg_advisory_unlock_all()"
+"""To be sent besides; the statement that ends a run does it in passing (`receiver.ledger.runs.ends`)."""
 _DEALLOCATE = "DEALLOCATE ALL"
 IS_ANYTHING_PREPARED = b"SELECT EXISTS (SELECT FROM pg_prepared_statements WHERE from_sql)"
 """By PREPARE, that is: a driver's own statements are left alone, and what they share a session with is thrown away."""

@@ -16,6 +16,7 @@ from psycopg.pq.abc import PGresult
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import session_reset
 from hookonce.receiver.ledger.database.arrays import array
+from hookonce.receiver.ledger.database.flushing import UNFLUSHED
 from hookonce.receiver.ledger.database.round_trip import (
     PreparingConnection,
     Statement,
@@ -61,37 +62,38 @@ class AttemptResult:
     waits: str | None = None
 
 
-_ONE = """(VALUES (%(event)s::bigint, %(n)s::smallint, %(result)s::text, %(sealed_result)s::bytea, %(key)s::text))"""
-_MANY = """unnest(%(events)b::bigint[], %(places)b::smallint[], %(results)b::text[], %(sealed)b::bytea[],
-                  %(keys)b::text[])"""
-
-
-def _ending(rows: str, *others: str) -> str:
+def _ending(found: str, result: str, *others: str) -> str:
     """Write the statement that ends rows of the queue as done: all of them, or none.
 
-    Each only under our token, and only in the transaction `xact_id` of this session; it fails by dividing by zero if
-    one is not ours, so that a COMMIT behind it in the pipeline does nothing.
+    `found` says which these are, `result` what came of each. Each only under our token, and only in the transaction
+    `xact_id` of this session; it fails by dividing by zero if one is not ours, so that a COMMIT behind it in the
+    pipeline does nothing. Advisory locks that a handler has left in the session go with it.
     """
     return f"""
 WITH gone AS (
-    DELETE FROM hookonce.queue q USING {rows} AS t (event, n, result, sealed, key)
-    WHERE q.event = t.event AND q.n = t.n AND q.token = %(token)s
+    DELETE FROM hookonce.queue q {found} AND q.token = %(token)s
           AND (%(xact_id)s::text IS NULL OR %(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned())
-    RETURNING q.event, q.handler, q.cycle, q.attempts, t.result, t.sealed, t.key
+    RETURNING q.event, q.handler, q.cycle, q.attempts, {result}
 ), {"".join(others)} ended AS (
     INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, started_at, finished_at, result, sealed_result,
                                key_id)
     SELECT event, handler, cycle, '{RunStatus.DONE}', attempts + 1, clock_timestamp() - %(took)s::interval,
-           clock_timestamp(), result::json, sealed, key FROM gone
+           clock_timestamp(), result, sealed, key FROM gone
 )
-SELECT 1 / ((SELECT count(*) FROM gone) = %(count)s)::int
+SELECT 1 / ((SELECT count(*) FROM gone) = %(count)s)::int, pg_advisory_unlock_all()
 """  # noqa: S608  constants
 
 
-_END_ONE = _ending(_ONE)
+_END_ONE = _ending(
+    "WHERE q.event = %(event)s AND q.n = %(n)s",
+    "%(result)s::text::json AS result, %(sealed_result)s::bytea AS sealed, %(key)s::text AS key",
+)
 # With the batch's claim, and what it counts for.
 _END_MANY = _ending(
-    _MANY,
+    """USING unnest(%(events)b::bigint[], %(places)b::smallint[], %(results)b::text[], %(sealed)b::bytea[],
+                  %(keys)b::text[]) AS t (event, n, result, sealed, key)
+    WHERE q.event = t.event AND q.n = t.n""",
+    "t.result::json AS result, t.sealed, t.key",
     """claim AS (
     DELETE FROM hookonce.claims WHERE token = %(token)s
 ), counted AS (
@@ -176,7 +178,7 @@ def end(  # noqa: PLR0913  the last six by keyword
     commit = "COMMIT AND CHAIN" if chain else "COMMIT"
     resets = taking_out(connection, asks_for_prepared=asks_for_prepared)
     if not waits_for_flush:
-        resets = (_UNFLUSHED, *resets) if asks_for_prepared else (*resets, _UNFLUSHED)
+        resets = (UNFLUSHED, *resets) if asks_for_prepared else (*resets, UNFLUSHED)
     statements = [_ended(run, ending, took, xact_id)]
     statements += [(marks.DELETE_ONE, run.key._asdict())] if xact_id is not None else []
     if run.event.keep_body and ending.also is None:
@@ -189,9 +191,6 @@ def end(  # noqa: PLR0913  the last six by keyword
         )
     if asks_for_prepared and is_prepared:
         use_up(connection)
-
-
-_UNFLUSHED = b"SET LOCAL synchronous_commit = off"
 
 
 def _end_in_steps(  # noqa: PLR0913  the last three by keyword

@@ -1,0 +1,140 @@
+"""Commit trains: quick runs that follow each other don't each wait for the disk (docs/decisions/0035).
+
+Each keeps a transaction of its own, with its effects and its end in it, and commits without waiting for the flush. A
+flush of the process, `FLUSH_WITHIN` after the first of them, makes all durable; only then is anything said of them. A
+crash of the server loses effects and end together, or neither: such a run is found under its token afterwards, and
+given back. The flush is a commit on a connection that was open before theirs: so a server that has crashed in between is not
+taken for one that has kept them.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import NamedTuple
+
+import psycopg
+from sqlalchemy.exc import SQLAlchemyError
+
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.database import flushing
+from hookonce.receiver.ledger.database.connections import LedgerUnavailable
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+
+log = logging.getLogger(__name__)
+
+FLUSH_WITHIN = timedelta(milliseconds=5)
+MOST = 32
+"""Commits of one slot that may wait for a flush; the next one waits for it by itself."""
+_TRIES_AGAIN = timedelta(seconds=5)
+"""After which a flush is tried again that was not to be had: till then each commit waits for its own."""
+
+
+class Passenger(NamedTuple):
+    """A run that was committed, and not flushed; `say` tells of it."""
+
+    run: ClaimedRun
+    say: Callable[[], None]
+
+
+class Train:
+    """The unflushed commits of one process, for all its threads; `connect` lends a connection for good."""
+
+    def __init__(self, connect: Callable[[], AbstractContextManager[psycopg.Connection]]) -> None:
+        self._connect = connect
+        self._lock = threading.Lock()
+        self._aboard: list[Passenger] = []
+        self._doubtful: list[Passenger] = []
+        self._wake = threading.Event()
+        self._is_ending = False
+        self._is_ready = False
+        self._opens_at = 0.0
+        self._thread: threading.Thread | None = None
+
+    def may_ride(self) -> bool:
+        """Return whether a commit may go without waiting: the connection of the flush is open, and few wait for it."""
+        if self._thread is None and not self._is_ending and time.monotonic() >= self._opens_at:
+            self._begin()
+        return self._is_ready and len(self._aboard) < MOST
+
+    def board(self, run: ClaimedRun, say: Callable[[], None]) -> None:
+        """Take a run that was committed without waiting; have `say` called once it is flushed."""
+        with self._lock:
+            self._aboard.append(Passenger(run, say))
+            is_first = len(self._aboard) == 1
+        if is_first:
+            self._wake.set()
+
+    def take_doubtful(self) -> list[Passenger]:
+        """Return what a crash of the server may have lost, once: each is to be looked for, and said or given back."""
+        with self._lock:
+            found, self._doubtful = self._doubtful, []
+        return found
+
+    def put_back(self, doubtful: list[Passenger]) -> None:
+        """Take back what could not be looked for."""
+        with self._lock:
+            self._doubtful = doubtful + self._doubtful
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether something is to be looked for before any other run is begun."""
+        return bool(self._doubtful)
+
+    def doubt(self) -> None:
+        """Hear that a connection was lost: what was not flushed may be, too."""
+        with self._lock:
+            self._doubtful += self._aboard
+            self._aboard = []
+
+    def end(self) -> None:
+        """Flush what is left, and have the thread end."""
+        self._is_ending = True
+        self._wake.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run_on, name="flush", daemon=True)
+                self._thread.start()
+
+    def _run_on(self) -> None:
+        try:
+            with self._connect() as connection:
+                if not flushing.can_flush(connection):
+                    self._opens_at = float("inf")
+                    return
+                self._is_ready = True
+                self._flush_on(connection)
+        except (psycopg.Error, SQLAlchemyError, LedgerUnavailable) as error:
+            log.info("commits are not flushed together for now: %s", type(error).__name__)
+            self._opens_at = time.monotonic() + _TRIES_AGAIN.total_seconds()
+        finally:
+            self._is_ready = False
+            self.doubt()
+            with self._lock:
+                self._thread = None
+
+    def _flush_on(self, connection: psycopg.Connection) -> None:
+        while not (self._is_ending and not self._aboard):
+            self._wake.wait()
+            self._wake.clear()
+            if not self._is_ending:
+                time.sleep(FLUSH_WITHIN.total_seconds())
+            if count := len(self._aboard):
+                reach("train.flushing")
+                flushing.flush(connection)
+                self._tell(count)
+            if self._aboard:
+                self._wake.set()
+
+    def _tell(self, count: int) -> None:
+        """Tell of the first ones, which are flushed."""
+        with self._lock:
+            flushed, self._aboard = self._aboard[:count], self._aboard[count:]
+        for passenger in flushed:
+            passenger.say()
