@@ -290,6 +290,7 @@ def test_suspect_is_tried_if_there_is_nothing_else(inbox):
 
     may_try(inbox)
     assert breakers.try_one(inbox.connection, ["credit"]) == [event]
+    assert inbox.rows("SELECT waits FROM hookonce.queue") == [("suspect",)]
     inbox.work()
 
     assert (inbox.effects(), is_paused(inbox)) == (["evt"], False)
