@@ -30,7 +30,7 @@ def ignore(connection):
     """Do as a claim of a worker that has no handlers."""
     counted = event_counts.newly_ignored("gone")
     connection.execute(
-        "WITH gone AS (DELETE FROM hookonce.queue RETURNING event, source, cycle), ended AS ("
+        "WITH gone AS (DELETE FROM hookonce.queue RETURNING event, source, cycle), ended AS ("  # noqa: S608
         "INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) "
         "SELECT event, '', cycle, 'ignored', 0, now() FROM gone)" + counted
     )
@@ -278,7 +278,8 @@ def test_counts_do_not_pass_over_an_end_that_was_committed_late(connection, data
 def work(connection, handler, status, ids):
     """End what is open of these, by one handler, or by none that takes them."""
     connection.execute(
-        "WITH gone AS (DELETE FROM hookonce.queue WHERE event = ANY(%s) RETURNING event, cycle) "
+        "WITH free AS (SELECT event, n FROM hookonce.queue WHERE event = ANY(%s) FOR UPDATE SKIP LOCKED), gone AS ("
+        "DELETE FROM hookonce.queue q USING free WHERE (q.event, q.n) = (free.event, free.n) RETURNING q.event, cycle) "
         "INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) "
         "SELECT event, %s, cycle, %s, 1, clock_timestamp() FROM gone",
         [ids, handler, status],
