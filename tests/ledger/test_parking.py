@@ -195,7 +195,7 @@ def test_resume_goes_through_all_that_waits_for_its_time(connection, pausing, mo
         end(connection, run, LATER)
     (other,) = put(connection, "other", source="github")
     end(connection, *claim(connection, "b"), LATER)
-    connection.execute("UPDATE hookonce.queue SET due_at = due_at + event % 5 * interval '1 minute'")
+    connection.execute("UPDATE hookonce.queue SET due_at = now() + (1 + event % 5) * interval '1 h'")
     for name in ("_HASTEN_SOURCE", "_HASTEN_HANDLER"):
         monkeypatch.setattr(parking, name, getattr(parking, name).replace("FIRST 2000", "FIRST 3"))
     pause(connection, *pausing)
