@@ -25,9 +25,11 @@ class HeldClaims:
             self._left.update(run.token for run in runs)
 
     def settled(self, runs: Iterable[ClaimedRun]) -> None:
-        """Hear of runs that are settled."""
+        """Hear of runs that are settled; not of claims that were dropped."""
         with self._lock:
             for run in runs:
+                if run.token not in self._left:
+                    continue
                 self._left[run.token] -= 1
                 if not self._left[run.token]:
                     del self._left[run.token]

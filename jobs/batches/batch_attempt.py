@@ -27,7 +27,7 @@ from hookonce.jobs.failure_callbacks import failure_of
 from hookonce.jobs.handlers import GiveUp, Handler, RetryLater
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import batch_parts, batches, ends
+from hookonce.receiver.ledger.runs import batch_parts, batches, ends, takeover
 from hookonce.receiver.ledger.runs.batches import Apart, ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, LeaseLost
@@ -35,6 +35,8 @@ from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import batch_figures
 
 log = logging.getLogger(__name__)
+
+CUT_OFF = "the ledger went away in the middle of a batch"
 
 _NOW = timedelta(0)
 
@@ -66,10 +68,14 @@ class BatchExecutor(Executor):
     def attempt_batch(self, batch: ClaimedBatch, handler: Handler) -> None:
         """Have a handler take a batch, and end it.
 
-        Raises `psycopg.Error` or `SQLAlchemyError` when the database is gone; then nothing was written, and the end of
-        the lease brings the batch back in two halves.
+        Raises `psycopg.Error` or `SQLAlchemyError` when the database is gone; then nothing was written, or all of it,
+        and the batch is to be given back (`give_back_cut_off`) before another is begun.
         """
         self._began = time.monotonic()
+        self._make_batch(batch, handler)
+        self.claims.settled(batch.runs)
+
+    def _make_batch(self, batch: ClaimedBatch, handler: Handler) -> None:
         try:
             self._attempt_batch(batch, handler)
         except LeaseLost as lost:
@@ -106,6 +112,19 @@ class BatchExecutor(Executor):
         Raises what `attempt_batch` raises.
         """
         batches.take_apart(self.idle_ledger, batch, (), committed=_committed(None))
+
+    def give_back_cut_off(self, claimed: ClaimedRun | ClaimedBatch) -> None:
+        """Give back what we were at when the ledger went away, unless it was ended; uncharged, and a batch in halves.
+
+        Raises what `attempt_batch` raises.
+        """
+        if isinstance(claimed, ClaimedRun):
+            takeover.settle(self.idle_ledger, claimed)
+            self.claims.settled([claimed])
+        else:
+            parts = batch_parts.halves(claimed.events)
+            batches.take_apart(self.idle_ledger, claimed, parts, error=CUT_OFF, committed=_committed(None))
+            self.claims.settled(claimed.runs)
 
     def _attempt_batch(self, batch: ClaimedBatch, handler: Handler) -> None:
         self._start_anew()
@@ -188,22 +207,11 @@ class BatchExecutor(Executor):
         elif isinstance(error, GiveUp | RetryLater):
             errors = dict.fromkeys(_named(error, batch), error)
         if errors:
-            endings_of = {
-                run.event.id: (
-                    endings.verdict(run, handler, errors[run.event.id], self._said),
-                    errors[run.event.id],
-                )
-                for run in batch.runs
-                if run.event.id in errors
-            }
-            verdicts = {
-                run.event.id: (
-                    self._with_traceback(run, *endings_of[run.event.id]),
-                    endings_of[run.event.id][1],
-                )
-                for run in batch.runs
-                if run.event.id in endings_of
-            }
+            verdicts: dict[int, tuple[AttemptResult, BaseException]] = {}
+            for run in batch.runs:
+                if (of_run := errors.get(run.event.id)) is not None:
+                    ending = endings.verdict(run, handler, of_run, self._said)
+                    verdicts[run.event.id] = self._with_traceback(run, ending, of_run), of_run
             rest = [event for event in batch.events if event not in verdicts]
             return _Outcome(parts=[rest] if rest else [], verdicts=verdicts)
         if isinstance(error, RetryLater) and error.event is None:
@@ -225,7 +233,11 @@ class BatchExecutor(Executor):
             log.info("batch", extra=said)
 
     def _refused_batch(self, batch: ClaimedBatch, lost: LeaseLost) -> None:
-        """Say, and count, that a batch could not be ended; the line names the first of its events."""
+        """Say, and count, that a batch could not be ended; the line names the first of its events.
+
+        What of it is still under our token comes back with the end of its lease.
+        """
+        self.claims.drop([batch.token])
         names = {**endings.names_of(batch.runs[0]), "events": len(batch.runs)}
         log.warning("lease lost: %s", lost, extra=names)
         self._count_refused(_sources(batch))

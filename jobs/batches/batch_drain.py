@@ -7,19 +7,17 @@ from datetime import timedelta
 from functools import partial
 
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
-from hookonce.jobs.handlers import Registry
+from hookonce.jobs.handlers import Handler, Registry
+from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.plan import EVERYTHING, Plan
 from hookonce.jobs.report import UnderWay
 from hookonce.jobs.stopping import stopping
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import batch_claims
-from hookonce.receiver.ledger.runs.batch_claims import BatchHandler
+from hookonce.receiver.ledger.runs.batch_claims import BatchClaim, BatchHandler
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor
-
-RunAlone = Callable[[Sequence[ClaimedRun]], int]
-"""Runs what was claimed by itself; returns the number of attempts."""
 
 _SHORTEST_WAIT = 0.005  # seconds
 
@@ -31,18 +29,21 @@ class BatchDrain:
         """Run on the connection of `executor`."""
         self._executor = executor
         self._registry = registry
+        self._plan = Plan(registry, EVERYTHING)
         self._cursors: defaultdict[str, BatchCursor] = defaultdict(partial(BatchCursor, cursor))
         self._ripe_at: float | None = None
+        self.last_attempt: LastAttempt | None = None
+        """Where it is written down what is begun."""
         self.claimed: ClaimedBatch | ClaimedRun | None = None
+        """What is not settled yet."""
         self.under_way: UnderWay | None = None
         """Of a batch the first run."""
 
-    def run(
-        self, due: Mapping[str, Sequence[int]], until: float, run_alone: RunAlone, notify: Callable[[], None]
-    ) -> int:
+    def run(self, due: Mapping[str, Sequence[int]], until: float, notify: Callable[[], None]) -> int:
         """Run one batch of each handler at most; return the number of runs.
 
         `due`: events that were met, by handler. `notify` calls for help where there is more than a batch holds.
+        Raises what is raised where the ledger is away; what was under way is to be settled then (`settle_left`).
         """
         count = 0
         self._ripe_at = None
@@ -54,27 +55,23 @@ class BatchDrain:
                 continue
             claim = batch_claims.claim(
                 self._executor.idle_ledger,
-                Plan(self._registry, EVERYTHING),
+                self._plan,
                 BatchHandler(name, handler.batch, self._registry.patterns(name)),
                 ids=ids,
                 cursor=self._cursors[name],
             )
-            self.claimed = claim.batch or claim.alone
-            runs = claim.batch.runs if claim.batch else [claim.alone] if claim.alone else []
-            self._executor.claims.add(runs)
-            self._executor.heartbeat.begin()
             if claim.unripe is not None:
                 self._note_unripe(claim.unripe)
-            if claim.alone is not None:
-                count += run_alone([claim.alone])
-            if claim.batch is not None:
-                if claim.batch.is_full:
-                    notify()
-                reach("run.claimed")
-                self._attempt(claim.batch)
-                count += len(claim.batch.runs)
-            self.claimed = None
+            if claim.batch is not None and claim.batch.is_full:
+                notify()
+            count += self._run_claimed(claim, handler)
         return count
+
+    def settle_left(self) -> None:
+        """Give back what was cut off when the ledger went away, unless it was ended: nothing else is begun before."""
+        if self.claimed is not None:
+            self._executor.give_back_cut_off(self.claimed)
+            self.claimed = None
 
     @property
     def executor(self) -> BatchExecutor:
@@ -92,20 +89,28 @@ class BatchDrain:
             return longest
         return min(longest, max(self._ripe_at - time.monotonic(), _SHORTEST_WAIT))
 
-    def _attempt(self, batch: ClaimedBatch) -> None:
-        handler = self._registry.named(batch.handler)
-        if handler is None:  # cannot be: the claim asked the same registry
-            raise LookupError(f"handler '{batch.handler}' vanished from the registry")
-        self.under_way = UnderWay(batch.runs[0], handler, time.monotonic())
+    def _run_claimed(self, claim: BatchClaim, handler: Handler) -> int:
+        """Make the attempt of what was claimed, and settle it; return the number of runs."""
+        if (claimed := claim.batch or claim.alone) is None:
+            return 0
+        runs = claimed.runs if isinstance(claimed, ClaimedBatch) else [claimed]
+        self.claimed = claimed
+        self._executor.claims.add(runs)
+        self._executor.heartbeat.begin()
+        reach("run.claimed")
+        if self.last_attempt is not None:
+            self.last_attempt.begin(runs[0])
+        self.under_way = UnderWay(runs[0], handler, time.monotonic())
         try:
             with self._executor.alarm:
-                self._executor.attempt_batch(batch, handler)
-            self._executor.claims.settled(batch.runs)
-        except BaseException:
-            self._executor.claims.drop([batch.token])  # its lease ends, and it is halved
-            raise
+                if isinstance(claimed, ClaimedBatch):
+                    self._executor.attempt_batch(claimed, handler)
+                else:
+                    self._executor.attempt(claimed, handler, lambda: False)
         finally:
             self.under_way = None
+        self.claimed = None
+        return len(runs)
 
     def _note_unripe(self, left: timedelta) -> None:
         at = time.monotonic() + left.total_seconds()

@@ -8,10 +8,11 @@ import pytest
 
 from hookonce.jobs.batches import batch_attempt
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import batch_claims, breakers
+from hookonce.receiver.ledger.runs import breakers, takeover
 from hookonce.receiver.ledger.stats import counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
-from tests.jobs.test_batches import Batches, lapse, names, on_batches
+from tests.jobs.test_batches import Batches, names, on_batches
+from tests.support.claiming import claim_batch, lapse
 from tests.support.inbox import inbox
 from tests.support.waiting import until
 
@@ -57,19 +58,15 @@ def test_end_of_a_lone_run_counts_it_before_it_ends_its_breaker(inbox, holds_whi
     assert inbox.rows("SELECT batches FROM hookonce.batch_counts") == [(2,)]
 
 
-def test_lost_batches_are_counted_when_all_their_events_are_locked(inbox, holds_while_it_waits_for):
-    """A claim has locked its events when it counts what it has recovered."""
+def test_lost_batch_is_counted_when_all_its_runs_are_locked(inbox, holds_while_it_waits_for):
     on_batches(inbox, Batches().handler, most=2)
     inbox.deliver(*names(4))
     for _ in range(2):
-        assert batch_claims.claim(inbox.connection, inbox.registry, "handler").batch
-    lapse(inbox)
+        assert claim_batch(inbox.connection, inbox.registry).batch
+    lapse(inbox.connection)
     counters.add(inbox.connection, {Tally(Kind.RECOVERED, "stripe", "again"): 1})
 
-    def claim(connection):
-        batch_claims.claim(connection, inbox.registry, "handler")
-
-    last = "SELECT 1 FROM hookonce.event_states WHERE id = (SELECT max(id) FROM hookonce.event_states)"
+    last = "SELECT 1 FROM hookonce.queue WHERE event = (SELECT max(event) FROM hookonce.queue)"
     count = "SELECT count FROM hookonce.activity WHERE minutes = 0 AND what = 'recovered.again'"
-    assert not holds_while_it_waits_for(claim, last, count)
+    assert not holds_while_it_waits_for(takeover.take_over, last, count)
     assert inbox.rows(count) == [(3,)]

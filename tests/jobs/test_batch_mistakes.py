@@ -4,6 +4,7 @@ A batch of eight with one that is poisonous is worked to its end, by a handler t
 one whose lease another has. What is checked is what users were promised; without a mistake all of it holds.
 """
 
+import dataclasses
 from datetime import timedelta
 
 import pytest
@@ -11,25 +12,25 @@ from sqlalchemy import text
 
 from hookonce.jobs import drain
 from hookonce.jobs.batches import batch_attempt
-from hookonce.receiver.ledger.runs import batch_claims, batch_parts, batches, claims, due_for_batch
+from hookonce.jobs.drain import Drain
+from hookonce.receiver.ledger.runs import batch_parts, claims, due_for_batch, ends, takeover
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
-from hookonce.receiver.ledger.runs.run_end import AttemptResult
+from hookonce.receiver.ledger.runs.ends import AttemptResult
+from tests.jobs.test_batches import rob
 from tests.stories.mistakes import replace, reword
+from tests.support.claiming import claim, claim_batch, claim_suspect, lapse
 
-BUDGET = timedelta(seconds=2)
 NAMES = [f"evt_{n}" for n in range(8)]
 POISON = "evt_5"
 INSERT = text("INSERT INTO effects (event) SELECT unnest(CAST(:events AS text[]))")
 TURNS = 10
-LAPSE = (
-    "UPDATE hookonce.batches SET lease_until = now() WHERE token IS NOT NULL",
-    "UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE token IS NOT NULL",
-    "UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL",
-)
 
 
 def charges_all():
-    reword(batch_parts, "_LET_GO", "token = NULL,", "token = NULL, attempts = attempts + 1,")
+    def fail(connection, runs, endings, *took):
+        return right(connection, runs, [dataclasses.replace(each, counted=True) for each in endings], *took)
+
+    right = replace(ends, "fail", fail)
 
 
 def tries_all_again_together():
@@ -37,39 +38,26 @@ def tries_all_again_together():
 
 
 def forgets_the_halves_at_a_kill():
-    def forgetful(connection, handler, parts, _error):
-        for part in parts:
-            batch_parts.delete(connection, [part.id])
-            batch_parts.let_go(connection, handler, part.token, part.events, timedelta(0))
-            connection.execute(batches.event_status.DERIVE_EVENT_STATUS, {"events": part.events})
-
-    replace(batch_parts, "halve_lost", forgetful)
+    replace(batch_parts, "write", lambda *_: None)
 
 
 def mixes_the_halves_with_all_others():
     replace(batch_parts, "locked", lambda *_: [])
-    reword(due_for_batch, "_DUE_BATCH", "(token IS NULL OR lease_until <= now())", "false")
+    reword(
+        due_for_batch, "_DUE_BATCH", "FROM hookonce.batches WHERE", "FROM hookonce.batches WHERE false AND"
+    )
 
 
 def ends_without_the_token():
-    reword(batches, "_END", "AND token = %(token)s\n", "\n")
-    reword(batches, "_END", "(SELECT count(*) FROM gone) = 1", "true")
+    reword(ends, "_END_MANY", "AND q.token = %(token)s\n", "\n")
 
 
 def ends_those_that_are_left():
-    reword(batches, "_END", "1 / ((SELECT count(*) FROM ended) = %(count)s)::int", "count(*) FROM ended")
+    reword(ends, "_END_MANY", "1 / ((SELECT count(*) FROM gone) = %(count)s)::int", "count(*) FROM gone")
 
 
 def leaves_what_it_takes_due():
-    reword(batches, "_LEASE", "due_at = now() + %(lease)s, parked = NULL\n", "parked = NULL\n")
-    reword(due_for_batch, "_DUE_BATCH", "(status = 'received'", "(true")
-    replace(batch_claims, "_batchable", all_of_them)
-
-
-def all_of_them(_connection, planner, name, due, _paused):
-    return [
-        claims.BatchableRun(event, name, 1, is_new=True, is_sole=True) for event in due if planner.named(name)
-    ]
+    reword(claims, "_LEASE", "SET handler = t.handler, token = t.token", "SET handler = t.handler")
 
 
 def buries_a_whole_batch():
@@ -103,20 +91,21 @@ def dies(inbox):
 
     inbox.on(handler, batch=BatchSize(8))
     inbox.deliver(*NAMES)
-    executor = working(inbox)
+    executor, taker = working(inbox), inbox.registry.named("handler")
     for _ in range(40):
-        met = claims.claim(inbox.connection, inbox.registry, budget=BUDGET)
-        runs = list(met.runs)
+        takeover.take_over(inbox.connection)
+        met = claim(inbox.connection, inbox.registry)
+        suspect = claim_suspect(inbox.connection, inbox.registry)
+        runs = [*met.runs, suspect] if suspect else list(met.runs)
         for name, ids in met.batchable.items():
-            found = batch_claims.claim(inbox.connection, inbox.registry, name, ids=ids)
+            found = claim_batch(inbox.connection, inbox.registry, name, ids=ids)
             if found.batch and POISON not in {run.event.event_id for run in found.batch.runs}:
-                executor.attempt_batch(found.batch, inbox.registry.named(name))
+                executor.attempt_batch(found.batch, taker)
             runs += [found.alone] if found.alone else []
         for run in runs:
             if run.event.event_id != POISON:
-                executor.attempt(run, inbox.registry.named("handler"), lambda: None)
-        for statement in LAPSE:
-            inbox.connection.execute(statement)
+                executor.attempt(run, taker, lambda: False)
+        lapse(inbox.connection)
     return promises(inbox)
 
 
@@ -128,17 +117,14 @@ def is_too_late(inbox):
         tx.execute(INSERT, {"events": [late + event.event_id for event in events]})
         if not taken:
             taken.append(True)
-            inbox.connection.execute(
-                "UPDATE hookonce.runs SET token = gen_random_uuid() WHERE event = %s", [events[2].id]
-            )
+            rob(inbox.connection, events[2].id)
 
     taken = []
     inbox.on(handler, batch=BatchSize(8))
     inbox.deliver(*NAMES)
     inbox.work()
     for _ in range(TURNS):  # one ends after a part of a second, done or not
-        for statement in LAPSE:
-            inbox.connection.execute(statement)
+        lapse(inbox.connection)
         inbox.work()
         if inbox.effects() == NAMES:
             break
@@ -154,20 +140,15 @@ def is_shared(inbox):
 
     inbox.on(handler, batch=BatchSize(4))
     inbox.deliver(*NAMES)
-    found = [batch_claims.claim(inbox.connection, inbox.registry, "handler").batch for _ in range(3)]
+    found = [claim_batch(inbox.connection, inbox.registry).batch for _ in range(3)]
     events = [run.event.id for batch in found if batch for run in batch.runs]
     return {"taken twice"} if len(events) != len(set(events)) else set()
 
 
 def working(inbox):
-    inbox.drains.append(inbox_drain(inbox))
-    return inbox.drains[0]._executor  # noqa: SLF001  to run what was claimed by hand
-
-
-def inbox_drain(inbox):
-    from hookonce.jobs.drain import Drain  # noqa: PLC0415
-
-    return Drain(inbox.settings, inbox.registry)
+    inbox.drains.append(Drain(inbox.settings, inbox.registry))
+    inbox.drains[0].requeue_ignored()  # which announces the attempts that takeovers go by
+    return inbox.drains[0].executor
 
 
 def doubled(inbox):
@@ -212,7 +193,7 @@ def planted(monkeypatch):
     """A function that plants a mistake for one test: what `replace` and `reword` change is put back."""
 
     def plant(mistake):
-        for module in (batches, batch_parts, batch_claims, due_for_batch, batch_attempt.BatchExecutor):
+        for module in (ends, batch_parts, claims, due_for_batch, batch_attempt.BatchExecutor):
             for name, value in list(vars(module).items()):
                 if not name.startswith("__"):
                     monkeypatch.setattr(module, name, value)

@@ -1,58 +1,64 @@
 """What batches promise besides what `test_batch_mistakes` has, each promise with a mistake that breaks it."""
 
 import threading
-from contextlib import suppress
 from datetime import timedelta
+from itertools import takewhile
 
 import psycopg
 import pytest
 
 from hookonce.jobs.batches import batch_attempt
+from hookonce.jobs.drain import OneSlot
 from hookonce.jobs.handlers import GiveUp, RetryLater
+from hookonce.jobs.plan import Plan
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import batch_claims, batch_parts, batches, breakers, claims
-from tests.jobs.test_batches import Batches, claimed, lapse, names, on_batches, work_to_the_end, write
+from hookonce.receiver.ledger.runs import batch_claims, batch_parts, breakers, claims, ends, marks, takeover
+from hookonce.receiver.ledger.runs.claims import Decision
+from tests.jobs.test_batches import Batches, claimed, names, on_batches, work_to_the_end, write
 from tests.stories.mistakes import replace, reword
-from tests.support.waiting import DeadlineMissed, until
+from tests.support.claiming import claim_batch, lapse
+from tests.support.waiting import until
 
 HOUR = timedelta(hours=1)
 IS_WAITING = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
-def holds_no_event_while_it_waits_for_its_batch(inbox):
-    """Whoever takes a lost batch apart locks the batch, then its events; so must the end, or they block each other."""
+def is_ended_while_another_takes_it_over(inbox):
+    """Each has locked what the other waits for: the end goes on, and the other comes to nothing."""
     found = []
 
-    def look(events):
-        lapse(inbox)
-        with connections.connect(inbox.settings.database_url) as other, other.transaction():
-            assert batch_parts.locked(other, "handler")
-            holding.set()
-            with suppress(DeadlineMissed):  # where the end locks nothing, it never waits
-                until(lambda: inbox.rows(IS_WAITING), seconds=4)
+    def take_over():
+        with connections.connect(inbox.settings.database_url) as other:
+            execute = other.execute
+
+            def wait_with_the_claim_locked(query, *values, **options):
+                cursor = execute(query, *values, **options)
+                if query == takeover._LOCK_CLAIM and not holding.is_set():  # noqa: SLF001
+                    holding.set()
+                    until(lambda: inbox.rows(IS_WAITING))
+                return cursor
+
+            other.execute = wait_with_the_claim_locked
             try:
-                with other.transaction():
-                    other.execute(
-                        "SELECT FROM hookonce.event_states WHERE id = ANY(%s) FOR UPDATE NOWAIT",
-                        [[event.id for event in events]],
-                    )
-                found.append("free")
-            except psycopg.errors.LockNotAvailable:
-                found.append("locked")
+                found.append(takeover.take_over(other))
+            except psycopg.Error as error:
+                found.append(error)
 
-    def handler(events, _tx):
-        thread = threading.Thread(target=look, args=[events])
-        threads.append(thread)
-        thread.start()
-        assert holding.wait(10)
+    def handler(events, tx):
+        sizes.append(len(events))
+        write(events, tx)
+        if len(sizes) == 1:
+            lapse(inbox.connection)
+            thread.start()
+            assert holding.wait(10)
 
-    holding, threads = threading.Event(), []
+    holding, thread, sizes = threading.Event(), threading.Thread(target=take_over), []
     on_batches(inbox, handler, timeout=timedelta(seconds=30))
     inbox.deliver(*names(4))
-    inbox.work()
-    for thread in threads:
-        thread.join()
-    assert found == ["free"]
+    work_to_the_end(inbox)
+    thread.join()
+    assert (found, sizes) == ([0], [4])
+    assert {run[2:] for run in inbox.runs()} == {("done", 1)}
 
 
 def is_not_done_in_another_transaction(inbox):
@@ -140,7 +146,7 @@ def takes_no_more_than_the_memory_is_for(inbox):
     """As many as their bodies allow."""
     on_batches(inbox, Batches().handler, most=100)
     inbox.deliver(*names(12), body=b"x" * 100_000)
-    found = batch_claims.claim(inbox.connection, inbox.registry, "handler")
+    found = claim_batch(inbox.connection, inbox.registry)
     assert len(found.batch.runs) == 5
 
 
@@ -155,7 +161,8 @@ def hides_nothing_that_is_behind_it(inbox):
     inbox.registry.note("slow", timedelta(seconds=5))
     ids = inbox.deliver(*names(3), type="track")
     inbox.deliver("slow", type="slow")
-    claim = claims.claim(inbox.connection, inbox.registry, budget=timedelta(seconds=2))
+    room = OneSlot(inbox.registry, quick_first=True)
+    claim = claims.claim(inbox.connection, Plan(inbox.registry, room), inbox.registry.matching, room=room)
     assert [run.event.event_id for run in claim.runs] == ["slow"]
     assert {name: sorted(found) for name, found in claim.batchable.items()} == {"handler": ids}
 
@@ -166,33 +173,34 @@ def forgets_what_nobody_comes_for(inbox):
     on_batches(inbox, taken.handler)
     inbox.deliver(*names(4))
     claimed(inbox)
-    lapse(inbox)
+    lapse(inbox.connection)
+    takeover.take_over(inbox.connection)
     batch_parts.forget(inbox.connection)
-    assert inbox.rows("SELECT count(*) FROM hookonce.batches") == [(1,)]
-    inbox.connection.execute("UPDATE hookonce.batches SET lease_until = now() - interval '25 h'")
+    assert inbox.rows("SELECT count(*) FROM hookonce.batches") == [(2,)]
+    inbox.connection.execute("UPDATE hookonce.batches SET made_at = now() - interval '25 h'")
     batch_parts.forget(inbox.connection)
     assert inbox.rows("SELECT count(*) FROM hookonce.batches") == [(0,)]
     inbox.work()
     assert {run[2] for run in inbox.runs()} == {"done"}
 
 
-def ends_without_locking_its_batch():
-    reword(batches, "_LOCK", " FOR UPDATE", "")
+def waits_for_rows_as_long_as_it_takes():
+    replace(marks, "WAIT_SHORTLY", "SET LOCAL lock_timeout = 0")
 
 
 def believes_in_any_transaction():
-    reword(batches, "_END", "%(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned()", "true")
+    reword(ends, "_END_MANY", "%(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned()", "true")
 
 
 def keeps_all_bodies():
-    reword(batches, "_DROP_BODIES", "WHERE b.event", "WHERE false AND b.event")
+    reword(ends, "_DROP_BODIES", "WHERE b.event", "WHERE false AND b.event")
 
 
 def leaves_the_breaker_as_it_is():
-    def end(*of_batch, also=None, **named):  # noqa: ARG001
+    def end_many(*of_batch, also=None, **named):  # noqa: ARG001
         right(*of_batch, **named)
 
-    right = replace(batches, "end", end)
+    right = replace(ends, "end_many", end_many)
 
 
 def believes_whatever_is_named():
@@ -217,21 +225,17 @@ def takes_all_that_is_due():
 
 
 def looks_at_nothing_behind_a_batch():
-    def plan_alone(due, planned, planner, *, quick_first):
-        events = claims._claimable(due, planner, quick_first=quick_first)  # noqa: SLF001
-        return planned(events), len(due) - len(events)
+    def up_to_the_first_other(self, rows, paused):
+        return list(takewhile(lambda each: each.decision is Decision.BATCH, right(self, rows, paused)))
 
-    replace(claims, "_plan_alone", plan_alone)
+    right = replace(Plan, "__call__", up_to_the_first_other)
 
 
 def forgets_the_batch_for_what_is_behind():
-    def plan_alone(due, planned, planner, *, quick_first):
-        plan, left = right(due, planned, planner, quick_first=quick_first)
-        if plan.events:
-            plan.batchable.clear()
-        return plan, left
+    def by_handler(planned):
+        return {} if any(each.decision is Decision.LEASE for each in planned) else right(planned)
 
-    right = replace(claims, "_plan_alone", plan_alone)
+    right = replace(claims, "_by_handler", by_handler)
 
 
 def never_forgets():
@@ -239,7 +243,7 @@ def never_forgets():
 
 
 PLANTED = [
-    (ends_without_locking_its_batch, holds_no_event_while_it_waits_for_its_batch),
+    (waits_for_rows_as_long_as_it_takes, is_ended_while_another_takes_it_over),
     (believes_in_any_transaction, is_not_done_in_another_transaction),
     (keeps_all_bodies, keeps_no_body_of_a_source_that_wants_none),
     (leaves_the_breaker_as_it_is, closes_its_breaker_when_it_succeeds),
@@ -262,9 +266,18 @@ def planted(monkeypatch):
     """A function that plants a mistake for one test: what `replace` and `reword` change is put back."""
 
     def plant(mistake):
-        for owner in (batches, batch_parts, batch_claims, claims, batch_attempt, batch_attempt.BatchExecutor):
+        for owner in (
+            batch_parts,
+            batch_claims,
+            claims,
+            ends,
+            marks,
+            Plan,
+            batch_attempt,
+            batch_attempt.BatchExecutor,
+        ):
             for name, value in list(vars(owner).items()):
-                if not name.startswith("__"):
+                if not name.startswith("__") or name == "__call__":
                     monkeypatch.setattr(owner, name, value)
         mistake()
 

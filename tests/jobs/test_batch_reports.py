@@ -6,10 +6,10 @@ import pytest
 
 from hookonce.jobs.handlers import GiveUp
 from hookonce.jobs.slots.patience import Patience
-from hookonce.receiver.ledger.runs import batch_claims
 from hookonce.receiver.ledger.stats import batch_figures, counters
 from tests.jobs.slots.conftest import let_go, pool_of
-from tests.jobs.test_batches import Batches, claimed, lapse, names, on_batches, work_to_the_end
+from tests.jobs.test_batches import Batches, claimed, names, on_batches, rob, work_to_the_end
+from tests.support.claiming import claim_batch, lapse
 from tests.support.waiting import until
 
 __all__ = ["let_go", "pool_of"]
@@ -31,9 +31,7 @@ def lines(caplog, message):
 
 def test_refused_end_of_a_batch_is_counted_and_told(inbox, caplog):
     def robbed(events, _tx):
-        inbox.connection.execute(
-            "UPDATE hookonce.runs SET token = gen_random_uuid() WHERE event = %s", [events[1].id]
-        )
+        rob(inbox.connection, events[1].id)
 
     on_batches(inbox, robbed)
     inbox.deliver(*names(3))
@@ -48,10 +46,8 @@ def test_refused_end_of_a_batch_is_counted_and_told(inbox, caplog):
 
 def test_batch_that_fails_too_late_is_counted_too(inbox):
     def robbed(events, _tx):
-        inbox.connection.execute("DELETE FROM hookonce.batches")
-        inbox.connection.execute(
-            "UPDATE hookonce.runs SET token = gen_random_uuid() WHERE event = %s", [events[1].id]
-        )
+        inbox.connection.execute("DELETE FROM hookonce.claims")
+        rob(inbox.connection, events[1].id)
         raise ValueError
 
     on_batches(inbox, robbed)
@@ -66,7 +62,7 @@ def test_lost_batch_is_counted_as_one_lease_that_ran_out(inbox):
     on_batches(inbox, Batches().handler)
     inbox.deliver(*names(6))
     claimed(inbox)
-    lapse(inbox)
+    lapse(inbox.connection)
 
     inbox.work()
 
@@ -170,9 +166,9 @@ def test_list_of_another_length_is_warned_of_once(inbox, caplog, returned, warni
 def test_lost_batch_of_two_sources_is_counted_for_each(inbox):
     on_batches(inbox, Batches().handler)
     inbox.deliver(*names(3))
-    inbox.connection.execute("UPDATE hookonce.events SET source = 'stripe-eu' WHERE id = 1")
-    assert len(batch_claims.claim(inbox.connection, inbox.registry, "handler").batch.runs) == 3
-    lapse(inbox)
+    inbox.connection.execute("UPDATE hookonce.queue SET source = 'stripe-eu' WHERE event = 1")
+    assert len(claim_batch(inbox.connection, inbox.registry).batch.runs) == 3
+    lapse(inbox.connection)
 
     inbox.work()
 

@@ -7,12 +7,12 @@ from sqlalchemy import text
 
 from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import batch_claims, claims
+from hookonce.receiver.ledger.runs import batch_claims, takeover
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.stats import batch_figures
+from tests.support.claiming import claim, claim_batch, lapse
 from tests.support.inbox import effect
 
-BUDGET = timedelta(seconds=2)
 INSERT = text("INSERT INTO effects (event) SELECT unnest(CAST(:events AS text[]))")
 
 
@@ -55,13 +55,15 @@ def work_to_the_end(inbox):
         pass
 
 
-def lapse(inbox):
-    """Let all leases be over."""
-    inbox.connection.execute("UPDATE hookonce.batches SET lease_until = now() WHERE token IS NOT NULL")
-    inbox.connection.execute(
-        "UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE token IS NOT NULL"
+def rob(connection, event):
+    """Have another worker have an event of a batch that is under way."""
+    connection.execute(
+        "WITH taken AS ("
+        "UPDATE hookonce.queue SET token = gen_random_uuid() WHERE event = %s RETURNING token, event, n) "
+        "INSERT INTO hookonce.claims (token, lease_until, events, places) "
+        "SELECT token, now() + interval '30 s', ARRAY[event], ARRAY[n] FROM taken",
+        [event],
     )
-    inbox.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL")
 
 
 def test_handler_gets_what_is_due_in_batches_of_the_most(inbox):
@@ -129,8 +131,7 @@ def test_event_that_failed_alone_is_tried_alone_again(inbox):
     taken.sizes.clear()
 
     inbox.deliver("new_1", "new_2")
-    inbox.connection.execute("UPDATE hookonce.runs SET due_at = now() WHERE status = 'waiting'")
-    inbox.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL")
+    inbox.connection.execute("UPDATE hookonce.queue SET due_at = now()")
     inbox.work()
 
     assert sorted(taken.sizes) == [1, 2]
@@ -138,11 +139,12 @@ def test_event_that_failed_alone_is_tried_alone_again(inbox):
 
 
 def claimed(inbox, connection=None):
+    """Claim as a worker does, and take over what was lost before."""
     connection = connection or inbox.connection
-    met = claims.claim(connection, inbox.registry, budget=BUDGET)
+    takeover.take_over(connection)
+    met = claim(connection, inbox.registry)
     found = {
-        name: batch_claims.claim(connection, inbox.registry, name, ids=ids)
-        for name, ids in met.batchable.items()
+        name: claim_batch(connection, inbox.registry, name, ids=ids) for name, ids in met.batchable.items()
     }
     return found.get("handler", batch_claims.BatchClaim())
 
@@ -153,7 +155,7 @@ def test_lost_batch_comes_back_in_halves_and_charges_nobody(inbox):
     inbox.deliver(*names(9))
     lost = claimed(inbox).batch
 
-    lapse(inbox)
+    lapse(inbox.connection)
     inbox.work()
 
     assert len(lost.runs) == 9
@@ -169,7 +171,7 @@ def test_worker_that_dies_each_time_leaves_the_poisonous_one_alone_at_last(inbox
 
     while (found := claimed(inbox)).alone is None:
         sizes.append(len(found.batch.runs))
-        lapse(inbox)
+        lapse(inbox.connection)
 
     assert sizes == [512, 256, 128, 64, 32, 16, 8, 4, 2]
     assert inbox.rows("SELECT count(*) FROM hookonce.run_states WHERE attempts > 0") == [(1,)]
@@ -180,7 +182,7 @@ def test_halves_that_wait_are_not_mixed_with_what_came_later(inbox):
     on_batches(inbox, taken.handler)
     inbox.deliver(*names(8))
     claimed(inbox)
-    lapse(inbox)
+    lapse(inbox.connection)
     inbox.deliver("new_1", "new_2", "new_3")
 
     inbox.work()
@@ -191,9 +193,7 @@ def test_halves_that_wait_are_not_mixed_with_what_came_later(inbox):
 def test_batch_that_lost_one_of_its_runs_ends_none(inbox):
     def robbed(events, tx):
         write(events, tx)
-        inbox.connection.execute(
-            "UPDATE hookonce.runs SET token = gen_random_uuid() WHERE event = %s", [events[3].id]
-        )
+        rob(inbox.connection, events[3].id)
 
     on_batches(inbox, robbed)
     inbox.deliver(*names(6))
@@ -201,7 +201,7 @@ def test_batch_that_lost_one_of_its_runs_ends_none(inbox):
     inbox.work()
 
     assert inbox.effects() == []
-    assert {run[2:] for run in inbox.runs()} == {("running", 0)}
+    assert {run[2:] for run in inbox.runs()} == {("running", 1)}
 
 
 def test_other_handlers_of_the_same_events_run_as_ever(inbox):
@@ -253,7 +253,7 @@ def test_those_that_waited_long_enough_are_taken(inbox):
     taken = Batches()
     on_batches(inbox, taken.handler, wait=timedelta(seconds=30))
     inbox.deliver(*names(5))
-    inbox.connection.execute("UPDATE hookonce.events SET due_at = due_at - interval '31 s' WHERE id = 1")
+    inbox.connection.execute("UPDATE hookonce.queue SET due_at = due_at - interval '31 s' WHERE event = 1")
 
     inbox.work()
 
@@ -300,7 +300,9 @@ def test_batch_that_is_to_be_tried_later_waits_whole(inbox):
 
     assert taken.sizes == [4]
     assert {run[2:] for run in inbox.runs()} == {("waiting", 0)}
-    assert inbox.rows("SELECT count(*) FROM hookonce.event_states WHERE due_at > now() + interval '50 s'") == [(4,)]
+    assert inbox.rows(
+        "SELECT count(*) FROM hookonce.event_states WHERE due_at > now() + interval '50 s'"
+    ) == [(4,)]
 
 
 def test_batch_that_takes_too_long_is_halved(inbox):
@@ -364,7 +366,7 @@ def test_paused_handler_takes_no_batch(inbox):
     inbox.work()
 
     assert taken.sizes == []
-    assert inbox.rows("SELECT DISTINCT parked FROM hookonce.run_states") == [("handler",)]
+    assert inbox.rows("SELECT DISTINCT waits FROM hookonce.run_states") == [("handler",)]
 
 
 @pytest.mark.parametrize("kind", ["session", "async"])

@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 
-from hookonce.jobs.plan import Plan
-from hookonce.receiver.ledger.runs import claims, ends
+from hookonce.jobs.plan import EVERYTHING, Plan
+from hookonce.receiver.ledger.runs import batch_claims, claims, ends
+from hookonce.receiver.ledger.runs.batch_claims import BatchHandler
 
 NO_TIME = timedelta(0)
 
@@ -38,3 +39,14 @@ def claim_suspect(connection, handlers):
     """Claim a suspect, to be run alone."""
     names = [plan.name for plan in handlers]
     return claims.claim_suspect(connection, Plan(handlers), handlers.matching, names)
+
+
+def claim_batch(connection, handlers, name="handler", **options):
+    """Claim what a handler of batches is to take next."""
+    handler = BatchHandler(name, handlers.named(name).batch, handlers.patterns(name))
+    return batch_claims.claim(connection, Plan(handlers, EVERYTHING), handler, **options)
+
+
+def lapse(connection):
+    """Let all leases be over, as some time after the deaths of their workers."""
+    connection.execute("UPDATE hookonce.claims SET lease_until = now()")

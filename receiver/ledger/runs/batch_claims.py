@@ -88,7 +88,7 @@ def _of_parts(
 ) -> Sequence[PlannedRun]:
     """Return the runs of the first part of a batch that has any left; it is a batch now, and no part any more."""
     for part in waiting:
-        due = due_rows.locked_named(connection, part.events)
+        due = due_rows.of_handler(connection, name, part.events)
         batch_parts.delete(connection, [part.id])
         if found := _batchable(decide, name, due, paused):
             return found
@@ -173,7 +173,11 @@ def _lease(  # noqa: PLR0913  the last by keyword
         for each in found
     ]
     new = [each.row for each in found if each.row.handler is None]
-    others = [each._replace(decision=Decision.LEAVE) for each in decide(new, paused) if each.handler != name]
+    others = [
+        each._replace(decision=Decision.LEAVE, waits=None)  # a claim of theirs makes them wait, if they must
+        for each in decide(new, paused)
+        if each.handler != name
+    ]
     batch_of = name if len(runs) > 1 else None
     claims.write(connection, [*found, *others], runs, (), slots=1, batch_of=batch_of)
     if batch_of is None:

@@ -7,7 +7,6 @@ others. It is kept for a day; then its runs are taken up as any.
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import NamedTuple
-from uuid import UUID
 
 import psycopg
 
@@ -28,11 +27,6 @@ _PARTS = """
 SELECT id, events FROM hookonce.batches WHERE handler = %s ORDER BY cardinality(events), id FOR UPDATE SKIP LOCKED
 """
 _DELETE = "DELETE FROM hookonce.batches WHERE id = ANY(%s)"
-_LET_GO = """
-UPDATE hookonce.queue q SET token = NULL, due_at = now() + %s
-FROM unnest(%s::bigint[], %s::smallint[]) AS t (event, n)
-WHERE q.event = t.event AND q.n = t.n AND q.token = %s
-"""
 _WRITE = "INSERT INTO hookonce.batches (handler, events, error) VALUES (%s, %s, %s)"
 _FORGET = "DELETE FROM hookonce.batches WHERE made_at < now() - %s::interval"
 
@@ -51,17 +45,6 @@ def halves(events: Sequence[int]) -> list[Sequence[int]]:
     """Return both halves of what failed together."""
     middle = (len(events) + 1) // 2
     return [events[:middle], events[middle:]]
-
-
-def let_go(
-    connection: psycopg.Connection,
-    token: UUID,
-    rows: Sequence[tuple[int, int]],
-    delay: timedelta = timedelta(0),
-) -> None:
-    """Have those of these rows of the queue be due again that are under a token; in the caller's transaction."""
-    events, places = [event for event, _ in rows], [n for _, n in rows]
-    connection.execute(_LET_GO, [delay, events, places, token])
 
 
 def write(

@@ -21,6 +21,7 @@ from hookonce.receiver.ledger.runs import batch_parts, ends, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.marks import Marked
+from hookonce.receiver.ledger.states import RunStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +79,13 @@ def take_apart(  # noqa: PLR0913  by keyword
     def write(has_committed: bool) -> Apart:  # noqa: FBT001
         if found == [None]:
             return Apart.LOST
-        known, left = verdicts or {}, parts
         if has_committed and committed is not None:
-            known, left = dict.fromkeys(batch.events, committed), ()
             marks.delete(connection, marked)
-        ended = [run for run in batch.runs if run.event.id in known]
-        if ended:
-            ends.fail(connection, ended, [known[run.event.id] for run in ended])
-        rest = [(run.event.id, run.n) for run in batch.runs if run.event.id not in known]
-        batch_parts.let_go(connection, batch.token, rest, delay)
-        batch_parts.write(connection, batch.handler, left, error)
+            ends.fail(connection, batch.runs, [committed] * len(batch.runs))
+        else:
+            known, rest = verdicts or {}, AttemptResult(RunStatus.WAITING, delay=delay, counted=False)
+            ends.fail(connection, batch.runs, [known.get(run.event.id, rest) for run in batch.runs])
+            batch_parts.write(connection, batch.handler, parts, error)
         reach("batch.apart")
         return Apart.COMMITTED if has_committed else Apart.DONE
 

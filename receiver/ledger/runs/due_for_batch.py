@@ -22,20 +22,22 @@ HEAVY_COUNTS_AS = 4 * 1024 * 1024
 """Bytes that a body is reckoned with that is loaded when its turn comes."""
 
 # Of those due first, the ones that a handler of batches may take: its own runs that have not failed alone, and events
-# of its places and types that no worker has met. OFFSET 0: row by row, whatever the planner thinks of the table.
-_MAY_BE_BATCHED = """(head.handler = %(handler)s AND head.attempts = 0 OR head.handler IS NULL AND EXISTS (
-    SELECT FROM hookonce.events e, unnest(%(places)s::text[], %(types)s::text[]) AS t (place, type)
-    WHERE e.id = head.event
-          AND (e.source = t.place OR replace(e.provider, '-', '_') = replace(t.place, '-', '_'))
-          AND e.type LIKE t.type OFFSET 0))"""
-_OF_BATCH = f"""{MAY_BE_CLAIMED} AND (event, n) IN (
-        SELECT event, n FROM (
-            (SELECT event, n, handler, attempts FROM hookonce.queue WHERE {IS_DUE_SINCE}
-             ORDER BY due_at LIMIT %(reach)s)
-            UNION ALL
-            SELECT event, n, handler, attempts FROM hookonce.queue WHERE event = ANY(%(ids)s)) AS head
-        WHERE {_MAY_BE_BATCHED} AND head.event NOT IN (
-            SELECT unnest(events) FROM hookonce.batches WHERE handler = %(handler)s))"""  # noqa: S608  constants
+# of its places and types that no worker has met, each alone in the queue. OFFSET 0: row by row, whatever the planner
+# thinks of the tables.
+_IS_OWN = "(handler = %(handler)s AND attempts = 0 OR handler IS NULL)"
+_IS_TAKEN = """EXISTS (
+    SELECT FROM unnest(%(places)s::text[], %(types)s::text[]) AS t (place, type)
+    WHERE head.type LIKE t.type
+          AND (head.source = t.place
+               OR EXISTS (SELECT FROM hookonce.events e WHERE e.id = head.event
+                              AND replace(e.provider, '-', '_') = replace(t.place, '-', '_') OFFSET 0)) OFFSET 0)"""
+_OF_BATCH = f"""{MAY_BE_CLAIMED} AND {_IS_OWN} AND event = ANY(ARRAY(
+        SELECT event FROM (SELECT event, source, type, handler, attempts FROM hookonce.queue
+                           WHERE {IS_DUE_SINCE}
+                           ORDER BY due_at LIMIT %(reach)s) AS head
+        WHERE {_IS_OWN} AND (handler IS NOT NULL OR {_IS_TAKEN})
+        UNION SELECT unnest(%(ids)s::bigint[])
+        EXCEPT SELECT unnest(events) FROM hookonce.batches WHERE handler = %(handler)s))"""  # noqa: S608  constants
 
 # With the bodies of what will be taken, and no others: of those due first as many as the memory is for, and none where
 # all of them wait for more.

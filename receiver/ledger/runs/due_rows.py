@@ -41,6 +41,7 @@ ORDER BY d.{order}, d.event, d.n
 
 _DUE_ANY = reading(f"{IS_DUE_SINCE} AND {IS_NOT_PAUSED}")
 _DUE_NAMED = reading(f"{MAY_BE_CLAIMED} AND event = ANY(%(ids)s)")
+_DUE_OF_HANDLER = reading(f"{MAY_BE_CLAIMED} AND event = ANY(%(ids)s) AND handler = %(handler)s")
 
 # Among what has become due last, the first of each kind that is not left out.
 _DUE_BESIDE = reading(f"""{MAY_BE_CLAIMED} AND event = ANY(ARRAY(
@@ -97,9 +98,9 @@ def head(connection: psycopg.Connection, cursor: DueCursor) -> list[QueuedRun]:
     return _locked(connection, _HEAD, HEAD, since=cursor.since)[0]
 
 
-def locked_named(connection: psycopg.Connection, ids: Sequence[int]) -> list[QueuedRun]:
-    """Lock those rows of these events that are due; leave out what can't be read."""
-    return _locked(connection, _DUE_NAMED, len(ids), ids=list(ids))[0]
+def of_handler(connection: psycopg.Connection, handler: str, ids: Sequence[int]) -> list[QueuedRun]:
+    """Lock a handler's rows of these events that are due; leave out what can't be read."""
+    return _locked(connection, _DUE_OF_HANDLER, len(ids), ids=list(ids), handler=handler)[0]
 
 
 def queued(*row: object) -> QueuedRun:

@@ -10,6 +10,7 @@ import logging
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -110,18 +111,20 @@ class _Left:
 class WorkerEnd(NamedTuple):
     """What is known of how a worker ended: in words, and how long a run waits that it was at alone.
 
-    `delay` is given the run's handler, and the number of its attempt.
+    `delay` is given the run's handler, and the number of its attempt. `most` gives how many attempts a handler has, if
+    whoever takes over knows; the number that workers have announced counts besides (`ends.AttemptResult.most`).
     """
 
     error: str = LEASE_RAN_OUT
     delay: Callable[[str, int], timedelta] = lambda _handler, _attempt: timedelta(0)
+    most: Callable[[str], int | None] = lambda _handler: None
 
 
-def take_over(connection: psycopg.Connection) -> int:
+def take_over(connection: psycopg.Connection, how: WorkerEnd = WorkerEnd()) -> int:  # noqa: B008  immutable
     """Take over the claims whose leases are over; return how many. Committed claim by claim."""
     with connection.transaction():
         found = _claims(connection, _OVER)
-    return sum(_take_over(connection, claim, WorkerEnd(), is_dead=False) for claim in found)
+    return sum(_take_over(connection, claim, how, is_dead=False) for claim in found)
 
 
 def take_over_of(connection: psycopg.Connection, tokens: Sequence[uuid.UUID], how: WorkerEnd) -> int:
@@ -204,23 +207,37 @@ def _settle(connection: psycopg.Connection, claim: Claim, left: _Left, how: Work
         _fail(connection, claim, committed, AttemptResult(RunStatus.DEAD, error=marks.COMMITTED))
         connection.execute(_FORGET_MARKS, [claim.token])
         recovered.update(Tally(Kind.RECOVERED, left.sources[row], RunStatus.DEAD) for row in committed)
-    if claim.handler is not None:
-        batch_parts.let_go(connection, claim.token, rest)
+    if claim.handler is not None and rest:
+        _give_back(connection, rest, suspects=set())
         parts = batch_parts.halves([row.event for row in rest])
         batch_parts.write(connection, claim.handler, parts, BATCH_LOST)
-        recovered.update(Tally(Kind.RECOVERED, left.sources[row], AGAIN) for row in rest)
+        recovered.update(
+            Tally(Kind.RECOVERED, source, AGAIN) for source in {left.sources[row] for row in rest}
+        )
     elif claim.is_alone:
         for row in rest:
-            delay = how.delay(*left.attempts[row])
-            ending = AttemptResult(RunStatus.WAITING, error=how.error, delay=delay, waits=Waits.SUSPECT)
+            handler, attempt = left.attempts[row]
+            ending = AttemptResult(
+                RunStatus.WAITING,
+                error=how.error,
+                delay=how.delay(handler, attempt),
+                most=how.most(handler),
+                waits=Waits.SUSPECT,
+            )
             is_dead = _fail(connection, claim, [row], ending)[row] == RunStatus.DEAD
             recovered[Tally(Kind.RECOVERED, left.sources[row], RunStatus.DEAD if is_dead else AGAIN)] += 1
     elif rest:
-        events, places = zip(*rest, strict=True)
-        connection.execute(_GIVE_BACK, [list(events), list(places), [row in started for row in rest]])
+        _give_back(connection, rest, suspects=started)
         recovered.update(Tally(Kind.RECOVERED, left.sources[row], AGAIN) for row in rest if row in started)
     if recovered:
         counters.add(connection, recovered)
+
+
+def _give_back(
+    connection: psycopg.Connection, rows: Sequence[Place], *, suspects: AbstractSet[Place]
+) -> None:
+    events, places = zip(*rows, strict=True)
+    connection.execute(_GIVE_BACK, [list(events), list(places), [row in suspects for row in rows]])
 
 
 def _fail(
