@@ -23,11 +23,10 @@ _HEADERS = (
 )
 _BODY = body().replace("\\", "\\\\")
 _EVENTS = """
-COPY hookonce.events (id, source, provider, event_id, type, account, fingerprint, id_is_signed, status, due_at,
-  received_at)
-FROM STDIN
+COPY hookonce.events (id, source, provider, event_id, type, account, fingerprint, id_is_signed, received_at) FROM STDIN
 """
-_RUNS = "COPY hookonce.runs (event, handler, status, attempts, due_at, started_at, finished_at) FROM STDIN"
+_RUNS = "COPY hookonce.runs (event, handler, cycle, status, attempts, started_at, finished_at) FROM STDIN"
+_QUEUE = "COPY hookonce.queue (event, received_at, source, type, due_at, waits) FROM STDIN"
 _BODIES = "COPY hookonce.bodies (event, received_at, url, headers, body, is_element) FROM STDIN"
 
 
@@ -71,12 +70,13 @@ def load(connection: psycopg.Connection, rows: int, now: datetime) -> None:
     connection.execute("SET session_replication_role = replica")  # each run has its event: no need to look
     for chunk in _chunks(rows, now):
         _copy(connection, _EVENTS, map(_event, chunk))
-        _copy(connection, _RUNS, (_run(row) for row in chunk if row.kind.status in {"done", "dead"}))
+        _copy(connection, _RUNS, (_run(row) for row in chunk if row.kind.status != "held"))
+        _copy(connection, _QUEUE, (_queued(row) for row in chunk if row.kind.status == "held"))
         if chunk[-1].at > now - BODY_SPAN:
             _copy(connection, _BODIES, (_body(row) for row in chunk if row.at > now - BODY_SPAN))
     connection.execute("SET session_replication_role = DEFAULT")
     connection.execute(
-        "SELECT setval(pg_get_serial_sequence('hookonce.events', 'id'), max(id)) FROM hookonce.event_states"
+        "SELECT setval(pg_get_serial_sequence('hookonce.events', 'id'), max(id)) FROM hookonce.events"
     )
     connection.execute("VACUUM ANALYZE")
 
@@ -109,13 +109,18 @@ def _event(row: _Row) -> str:
     )
     return (
         f"{number}\t{kind.source}\t{kind.source}\t{event_id}\t{kind.type}\tacct_{number % 5000}\t"
-        f"\\\\x{noise[32:]}\t{'t' if kind.is_signed else 'f'}\t{kind.status}\t\\N\t{at}\n"
+        f"\\\\x{noise[32:]}\t{'t' if kind.is_signed else 'f'}\t{at}\n"
     )
 
 
 def _run(row: _Row) -> str:
     ended = row.at + timedelta(milliseconds=20)
-    return f"{row.number}\tapp.{row.kind.source}\t{row.kind.status}\t1\t\\N\t{row.at}\t{ended}\n"
+    handler = "" if row.kind.status == "ignored" else f"app.{row.kind.source}"
+    return f"{row.number}\t{handler}\t1\t{row.kind.status}\t1\t{row.at}\t{ended}\n"
+
+
+def _queued(row: _Row) -> str:
+    return f"{row.number}\t{row.at}\t{row.kind.source}\t{row.kind.type}\t{row.at}\theld\n"
 
 
 def _body(row: _Row) -> str:

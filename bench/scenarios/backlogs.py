@@ -12,25 +12,25 @@ from bench.load.sending import send
 from bench.run import Run
 from bench.scenarios.handling import add_backlog, delays, steady, warm_up
 from bench.scenarios.slots import of
-from bench.servers.stack import Site
+from bench.servers.stack import EMPTY_OF_EVENTS, Site
 
 SLOTS = 8
 WORKERS = 2
 _PUT = """
 WITH stored AS (
-    INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at)
-    SELECT 'github', 'github', gen_random_uuid()::text, %(type)s, sha256(n::text::bytea), false, %(status)s,
-           now() + %(due)s::interval
+    INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed)
+    SELECT 'github', 'github', gen_random_uuid()::text, %(type)s, sha256(n::text::bytea), false
     FROM generate_series(1, %(count)s) AS n
-    RETURNING id, received_at, status, due_at
-), runs AS (
-    INSERT INTO hookonce.runs (event, handler, status, attempts, due_at)
-    SELECT id, %(type)s, 'waiting', 1, due_at FROM stored WHERE status = 'waiting'
+    RETURNING id, received_at, source, type
+), queued AS (
+    INSERT INTO hookonce.queue (event, received_at, source, type, handler, attempts, due_at)
+    SELECT id, received_at, source, type, CASE %(status)s WHEN 'waiting' THEN type END,
+           (%(status)s = 'waiting')::int, now() + %(due)s::interval FROM stored
 )
 INSERT INTO hookonce.bodies (event, received_at, url, headers, body, is_element)
 SELECT id, received_at, '/hooks/github', '{"content-type": "application/json"}', '{}', false FROM stored
 """
-_WRITES = "SELECT count(*) FROM hookonce.run_states WHERE handler = 'write' AND status = 'done'"
+_WRITES = "SELECT count(*) FROM hookonce.runs WHERE handler = 'write' AND status = 'done'"
 _DEAD = "SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables WHERE schemaname = 'hookonce'"
 
 
@@ -50,7 +50,7 @@ def beside_backlogs(run: Run) -> None:
                 with ours.connect() as connection:
                     values = {"type": type_, "status": status, "due": due, "count": count}
                     connection.execute(_PUT, values)
-                    connection.execute("ANALYZE hookonce.events")
+                    connection.execute("ANALYZE hookonce.events, hookonce.queue")
                 p50, p99 = _timed(run, ours, server.port, is_fresh=False)
                 run.note(**{f"beside_{name}_p50": p50 / quiet[0], f"beside_{name}_p99": p99 / quiet[1]})
             run.note(beside_quiet_p50_ms=quiet[0] * 1000, beside_quiet_p99_ms=quiet[1] * 1000)
@@ -75,12 +75,9 @@ def _timed(run: Run, site: Site, port: int, *, is_fresh: bool = True) -> tuple[f
 def _forget(site: Site) -> None:
     """Forget all that was stored, while the workers go on."""
     with site.connect() as connection:
-        connection.execute("UPDATE hookonce.events SET due_at = NULL WHERE due_at IS NOT NULL")
+        connection.execute("DELETE FROM hookonce.queue WHERE token IS NULL")
         time.sleep(2)  # what is under way ends, a slow one among it
-        connection.execute(
-            "TRUNCATE hookonce.events, hookonce.bodies, hookonce.runs, hookonce.failures, hookonce.conflicts, "
-            "hookonce.limits, hookonce.steps, effects"
-        )
+        connection.execute(EMPTY_OF_EVENTS)
 
 
 def beside_snapshot(run: Run) -> None:

@@ -7,24 +7,27 @@ from bench.load.generator import Plan, quantile
 from bench.load.sending import CONNECTIONS, prepare, send
 from bench.run import Run
 from bench.servers.process_costs import cpu_seconds
-from bench.servers.stack import OBVIOUS_WORKER, WORKER, Site
+from bench.servers.stack import EMPTY_OF_EVENTS, OBVIOUS_WORKER, WORKER, Site
 
 WORKERS = 2
 _BETWEEN = "SELECT count(*) / extract(epoch FROM max(at) - min(at)) FROM effects"
 _FROM_FIRST = (
     "SELECT count(*) / extract(epoch FROM (SELECT max(at) FROM effects) - "
-    "min(received_at)) FROM hookonce.event_states"
+    "min(received_at)) FROM hookonce.events"
 )
 _DELAYS = """
 SELECT extract(epoch FROM r.finished_at - e.received_at)::float8
-FROM hookonce.run_states r JOIN hookonce.event_states e ON e.id = r.event WHERE r.handler = %s
+FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event WHERE r.handler = %s
 """
 _BACKLOG = """
 WITH stored AS (
-    INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at)
-    SELECT 'github', 'github', gen_random_uuid()::text, %(type)s, sha256(n::text::bytea), false, 'received', now()
+    INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed)
+    SELECT 'github', 'github', gen_random_uuid()::text, %(type)s, sha256(n::text::bytea), false
     FROM generate_series(1, %(count)s) AS n
-    RETURNING id, received_at
+    RETURNING id, received_at, source, type
+), queued AS (
+    INSERT INTO hookonce.queue (event, received_at, source, type, due_at)
+    SELECT id, received_at, source, type, now() FROM stored
 )
 INSERT INTO hookonce.bodies (event, received_at, url, headers, body, is_element)
 SELECT id, received_at, '/hooks/github', %(headers)s::json, %(body)s, false FROM stored
@@ -111,7 +114,7 @@ def add_backlog(site: Site, count: int, type: str = "push") -> None:  # noqa: A0
         connection.execute(
             _BACKLOG, {"count": count, "type": type, "headers": _HEADERS, "body": body().encode()}
         )
-        connection.execute("ANALYZE hookonce.events")
+        connection.execute("ANALYZE hookonce.events, hookonce.queue")
 
 
 def latency(run: Run) -> None:
@@ -163,18 +166,13 @@ def warm_up(site: Site, port: int) -> None:
     site.await_effects(40)
     _settled(site)
     with site.connect() as connection:
-        connection.execute(
-            "TRUNCATE hookonce.events, hookonce.bodies, hookonce.runs, hookonce.steps, hookonce.failures, "
-            "hookonce.conflicts, effects"
-        )
+        connection.execute(EMPTY_OF_EVENTS)
 
 
 def _settled(site: Site, seconds: timedelta = timedelta(seconds=10)) -> None:
     with site.connect() as connection:
         connection.execute(f"SET statement_timeout = {int(seconds.total_seconds() * 1000)}".encode())
-        while connection.execute(
-            "SELECT FROM hookonce.event_states WHERE due_at IS NOT NULL AND parked IS NULL LIMIT 1"
-        ).rowcount:
+        while connection.execute("SELECT FROM hookonce.queue WHERE waits IS NULL LIMIT 1").rowcount:
             connection.execute("SELECT pg_sleep(0.05)")
 
 

@@ -23,9 +23,11 @@ BATCH = 32
 PLACE = WindowPlace("7300000000000000000-16384-00000001-0123456789ab", b"k" * 31)
 """As long as the name of a place is."""
 _ROWS = """WITH stored AS (
- INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at)
- SELECT 'github', 'github', gen_random_uuid()::text, 'push', sha256(gen_random_uuid()::text::bytea), false,
- 'received', now() FROM generate_series(1, {rows}) RETURNING id, received_at)
+ INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed)
+ SELECT 'github', 'github', gen_random_uuid()::text, 'push', sha256(gen_random_uuid()::text::bytea), false
+ FROM generate_series(1, {rows}) RETURNING id, received_at, source, type), queued AS (
+ INSERT INTO hookonce.queue (event, received_at, source, type, due_at)
+ SELECT id, received_at, source, type, now() FROM stored)
  INSERT INTO hookonce.bodies (event, received_at, url, headers, body, is_element)
  SELECT id, received_at, '/hooks/github', '{{}}', repeat('x', {size})::bytea, false FROM stored;"""
 

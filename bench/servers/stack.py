@@ -40,9 +40,13 @@ OBVIOUS_WORKER = ("-m", "bench.peers.obvious_way")
 _EFFECTS = """
 CREATE TABLE IF NOT EXISTS effects (event bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp())
 """
+EMPTY_OF_EVENTS = (
+    "TRUNCATE hookonce.events, hookonce.bodies, hookonce.queue, hookonce.claims, hookonce.runs, hookonce.marks, "
+    "hookonce.batches, hookonce.steps, hookonce.failures, hookonce.conflicts, hookonce.redeliveries, "
+    "hookonce.repeat_marks, hookonce.limits, hookonce.limit_places, effects"
+)
 _EMPTY = (
-    "TRUNCATE hookonce.events, hookonce.bodies, hookonce.runs, hookonce.steps, hookonce.failures, "
-    "hookonce.conflicts, hookonce.rejected, hookonce.rejections, hookonce.event_counts, effects"
+    f"{EMPTY_OF_EVENTS}, hookonce.rejected, hookonce.rejections, hookonce.event_counts, hookonce.slice_counts"
 )
 
 _UNCOMPILED = "PYTHONDONTWRITEBYTECODE"
