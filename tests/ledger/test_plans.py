@@ -6,23 +6,27 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
+from hookonce.jobs.handlers import Handler, Registry
 from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger import id_at_time, pauses, redeliveries, store
 from hookonce.receiver.ledger.database import round_trip
-from hookonce.receiver.ledger.maintenance import partitions, retention
+from hookonce.receiver.ledger.maintenance import lost_events, partitions, retention
 from hookonce.receiver.ledger.queries import (
     body_search,
     choices,
     dead_letters,
     event_pages,
     events,
+    handler_stats,
     needles,
     run_outcomes,
 )
 from hookonce.receiver.ledger.queries.event_filter import Filter
-from hookonce.receiver.ledger.runs import claims, parking, run_end, transitions
+from hookonce.receiver.ledger.replay import events as event_replays
+from hookonce.receiver.ledger.runs import claims, ends, ignored, leases, parking, takeover
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
-from hookonce.receiver.ledger.runs.run_end import AttemptResult
+from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats import (
     activity,
     backlog,
@@ -30,24 +34,34 @@ from hookonce.receiver.ledger.stats import (
     source_activity,
     totals,
 )
+from tests.support import claiming
 from tests.support.new_event import new_event
 
 ROWS = 20_000
+OPEN = 4_000
+"""The newest of them: half is due, a quarter was tried and waits, the rest waits for a handler that is paused."""
 SPAN = timedelta(minutes=1)
 FILL = f"""
-INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at, received_at)
+INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, received_at)
 SELECT 'stripe', 'stripe', 'evt_' || md5(n::text), 'invoice.paid', sha256(n::text::bytea), n % 2 = 0,
-       CASE WHEN n % 100 = 0 THEN 'dead' WHEN n % 100 = 1 THEN 'ignored' WHEN n > {ROWS} - 300 THEN 'received'
-            ELSE 'done' END,
-       CASE WHEN n > {ROWS} - 300 AND n % 100 > 1 THEN now() END,
        now() - ({ROWS} - n) * interval '5 seconds'
 FROM generate_series(1, {ROWS}) AS n;
 INSERT INTO hookonce.bodies (event, received_at, url, headers, body, is_element)
-SELECT id, received_at, '/hooks/stripe', '{{}}', '', false FROM hookonce.event_states;
-INSERT INTO hookonce.runs (event, handler, status, attempts, finished_at)
-SELECT id, 'credit', 'done', 1, received_at FROM hookonce.event_states WHERE status = 'done';
+SELECT id, received_at, '/hooks/stripe', '{{}}', '', false FROM hookonce.events;
+INSERT INTO hookonce.queue (event, received_at, source, type, handler, attempts, due_at, waits)
+SELECT id, received_at, source, type, CASE WHEN id % 4 = 2 THEN 'credit' WHEN id % 4 = 3 THEN 'mail' END,
+       (id % 4 = 2)::int, now() + CASE WHEN id % 4 = 2 THEN interval '1 hour' ELSE '0' END,
+       CASE WHEN id % 500 = 0 THEN 'held' WHEN id % 4 = 3 THEN 'handler' END
+FROM hookonce.events WHERE id > {ROWS - OPEN};
+INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at)
+SELECT id, CASE WHEN id % 100 = 1 THEN '' ELSE 'credit' END, 1,
+       CASE id % 100 WHEN 0 THEN 'dead' WHEN 1 THEN 'ignored' ELSE 'done' END, 1, received_at
+FROM hookonce.events WHERE id <= {ROWS - OPEN};
+INSERT INTO hookonce.runs (event, handler, cycle, status, is_last, attempts, finished_at)
+SELECT id, 'credit', 0, 'dead', false, 1, received_at FROM hookonce.events WHERE id % 100 = 7;
 INSERT INTO hookonce.failures (event, handler, cycle, attempt, error) SELECT id, 'credit', 1, 1, ''
-FROM hookonce.event_states;
+FROM hookonce.events;
+INSERT INTO hookonce.redeliveries SELECT id, 1 FROM hookonce.events;
 ANALYZE
 """  # noqa: S608  constants of this module
 
@@ -64,20 +78,13 @@ class Recorded(psycopg.Cursor):
         return super().execute(query, params, **options)
 
 
-class Handlers:
-    """A worker with one handler for everything, slow or not."""
-
-    name, attempts, timeout = "credit", 3, timedelta(seconds=5)
-    limit, is_long, batch = None, False, None
-
-    def matching(self, *_):
-        return [self]
-
-    def named(self, _):
-        return self
-
-    def is_slow(self, *_):
-        return False
+def handlers():
+    """A worker with one handler for everything."""
+    registry = Registry()
+    registry.add(
+        Handler("credit", "stripe", "*", print, 3, (timedelta(0), timedelta(0)), timedelta(seconds=5))
+    )
+    return registry
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +94,7 @@ def ledger(fresh_database):
             partitions.make_partition(connection, (datetime.now(UTC) - timedelta(days=ago)).date())
         connection.execute(FILL)
         connection.execute("SET plan_cache_mode = force_generic_plan")
+        connection.execute("SET random_page_cost = 1.1")  # as if the tables were larger than they are
         yield connection
 
 
@@ -96,7 +104,7 @@ def recorder(ledger, monkeypatch):
         Recorded.seen |= {query: values for query, values in statements if values}
         return round_trip.round_trip(connection, statements, **options)
 
-    monkeypatch.setattr(run_end, "round_trip", recorded)
+    monkeypatch.setattr(ends, "round_trip", recorded)
     ledger.cursor_factory = Recorded
     Recorded.seen = {}
     yield ledger
@@ -110,23 +118,29 @@ def receive(connection):
 
 
 def work(connection):
-    claim = claims.claim(connection, Handlers(), budget=SPAN)
+    takers = handlers()
+    claim = claiming.claim(connection, takers, slots=4, limit=10)
     first, second, third = claim.runs[:3]
-    run_end.end(connection, first, AttemptResult("done", result=1), second)
-    run_end.end(connection, second, AttemptResult("waiting", error="no", delay=SPAN), third)
-    transitions.release(connection, claim.runs[3:])
-    claims.claim(connection, Handlers(), budget=SPAN, ids=[run.event.id for run in claim.runs[3:5]])
+    claiming.end(connection, first, AttemptResult("done", result=1))
+    claiming.end(connection, second, AttemptResult("waiting", error="no", delay=SPAN))
+    leases.renew(connection, {third.token})
+    leases.release(connection, claim.runs[3:])
+    claiming.claim(connection, takers, ids=[run.event.id for run in claim.runs[3:5]])
     cursor = DueCursor()
     for _ in range(3):  # of one kind all, so that one look is for what else there is
-        claims.claim(connection, Handlers(), budget=SPAN, limit=2, cursor=cursor)
-    transitions.load_body(connection, third.event)
-    transitions.requeue_ignored(connection, Handlers(), SPAN)
+        claiming.claim(connection, takers, limit=2, cursor=cursor)
+    leases.load_body(connection, third.event)
+    psycopg.Cursor(connection).execute("UPDATE hookonce.claims SET lease_until = now() - interval '1 s'")
+    takeover.take_over(connection)
+    claiming.claim_suspect(connection, takers)
+    ignored.requeue(connection, takers.matching, SPAN)
 
 
 def sweep(connection):
     claims.is_anything_due(connection)
     id_at_time.first_since(connection, datetime.now(UTC))
     event_counts.advance(connection, event_counts.mark(connection))
+    lost_events.look(connection)
     kept = retention.Retention(SPAN * 1500, SPAN * 1500, SPAN, SPAN)
     for _ in retention.RetentionPass(kept, size=100).steps(connection):
         pass
@@ -156,7 +170,21 @@ def browse(connection):
         run_outcomes.outcomes(connection, [row.id for row in rows])
         body_search.search(connection, OFF, Filter(), needle, limit=5, before=middle, budget=short)
         choices.choices(connection)
+        handler_stats.handlers(connection)
         backlog.oldest_due_by_source(connection)
+
+
+def list_by_status(connection):
+    for status in EventStatus:
+        list(events.events(connection, Filter(status=status), limit=5))
+        list(events.events(connection, Filter(status=status, source="stripe"), limit=5, before=ROWS - 10))
+        event_pages.oldest_after(connection, Filter(status=status), 5, 10, SPAN)
+
+
+def replay(connection):
+    with connection.transaction(force_rollback=True):
+        numbers = [row.id for row in events.events(connection, Filter(status="dead"), limit=5)]
+        list(event_replays.replay(connection, numbers, "test"))
 
 
 def count(connection):
@@ -175,15 +203,15 @@ def wait(connection):
     """Park and un-park a few: many among so few rows are read quicker without an index."""
     with connection.transaction(force_rollback=True):
         psycopg.Cursor(connection).execute(
-            "UPDATE hookonce.events SET due_at = now() + interval '1 h' WHERE due_at <= now() AND id < %s",
+            "UPDATE hookonce.queue SET due_at = now() + interval '1 h' WHERE due_at <= now() AND event < %s",
             [ROWS - 30],
         )
         pauses.pause(connection, "handler", "credit", "test")
-        claims.claim(connection, Handlers(), budget=SPAN)
+        claiming.claim(connection, handlers())
         parking.unpark_left(connection)
         pauses.resume(connection, "handler", "credit", "test")
         pauses.pause(connection, "source", "stripe", "test")
-        claims.claim(connection, Handlers(), budget=SPAN)
+        claiming.claim(connection, handlers())
         parking.park_sources(connection)
         list(events.events(connection, Filter(status="received"), limit=10))
         pauses.resume(connection, "source", "stripe", "test")
@@ -192,9 +220,9 @@ def wait(connection):
 def plans(connection, query, params):
     """Give the nodes of the plan for these parameters, and of the one for any: what is prepared gets either."""
     yield from nodes(connection.execute("EXPLAIN (FORMAT JSON) " + query, params).fetchone()[0][0]["Plan"])
-    if params:
-        converted = psycopg._queries.PostgresQuery(psycopg.adapt.Transformer(connection))  # noqa: SLF001
-        converted.convert(query, params)
+    converted = psycopg._queries.PostgresQuery(psycopg.adapt.Transformer(connection))  # noqa: SLF001
+    converted.convert(query, params)
+    if converted.types:
         types = ", ".join("unknown" if oid == 0 else f"{oid}::regtype" for oid in converted.types)
         types = connection.execute(
             f"SELECT concat_ws(', ', {types.replace('unknown', repr('unknown'))})"
@@ -234,13 +262,15 @@ def scans(connection, statements):
     ("task", "indexes"),
     [
         (receive, {"events_source_event_id_key", "events_repeat"}),
-        (work, {"events_due", "events_pkey", "runs_pkey", "bodies_pkey", "events_received"}),
-        (sweep, {"events_due", "events_pkey", "events_attention", "events_parked_received"}),
-        (wait, {"events_due", "events_pkey", "runs_pkey", "events_parked", "runs_parked"}),
-        (scrape, {"events_due", "events_pkey", "events_attention"}),
-        (look, {"events_attention", "events_due", "events_pkey", "events_repeat_of"}),
-        (browse, {"events_pkey", "bodies_pkey", "runs_pkey", "events_attention"}),
-        (count, {"events_due", "events_pkey", "runs_finished"}),
+        (work, {"queue_due", "queue_pkey", "events_pkey", "bodies_pkey"}),
+        (sweep, {"queue_due", "events_pkey", "queue_pkey", "runs_pkey"}),
+        (wait, {"queue_due", "queue_waits", "queue_pkey"}),
+        (scrape, {"queue_due"}),
+        (look, {"runs_dead", "queue_pkey", "runs_pkey", "events_pkey", "events_repeat_of"}),
+        (browse, {"events_pkey", "bodies_pkey", "runs_pkey", "queue_pkey", "runs_dead"}),
+        (list_by_status, {"queue_pkey", "queue_waits", "runs_dead", "runs_ignored", "runs_pkey"}),
+        (replay, {"queue_pkey", "runs_pkey", "events_pkey"}),
+        (count, {"queue_due", "events_pkey", "runs_finished"}),
     ],
 )
 def test_statement_uses_an_index_on_a_ledger_of_some_size(ledger, recorder, task, indexes):
@@ -256,14 +286,18 @@ def test_statement_uses_an_index_on_a_ledger_of_some_size(ledger, recorder, task
 @pytest.mark.parametrize(
     ("task", "index"),
     [
-        (work, "events_due"),
-        (wait, "events_due"),
+        (work, "queue_due"),
+        (work, "queue_pkey"),
+        (wait, "queue_waits"),
         (receive, "events_repeat"),
-        (scrape, "events_attention"),
+        (scrape, "queue_due"),
         (look, "events_repeat_of"),
+        (list_by_status, "queue_pkey"),
+        (list_by_status, "runs_pkey"),
+        (replay, "runs_pkey"),
         (count, "runs_finished"),
-        (sweep, "events_pkey CASCADE"),
-        (browse, "events_pkey CASCADE"),
+        (sweep, "events_pkey"),
+        (browse, "events_pkey"),
     ],
 )
 def test_plans_tell_when_an_index_is_missing(ledger, recorder, task, index):
@@ -271,12 +305,12 @@ def test_plans_tell_when_an_index_is_missing(ledger, recorder, task, index):
     ledger.cursor_factory = psycopg.Cursor
 
     with ledger.transaction(force_rollback=True):
-        drop = (
-            f"DROP INDEX hookonce.{index}"
-            if "pkey" not in index
-            else f"ALTER TABLE hookonce.events DROP CONSTRAINT {index}"
+        table = index.split("_", maxsplit=1)[0]
+        ledger.execute(
+            f"ALTER TABLE hookonce.{table} DROP CONSTRAINT {index} CASCADE"
+            if "pkey" in index
+            else f"DROP INDEX hookonce.{index}"
         )
-        ledger.execute(drop)
         sequential, _ = scans(ledger, Recorded.seen)
 
     assert sequential
