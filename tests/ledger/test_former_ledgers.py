@@ -16,6 +16,7 @@ from hookonce.receiver.ledger.database import former_tables, migrate, migrations
 from hookonce.receiver.ledger.database.live_upgrade import Patience
 from hookonce.receiver.ledger.database.schema_version import REVISION
 from tests.support import former_ledgers
+from tests.support.pooler import PGBOUNCER, pooling
 from tests.support.waiting import until
 
 PATIENCE = Patience(
@@ -208,6 +209,16 @@ def test_ledger_under_another_name_is_taken_over_too(empty_database):
         ).fetchone()
     assert number == len(former_ledgers.of("0016"))
     assert left == (None, None)
+
+
+@pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
+def test_ledger_is_taken_over_through_a_pooler(last, data_directory):
+    before = seen_before(last)
+
+    with connected(last, "hookonce worker"), pooling(last, data_directory) as url:
+        migrate.upgrade(url, PATIENCE)
+
+    assert seen(last) == expected("0020", before)
 
 
 def change(connection):

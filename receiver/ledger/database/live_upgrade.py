@@ -19,6 +19,7 @@ from hookonce.receiver.ledger.database import engines, former_tables
 
 T = TypeVar("T")
 Swap = Callable[[Any], None]
+TAKE_TIME = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
 _LOOK_AGAIN = 0.1
 _FEW = 200
 """Notes that are left to the swap."""
@@ -82,7 +83,9 @@ class Steps:
     def look(self, question: Callable[[psycopg.Connection[Any]], T]) -> T:
         """Return what is asked of the database, in a transaction of its own, which keeps no lock."""
         with self.engine.connect() as connection, connection.begin():
-            return question(engines.raw(connection))
+            driver = engines.raw(connection)
+            driver.execute(TAKE_TIME)
+            return question(driver)
 
     def contract(self) -> None:
         """Drop what was kept for processes of before."""
@@ -128,6 +131,7 @@ class Steps:
                     return count, former_tables.leased(driver, sorted(left | set(events)))
 
             with connection.begin():
+                driver.execute(TAKE_TIME)
                 left = former_tables.leased(driver)
             while True:
                 count, left = step()
@@ -150,4 +154,6 @@ def is_locked_out(error: Exception) -> bool:
 
 
 def _wait_at_most(driver: psycopg.Connection[Any], wait: timedelta) -> None:
+    """Bound the transaction's waits for locks, and nothing else, whatever a role or a pooler sets."""
     driver.execute(f"SET LOCAL lock_timeout = {wait // timedelta(milliseconds=1)}".encode())
+    driver.execute(TAKE_TIME)

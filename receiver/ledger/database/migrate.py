@@ -32,7 +32,14 @@ from hookonce.receiver.ledger.database import (
     schema,
     schema_version,
 )
-from hookonce.receiver.ledger.database.live_upgrade import Patience, Progress, Say, Steps, is_locked_out
+from hookonce.receiver.ledger.database.live_upgrade import (
+    TAKE_TIME,
+    Patience,
+    Progress,
+    Say,
+    Steps,
+    is_locked_out,
+)
 from hookonce.receiver.ledger.maintenance import partitions
 
 _LOCK = 0x686F6F6B6F6E6365  # "hookonce" in ASCII: one upgrade at a time per database
@@ -94,8 +101,9 @@ def upgrade(
     engine, place = engines.engine(url, name="hookonce migrate"), schema_of(url)
     try:
         with engine.begin() as guard:
-            guard.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
             driver = engines.raw(guard)
+            driver.execute(TAKE_TIME)
+            guard.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
 
             def tried(step: Callable[[timedelta], T]) -> T:
                 return _tried(step, driver, place, patience)
