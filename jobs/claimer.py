@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from functools import cached_property, partial
-from uuid import UUID
 
 import psycopg
 from sqlalchemy.exc import SQLAlchemyError
@@ -132,15 +131,11 @@ class Claimer:
             return
         attempt, how = found
         try:
-            self._take_over_of([attempt.token], f"{WORKER_ENDED}: {how}")
+            end = WorkerEnd(f"{WORKER_ENDED}: {how}", self._registry)
+            takeover.take_over_of(self._executor.idle_ledger, [attempt.token], end)
         except AWAY as error:
             log.warning("why the worker before ended was not noted: %s", type(error).__name__)
             self._executor.discard()
-
-    def _take_over_of(self, tokens: Sequence[UUID], error: str) -> int:
-        return takeover.take_over_of(
-            self._executor.idle_ledger, tokens, WorkerEnd(error, partial(pause_after, self._registry))
-        )
 
     def _claim(self, ids: Collection[int] | None, room: Lanes, *, at_once: int = 1) -> Claim:
         """Claim due runs, those of events `ids` or any, and what was lost; note what else the ledger says."""
@@ -164,7 +159,7 @@ class Claimer:
         self._executor.failure_rows.take_from_claim(claim.failing)
         self._failing = claim.failing
         if claim.is_anything_lost:
-            takeover.take_over(self._executor.idle_ledger)
+            takeover.take_over(self._executor.idle_ledger, WorkerEnd(handlers=self._registry))
         return claim
 
     def _claim_suspect(self) -> ClaimedRun | None:
@@ -312,12 +307,6 @@ class Claimer:
         except RedisUnavailable as error:
             self._breaker.failed()
             log.info("workers can't be notified: %s", error)
-
-
-def pause_after(registry: Registry, name: str, attempt: int) -> timedelta:
-    """Return how long a run waits after an attempt that failed; no time where its handler is not known here."""
-    handler = registry.named(name)
-    return timedelta(0) if handler is None else handler.delay(attempt)
 
 
 def executor_class(settings: Settings, base: type[Executor] = Executor) -> type[Executor]:

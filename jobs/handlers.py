@@ -235,6 +235,16 @@ class Registry:
         seconds = self._took.get(name)
         return None if seconds is None else timedelta(seconds=seconds)
 
+    def most_attempts(self, name: str) -> int | None:
+        """Return how many attempts a handler is given; None if it is not one of these."""
+        handler = self.named(name)
+        return None if handler is None else handler.attempts
+
+    def pause_after(self, name: str, attempt: int) -> timedelta:
+        """Return how long a run waits after an attempt that failed; no time if its handler is not one of these."""
+        handler = self.named(name)
+        return timedelta(0) if handler is None else handler.delay(attempt)
+
     def is_quick(self, name: str) -> bool:
         """Return whether all of the last attempts of a handler, but one in `_LAST`, took less than `QUICK`."""
         were_quick = self._were_quick.get(name, ())

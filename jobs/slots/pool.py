@@ -18,7 +18,7 @@ from sqlalchemy.exc import DataError
 from hookonce.jobs import failure_callbacks
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
-from hookonce.jobs.claimer import AWAY, DRAIN_BUDGET, SUSPECTS_INTERVAL, Claimer, pause_after
+from hookonce.jobs.claimer import AWAY, DRAIN_BUDGET, SUSPECTS_INTERVAL, Claimer
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import Report
 from hookonce.jobs.slots.batch_slot import BatchSlot
@@ -87,7 +87,7 @@ class Pool(Claimer):
         self._calls_at = 0.0
         self._suspects = suspects
         if suspects is not None:
-            suspects.pause_after = partial(pause_after, registry)
+            suspects.handlers = registry
         self._count_suspects = suspects.count if suspects is not None else lambda: 0
         self._report = Report(
             self._slots,

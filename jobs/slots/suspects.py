@@ -47,7 +47,8 @@ class Suspects:
         stops_within: timedelta = STOPS_WITHIN,
     ) -> None:
         """Start them by `command`; `place`: a path without suffix that whoever comes after this process has, too."""
-        self.pause_after: Callable[[str, int], timedelta] = lambda _handler, _attempt: timedelta(0)
+        self.handlers: takeover.Handlers = takeover.NoHandlers()
+        """What is known of the handlers that suspects are of."""
         self._command = command
         self._long, self._stops_within = long.total_seconds(), stops_within.total_seconds()
         self._directory = (
@@ -95,7 +96,7 @@ class Suspects:
             self._directory.cleanup()
 
     def _end(self, how: str) -> WorkerEnd:
-        return WorkerEnd(f"{WORKER_ENDED}: {how}", self.pause_after)
+        return WorkerEnd(f"{WORKER_ENDED}: {how}", self.handlers)
 
     def _note_end(self, connection: psycopg.Connection, child: SuspectChild, status: int) -> None:
         how = f"exit status {status}" if status >= 0 else signal.Signals(-status).name

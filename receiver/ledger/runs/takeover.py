@@ -9,10 +9,10 @@ not started, and are due as they were. Only a suspect's start is counted: it was
 import logging
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import psycopg
 from psycopg.rows import args_row
@@ -108,16 +108,33 @@ class _Left:
         self.marked = marked
 
 
-class WorkerEnd(NamedTuple):
-    """What is known of how a worker ended: in words, and how long a run waits that it was at alone.
+class Handlers(Protocol):
+    """What is known of handlers here."""
 
-    `delay` is given the run's handler, and the number of its attempt. `most` gives how many attempts a handler has, if
-    whoever takes over knows; the number that workers have announced counts besides (`ends.AttemptResult.most`).
-    """
+    def most_attempts(self, name: str) -> int | None:
+        """Return how many attempts a handler is given; None if it is not known."""
+
+    def pause_after(self, name: str, attempt: int) -> timedelta:
+        """Return how long a run waits after an attempt that failed."""
+
+
+class NoHandlers:
+    """Where none is known: each is given as many attempts as is announced, at once."""
+
+    def most_attempts(self, _: str) -> int | None:
+        """Return None."""
+        return None
+
+    def pause_after(self, _name: str, _attempt: int) -> timedelta:
+        """Return no time."""
+        return timedelta(0)
+
+
+class WorkerEnd(NamedTuple):
+    """What is known of how a worker ended, and of the handlers that may have ended it."""
 
     error: str = LEASE_RAN_OUT
-    delay: Callable[[str, int], timedelta] = lambda _handler, _attempt: timedelta(0)
-    most: Callable[[str], int | None] = lambda _handler: None
+    handlers: Handlers = NoHandlers()
 
 
 def take_over(connection: psycopg.Connection, how: WorkerEnd = WorkerEnd()) -> int:  # noqa: B008  immutable

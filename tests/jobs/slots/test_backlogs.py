@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from hookonce.receiver.ledger.runs import claims, due_cursor, due_events
+from hookonce.jobs.plan import EVERYTHING, Plan
+from hookonce.receiver.ledger.runs import claims, due_cursor, due_rows
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
@@ -16,10 +17,18 @@ from tests.support.waiting import until
 SLOTS = 4
 MANY = 400
 PUT_OFF = """
-INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at)
-SELECT 'stripe', 'stripe', 'later_' || n, 'slow', sha256(n::text::bytea), true, 'received', now() + interval '1 h'
-FROM generate_series(1, 5000) AS n
+WITH later AS (
+    INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed)
+    SELECT 'stripe', 'stripe', 'later_' || n, 'slow', sha256(n::text::bytea), true FROM generate_series(1, 5000) AS n
+    RETURNING id, received_at, source, type)
+INSERT INTO hookonce.queue (event, received_at, source, type, due_at)
+SELECT id, received_at, source, type, now() + interval '1 h' FROM later
 """
+
+
+def claimed(inbox, cursor):
+    plan, takers = Plan(inbox.registry, EVERYTHING), inbox.registry.matching
+    return claims.claim(inbox.connection, plan, takers, room=EVERYTHING, cursor=cursor)
 
 
 def names(count):
@@ -43,13 +52,13 @@ def slow(slow_done):
 def long_ago(inbox):
     """Have all that is due have been due for a minute."""
     inbox.connection.execute(
-        "UPDATE hookonce.events SET due_at = now() - interval '1 min' WHERE due_at <= now()"
+        "UPDATE hookonce.queue SET due_at = now() - interval '1 min' WHERE due_at <= now()"
     )
 
 
 def pages_read(inbox):
-    values = {"since": None, "limit": 50, "heavy": due_events.HEAVY}
-    explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {due_events._DUE_ANY}"  # noqa: SLF001
+    values = {"since": None, "limit": 50, "heavy": due_rows.HEAVY}
+    explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {due_rows._DUE_ANY}"  # noqa: SLF001
     plan = inbox.connection.execute(explain, values).fetchone()[0][0]["Plan"]
     due = next(part for part in plan["Plans"] if part.get("Subplan Name") == "CTE due")
     return due["Shared Hit Blocks"] + due["Shared Read Blocks"]
@@ -99,7 +108,7 @@ def test_what_waits_for_a_rate_is_passed_by_the_second_claim(inbox):
     cursor, found = DueCursor(), []
 
     for _ in range(2):
-        claim = claims.claim(inbox.connection, inbox.registry, budget=timedelta(seconds=9), cursor=cursor)
+        claim = claimed(inbox, cursor)
         found += [run.event.event_id for run in claim.runs]
 
     assert "quick" in found
@@ -109,7 +118,7 @@ def test_what_is_put_off_is_not_read_by_a_claim(inbox):
     inbox.deliver("quick")
     quiet = pages_read(inbox)
     inbox.connection.execute(PUT_OFF)
-    inbox.connection.execute("ANALYZE hookonce.events")
+    inbox.connection.execute("ANALYZE hookonce.queue")
 
     assert pages_read(inbox) <= quiet + 3  # the index has become one or two levels deeper
 
@@ -154,7 +163,7 @@ def test_batch_of_what_was_due_long_ago_is_taken_while_no_slot_is_free(inbox, po
         with inbox.connection.transaction():
             inbox.deliver(*ids, type="batch")
             inbox.connection.execute(
-                "UPDATE hookonce.events SET due_at = now() - interval '1 min' WHERE event_id = ANY(%s)",
+                "UPDATE hookonce.queue SET due_at = now() - interval '1 min' WHERE event_id = ANY(%s)",
                 [list(ids)],
             )
 

@@ -1,6 +1,7 @@
 """Mistakes that many runs at once, and long ones, can be made with: each is planted, and a check must notice."""
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,11 +12,14 @@ from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.slots import ending
 from hookonce.jobs.slots import pool as pools
 from hookonce.jobs.slots.ending import Ending
-from hookonce.jobs.slots.room import SlotRoom
+from hookonce.jobs.slots.occupancy import Occupancy
+from hookonce.jobs.slots.room import QUICK, SlotRoom
 from hookonce.jobs.slots.slot_limit import SlotLimit
 from hookonce.jobs.stopping import stopping
-from hookonce.receiver.ledger.runs import claim_plan, claim_writes, claims, due_events, renewal, run_end
-from hookonce.receiver.ledger.runs.run_end import AttemptResult
+from hookonce.jobs.plan import EVERYTHING, Plan
+from hookonce.receiver.ledger.runs import claims, ends, leases, takeover
+from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.states import RunStatus
 from tests.jobs.slots.conftest import IMPATIENT
 from tests.support.inbox import effect
@@ -26,23 +30,20 @@ SOON = 4.0
 """Seconds: with a mistake in it a story is late in any case."""
 
 
-class Room:
-    free = 4
-
-    def fits(self, *_):
-        return True
-
-
 def die(inbox):
     """Have whoever is at work die: leases run out, and connections are gone."""
-    inbox.connection.execute(
-        "UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE status = 'running'"
-    )
-    inbox.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL")
+    inbox.connection.execute("UPDATE hookonce.claims SET lease_until = now()")
+    takeover.take_over(inbox.connection, WorkerEnd(handlers=inbox.registry))
+    inbox.connection.execute("UPDATE hookonce.queue SET due_at = now()")
 
 
-def claim(inbox, **options):
-    return claims.claim(inbox.connection, inbox.registry, budget=timedelta(seconds=5), **options)
+def claim(inbox):
+    takers = inbox.registry.matching
+    return claims.claim(inbox.connection, Plan(inbox.registry, EVERYTHING), takers, room=EVERYTHING).runs
+
+
+def claim_suspect(inbox):
+    return claims.claim_suspect(inbox.connection, Plan(inbox.registry), inbox.registry.matching, ["plain"])
 
 
 def poison(inbox, *_):
@@ -53,57 +54,51 @@ def poison(inbox, *_):
 
     inbox.on(plain, attempts=2)
     bad, *good = inbox.deliver("bad", "b", "c")
-    claim(inbox, room=Room())
+    claim(inbox)
     die(inbox)
     for _ in range(12):
-        if claim(inbox, room=Room()).started:  # beside others: the process dies
+        others = claim(inbox)
+        if bad in {run.event.id for run in others}:  # beside others: the process dies
             die(inbox)
             continue
-        found = claim(inbox, suspects_of=["plain"])
-        for run in found.runs[1:]:
-            raise AssertionError(f"{run} is not alone")
-        for run in found.runs:
-            if run.event.id == bad:
-                die(inbox)
-            else:
-                run_end.end(inbox.connection, run, AttemptResult(RunStatus.DONE))
+        for run in others:
+            ends.end(inbox.connection, run, AttemptResult(RunStatus.DONE), HOUR)
+        run = claim_suspect(inbox)
+        if run is None:
+            continue
+        if run.event.id == bad:
+            die(inbox)
+        else:
+            ends.end(inbox.connection, run, AttemptResult(RunStatus.DONE), HOUR)
     rows = dict(inbox.rows("SELECT event, (status, attempts)::text FROM hookonce.run_states"))
     assert rows == {bad: "(dead,2)"} | dict.fromkeys(good, "(done,1)")
     assert {row[0] for row in inbox.rows("SELECT event FROM hookonce.failures")} == {bad}
 
 
-def gives_an_attempt_back_to_a_poisonous_run(patch):
-    right = claim_plan.ClaimPlan._sort_existing  # noqa: SLF001
-
-    def sort(self, event, run, *, is_sole):
-        right(self, event, run._replace(beside=True), is_sole=is_sole)
-
-    patch.setattr(claim_plan.ClaimPlan, "_sort_existing", sort)
+def suspects_nobody(patch):
+    reword(patch, takeover, "_GIVE_BACK", "WHEN t.is_suspect", "WHEN false")
 
 
 def charges_all_that_were_under_way(patch):
-    right = claim_plan.ClaimPlan._sort_existing  # noqa: SLF001
+    right = takeover._settle  # noqa: SLF001
 
-    def sort(self, event, run, *, is_sole):
-        right(self, event, run._replace(beside=False), is_sole=is_sole)
+    def settle(connection, claim, left, how):
+        right(connection, claim._replace(is_alone=True), left, how)
 
-    patch.setattr(claim_plan.ClaimPlan, "_sort_existing", sort)
+    patch.setattr(takeover, "_settle", settle)
+
+
+def charges_no_suspect(patch):
+    right = takeover._settle  # noqa: SLF001
+
+    def settle(connection, claim, left, how):
+        right(connection, claim._replace(is_alone=False), left, how)
+
+    patch.setattr(takeover, "_settle", settle)
 
 
 def runs_suspects_beside_others(patch):
-    reword(patch, due_events, "_SUSPECTS", "AND due_at <= now()", "AND false")
-    right = claim_plan.ClaimPlan._sort_existing  # noqa: SLF001
-
-    def sort(self, event, run, *, is_sole):
-        self.beside, was = False, self.beside
-        right(self, event, run, is_sole=is_sole)
-        self.beside = was
-
-    patch.setattr(claim_plan.ClaimPlan, "_sort_existing", sort)
-
-
-def marks_no_run_as_beside_others(patch):
-    reword(patch, claim_writes, "_LEASE", "starts AND %(beside)s", "false")
+    reword(patch, takeover, "_GIVE_BACK", "'suspect'", "NULL")
 
 
 def reword(patch, module, name, before, after):
@@ -118,7 +113,7 @@ def stale(inbox, *_):
     def works(event):
         with event.tx() as tx:
             tx.execute(text("INSERT INTO effects VALUES ('first')"))
-        inbox.connection.execute("UPDATE hookonce.runs SET token = gen_random_uuid()")
+        inbox.connection.execute("UPDATE hookonce.queue SET token = gen_random_uuid()")
         with event.tx() as tx:
             tx.execute(text("INSERT INTO effects VALUES ('stale')"))
 
@@ -129,36 +124,37 @@ def stale(inbox, *_):
 
 
 def locks_no_token(patch):
-    patch.setattr(renewal, "lock", lambda *_: None)
+    patch.setattr(leases, "lock", lambda *_: None)
 
 
 def locks_whatever_token(patch):
-    reword(patch, renewal, "_LOCK", "AND token = %s", "AND %s::uuid IS NOT NULL")
+    reword(patch, leases, "_LOCK", "AND token = %(token)s", "")
 
 
 def renewed(inbox, _pool_of, _let_go, seconds):
-    """A lease is renewed as long as its run is ours, and no longer."""
-    seen, beats, right = [], [], renewal.renew
+    """A lease is renewed as long as its claim is ours, and no longer."""
+    seen, beats, right = [], [], leases.renew
 
-    def renew(connection, attempts):
-        right(connection, attempts)
+    def renew(connection, tokens):
+        found = right(connection, tokens)
         beats.append(1)
+        return found
 
     def waits(_event):
-        inbox.connection.execute("UPDATE hookonce.runs SET lease_until = now() + interval '1 s'")
-        left = "SELECT lease_until > now() + interval '20 s' FROM hookonce.run_states"
+        inbox.connection.execute("UPDATE hookonce.claims SET lease_until = now() + interval '1 s'")
+        left = "SELECT lease_until > now() + interval '20 s' FROM hookonce.claims"
         seen.append(comes(lambda: inbox.rows(left)[0][0], seconds))
         inbox.connection.execute(
-            "UPDATE hookonce.runs SET token = gen_random_uuid(), lease_until = now() + interval '1 s'"
+            "UPDATE hookonce.claims SET token = gen_random_uuid(), lease_until = now() + interval '1 s'"
         )
         before = len(beats)
-        assert comes(lambda: len(beats) > before + 1, seconds)
+        assert comes(lambda: len(beats) > before, seconds)
         seen.append(inbox.rows(left)[0][0])
 
     inbox.on(waits, tx="none", timeout=HOUR)
     inbox.deliver("a")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(renewal, "renew", renew)
+        patch.setattr(leases, "renew", renew)
         inbox.work()
     assert seen == [True, False]
 
@@ -177,7 +173,7 @@ def renews_nothing(patch):
 
 
 def renews_what_is_another_s(patch):
-    reword(patch, renewal, "_RENEW", "USING (event, handler, token)", "USING (event, handler)")
+    reword(patch, leases, "_RENEW", "token = ANY(%s)", "%s::uuid[] IS NOT NULL")
 
 
 def stuck(inbox, pool_of, let_go, seconds):
@@ -244,13 +240,12 @@ def takes_neighbours_along(patch):
 
 
 def counts_what_it_hands_back(patch):
-    right = Executor._end  # noqa: SLF001
+    right = Executor._fail  # noqa: SLF001
 
-    def end(self, run, ending, following, **how):
-        counted = type(ending)(ending.status, error=ending.error, delay=ending.delay)
-        return right(self, run, counted, following, **how)
+    def fail(self, run, ending):
+        return right(self, run, replace(ending, counted=True))
 
-    patch.setattr(Executor, "_end", end)
+    patch.setattr(Executor, "_fail", fail)
 
 
 def never_starts_anew(patch):
@@ -274,14 +269,15 @@ def mixed(inbox, pool_of, let_go, seconds):
 
 
 def keeps_no_slot_for_quick_handlers(patch):
-    patch.setattr(SlotRoom, "fits", lambda *_: True)
+    patch.setattr(SlotRoom, "_lane", lambda *_: QUICK)
+    patch.setattr(Occupancy, "_may_be_slow", lambda *_: False)
 
 
 STORIES = {
-    gives_an_attempt_back_to_a_poisonous_run: poison,
+    suspects_nobody: poison,
     charges_all_that_were_under_way: poison,
+    charges_no_suspect: poison,
     runs_suspects_beside_others: poison,
-    marks_no_run_as_beside_others: poison,
     locks_no_token: stale,
     locks_whatever_token: stale,
     renews_nothing: renewed,
@@ -297,7 +293,7 @@ STORIES = {
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch):
-    monkeypatch.setattr(renewal, "RENEW_INTERVAL", timedelta(seconds=0.05))
+    monkeypatch.setattr(leases, "RENEW_INTERVAL", timedelta(seconds=0.05))
 
 
 @pytest.mark.parametrize("mistake", STORIES, ids=lambda each: each.__name__)

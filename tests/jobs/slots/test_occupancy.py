@@ -12,6 +12,8 @@ from hookonce.jobs.report import UnderWay
 from hookonce.jobs.slots import pace
 from hookonce.jobs.slots.occupancy import Occupancy
 from hookonce.jobs.slots.pace import Pace
+from hookonce.jobs.slots.room import QUICK as QUICK_LANE
+from hookonce.jobs.slots.room import SLOW as SLOW_LANE
 from hookonce.jobs.slots.room import SlotRoom
 from hookonce.jobs.slots.shelf import Shelf
 
@@ -25,7 +27,7 @@ class Slot:
 
 
 def run_of(handler):
-    return SimpleNamespace(handler=handler)
+    return SimpleNamespace(handler=handler, token=handler)
 
 
 def anything(_run):
@@ -67,7 +69,7 @@ def test_slot_that_is_left_is_kept_for_quick_ones(occupancy, slots):
     for slot in slots[:3]:
         work_at(slot, "slow")
 
-    assert occupancy.take(anything).run.handler == "quick"
+    assert occupancy.take(anything).handler == "quick"
     assert occupancy.take(anything) is None
 
 
@@ -75,7 +77,7 @@ def test_slow_run_may_follow_another_in_its_slot(occupancy, slots):
     for slot in slots[:3]:
         work_at(slot, "slow")
 
-    assert occupancy.take(anything, ending=slots[0]).run.handler == "slow"
+    assert occupancy.take(anything, ending=slots[0]).handler == "slow"
     assert slots[0].following.handler == "slow"
 
 
@@ -83,12 +85,12 @@ def test_claim_under_way_leaves_no_slow_run_to_a_quick_slot_that_ends(occupancy,
     work_at(slots[0], "slow")
     work_at(slots[1], "quick")
     room = occupancy.room(free=2)
-    assert [room.fits("stripe", "stripe", "slow") for _ in range(3)] == [True, True, False]
+    assert room.lanes(["slow"] * 3) == [SLOW_LANE, SLOW_LANE, None]
 
-    assert occupancy.take(anything, ending=slots[1]).run.handler == "quick"
+    assert occupancy.take(anything, ending=slots[1]).handler == "quick"
 
     occupancy.end_claim()
-    assert occupancy.take(anything, ending=slots[1]).run.handler == "slow"
+    assert occupancy.take(anything, ending=slots[1]).handler == "slow"
 
 
 def test_what_follows_in_a_slot_counts_before_it_has_begun(occupancy, slots, shelf):
@@ -98,7 +100,7 @@ def test_what_follows_in_a_slot_counts_before_it_has_begun(occupancy, slots, she
 
     taken = [occupancy.take(anything, ending=slot) for slot in slots]
 
-    assert [each.run.handler for each in taken] == ["slow", "quick", "slow", "slow"]
+    assert [each.handler for each in taken] == ["slow", "slow", "slow", "quick"]
     assert occupancy.take(anything) is None
 
 
@@ -107,13 +109,9 @@ def test_as_many_slow_runs_are_leased_ahead_as_will_start_soon(occupancy, slots,
     for slot in slots[:3]:
         work_at(slot, "slow")
 
-    room = occupancy.room(free=1)
+    ahead = occupancy.room(free=1).lanes(["slow"] * 5)
 
-    ahead = [room.fits("stripe", "stripe", "slow") for _ in range(5)]
-    assert (room.free, ahead) == (
-        0,
-        [True, True, False, False, False],
-    )  # four in 0.1 s, two of which are there
+    assert ahead == [SLOW_LANE] * 2 + [None] * 3, "four in 0.1 s, two of which are there"
 
 
 @pytest.fixture
@@ -135,16 +133,12 @@ def test_pace_is_that_of_the_last_quarter_of_a_second(clock):
     assert rates == pytest.approx([40, 40, 40, 0])
 
 
-def test_event_of_two_slow_handlers_takes_two_places(registry):
-    other = Handler("other", "stripe", "slow", anything, attempts=3, backoff=(QUICK, QUICK), timeout=SLOW)
-    registry.add(other)
-    registry.note("other", SLOW)
+def test_handler_that_was_never_tried_is_slow_but_for_its_first_run(registry):
+    registry.add(Handler("new", "stripe", "new", anything, attempts=3, backoff=(QUICK, QUICK), timeout=SLOW))
 
-    roomy, narrow = SlotRoom(registry, 4, 3, ()), SlotRoom(registry, 4, 3, ())
+    lanes = SlotRoom(registry, 4, 1, ()).lanes(["new", "new", "quick", "slow"])
 
-    assert (roomy.fits("stripe", "stripe", "slow"), roomy.free) == (True, 4)
-    assert [narrow.fits("stripe", "stripe", "slow") for _ in range(3)] == [True, True, False]
-    assert narrow.free == 0  # not all of what was taken may start with the claim
+    assert lanes == [SLOW_LANE, None, QUICK_LANE, None]
 
 
 def test_no_slot_is_kept_where_no_handler_may_be_quick(registry, slots, shelf):
@@ -153,7 +147,7 @@ def test_no_slot_is_kept_where_no_handler_may_be_quick(registry, slots, shelf):
     occupancy = Occupancy(registry, slots, shelf)
 
     for slot in slots:
-        assert occupancy.room(free=1).fits("stripe", "stripe", "slow")
+        assert occupancy.room(free=1).lanes(["slow"]) == [SLOW_LANE]
         occupancy.end_claim()
         assert occupancy.take(anything) is not None
         work_at(slot, "slow")
@@ -167,5 +161,4 @@ def test_slot_is_kept_for_a_handler_that_was_never_tried(registry, slots, shelf)
         work_at(slot, "slow")
 
     assert occupancy.take(anything) is None
-    assert not occupancy.room(free=1).fits("stripe", "stripe", "slow")
-    assert occupancy.room(free=1).fits("stripe", "stripe", "new")
+    assert occupancy.room(free=1).lanes(["slow", "new"]) == [None, SLOW_LANE]

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from hookonce.jobs.drain import WORKER_ENDED
+from hookonce.jobs.claimer import WORKER_ENDED
 from tests.support.waiting import until
 from tests.support.warm_python import WarmPython
 
@@ -34,21 +34,8 @@ def innocent(event, tx):
 def long(event, tx):
     time.sleep(50)
 """
-TIME_PASSES = """
-WITH passed AS (
-    UPDATE hookonce.runs SET due_at = due_at - interval '1 h', lease_until = lease_until - interval '1 h'
-    WHERE status = 'running' AND handler = ANY(%s) RETURNING event)
-UPDATE hookonce.events SET due_at = due_at - interval '1 h' WHERE id IN (SELECT event FROM passed)
-"""
-TIME_PASSES_AFTER_THE_NOTE = """
-WITH passed AS (
-    UPDATE hookonce.runs r SET due_at = due_at - interval '1 h', lease_until = lease_until - interval '1 h'
-    WHERE status = 'running' AND handler = 'handlers.poison' AND attempts = (
-        SELECT count(*) FROM hookonce.failures f WHERE f.event = r.event)
-    RETURNING event)
-UPDATE hookonce.events SET due_at = due_at - interval '1 h' WHERE id IN (SELECT event FROM passed)
-"""
-"""One statement: its next attempt may begin at any moment, and keeps its lease."""
+TIME_PASSES = "UPDATE hookonce.claims SET lease_until = lease_until - interval '1 h' WHERE NOT is_alone"
+PAUSES_PASS = "UPDATE hookonce.queue SET due_at = now() WHERE waits = 'suspect' AND token IS NULL AND due_at > now()"
 RUNS = """
 SELECT e.type, r.status, r.attempts FROM hookonce.run_states r JOIN hookonce.event_states e ON e.id = r.event
 ORDER BY e.type, r.event
@@ -94,11 +81,11 @@ def test_process_that_dies_charges_nobody_but_whoever_kills_it_alone(inbox, work
     assert dying.wait(SECONDS) == -9
     assert ("poison", "running", 1) in inbox.rows(RUNS)
 
-    inbox.connection.execute(TIME_PASSES, [["handlers.poison", "handlers.innocent"]])
+    inbox.connection.execute(TIME_PASSES)
     worker()
 
     def ends():
-        inbox.connection.execute(TIME_PASSES_AFTER_THE_NOTE)
+        inbox.connection.execute(PAUSES_PASS)
         return inbox.rows(RUNS)
 
     expected = [("innocent", "done", 1), ("innocent", "done", 1), ("poison", "dead", 2)]

@@ -8,19 +8,22 @@ import threading
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from hookonce.jobs.plan import EVERYTHING, Plan
 from hookonce.jobs.slots.patience import Patience
 from hookonce.jobs.slots.suspect_child import SuspectChild
 from hookonce.jobs.slots.suspects import Suspects
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import claims
+from hookonce.receiver.ledger.runs import claims, takeover
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 60
+FOUR_SLOTS = SimpleNamespace(slots=4)
 SHORT = timedelta(seconds=0.5)
 HOUR = timedelta(hours=1)
 WORKER = [sys.executable, "-m", "hookonce.receiver.cli", "worker"]
@@ -38,14 +41,9 @@ def quick(event, tx):
 def long(event):
     time.sleep(600)
 """
-RUNNING_ALONE = "SELECT 1 FROM hookonce.run_states WHERE handler = '{}' AND status = 'running' AND NOT beside"
-
-
-class Room:
-    free = 4
-
-    def fits(self, *_):
-        return True
+RUNNING_ALONE = """
+SELECT 1 FROM hookonce.run_states r JOIN hookonce.claims c USING (token) WHERE r.handler = '{}' AND c.is_alone
+"""
 
 
 @pytest.fixture
@@ -80,19 +78,17 @@ def suspects(inbox):
     def make(**ids):
         for type_, names in ids.items():
             inbox.deliver(*names, type=type_)
-        for _ in range(2):
-            claims.claim(inbox.connection, inbox.registry, budget=timedelta(seconds=5), room=Room())
-            inbox.connection.execute(
-                "UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE status = 'running'"
-            )
-            inbox.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL")
+        plan = Plan(inbox.registry, EVERYTHING)
+        claims.claim(inbox.connection, plan, inbox.registry.matching, room=FOUR_SLOTS)
+        inbox.connection.execute("UPDATE hookonce.claims SET lease_until = now()")
+        takeover.take_over(inbox.connection)
         assert parked(inbox) == {("suspect", 0)}
 
     return make
 
 
 def parked(inbox):
-    return set(inbox.rows("SELECT parked, attempts FROM hookonce.run_states"))
+    return set(inbox.rows("SELECT waits, attempts FROM hookonce.run_states"))
 
 
 def children(environ):
@@ -151,7 +147,7 @@ def test_suspect_under_way_is_given_back_uncounted_when_its_worker_is_told_to_st
         tend(lambda: inbox.rows(RUNNING_ALONE.format("long")))
 
     assert parked(inbox) == {("suspect", 0)}
-    assert inbox.rows("SELECT status, parked, due_at <= now() FROM hookonce.event_states") == [
+    assert inbox.rows("SELECT status, waits, due_at <= now() FROM hookonce.event_states") == [
         ("waiting", "suspect", True)
     ]
     assert not children(environ)
