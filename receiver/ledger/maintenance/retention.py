@@ -30,7 +30,7 @@ from hookonce.receiver.source import FOREVER
 
 PRUNE_BATCH = 1000
 
-_IS_OPEN = "EXISTS (SELECT FROM hookonce.queue q WHERE q.event = events.id)"
+_IS_OPEN = "EXISTS (SELECT FROM hookonce.queue q WHERE q.event = events.id OFFSET 0)"  # asked of each, and never joined
 
 # Of a source with a horizon of its own, that one counts; `h.before` is -infinity where it is kept for ever.
 _PAGE = f"""

@@ -96,7 +96,9 @@ CHANGED = f"""
 SELECT slice FROM hookonce.slice_counts WHERE what = 'changed'
 UNION
 SELECT event / {SLICE} FROM (
-    SELECT event, status FROM hookonce.runs WHERE finished_at >= %(seen)s LIMIT {MAX_ENDS}) AS ended
+    SELECT event, status FROM hookonce.runs
+    WHERE finished_at >= %(seen)s AND finished_at < now() + interval '10 years'  -- or a plan for any time reads it all
+    LIMIT {MAX_ENDS}) AS ended
 WHERE status <> '{RunStatus.DONE}'
       OR EXISTS (SELECT FROM hookonce.runs dead
                  WHERE dead.event = ended.event AND dead.status = '{RunStatus.DEAD}' AND dead.is_last OFFSET 0)
