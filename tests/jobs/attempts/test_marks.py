@@ -4,29 +4,23 @@ import contextlib
 import os
 import socket
 import threading
-from datetime import timedelta
 
 import psycopg
 import pytest
 from sqlalchemy import text
 
 from hookonce.receiver.ledger.database import engines
-from hookonce.receiver.ledger.runs import batch_claims, batches, claims, marks, run_end, takeover, transitions
+from hookonce.receiver.ledger.runs import ends, marks, takeover
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
-from hookonce.receiver.ledger.runs.claimed import Attempt
+from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from tests.stories.mistakes import replace, reword
+from tests.support import claiming
 from tests.support.inbox import effect, inbox
 from tests.support.waiting import DeadlineMissed, until
 
 __all__ = ["inbox"]
 
 ENOUGH = 20.0
-BUDGET = timedelta(seconds=2)
-LAPSE = (
-    "UPDATE hookonce.batches SET lease_until = now() WHERE token IS NOT NULL",
-    "UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE token IS NOT NULL",
-    "UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL",
-)
 GATE = """
 CREATE FUNCTION at_the_gate() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN PERFORM pg_advisory_xact_lock_shared(24); RETURN NULL; END $$;
@@ -35,23 +29,18 @@ WHEN (new.event LIKE 'gated%') EXECUTE FUNCTION at_the_gate()
 """
 
 
-def lapse(inbox):
-    for statement in LAPSE:
-        inbox.connection.execute(statement)
-
-
 @contextlib.contextmanager
 def taken(inbox):
     """A run that another worker has claimed and started, and the connection of that worker."""
     inbox.deliver("a")
-    run = claims.claim(inbox.connection, inbox.registry, budget=BUDGET).runs[0]
+    run = claiming.claim(inbox.connection, inbox.registry).runs[0]
     stale = psycopg.connect(inbox.settings.database_url)
     yield run, stale
     stale.close()
 
 
 def marked(run, stale):
-    run_end.mark(psycopg.Cursor(stale), run)
+    ends.mark(psycopg.Cursor(stale), run)
     stale.execute("INSERT INTO effects VALUES ('a')")
 
 
@@ -63,23 +52,37 @@ def worked(inbox):
 def mark_open_at_the_takeover(inbox):
     with taken(inbox) as (run, stale):
         marked(run, stale)
-        lapse(inbox)
+        inbox.lapse()
+        committing = threading.Thread(target=commit_when_waited_for, args=[inbox, stale])
+        committing.start()
         inbox.work()
-        with contextlib.suppress(psycopg.OperationalError):  # it may have been ended
-            stale.execute("COMMIT")
+        committing.join()
         worked(inbox)
+
+
+def commit_when_waited_for(inbox, stale):
+    with contextlib.suppress(DeadlineMissed):
+        until(lambda: waits(inbox, "transactionid"), seconds=0.5)
+    stale.execute("COMMIT")
+
+
+def waits(inbox, kind):
+    return inbox.rows(
+        f"SELECT FROM pg_locks WHERE NOT granted AND locktype = '{kind}' AND pid IN "  # noqa: S608  a constant
+        "(SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
+    )
 
 
 def mark_after_the_takeover(inbox):
     with taken(inbox) as (run, stale):
         stale.execute("SELECT 1")
-        lapse(inbox)
-        claims.claim(inbox.connection, inbox.registry, budget=BUDGET)
-        with contextlib.suppress(run_end.LeaseLost):
+        inbox.lapse()
+        takeover.take_over(inbox.connection)
+        with contextlib.suppress(ends.LeaseLost):
             marked(run, stale)
             stale.execute("COMMIT")
         stale.rollback()
-        lapse(inbox)
+        inbox.lapse()
         worked(inbox)
 
 
@@ -87,7 +90,7 @@ def commit_before_the_takeover(inbox):
     with taken(inbox) as (run, stale):
         marked(run, stale)
         stale.execute("COMMIT")
-        lapse(inbox)
+        inbox.lapse()
         worked(inbox)
 
 
@@ -103,22 +106,16 @@ def commit_on_its_way_when_the_connection_drops(inbox):
         threading.Thread(target=open_the_gate).start()
         driver.pgconn.send_query(b"COMMIT")
         driver.pgconn.flush()
-        until(lambda: waits("advisory"))
+        until(lambda: waits(inbox, "advisory"))
         with socket.socket(fileno=os.dup(driver.fileno())) as copy:
             copy.shutdown(socket.SHUT_RDWR)
         raise LookupError("after all")
 
-    def waits(kind):
-        return inbox.rows(
-            f"SELECT FROM pg_locks WHERE NOT granted AND locktype = '{kind}' AND pid IN "  # noqa: S608  a constant
-            "(SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
-        )
-
     def open_the_gate():
-        until(lambda: waits("advisory"))
+        until(lambda: waits(inbox, "advisory"))
         # Long enough for whoever asks without a lock; who waits for one does so until the COMMIT is through.
         with contextlib.suppress(DeadlineMissed):
-            until(lambda: waits("transactionid"), seconds=0.5)
+            until(lambda: waits(inbox, "transactionid"), seconds=0.5)
         gate.execute("ROLLBACK")
         opened.set()
 
@@ -149,7 +146,7 @@ STORIES = {
 @pytest.fixture
 def patient(inbox, monkeypatch):
     """An inbox whose askers wait for a lock until it is free, so that none ends what a story waits for."""
-    monkeypatch.setattr(marks, "_WAIT_SHORTLY", "SET LOCAL lock_timeout = 0")
+    monkeypatch.setattr(marks, "WAIT_SHORTLY", "SET LOCAL lock_timeout = 0")
     monkeypatch.setattr(engines, "_SETTINGS", "-c client_connection_check_interval=0")
     return inbox
 
@@ -172,8 +169,8 @@ def leaves_the_mark_out():
     reword(
         marks,
         "_INSERT",
-        "SELECT event, handler, token FROM ours ON",
-        "SELECT event, handler, token FROM ours LIMIT 0 ON",
+        "SELECT event, n, token FROM ours ON",
+        "SELECT event, n, token FROM ours LIMIT 0 ON",
     )
 
 
@@ -184,21 +181,16 @@ def leaves_the_mark_out_with_its_lock():
 
 
 def marks_without_the_token():
-    reword(marks, "_INSERT", "AND token = %(token)s", "")
-    reword(
-        marks,
-        "_INSERT",
-        "SELECT event, handler, token FROM ours",
-        "SELECT event, handler, %(token)s FROM ours",
-    )
+    reword(marks, "_INSERT", "WHERE q.token = %(token)s", "")
+    reword(marks, "_INSERT", "SELECT event, n, token FROM ours", "SELECT event, n, %(token)s FROM ours")
 
 
 def marks_without_the_lock():
-    reword(marks, "_INSERT", "FOR KEY SHARE", "")
+    reword(marks, "_INSERT", "FOR KEY SHARE OF q", "")
 
 
 def asks_without_the_lock():
-    reword(marks, "_LOCK", "FOR UPDATE", "")
+    reword(marks, "_LOCK", "FOR UPDATE OF q", "")
 
 
 def asks_in_the_statement_that_locks():
@@ -211,11 +203,25 @@ def asks_in_the_statement_that_locks():
 
 
 def takes_over_without_the_lock():
-    reword(takeover, "_LOCK", "FOR UPDATE SKIP LOCKED", "")
+    reword(takeover, "_LOCK_ROWS", "FOR UPDATE OF q", "")
 
 
 def takes_over_without_asking():
-    replace(takeover, "_marked", lambda *_: set())
+    reword(takeover, "_MARKED", "WHERE token = %s", "WHERE token = %s AND false")
+
+
+def takes_over_by_marks_that_were_read_before_the_lock():
+    statement = takeover._MARKED  # noqa: SLF001
+
+    def settle(connection, claim, *of_settle, **named):
+        marked = connection.execute(statement, [claim.token]).fetchall()
+        rows = "SELECT * FROM unnest(%s::bigint[], %s::smallint[]) WHERE %s IS NOT NULL"
+        events, places = [row[0] for row in marked], [row[1] for row in marked]
+        with psycopg.ClientCursor(connection) as cursor:
+            replace(takeover, "_MARKED", cursor.mogrify(rows, [events, places, "%s"]).replace("'%s'", "%s::uuid"))
+        return right(connection, claim, *of_settle, **named)
+
+    right = replace(takeover, "_settled", settle)
 
 
 PLANTED = [
@@ -229,6 +235,7 @@ PLANTED = [
     (asks_in_the_statement_that_locks, commit_on_its_way_when_the_connection_drops),
     (takes_over_without_the_lock, mark_open_at_the_takeover),
     (takes_over_without_asking, commit_before_the_takeover),
+    (takes_over_by_marks_that_were_read_before_the_lock, mark_open_at_the_takeover),
 ]
 
 
@@ -237,7 +244,7 @@ def planted(monkeypatch):
     """A function that plants a mistake for one test: what `replace` and `reword` change is put back."""
 
     def plant(mistake):
-        for module in (marks, takeover, run_end):
+        for module in (marks, takeover, ends):
             for name, value in list(vars(module).items()):
                 if not name.startswith("__"):
                     monkeypatch.setattr(module, name, value)
@@ -268,10 +275,10 @@ def test_only_the_attempt_that_committed_is_dead(inbox):
     """The token is the claim's: the other runs of that claim were never started."""
     inbox.on(effect)
     inbox.deliver("a", "b", "c")
-    runs = claims.claim(inbox.connection, inbox.registry, budget=BUDGET).runs
+    runs = claiming.claim(inbox.connection, inbox.registry).runs
     with psycopg.connect(inbox.settings.database_url) as stale:
         marked(runs[0], stale)
-    lapse(inbox)
+    inbox.lapse()
 
     worked(inbox)
 
@@ -290,11 +297,11 @@ def test_batch_that_was_committed_when_its_worker_died_is_dead_as_a_whole(inbox)
 
     inbox.on(handler, batch=BatchSize(4))
     inbox.deliver("a", "b", "c", "d")
-    batch = batch_claims.claim(inbox.connection, inbox.registry, "handler").batch
+    batch = claiming.claim_batch(inbox.connection, inbox.registry).batch
     with psycopg.connect(inbox.settings.database_url) as stale:
-        batches.mark(psycopg.Cursor(stale), batch)
+        ends.mark_batch(psycopg.Cursor(stale), batch.runs)
         stale.execute("INSERT INTO effects VALUES ('a'), ('b'), ('c'), ('d')")
-    lapse(inbox)
+    inbox.lapse()
 
     worked(inbox)
 
@@ -310,11 +317,11 @@ def test_open_batch_is_ended_before_its_halves_are_tried(inbox):
 
     inbox.on(handler, batch=BatchSize(4))
     inbox.deliver("a", "b", "c", "d")
-    batch = batch_claims.claim(inbox.connection, inbox.registry, "handler").batch
+    batch = claiming.claim_batch(inbox.connection, inbox.registry).batch
     with psycopg.connect(inbox.settings.database_url) as stale:
-        batches.mark(psycopg.Cursor(stale), batch)
+        ends.mark_batch(psycopg.Cursor(stale), batch.runs)
         stale.execute("INSERT INTO effects VALUES ('a'), ('b'), ('c'), ('d')")
-        lapse(inbox)
+        inbox.lapse()
 
         worked(inbox)
 
@@ -332,9 +339,7 @@ def test_nobody_is_ended_but_whose_transaction_holds_the_mark(inbox):
         with psycopg.connect(inbox.settings.database_url) as stranger:
             stranger.execute("SELECT pg_advisory_xact_lock(1), pg_current_xact_id()")
 
-            assert transitions.note_end_of_worker(
-                inbox.connection, Attempt(run.event.id, run.handler, run.token), "it died"
-            )
+            assert takeover.take_over_of(inbox.connection, [run.token], WorkerEnd("it died")) == 1
 
             stranger.execute("SELECT 1")
         with pytest.raises(psycopg.OperationalError, match="terminating connection"):
@@ -345,16 +350,17 @@ def test_nobody_is_ended_but_whose_transaction_holds_the_mark(inbox):
 def test_row_that_a_stranger_has_locked_is_waited_for_and_nobody_is_dead(inbox):
     inbox.on(effect)
     with taken(inbox) as (run, _):
-        lapse(inbox)
+        inbox.lapse()
         with psycopg.connect(inbox.settings.database_url) as stranger:
-            stranger.execute("SELECT FROM hookonce.run_states WHERE event = %s FOR SHARE", [run.event.id])
+            stranger.execute("SELECT FROM hookonce.queue WHERE event = %s FOR SHARE", [run.event.id])
             inbox.work()
             assert inbox.runs() == [("a", "effect", "running", 1)]
             stranger.execute("SELECT 1")
+        inbox.lapse()
 
         worked(inbox)
 
-        assert inbox.runs() == [("a", "effect", "done", 2)]
+        assert inbox.runs() == [("a", "effect", "done", 1)]
 
 
 @pytest.mark.parametrize(
@@ -430,7 +436,7 @@ def test_marks_that_say_nothing_any_more_are_forgotten(inbox):
     with taken(inbox) as (run, stale):
         marked(run, stale)
         stale.commit()
-        inbox.connection.execute("INSERT INTO hookonce.marks VALUES (99, 'of long ago', gen_random_uuid())")
+        inbox.connection.execute("INSERT INTO hookonce.marks VALUES (99, 0, gen_random_uuid())")
 
         marks.forget(inbox.connection)
 
