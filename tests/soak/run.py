@@ -140,7 +140,6 @@ def soak(size, seed, disk):
             place, postgres.url, valkey.url, web=size.web, workers=size.workers, handlers=HANDLERS
         ).make_effects()
         stack.environ["HOOKONCE_CONCURRENCY"] = str(size.concurrency)
-        stack.history.many_at_once = size.concurrency > 1
         housekeeping.grow_old(stack, size.old)
         cleaning.enter_context(running(stack))
         stack.run("second sweep", "sweep")

@@ -14,7 +14,12 @@ RECEIVING = ("delivery.", "window.", "ledger.", "conflict.", "bell.", "tally.")
 PARTS = {
     "of receivers": ((scenarios.day_of_deliveries, scenarios.day_of_batches), RECEIVING),
     "of workers": (
-        (scenarios.day_of_work, scenarios.day_of_batches_of_handlers, scenarios.day_in_a_hurry),
+        (
+            scenarios.day_of_work,
+            scenarios.day_of_batches_of_handlers,
+            scenarios.day_in_a_hurry,
+            scenarios.day_after_a_death,
+        ),
         tuple({f"{point.partition('.')[0]}." for point in POINTS} - set(RECEIVING)),
     ),
 }

@@ -14,6 +14,7 @@ CUTS = {
     "after settle before the bell": ("window.settled", RECEIVING),
     "after the bell": ("bell.rung", RECEIVING),
     "before the answer is sent": ("delivery.answered", RECEIVING),
+    "worker inside its takeover": ("claim.taken_over", scenarios.day_after_a_death),
     "worker inside its claim": ("run.leased", WORKING),
     "worker after claim": ("run.claimed", WORKING),
     "inside the handler": ("handler.entered", WORKING),
@@ -30,13 +31,17 @@ STORIES = (
     scenarios.reply_to_the_claim_lost,
     scenarios.reply_to_the_finish_lost,
     scenarios.stale_worker_goes_on,
+    scenarios.stale_worker_of_a_suspect_goes_on,
     scenarios.stale_worker_fails,
+    scenarios.attempt_takes_longer_than_its_lease,
+    scenarios.worker_dies_in_the_midst_of_its_claim,
     scenarios.copies_at_once,
     scenarios.other_body_under_one_id,
     scenarios.clocks_disagree,
     scenarios.two_workers_at_once,
     scenarios.hurried_worker,
     scenarios.handler_that_commits_itself,
+    scenarios.handler_that_commits_itself_and_dies,
     scenarios.handler_that_rolls_back,
 )
 
@@ -97,7 +102,9 @@ def test_replay_asked_for_twice_is_one_new_cycle(lab):
     lab.recover()
 
     assert fates == ["replayed", "already queued"]
-    assert lab.sql.execute("SELECT cycle, attempts, status FROM hookonce.run_states").fetchall() == [(2, 1, "done")]
+    assert lab.sql.execute("SELECT cycle, attempts, status FROM hookonce.run_states").fetchall() == [
+        (2, 1, "done")
+    ]
     assert lab.violations() == []
 
 

@@ -15,14 +15,14 @@ ENDED = 20
 KNOWING = """
 from datetime import timedelta
 import tests.support.stories.hurried
-from hookonce.jobs import drain
+from hookonce.jobs import claimer
 from hookonce.jobs.handlers import registry
-drain.WAKE_INTERVAL = timedelta(seconds=0.5)
+claimer.WAKE_INTERVAL = timedelta(seconds=0.5)
 registry._handlers[:] = [handler for handler in registry if handler.name in {names}]
 """
 VERSIONS = {"stripe_only": ("credit", "mail"), "depot_only": ("track",)}
 HELD = "SELECT count(*) FROM hookonce.run_states WHERE token IS NOT NULL"
-RUN = "SELECT r.status, attempts FROM hookonce.run_states r JOIN hookonce.event_states ON id = event WHERE event_id = %s"
+RUN = "SELECT r.status, attempts FROM hookonce.run_states r JOIN hookonce.events ON id = event WHERE event_id = %s"
 LATEST = "SELECT coalesce(max(id), 0) FROM hookonce.event_states"
 UNDONE = "SELECT count(*) FROM hookonce.event_states WHERE status <> 'done' AND id > %s"
 PASS_TIME = (

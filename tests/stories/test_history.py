@@ -61,6 +61,7 @@ def good(**changes):
         "entries": [entry(handler) for handler in BOTH],
         "effects": [effect(handler) for handler in BOTH],
         "faults": 0,
+        "suspects": [],
     }
     ledger = {"rows": [ROW], "runs": [run(handler) for handler in BOTH], "failures": [], "conflicts": []}
     return (
@@ -104,8 +105,13 @@ GOOD = {
         "runs": [run(status="dead"), run("mail")],
         "failures": [failure(error="GiveUp: never")],
     },
-    "worker killed after its claim": {
+    "worker killed in its handler": {
         "faults": 1,
+        "entries": [entry(), entry(), entry("mail")],
+        "suspects": [("shop", "e", "credit", 1)],
+    },
+    "worker killed after its claim, and the next one after that of the run alone": {
+        "faults": 2,
         "entries": [entry(attempt=2), entry("mail")],
         "effects": [effect(attempt=2), effect("mail")],
         "runs": [run(attempts=2), run("mail")],
@@ -120,6 +126,7 @@ GOOD = {
 BAD = {
     "2xx and no row": ("lost", {"rows": [], "runs": [], "effects": [], "entries": []}),
     "two rows": ("lost", {"rows": [ROW, ROW]}),
+    "row of which nothing came": ("lost", {"rows": [ROW._replace(status="lost")]}),
     "row without a body": ("other_bytes", {"rows": [ROW._replace(raw=None)]}),
     "row with a body nobody sent": ("other_bytes", {"rows": [ROW._replace(raw=OTHER)]}),
     "row with the later body": (
@@ -178,7 +185,14 @@ BAD = {
         "overcharged",
         {"faults": 1, "runs": [run(attempts=2), run("mail", attempts=2)]},
     ),
+    "charged for the first fault": ("overcharged", {"faults": 1, "runs": [run(attempts=2), run("mail")]}),
     "lease lost without a fault": ("lease_taken", {"failures": [failure(error=LEASE_RAN_OUT)]}),
+    "entered twice without a fault": ("lease_taken", {"entries": [entry(), entry(), entry("mail")]}),
+    "two outcomes of a handler": ("ended_twice", {"runs": [run(), run(cycle=2), run("mail")]}),
+    "to be run alone though it was not under way": (
+        "wrongly_suspected",
+        {"faults": 1, "suspects": [("shop", "e", "credit", 0)]},
+    ),
     "attempt failed twice": ("failed_twice", {"failures": [failure(), failure()]}),
     "failure of another attempt": (
         "failed_twice",

@@ -16,6 +16,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 import redis
+from hookonce.receiver.ledger.runs.run_end import AttemptResult, LeaseLost
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -38,7 +39,6 @@ from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.replay import events as event_replays
 from hookonce.receiver.ledger.runs import claims, run_end
-from hookonce.receiver.ledger.runs.run_end import AttemptResult, LeaseLost
 from tests.support import status_moves
 
 SECRET = "whsec_of_the_machine"
@@ -400,7 +400,7 @@ SELECT e.event_id, r.handler, r.status, r.attempts, r.cycle
 FROM hookonce.run_states r JOIN hookonce.event_states e ON e.id = r.event
 """
 STATUS = """
-SELECT r.status FROM hookonce.run_states r JOIN hookonce.event_states e ON e.id = r.event WHERE e.event_id = %s AND r.handler = %s
+SELECT r.status FROM hookonce.run_states r JOIN hookonce.events e ON e.id = r.event WHERE e.event_id = %s AND r.handler = %s
 """
 
 

@@ -27,6 +27,9 @@ PLANTED = {
     "receiving.keeps_the_body_in_a_second_transaction": Mistake(
         "day_of_deliveries", "other_bytes", "ledger.inserted"
     ),
+    "receiving.puts_into_the_queue_in_a_second_transaction": Mistake(
+        "day_of_deliveries", "lost", "ledger.inserted"
+    ),
     "receiving.overwrites_the_body_on_conflict": Mistake("other_body_under_one_id", "other_bytes"),
     "receiving.forgets_the_other_body": Mistake("other_body_under_one_id", "conflict_lost"),
     "receiving.believes_the_window_whatever_the_body": Mistake("other_body_under_one_id", "conflict_lost"),
@@ -39,13 +42,19 @@ PLANTED = {
     "working.marks_done_in_a_second_transaction": Mistake("day_of_work", "doubled", "handler.returned"),
     "working.commits_what_a_failed_attempt_wrote": Mistake("day_of_work", "effect_lost"),
     "working.believes_that_what_failed_is_rolled_back": Mistake("handler_that_commits_itself", "doubled"),
+    "working.leaves_the_mark_out": Mistake("handler_that_commits_itself", "doubled"),
+    "working.marks_after_the_statement": Mistake("handler_that_commits_itself", "doubled"),
+    "working.takes_over_without_asking_for_marks": Mistake("handler_that_commits_itself_and_dies", "doubled"),
     "working.takes_a_rollback_for_a_commit": Mistake("handler_that_rolls_back", "dead_early"),
-    "working.finishes_without_the_token": Mistake("stale_worker_goes_on", "stale_finish"),
+    "working.finishes_without_the_token": Mistake("stale_worker_of_a_suspect_goes_on", "stale_finish"),
+    "working.finishes_what_is_not_its_own_any_more": Mistake("stale_worker_goes_on", "doubled"),
     "working.fails_without_the_token": Mistake("stale_worker_fails", "failed_twice"),
-    "working.finishes_what_is_not_running": Mistake("reply_to_the_finish_lost", "doubled"),
-    "working.leases_what_follows_as_if_it_waited": Mistake("following_attempt_takes_its_time", "lease_taken"),
+    "working.never_renews": Mistake("attempt_takes_longer_than_its_lease", "lease_taken"),
     "working.leases_by_its_own_clock": Mistake("clocks_disagree", "lease_taken"),
-    "working.counts_an_attempt_at_its_end": Mistake("poison_kills_its_workers", "overrun"),
+    "working.starts_the_last_of_a_claim_first": Mistake(
+        "worker_dies_in_the_midst_of_its_claim", "wrongly_suspected"
+    ),
+    "working.charges_nobody_who_was_alone": Mistake("poison_kills_its_workers", "unfinished"),
     "working.charges_the_whole_batch": Mistake("day_of_work", "overcharged", "run.claimed"),
     "working.stops_on_its_budget_without_ringing": Mistake("hurried_worker", "unfinished"),
     "working.buries_at_the_first_failure": Mistake("day_of_work", "dead_early"),

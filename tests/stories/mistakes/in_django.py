@@ -5,7 +5,7 @@ from django.db import transaction
 from hookonce.jobs.attempts.django_executor import DjangoExecutor
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import marks
-from hookonce.receiver.ledger.runs.run_end import AttemptResult
+from hookonce.receiver.ledger.runs.ends import AttemptResult
 from tests.stories.mistakes import replace
 
 

@@ -63,11 +63,7 @@ def settles_before_the_commit():
 
 
 def keeps_the_body_in_a_second_transaction():
-    start, end = (
-        store._INSERT.index("), kept AS ("),
-        store._INSERT.index(")\nSELECT source, event_id, id, status"),
-    )
-    replace(store, "_INSERT", store._INSERT[:start] + store._INSERT[end:])
+    leave_out("), kept AS (", "), queued AS (")
 
     def insert(connection, events):
         stored = right(connection, events)
@@ -83,7 +79,33 @@ def keeps_the_body_in_a_second_transaction():
 
 KEEP = """
 INSERT INTO hookonce.bodies (event, received_at, url, headers, body, is_element)
-SELECT id, received_at, %s, %s::text::json, %s, %s FROM hookonce.event_states WHERE id = %s
+SELECT id, received_at, %s, %s::text::json, %s, %s FROM hookonce.events WHERE id = %s
+"""
+
+
+def puts_into_the_queue_in_a_second_transaction():
+    leave_out("), queued AS (", "), unreadable AS (")
+
+    def insert(connection, events):
+        stored = right(connection, events)
+        reach("ledger.inserted")
+        for event in events:
+            if event.key in stored:
+                connection.execute(QUEUE, [stored[event.key].id])
+        return stored
+
+    right = replace(store, "_insert", insert)
+
+
+def leave_out(beginning, what_follows):
+    """Leave a part out of the statement that inserts events."""
+    start, end = store._INSERT.index(beginning), store._INSERT.index(what_follows)
+    replace(store, "_INSERT", store._INSERT[:start] + store._INSERT[end:])
+
+
+QUEUE = """
+INSERT INTO hookonce.queue (event, received_at, source, type, due_at)
+SELECT id, received_at, source, type, now() FROM hookonce.events WHERE id = %s
 """
 
 

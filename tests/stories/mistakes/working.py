@@ -1,28 +1,18 @@
 """Mistakes of a worker or a sweep; each name completes "a worker that …"."""
 
-import dataclasses
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from hookonce.jobs import drain
+from hookonce.jobs import claimer, drain, plan
 from hookonce.jobs.attempts import attempt as attempts
-from hookonce.jobs.attempts import endings
+from hookonce.jobs.attempts import endings, heartbeat
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.attempts.transaction_guard import GivenCursor, TransactionGuard
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import engines
-from hookonce.receiver.ledger.runs import (
-    claim_plan,
-    claim_reads,
-    claim_writes,
-    claimed,
-    claims,
-    due_events,
-    event_status,
-    marks,
-    run_end,
-)
-from hookonce.receiver.ledger.runs.run_end import AttemptResult
+from hookonce.receiver.ledger.runs import claims, due_rows, ends, marks, takeover
+from hookonce.receiver.ledger.runs.ends import AttemptResult
 from tests.stories.mistakes import changed, replace, reword
 
 
@@ -31,18 +21,15 @@ def never_sweeps():
 
 
 def marks_done_in_a_second_transaction():
-    def attempt(self, run, handler, following):
+    def attempt(self, run, handler, _has_next):
         event = self._event(run, handler)
         with self.connection.begin():
             reach("handler.entered")
             result = handler.function(event, self.connection)
         reach("handler.returned")
         with self.connection.begin():
-            started = run_end.end(
-                engines.raw(self.connection), run, AttemptResult("done", result), following()
-            )
+            ends.end(engines.raw(self.connection), run, AttemptResult("done", result), timedelta(0))
         reach("run.committed")
-        return started
 
     replace(attempts.Executor, "_attempt", attempt)
 
@@ -64,41 +51,47 @@ def takes_a_rollback_for_a_commit():
     replace(marks, "ask", lambda *_: True)
 
 
-OURS = "AND token = %(token)s AND status = 'running'"
-ENDINGS = "_END_DONE", "_END_UNDONE"
+def leaves_the_mark_out():
+    def insert(cursor, _marked):
+        return cursor.execute("SELECT pg_current_xact_id()::text").fetchone()[0]
+
+    replace(marks, "insert", insert)
+
+
+def marks_after_the_statement():
+    def execute(self, query, *args, **options):
+        super(GivenCursor, self).execute(query, *args, **options)
+        self._look_at(query)
+        return self
+
+    replace(GivenCursor, "execute", execute)
+    replace(TransactionGuard, "give_out", lambda _: None)
 
 
 def finishes_without_the_token():
-    reword(run_end, "_END_DONE", OURS, "AND status = 'running'")
+    reword(ends, "_END_ONE", "AND q.token = %(token)s\n", "\n")
+
+
+def finishes_what_is_not_its_own_any_more():
+    reword(ends, "_END_ONE", "SELECT 1 / (", "SELECT 1 + (")
 
 
 def fails_without_the_token():
-    reword(run_end, "_END_UNDONE", OURS, "AND status = 'running'")
+    reword(ends, "_FAIL", "WHERE q.token = %(token)s", "WHERE q.token IS NOT NULL OR %(token)s IS NULL")
 
 
-def finishes_what_is_not_running():
-    for ending in ENDINGS:
-        reword(run_end, ending, OURS, "AND token = %(token)s")
-        reword(run_end, ending, "token = NULL, lease_until = NULL", "lease_until = NULL")
-    reword(
-        event_status, "DERIVE_EVENT_STATUS", "status = 'running' OR token IS NOT NULL", "status = 'running'"
-    )
-
-
-def leases_what_follows_as_if_it_waited():
-    def leased(*fields, **named):
-        lease = drain.DRAIN_BUDGET + claimed.UNSTARTED_MARGIN
-        return dataclasses.replace(right(*fields, **named), lease=lease)
-
-    right = replace(claim_plan, "ClaimedRun", leased)
+def never_renews():
+    replace(heartbeat.Heartbeat, "beat", lambda _: None)
 
 
 def leases_by_its_own_clock():
     places = (
-        (due_events, "_DUE_ANY"),
-        (due_events, "_DUE_NAMED"),
-        (claim_reads, "_RUNS"),
-        (claim_writes, "_LEASE"),
+        (due_rows, "_DUE_ANY"),
+        (due_rows, "_DUE_NAMED"),
+        (claims, "PAUSED"),
+        (claims, "_LEASE"),
+        (takeover, "_OVER"),
+        (takeover, "_LOCK_CLAIM"),
     )
     statements = {place: getattr(*place) for place in places}
 
@@ -111,32 +104,45 @@ def leases_by_its_own_clock():
     right = replace(claims, "claim", claim)
 
 
-def counts_an_attempt_at_its_end():
-    reword(claim_writes, "_LEASE", "starts::int", "0")
-    reword(run_end, "_END_DONE", "sealed_result =", "attempts = attempts + 1, sealed_result =")
-    reword(run_end, "_END_UNDONE", "attempts = attempts - %(refund)s", "attempts = attempts + 1 - %(refund)s")
-    starts_for_nothing()
+def starts_the_last_of_a_claim_first():
+    def run(self, claimed, until):
+        return right(self, claimed[::-1], until)
+
+    right = replace(drain.Drain, "_run", run)
+
+
+def charges_nobody_who_was_alone():
+    settle_as(is_alone=False)
 
 
 def charges_the_whole_batch():
-    reword(claim_writes, "_LEASE", "starts::int", "leased::int")
-    starts_for_nothing()
+    settle_as(is_alone=True)
 
 
-def starts_for_nothing():
-    for ending in ENDINGS:
-        reword(run_end, ending, "attempts = attempts + 1, started_at", "attempts = attempts, started_at")
+def settle_as(*, is_alone):
+    def settle(connection, claim, left, how):
+        right(connection, claim._replace(is_alone=is_alone), left, how)
+
+    right = replace(takeover, "_settle", settle)
 
 
 def charges_all_that_were_under_way():
-    def sort(self, event, run, *, is_sole):
-        right(self, event, run._replace(beside=False), is_sole=is_sole)
+    def settle(connection, claim, left, how):
+        rows = [row for row in claim.rows if row in left.sources]
+        for part, is_alone in ((rows[: claim.slots], True), (rows[claim.slots :], False)):
+            events, places = [row.event for row in part], [row.n for row in part]
+            those = claim._replace(events=events, places=places, slots=0, is_alone=is_alone)
+            right(connection, those, left, how)
 
-    right = replace(claim_plan.ClaimPlan, "_sort_existing", sort)
+    right = replace(takeover, "_settle", settle)
+
+
+def takes_over_without_asking_for_marks():
+    reword(takeover, "_MARKED", "WHERE token = %s", "WHERE token = %s AND false")
 
 
 def stops_on_its_budget_without_ringing():
-    replace(drain.Drain, "_notify", lambda _: None)
+    replace(claimer.Claimer, "_notify", lambda _: None)
 
 
 def buries_at_the_first_failure():
@@ -144,17 +150,7 @@ def buries_at_the_first_failure():
 
 
 def runs_the_first_handler_only():
-    class First:
-        def __init__(self, planner):
-            self._planner = planner
+    def runs(self, row):
+        return right(self, row)[:1]
 
-        def matching(self, *event):
-            return self._planner.matching(*event)[:1]
-
-        def named(self, name):
-            return self._planner.named(name)
-
-    def init(self, events, planner, existing, paused, token):
-        right(self, events, First(planner), existing, paused, token)
-
-    right = replace(claim_plan.ClaimPlan, "__init__", init)
+    right = replace(plan.Plan, "_runs", runs)

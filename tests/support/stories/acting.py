@@ -1,8 +1,9 @@
 """What handlers do besides taking effect: each writes down that it was entered, and does what its event says.
 
 An event's `story` says what goes wrong: {"fail": 1} fails the first attempt, {"give_up": true},
-{"later": 1} asks to come back once, {"kill": true} is out of memory at every attempt, {"wait": true} stays
-inside until there is a file `go-<event id>-<attempt>`; {"commit": true} ends its transaction behind our back,
+{"later": 1} asks to come back once, {"kill": 1} is out of memory when it is entered the first time, {"kill": true}
+every time, {"wait": true} stays inside until there is a file `go-<event id>-<entry>`, which says how often it was
+entered; {"commit": true} ends its transaction behind our back, and {"die": true} the process thereafter,
 {"roll_back": 1} rolls it back at the first attempt, as a session does whose flush fails; {"by": "mail"} says that it
 is about one handler only.
 """
@@ -45,8 +46,8 @@ POSTPONED = set()
 def suffer(event, story, tx):
     """Go wrong as the event's story wants; the effect is written already and has to be rolled back."""
     if story.get("wait"):
-        wait_for(directory() / f"go-{event.event_id}-{event.attempt}")
-    if story.get("kill"):
+        wait_for(directory() / f"go-{event.event_id}-{times_entered(event)}")
+    if (kill := story.get("kill")) and (kill is True or times_entered(event) <= kill):
         os.kill(os.getpid(), signal.SIGKILL)
     if story.get("later") and event.id not in POSTPONED:
         POSTPONED.add(event.id)
@@ -55,6 +56,8 @@ def suffer(event, story, tx):
         raise GiveUp("the story ends here")
     if story.get("commit"):
         tx.connection.driver_connection.execute("COMMIT AND CHAIN")
+    if story.get("die"):
+        os.kill(os.getpid(), signal.SIGKILL)
     if event.attempt <= story.get("roll_back", 0):
         tx.get_transaction().rollback()
     if event.attempt <= max(story.get("fail", 0), story.get("roll_back", 0)):
@@ -71,6 +74,13 @@ def note(event, handler, *, counted):
     entry = [event.source, event.event_id, handler, event.attempt, counted]
     with (directory() / "entries").open("a") as journal:
         journal.write(json.dumps([entry, event.idempotency_key]) + "\n")
+
+
+def times_entered(event):
+    """How often a handler was entered for an event so far."""
+    lines = (directory() / "entries").read_text().splitlines()
+    entries = [json.loads(line)[0][:2] for line in lines if line.endswith("]")]
+    return entries.count([event.source, event.event_id])
 
 
 def wait_for(path):

@@ -4,9 +4,10 @@
 kills, or a table of made-up histories. It gives every broken promise by the name of the check that noticed.
 
 Write down every delivery, answered or not; every entry of a handler, outside its transaction; and every
-effect, inside it. `faults` is how often something happened that may cost an attempt: a worker killed or cut
-off from the ledger, a lease that was made to run out, a reply lost. `many_at_once`: workers run several at a
-time, so that whoever is killed beside others is entered once more than it is charged.
+effect, inside it. `faults` is how often something happened that may cut attempts off: a worker killed or cut
+off from the ledger, a lease that was made to run out, a reply lost. What was under way then is entered once more than
+it is charged: it is charged only if that happens again while it is run alone. `suspects` are runs that were to be run
+alone, where somebody has looked, and how often each had been entered by then.
 """
 
 from collections import Counter, defaultdict
@@ -90,7 +91,7 @@ class History:
     entries: list[Entry] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     faults: int = 0
-    many_at_once: bool = False
+    suspects: list[tuple[str, str, str, int]] = field(default_factory=list)
 
 
 class Row(NamedTuple):
@@ -251,6 +252,9 @@ def _lost(evidence: Evidence) -> Findings:
     for key in dict.fromkeys(key for key, _ in evidence.promised):
         if key not in evidence.row:
             yield f"{key} got a 2xx and is not in the ledger"
+    for key, row in evidence.row.items():
+        if row.status == "lost":
+            yield f"{key} is in the ledger, and neither to be done nor ended"
     counted = Counter((row.source, row.event_id) for row in evidence.ledger.rows)
     yield from (f"{key} is in the ledger {count} times" for key, count in counted.items() if count > 1)
 
@@ -356,6 +360,12 @@ def _doubled(evidence: Evidence) -> Findings:
             yield f"{run} took effect {len(effects)} times"
 
 
+def _ended_twice(evidence: Evidence) -> Findings:
+    """A handler's run is open, or has ended; whatever became of the cycles before, it says one thing."""
+    counted = Counter(run[:3] for run in evidence.ledger.runs)
+    yield from (f"{run} is there {count} times" for run, count in counted.items() if count > 1)
+
+
 def _effect_lost(evidence: Evidence) -> Findings:
     """What is done has its effect, and what is not done has none, unless its handler committed it."""
     committed = {failure[:3] for failure in evidence.ledger.failures if failure.error.startswith(COMMITTED)}
@@ -392,7 +402,7 @@ def _overrun(evidence: Evidence) -> Findings:
         limit = evidence.limit(run.handler)
         if run.attempts > limit:
             yield f"{run[:3]} was attempted {run.attempts} times of {limit}"
-        given_back = evidence.history.faults if evidence.history.many_at_once else 0
+        given_back = evidence.history.faults
         if run.cycle == 1 and evidence.entries[run[:3]] > limit + given_back:
             yield f"{run[:3]} was entered {evidence.entries[run[:3]]} times of {limit}"
 
@@ -415,20 +425,35 @@ def _dead_early(evidence: Evidence) -> Findings:
 
 
 def _overcharged(evidence: Evidence) -> Findings:
-    """A worker that dies costs one attempt of one run: the others were not started."""
+    """A worker that dies costs one attempt of one run at most, and nothing the first time."""
     charged = {
         run[:3]: run.attempts - evidence.entries[run[:3]] for run in evidence.ledger.runs if run.cycle == 1
     }
     more = {run: count for run, count in charged.items() if count > 0}
-    if sum(more.values()) > evidence.history.faults:
+    if sum(more.values()) > _that_may_charge(evidence):
         yield f"{evidence.history.faults} faults cost attempts of {', '.join(map(str, more))}"
+
+
+def _that_may_charge(evidence: Evidence) -> int:
+    """Return how many faults may have cost an attempt: what the first one cut off was not run alone."""
+    return max(evidence.history.faults - 1, 0)
+
+
+def _wrongly_suspected(evidence: Evidence) -> Findings:
+    """What is to be run alone was under way in a worker that died."""
+    for *run, entered in evidence.history.suspects:
+        if not entered:
+            yield f"{run} is to be run alone, though it was not under way"
 
 
 def _lease_taken(evidence: Evidence) -> Findings:
     """A lease runs out by a fault, never under a healthy worker."""
     taken = [failure for failure in evidence.ledger.failures if failure.error == LEASE_RAN_OUT]
-    if len(taken) > evidence.history.faults:
+    if len(taken) > _that_may_charge(evidence):
         yield f"{len(taken)} leases ran out, but there were {evidence.history.faults} faults"
+    for run in evidence.ledger.runs if not evidence.history.faults else ():
+        if run.cycle == 1 and run.status in ENDED and evidence.entries[run[:3]] > run.attempts:
+            yield f"{run[:3]} was entered {evidence.entries[run[:3]]} times at attempt {run.attempts}"
 
 
 def _failed_twice(evidence: Evidence) -> Findings:
@@ -460,6 +485,7 @@ CHECKS: frozenset[Judge] = AT_REST | {
     _dead_early,
     _doubled,
     _effect_lost,
+    _ended_twice,
     _failed_twice,
     _false_conflict,
     _intruder,
@@ -473,4 +499,5 @@ CHECKS: frozenset[Judge] = AT_REST | {
     _stale_finish,
     _unpromised,
     _wrong_bytes,
+    _wrongly_suspected,
 }

@@ -14,13 +14,13 @@ from inspect import iscoroutinefunction
 from pathlib import Path
 
 from hookonce.jobs.handlers import registry
-from hookonce.receiver.ledger.runs import claimed
+from hookonce.receiver.ledger.runs import claims, leases, takeover
 from hookonce.receiver.processes import supervisor
 from tests.support.stories import handlers  # noqa: F401  which registers them
 from tests.support.stories.acting import directory, story_of
 
 TIMEOUT = timedelta(seconds=2)
-MARGIN = timedelta(seconds=2)
+LEASE, RENEW_INTERVAL = timedelta(seconds=4), timedelta(seconds=0.5)
 
 
 def telling(function):
@@ -64,7 +64,8 @@ def held_by(place, pid):
 
 def hurry():
     """Shorten leases and pauses, in the process of a worker: a test's own must stay as it is."""
-    claimed.LEASE_MARGIN = claimed.UNSTARTED_MARGIN = MARGIN
+    claims.LEASE = leases.LEASE = takeover.LEASE = LEASE
+    leases.RENEW_INTERVAL = RENEW_INTERVAL
     supervisor.MAX_RESTART_DELAY = supervisor.MIN_RESTART_DELAY
     registry._handlers[:] = [  # noqa: SLF001  a registry has no way to change what was registered
         replace(handler, function=telling(handler.function), timeout=TIMEOUT) for handler in registry

@@ -191,14 +191,22 @@ def _work(listener, *, tight):
 
 def _answer(_listener, *, tight):
     """Answer the rings that wait, and end when there are none."""
-    from hookonce.jobs import drain, worker  # noqa: PLC0415  same
+    from hookonce.jobs import claimer, drain, worker  # noqa: PLC0415  same
 
+    _beat()
     if tight:  # the budget is over after every attempt, and two events are a full batch
-        drain.DRAIN_BUDGET, drain.CLAIM_BATCH = timedelta(0), 2
+        drain.DRAIN_BUDGET, claimer.CLAIM_BATCH = timedelta(0), 2
     drain.process_drain()
     client = redis.Redis.from_url(os.environ["REDIS_URL"])
     name = f"worker-{os.getpid()}-{time.monotonic_ns()}"
     worker.Worker([worker.QUEUE], connection=client, name=name).work(burst=True, logging_level="ERROR")
+
+
+def _beat():
+    """Renew leases as often as a story says: otherwise time passes for a worker only where the story has it pass."""
+    from hookonce.receiver.ledger.runs import leases  # noqa: PLC0415  of no use to receivers
+
+    leases.RENEW_INTERVAL = timedelta(seconds=float(os.environ.get("STORY_BEAT") or 3600))
 
 
 def _work_many(listener, *, tight):

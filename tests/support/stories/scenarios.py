@@ -217,34 +217,55 @@ def reply_to_the_finish_lost(lab):
     lab.recover()
 
 
-def stale_worker_goes_on(lab, **story):
-    """A worker stays in its handler beyond its lease; another takes over; then the first one ends, then the second."""
+def stale_worker_goes_on(lab, entered=0, **story):
+    """A worker stays in its handler beyond its lease; another takes over; then the first one ends, then the second.
+
+    `entered`: how often workers have died of the event before.
+    """
     lab.insist(stripe("evt_slow", "invoice.sent", wait=True, **story))
     first = lab.start_worker()
-    lab.until(lab.entries, 1, "the first attempt")
+    lab.until(lab.entries, entered + 1, "the first attempt")
     lab.expire_leases()
     lab.sweep()
     second = lab.start_worker()
-    lab.until(lab.entries, 2, "the second attempt")
-    for attempt in (1, 3, 4):
-        lab.let_go("evt_slow", attempt)
+    lab.until(lab.entries, entered + 2, "the second attempt")
+    for entry in (1, 3, 4):
+        lab.let_go("evt_slow", entered + entry)
     lab.ended(first)
     lab.sweep()
     lab.work()
-    lab.let_go("evt_slow", 2)
+    lab.let_go("evt_slow", entered + 2)
     lab.ended(second)
     lab.recover()
 
 
+def stale_worker_of_a_suspect_goes_on(lab, **story):
+    """The same with an event that is run alone, since a worker has died of it before."""
+    slow = stripe("evt_slow", "invoice.sent", wait=True, kill=1, **story)
+    lab.insist(slow)
+    lab.let_go("evt_slow", 1)
+    lab.work()
+    lab.pass_time()
+    lab.sweep()
+    stale_worker_goes_on(lab, entered=1, kill=1, **story)
+
+
 def stale_worker_fails(lab):
     """The same, but the handler of the first worker fails in the end."""
-    stale_worker_goes_on(lab, fail=1)
+    stale_worker_of_a_suspect_goes_on(lab, fail=1)
 
 
 def handler_that_commits_itself(lab):
     """A handler ends its transaction behind our back, and then fails, or returns."""
     lab.insist(stripe("evt_fails", "invoice.sent", commit=True, fail=2))
     lab.insist(stripe("evt_returns", "invoice.sent", commit=True))
+    lab.insist(stripe("evt_other", "invoice.sent"))
+    lab.recover()
+
+
+def handler_that_commits_itself_and_dies(lab):
+    """A handler ends its transaction behind our back, and its process dies; nobody makes another attempt."""
+    lab.insist(stripe("evt_dies", "invoice.sent", commit=True, die=True))
     lab.insist(stripe("evt_other", "invoice.sent"))
     lab.recover()
 
@@ -305,21 +326,46 @@ def hurried_worker(lab):
     lab.work(tight=True)
 
 
-def following_attempt_takes_its_time(lab):
-    """An attempt that followed another takes longer than an unstarted run may wait; others come by meanwhile."""
-    lab.insist(depot("parcel_first"))
-    lab.insist(depot("parcel_second", wait=True))
-    lab.drop_rings()
-    lab.ring()
-    worker = lab.start_worker()
-    lab.until(lab.entries, 2, "the second attempt")
-    lab.pass_time("10 seconds")
-    lab.let_go("parcel_second", 2)
+def attempt_takes_longer_than_its_lease(lab):
+    """A healthy worker's handler takes longer than a lease; others come by meanwhile."""
+    lab.insist(depot("parcel_long", wait=True))
+    worker = lab.start_worker(environ={"STORY_BEAT": "0.02"})
+    lab.until(lab.entries, 1, "the attempt")
+    for _ in range(2):
+        lab.pass_time("20 seconds")
+        lab.wait_for_renewal()
+    lab.let_go("parcel_long", 2)
     lab.sweep()
     lab.work()
-    lab.let_go("parcel_second", 1)
+    lab.let_go("parcel_long", 1)
     lab.ended(worker)
     lab.recover()
+
+
+def worker_dies_in_the_midst_of_its_claim(lab):
+    """Some of what it has claimed is done, some not begun; whoever takes over can tell what it died of."""
+    lab.insist(depot(*(f"parcel_{n}" for n in range(2))))
+    lab.insist(depot("parcel_bad", kill=1))
+    lab.insist(depot(*(f"parcel_{n}" for n in range(2, 5))))
+    lab.drop_rings()
+    lab.ring()
+    lab.work()
+    lab.pass_time()
+    lab.take_over()
+    lab.recover()
+
+
+def day_after_a_death(lab, name):
+    """Another worker has died in the midst of what it had claimed; the next one takes that over."""
+    with unarmed(lab):
+        lab.insist(depot(*(f"parcel_{name}_{n}" for n in range(2))))
+        lab.insist(depot(f"parcel_{name}_bad", kill=1))
+        lab.insist(depot(f"parcel_{name}_last"))
+        lab.work()
+        lab.pass_time()
+    lab.sweep()
+    lab.work()
+    sweep_after(lab)
 
 
 def worker_is_asked_to_stop(lab):
