@@ -55,7 +55,7 @@ COLUMNS = (
     """id, who, started_at, ended_at, filter, rate, matched, replayed, left_alone, last_event, until_event"""
 )
 
-_EVERY_ID: Mapping[str, int] = {"low": 0, "top": 2**63 - 1}
+_EVERY_ID: dict[str, object] = {"low": 0, "top": 2**63 - 1}
 
 _COUNTS = "SELECT type, status, count(*) FROM ({matching}) AS matching GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
 

@@ -243,9 +243,9 @@ def _reopen(
     ended = [
         (event, run.handler) for event in outcomes for run in runs[event] if run.n is None and run.handler
     ]
-    columns = [[event for event, _ in ended], [handler for _, handler in ended]]
-    activity.keep_ends(connection, columns[0])
-    connection.execute(_REOPEN, columns)
+    reopened = [event for event, _ in ended]
+    activity.keep_ends(connection, reopened)
+    connection.execute(_REOPEN, [reopened, [handler for _, handler in ended]])
     untaken = [event for event in outcomes if all(run.n is None and not run.handler for run in runs[event])]
     connection.execute(_RECEIVE, {"events": untaken})
 

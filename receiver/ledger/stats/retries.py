@@ -21,7 +21,7 @@ WITH open AS MATERIALIZED (
     WHERE handler IS NOT NULL
     UNION
     SELECT q.event, q.source, q.handler, q.cycle FROM hookonce.claims c, unnest(c.events, c.places) AS r (event, n)
-           JOIN hookonce.queue q USING (event, n) WHERE q.token = c.token AND q.attempts > 0
+           JOIN hookonce.queue q USING (event, n) WHERE q.token = c.token
     UNION
     SELECT q.event, q.source, q.handler, q.cycle FROM hookonce.breakers b, LATERAL (
         SELECT event, source, handler, cycle FROM hookonce.queue
