@@ -82,7 +82,8 @@ class _Run:
         return bool(self.handler) and (self.n is None or (bool(self.attempts) and not self.is_running))
 
 
-_LOCK = "SELECT id FROM hookonce.events WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
+# Not FOR UPDATE, which would wait for handlers that have written a row that points at the event, as steps do.
+_LOCK = "SELECT id FROM hookonce.events WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 
 # Nothing that is leased: a marked attempt holds its row (`receiver.ledger.runs.marks`), and nobody waits for a handler.
 _LOCK_OPEN = """

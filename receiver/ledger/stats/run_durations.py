@@ -14,7 +14,7 @@ LIMITS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _ADD = """
 WITH ended AS MATERIALIZED (
     SELECT e.source, r.handler, r.status, extract(epoch FROM r.finished_at - r.started_at)::float AS took
-    FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event
+    FROM hookonce.runs r CROSS JOIN LATERAL (SELECT source FROM hookonce.events WHERE id = r.event OFFSET 0) AS e
     WHERE r.finished_at >= %(begin)s AND r.finished_at < %(end)s AND r.started_at <= r.finished_at
           AND r.handler <> ''
 )
