@@ -235,6 +235,31 @@ def test_two_handlers_of_batches_take_the_same_events(inbox):
     assert len(inbox.effects()) == 40
 
 
+def test_part_is_claimed_whole_whose_events_wait_for_other_handlers_too(inbox):
+    on_batches(inbox, Batches().handler)
+    inbox.on(effect)
+    inbox.deliver(*names(8))
+    claimed(inbox)
+    inbox.connection.execute(
+        "UPDATE hookonce.queue SET due_at = now() - interval '1 min' WHERE handler = 'effect'"
+    )
+    lapse(inbox.connection)
+    takeover.take_over(inbox.connection)
+
+    assert len(claim_batch(inbox.connection, inbox.registry).batch.runs) == 4
+
+
+def test_batch_leaves_runs_of_a_paused_handler_to_a_claim_that_locks_the_pause(inbox):
+    on_batches(inbox, Batches().handler)
+    inbox.on(effect)
+    inbox.connection.execute("INSERT INTO hookonce.pauses (kind, name) VALUES ('handler', 'effect')")
+    inbox.deliver(*names(3))
+
+    claim_batch(inbox.connection, inbox.registry)
+
+    assert inbox.rows("SELECT DISTINCT waits FROM hookonce.queue WHERE handler = 'effect'") == [(None,)]
+
+
 def test_few_events_wait_for_others_and_the_others_go_on(inbox):
     taken = Batches()
     on_batches(inbox, taken.handler, wait=timedelta(seconds=30), pattern="track")

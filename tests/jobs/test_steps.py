@@ -248,7 +248,7 @@ def test_step_whose_result_cannot_be_kept_is_never_done_again(inbox, bank, gave,
 
 def test_step_of_an_attempt_that_lost_its_run_is_neither_claimed_nor_stored(inbox, bank):
     def lose(event, _):
-        inbox.connection.execute("UPDATE hookonce.runs SET token = gen_random_uuid()")
+        inbox.connection.execute("UPDATE hookonce.queue SET token = gen_random_uuid()")
         try:
             event.step("charge", bank.charge)
         finally:
@@ -291,7 +291,7 @@ def test_result_is_not_stored_over_a_newer_claim(inbox, bank):
 
 def test_step_that_waits_for_the_handler_s_own_lock_says_so_and_blocks_nobody(inbox, bank):
     def pay(event, tx):
-        tx.execute(text("SELECT FROM hookonce.run_states FOR UPDATE"))
+        tx.execute(text("SELECT FROM hookonce.queue FOR UPDATE"))
         event.step("charge", bank.charge)
 
     inbox.on(pay, attempts=1)

@@ -9,7 +9,8 @@ import psycopg
 import pytest
 from sqlalchemy import exc
 
-from hookonce.jobs import drain as drains
+from hookonce.jobs import claimer
+from hookonce.jobs.drain import Drain
 from tests.support.inbox import effect
 
 ZERO = datetime(1, 1, 1, tzinfo=UTC)
@@ -52,12 +53,8 @@ def test_event_that_can_not_be_read_keeps_no_other_from_being_handled(western):
 def test_suspect_that_can_not_be_read_is_dead(western):
     western.on(effect)
     western.deliver("odd", occurred_at=ZERO)
-    western.connection.execute(
-        "INSERT INTO hookonce.runs (event, handler, status, due_at, parked) "
-        "SELECT id, 'effect', 'waiting', now(), 'suspect' FROM hookonce.event_states"
-    )
-    western.connection.execute("UPDATE hookonce.events SET status = 'waiting', parked = 'suspect'")
-    western.drains.append(drains.Drain(western.settings, western.registry))
+    western.connection.execute("UPDATE hookonce.queue SET handler = 'effect', waits = 'suspect'")
+    western.drains.append(Drain(western.settings, western.registry))
 
     assert western.drains[0].run_suspects(time.monotonic() + 5) == 0
 
@@ -116,7 +113,7 @@ def test_data_that_does_not_fit_is_no_outage(inbox, caplog, monkeypatch, error):
         raise error
 
     inbox.on(effect)
-    monkeypatch.setattr(drains.claims, "claim", claim)
+    monkeypatch.setattr(claimer.claims, "claim", claim)
 
     with caplog.at_level(logging.WARNING):
         inbox.work()

@@ -393,23 +393,29 @@ def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
 
 
 def _bury(connection: psycopg.Connection, takers: Takers, events: Sequence[int]) -> None:
-    """End the runs of events that can't be read as dead, each with one attempt: the others must go on."""
+    """End the runs of events that can't be read as dead, each with one attempt: the others must go on.
+
+    An event that nobody takes is ignored all the same.
+    """
     by_event: defaultdict[int, list[unreadable.UnreadableRun]] = defaultdict(list)
     for run in unreadable.open_runs(connection, events):
         by_event[run.event].append(run)
     for event, runs in by_event.items():
-        error = unreadable.reason(connection, event, due_rows.VALUES, due_rows.HEAVY)
-        first = runs[0]
-        log.error("%s", error, extra={"event": event, "source": first.source, "type": first.type})
         dead = [
             (name, run.cycle, run.attempts)
             for run in runs
             for name in (
                 [run.handler]
                 if run.handler is not None
-                else [handler.name for handler in takers(run.source, run.provider, run.type)] or [""]
+                else [handler.name for handler in takers(run.source, run.provider, run.type)]
             )
         ]
+        if not dead:
+            connection.execute(_IGNORE, [[event]])
+            continue
+        error = unreadable.reason(connection, event, due_rows.VALUES, due_rows.HEAVY)
+        first = runs[0]
+        log.error("%s", error, extra={"event": event, "source": first.source, "type": first.type})
         handlers, cycles, attempts = _columns(dead)
         connection.execute(
             _BURY,
