@@ -15,9 +15,8 @@ from hookonce.receiver.ledger.database import connections as ledger
 
 _ENTRY = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
 _NEEDED = {
-    "events": ("SELECT", "UPDATE"),
-    "runs": ("SELECT", "UPDATE"),
-    "failures": ("INSERT",),
+    "queue": ("SELECT", "UPDATE", "DELETE"),
+    "runs": ("INSERT",),
     "marks": ("SELECT", "INSERT", "DELETE"),
 }
 """What the end of a run does to which table."""

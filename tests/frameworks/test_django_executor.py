@@ -11,8 +11,9 @@ from django.conf import settings
 from django.db import DataError, connection, connections, models, transaction
 
 from hookonce import GiveUp, RetryLater
-from hookonce.jobs import drain
+from hookonce.jobs import claimer
 from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from hookonce.jobs.drain import Drain
 from hookonce.jobs.report import Reporter
 from hookonce.receiver.ledger.stats import worker_slots
 from tests.support.django_project import entry, lead
@@ -291,7 +292,7 @@ def test_handler_that_takes_too_long_is_cut_off_and_its_backend_ended(inbox, sta
 def test_lost_lease_rolls_back_what_the_orm_wrote(inbox):
     def handle(event, connection):
         Effect.objects.create(event=event.event_id)
-        inbox.connection.execute("UPDATE hookonce.runs SET token = gen_random_uuid()")
+        inbox.steal()
 
     inbox.on(handle)
     inbox.deliver("a")
@@ -400,7 +401,7 @@ def test_run_is_done_over_a_connection_that_was_lost(inbox):
 
 def test_traced_attempts_are_made_in_django_too(inbox):
     pytest.importorskip("opentelemetry.sdk")
-    kind = drain.executor_class(replace(inbox.settings, tracing=True), DjangoExecutor)
+    kind = claimer.executor_class(replace(inbox.settings, tracing=True), DjangoExecutor)
 
     assert issubclass(kind, DjangoExecutor)
     assert kind.__mro__[1].__name__ == "TracedExecutor"
@@ -464,7 +465,7 @@ def test_handler_that_wrote_and_waits_is_named(inbox, monkeypatch):
 
     inbox.on(waits)
     [event] = inbox.deliver("a")
-    inbox.drains.append(drain.Drain(inbox.settings, inbox.registry, DjangoExecutor))
+    inbox.drains.append(Drain(inbox.settings, inbox.registry, DjangoExecutor))
     reporter = Reporter(inbox.drains[0], inbox.drains[0].executor.ledger_for_once)
 
     work(inbox)

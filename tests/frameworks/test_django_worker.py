@@ -198,7 +198,7 @@ def test_ledger_may_lie_in_a_schema_of_another_name(tmp_path, empty_database, re
         assert served.deliver(paid(1)).status == 200
     worker = project.start("manage.py", "hookonce_worker", "--alone")
     until(
-        lambda: project.query("SELECT status FROM inbox.events"),
+        lambda: project.query("SELECT status FROM inbox.event_states"),
         [("done",)],
         seconds=DEADLINE,
         process=worker,
