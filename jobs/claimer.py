@@ -11,8 +11,8 @@ import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.jobs.attempts.attempt import Executor
-from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.attempts.train import Train
+from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.plan import Plan
@@ -36,6 +36,7 @@ from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
 from hookonce.receiver.ledger.runs.clock import ClockWatch
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+from hookonce.receiver.ledger.runs.marks import Kept
 from hookonce.receiver.ledger.runs.rate_changes import RateChanges
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.logs import hash_ids
@@ -159,8 +160,16 @@ class Claimer:
         self._executor.failure_rows.take_from_claim(claim.failing)
         self._failing = claim.failing
         if claim.is_anything_lost:
-            takeover.take_over(self._executor.idle_ledger, WorkerEnd(handlers=self._registry))
+            self._take_over_lost()
         return claim
+
+    def _take_over_lost(self) -> None:
+        """Take over what others have lost; where that fails, what was claimed is run all the same."""
+        try:
+            takeover.take_over(self._executor.idle_ledger, WorkerEnd(handlers=self._registry))
+        except AWAY as error:
+            log.warning("what others have lost was not taken over: %s", type(error).__name__)
+            self._executor.discard()
 
     def _claim_suspect(self) -> ClaimedRun | None:
         """Claim a suspect, to be run with nothing beside it."""
@@ -185,7 +194,10 @@ class Claimer:
 
     def _settle(self, run: ClaimedRun) -> None:
         """Give back a run whose attempt was cut off, unless it was ended."""
-        takeover.settle(self._executor.idle_ledger, run)
+        try:
+            takeover.settle(self._executor.idle_ledger, run)
+        except Kept:
+            self._executor.leave([run])
         self._held.settled([run])
 
     def _settle_doubtful(self) -> None:
@@ -280,9 +292,7 @@ class Claimer:
         """Return whether a claimed run may be started: it is still ours, and its handler's breaker has not opened."""
         handler = self._registry.named(run.handler)
         has_tripped = handler is not None and self._executor.failure_rows.has_tripped(handler)
-        return (
-            self._held.holds(run) and not self._train.is_in_doubt and (run.is_trial or not has_tripped)
-        )
+        return self._held.holds(run) and not self._train.is_in_doubt and (run.is_trial or not has_tripped)
 
     def flush(self) -> None:
         """Send what has been traced."""

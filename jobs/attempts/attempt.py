@@ -8,7 +8,7 @@ that is in doubt: a handler that has committed gets no further attempt (docs/dec
 import json
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -61,7 +61,7 @@ from hookonce.receiver.idempotency.records import StoreUnavailable
 from hookonce.receiver.ledger.runs import ends, leases, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, LeaseLost
-from hookonce.receiver.ledger.runs.marks import Marked
+from hookonce.receiver.ledger.runs.marks import Kept, Marked
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
@@ -322,7 +322,12 @@ class Executor(AttemptConnection):
     def _end_apart(self, run: ClaimedRun, ending: AttemptResult, error: BaseException) -> None:
         """End an attempt whose own writes are rolled back; dead, should they be committed after all."""
         reach("failure.rolled_back")
-        if self._has_committed(run):
+        try:
+            has_committed = self._has_committed(run)
+        except Kept:
+            self.leave([run])
+            return
+        if has_committed:
             ending = AttemptResult(RunStatus.DEAD, error=endings.committed(ending.error))
         try:
             status = self._fail(run, self._with_traceback(run, ending, error))
@@ -356,6 +361,15 @@ class Executor(AttemptConnection):
             self.discard()  # whatever else it did there
         (status,) = found.values()
         return status
+
+    def leave(self, runs: Sequence[ClaimedRun]) -> None:
+        """Leave runs in their claim whose transaction goes on, nothing ending it: a takeover will find it ended."""
+        self._reset()
+        self.claims.leave(runs)
+        log.warning(
+            "a handler's transaction is prepared, or at its COMMIT: its run stays as it is until that has ended",
+            extra=endings.names_of(runs[0]),
+        )
 
     def _refused(self, run: ClaimedRun, lost: LeaseLost) -> None:
         """Say, and count, that an attempt could not be ended, since its lease is somebody else's."""
@@ -424,7 +438,7 @@ class Executor(AttemptConnection):
         """Return whether a handler has committed its attempt by itself; the answer holds until the run is ended.
 
         So in the transaction that ends it the run is locked, if the attempt may be marked: what is still on its way
-        then finds it ended. Raises `psycopg.errors.LockNotAvailable` where nothing ends what is on its way.
+        then finds it ended. Raises `marks.Kept` where nothing ends what is on its way.
         """
         is_marked, self._is_marked, self._xact_id = self._is_marked, False, None
         marked = Marked.of(run.key)

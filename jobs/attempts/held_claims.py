@@ -18,6 +18,7 @@ class HeldClaims:
         self._lock = threading.Lock()
         self._left: Counter[UUID] = Counter()
         self._finished: list[UUID] = []
+        self._kept: set[UUID] = set()
 
     def add(self, runs: Iterable[ClaimedRun]) -> None:
         """Hold what was claimed."""
@@ -33,7 +34,14 @@ class HeldClaims:
                 self._left[run.token] -= 1
                 if not self._left[run.token]:
                     del self._left[run.token]
-                    self._finished.append(run.token)
+                    if run.token not in self._kept:
+                        self._finished.append(run.token)
+                    self._kept.discard(run.token)
+
+    def leave(self, runs: Iterable[ClaimedRun]) -> None:
+        """Hear of runs that stay in their claims, for whoever takes those over once nothing else of them is ours."""
+        with self._lock:
+            self._kept.update(run.token for run in runs)
 
     @property
     def tokens(self) -> Sequence[UUID]:
@@ -46,6 +54,7 @@ class HeldClaims:
         with self._lock:
             for token in tokens:
                 self._left.pop(token, None)
+                self._kept.discard(token)
 
     def holds(self, run: ClaimedRun) -> bool:
         """Return whether a run's claim is still ours, as far as is known."""

@@ -31,6 +31,7 @@ from hookonce.receiver.ledger.runs import batch_parts, batches, ends, takeover
 from hookonce.receiver.ledger.runs.batches import Apart, ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs.marks import Kept
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import batch_figures
 
@@ -118,13 +119,18 @@ class BatchExecutor(Executor):
 
         Raises what `attempt_batch` raises.
         """
-        if isinstance(claimed, ClaimedRun):
-            takeover.settle(self.idle_ledger, claimed)
-            self.claims.settled([claimed])
-        else:
-            parts = batch_parts.halves(claimed.events)
-            batches.take_apart(self.idle_ledger, claimed, parts, error=CUT_OFF, committed=_committed(None))
-            self.claims.settled(claimed.runs)
+        runs = [claimed] if isinstance(claimed, ClaimedRun) else claimed.runs
+        try:
+            if isinstance(claimed, ClaimedRun):
+                takeover.settle(self.idle_ledger, claimed)
+            else:
+                parts = batch_parts.halves(claimed.events)
+                batches.take_apart(
+                    self.idle_ledger, claimed, parts, error=CUT_OFF, committed=_committed(None)
+                )
+        except Kept:
+            self.leave(runs)
+        self.claims.settled(runs)
 
     def _attempt_batch(self, batch: ClaimedBatch, handler: Handler) -> None:
         self._start_anew()
@@ -171,15 +177,19 @@ class BatchExecutor(Executor):
         self._reset()
         outcome = self._outcome(batch, handler, error)
         committed = _committed(endings.text(self._said(error)))
-        found = batches.take_apart(
-            self.idle_ledger,
-            batch,
-            outcome.parts,
-            verdicts={event: ending for event, (ending, _) in outcome.verdicts.items()},
-            delay=outcome.delay,
-            error=outcome.error,
-            committed=committed if is_marked else None,
-        )
+        try:
+            found = batches.take_apart(
+                self.idle_ledger,
+                batch,
+                outcome.parts,
+                verdicts={event: ending for event, (ending, _) in outcome.verdicts.items()},
+                delay=outcome.delay,
+                error=outcome.error,
+                committed=committed if is_marked else None,
+            )
+        except Kept:
+            self.leave(batch.runs)
+            return
         if found is Apart.LOST:
             self._refused_batch(batch, ends.lost_batch(batch.runs))
             return

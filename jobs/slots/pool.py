@@ -37,6 +37,7 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import takeover
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
+from hookonce.receiver.ledger.runs.marks import Kept
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +147,8 @@ class Pool(Claimer):
             return True
         try:
             takeover.settle(slot.executor.idle_ledger, run)
+        except Kept:
+            slot.executor.leave([run])
         except AWAY:
             slot.executor.discard()
             return False
@@ -340,7 +343,11 @@ class Pool(Claimer):
             return self._is_ending or stopping.is_set() or is_late or not self._may_start(leased.run)
 
         if over := self._shelf.take_all(is_over):
-            self._release(over)
+            try:
+                self._release(over)
+            except BaseException:
+                self._shelf.put(over, now)  # still ours, to be let go of later
+                raise
 
 
 def pool_of(

@@ -16,6 +16,7 @@ The transaction holds an advisory lock besides, by which its backend is found, a
 """
 
 import hashlib
+import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,6 +27,8 @@ import psycopg
 
 from hookonce.receiver.ledger.database.arrays import array
 from hookonce.receiver.ledger.runs.claimed import Attempt, ClaimedRun
+
+log = logging.getLogger(__name__)
 
 COMMITTED = (
     "the handler committed the transaction it was given: what it wrote until then stays, so there is no further "
@@ -40,6 +43,11 @@ TRIES = 20
 """After so many a marked transaction that nothing ends is left alone: one that is prepared, for instance."""
 
 T = TypeVar("T")
+
+
+class Kept(psycopg.errors.LockNotAvailable):
+    """Nothing ends a marked transaction, since it is prepared or at its COMMIT: its run stays in its claim."""
+
 
 _ROWS = "unnest(%(events)b::bigint[], %(places)b::smallint[]) AS t (event, n)"
 _INSERT = f"""
@@ -147,11 +155,15 @@ def ask(connection: psycopg.Connection[Any], marked: Marked) -> bool:
 
 
 def end_holders(connection: psycopg.Connection[Any], keys: Collection[int]) -> None:
-    """End the backends whose open transactions hold these marks, and wait shortly until they have gone.
+    """End the backends whose open transactions hold these marks, and wait shortly until they have gone. Committed.
 
-    A transaction that waits for a standby stays committed.
+    A transaction that waits for a standby stays committed; one of another role may not be ours to end.
     """
-    connection.execute(_END_HOLDERS, [list(keys)])
+    try:
+        with connection.transaction():
+            connection.execute(_END_HOLDERS, [list(keys)])
+    except psycopg.errors.InsufficientPrivilege as error:
+        log.warning("a transaction that is in the way was not ended: %s", error.diag.message_primary)
 
 
 def settle(
@@ -164,8 +176,8 @@ def settle(
     """Take runs from their attempt: have written, in one transaction with the lock, what becomes of them. Committed.
 
     `write` is told whether the handler has committed; `first` locks what is locked before rows of the queue.
-    `connection` is idle. A transaction of the attempt that goes on is ended. Raises `psycopg.errors.LockNotAvailable`
-    where it does not end, being prepared or at its COMMIT, or where others keep the locks.
+    `connection` is idle. A transaction of the attempt that goes on is ended. Raises `Kept` where it does not end, or
+    where others keep the locks.
     """
 
     def look() -> T:
@@ -179,17 +191,15 @@ def settle(
 def patiently(look: Callable[[], T], idle: Callable[[], psycopg.Connection[Any]], keys: Collection[int]) -> T:
     """Return what `look` does once it gets its locks; ends the transactions that hold marks of these keys.
 
-    `idle` gives a connection that is in no transaction. Raises `psycopg.errors.LockNotAvailable` where that helps not.
+    `idle` gives a connection that is in no transaction. Raises `Kept` where that helps not.
     """
     for left in reversed(range(TRIES)):
         try:
             return look()
         except psycopg.errors.LockNotAvailable:
-            connection = idle()
-            with connection.transaction():
-                end_holders(connection, keys)
-                if not left:
-                    raise
+            end_holders(idle(), keys)
+            if not left:
+                raise Kept("a transaction of the attempt goes on, and nothing ends it") from None
     raise AssertionError("unreachable")
 
 

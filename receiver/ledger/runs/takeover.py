@@ -179,8 +179,7 @@ def _take_over(connection: psycopg.Connection, claim: Claim, how: WorkerEnd, *, 
             with connection.transaction():
                 return _settled(connection, claim, how, is_dead=is_dead)
         except psycopg.errors.LockNotAvailable:
-            with connection.transaction():
-                marks.end_holders(connection, claim.keys)
+            marks.end_holders(connection, claim.keys)
     with connection.transaction():
         return _settled(connection, claim, how, is_dead=is_dead, skips_locked=True)
 
@@ -237,8 +236,8 @@ def _settle(connection: psycopg.Connection, claim: Claim, left: _Left, how: Work
             ending = AttemptResult(
                 RunStatus.WAITING,
                 error=how.error,
-                delay=how.delay(handler, attempt),
-                most=how.most(handler),
+                delay=how.handlers.pause_after(handler, attempt),
+                most=how.handlers.most_attempts(handler),
                 waits=Waits.SUSPECT,
             )
             is_dead = _fail(connection, claim, [row], ending)[row] == RunStatus.DEAD
@@ -266,8 +265,8 @@ def _fail(
 def settle(connection: psycopg.Connection, run: ClaimedRun) -> bool:
     """Give back a run of ours whose attempt was cut off, uncharged, if it was not ended; return whether it was not.
 
-    Dead instead, if its handler has committed by itself. `connection` is idle. Raises `psycopg.errors.LockNotAvailable`
-    where its transaction goes on and nothing ends it.
+    Dead instead, if its handler has committed by itself. `connection` is idle. Raises `marks.Kept` where its
+    transaction goes on and nothing ends it.
     """
     place = [Place(run.event.id, run.n)]
 
