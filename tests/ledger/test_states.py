@@ -1,15 +1,15 @@
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from hookonce.receiver.ledger import pauses, transfer
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.replay import events as replays
-from hookonce.receiver.ledger.runs import claims, run_end, transitions
-from hookonce.receiver.ledger.runs.run_end import AttemptResult
+from hookonce.receiver.ledger.runs import ignored, leases, takeover
+from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.runs.takeover import NoHandlers, WorkerEnd
 from hookonce.receiver.ledger.states import (
-    ATTENTION,
     ENDED,
     ENDED_RUNS,
     EVENT_MOVES,
@@ -21,26 +21,21 @@ from hookonce.receiver.ledger.states import (
     one_of,
 )
 from hookonce.receiver.ledger.store import store
-from tests.support import status_moves
+from tests.support import claiming, status_moves
+from tests.support.claiming import end
 from tests.support.new_event import new_event
 
-BUDGET = timedelta(seconds=2)
 DONE = AttemptResult(RunStatus.DONE)
 DEAD = AttemptResult(RunStatus.DEAD, error="no")
-FAILED = AttemptResult(RunStatus.WAITING, error="not yet", delay=timedelta(0))
-EXPIRE = """
-UPDATE hookonce.runs SET lease_until = now(), due_at = now();
-UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL
-"""
+FAILED = AttemptResult(RunStatus.WAITING, error="not yet")
+TABLES = "hookonce.events, hookonce.bodies, hookonce.queue, hookonce.runs, hookonce.claims, hookonce.failures"
+YEAR_ONE = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Plan:
     name: str
-    attempts: int = 3
-    timeout: timedelta = timedelta(seconds=30)
     limit: object = None
-    is_long: bool = False
     batch: object = None
 
 
@@ -48,14 +43,19 @@ class Planner:
     def __init__(self, *plans):
         self.plans = plans
 
+    def __iter__(self):
+        return iter(self.plans)
+
     def matching(self, *_):
         return self.plans
 
-    def is_slow(self, *_):
-        return False
-
     def named(self, name):
         return next((plan for plan in self.plans if plan.name == name), None)
+
+
+class OneAttempt(NoHandlers):
+    def most_attempts(self, _):
+        return 1
 
 
 @pytest.fixture
@@ -66,12 +66,7 @@ def connection(database_url):
 
 
 def take(connection, *plans):
-    return claims.claim(connection, Planner(*plans), budget=BUDGET).runs
-
-
-def end(connection, run, result, following=None):
-    with connection.transaction():
-        run_end.end(connection, run, result, following)
+    return claiming.claim(connection, Planner(*plans)).runs
 
 
 def put(connection, event_id="evt_1", **changes):
@@ -81,7 +76,7 @@ def put(connection, event_id="evt_1", **changes):
 def first_handler_done_and_the_next_dead(connection):
     put(connection)
     first, second = take(connection, Plan("a"), Plan("b"))
-    end(connection, first, DONE, second)
+    end(connection, first, DONE)
     end(connection, second, DEAD)
 
 
@@ -98,7 +93,7 @@ def released_by_its_worker(connection):
     put(connection)
     first, second = take(connection, Plan("a"), Plan("b"))
     end(connection, first, DONE)
-    transitions.release(connection, [second])
+    leases.release(connection, [second])
 
 
 def ignored_until_it_is_replayed(connection):
@@ -110,7 +105,7 @@ def ignored_until_it_is_replayed(connection):
 def ignored_until_a_worker_takes_it(connection):
     put(connection)
     take(connection)
-    transitions.requeue_ignored(connection, Planner(Plan("a")), timedelta(minutes=15))
+    ignored.requeue(connection, Planner(Plan("a")).matching, timedelta(minutes=15))
 
 
 def handler_paused_and_resumed(connection):
@@ -120,24 +115,37 @@ def handler_paused_and_resumed(connection):
     pauses.resume(connection, "handler", "a", "test")
 
 
-def worker_gone_on_the_last_attempt(connection):
-    put(connection)
-    take(connection, Plan("a", attempts=1))
-    connection.execute(EXPIRE)
-    take(connection, Plan("a", attempts=1))
-
-
-def worker_gone_and_the_next_one_lacks_the_handler(connection):
+def worker_gone_and_the_next_one_too(connection):
     put(connection)
     take(connection, Plan("a"))
-    connection.execute(EXPIRE)
+    claiming.lapse(connection)
+    takeover.take_over(connection)
+    claiming.claim_suspect(connection, Planner(Plan("a")))
+    claiming.lapse(connection)
+    takeover.take_over(connection, WorkerEnd(handlers=OneAttempt()))
+
+
+def handler_unknown_to_the_next_worker(connection):
+    put(connection)
+    end(connection, *take(connection, Plan("a")), FAILED)
     take(connection, Plan("b"))
 
 
-def fewer_attempts_allowed_than_were_made(connection):
-    put(connection)
+def unreadable_where_it_is_claimed(connection):
+    connection.execute("SET timezone TO 'America/New_York'")
+    put(connection, occurred_at=YEAR_ONE)
+    take(connection, Plan("a"))
+    number = put(connection, "evt_2")
     end(connection, *take(connection, Plan("a")), FAILED)
-    take(connection, Plan("a", attempts=1))
+    connection.execute("UPDATE hookonce.events SET occurred_at = %s WHERE id = %s", [YEAR_ONE, number])
+    take(connection, Plan("a"))
+    connection.execute("RESET timezone")
+
+
+def lost_and_replayed(connection):
+    number = put(connection)
+    connection.execute("DELETE FROM hookonce.queue")
+    list(replays.replay(connection, [number], "test"))
 
 
 def element_that_nobody_can_read(connection):
@@ -162,9 +170,9 @@ STORIES = (
     ignored_until_it_is_replayed,
     ignored_until_a_worker_takes_it,
     handler_paused_and_resumed,
-    worker_gone_on_the_last_attempt,
-    worker_gone_and_the_next_one_lacks_the_handler,
-    fewer_attempts_allowed_than_were_made,
+    worker_gone_and_the_next_one_too,
+    handler_unknown_to_the_next_worker,
+    unreadable_where_it_is_claimed,
     element_that_nobody_can_read,
     repeat_held_and_released,
     imported_to_be_held,
@@ -175,11 +183,16 @@ def test_ledger_makes_every_declared_move_and_no_other(connection):
     for story in STORIES:
         story(connection)
         assert status_moves.made(connection) <= status_moves.declared(), story.__name__
-        connection.execute(
-            "TRUNCATE hookonce.events, hookonce.bodies, hookonce.runs, hookonce.failures CASCADE"
-        )
+        connection.execute(f"TRUNCATE {TABLES} CASCADE")
 
-    assert status_moves.made(connection) == status_moves.declared()
+    left = status_moves.declared() - status_moves.made(connection)
+    assert left == {("events", "lost", "received")}
+
+
+def test_event_that_was_lost_is_received_when_it_is_replayed(connection):
+    lost_and_replayed(connection)
+
+    assert ("events", "lost", "received") in status_moves.made(connection)
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
@@ -191,10 +204,18 @@ def test_open_events_and_no_others_have_a_due_time(connection, story):
     assert [status for status, is_due in rows if is_due != (status in OPEN)] == []
 
 
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_no_event_is_lost(connection, story):
+    story(connection)
+
+    assert connection.execute(
+        "SELECT count(*) FROM hookonce.event_states WHERE status = 'lost'"
+    ).fetchone() == (0,)
+
+
 def test_sets_cover_every_status():
-    assert {*OPEN, *ENDED, EventStatus.HELD} == set(EventStatus)
+    assert {*OPEN, *ENDED, EventStatus.HELD, EventStatus.LOST} == set(EventStatus)
     assert {*OPEN_RUNS, *ENDED_RUNS} == set(RunStatus)
-    assert set(ATTENTION) <= set(EventStatus)
 
 
 def test_moves_are_declared_for_every_status():
