@@ -3,10 +3,12 @@
 import click
 
 from hookonce.receiver.cli.connections import configured
+from hookonce.receiver.cli.options.examples import examples
 from hookonce.receiver.config.server_urls import libpq_url, schema_of
 from hookonce.receiver.config.servers import NO_POSTGRESQL, ConfigError, ledger_url
 from hookonce.receiver.config.settings import require_servers
-from hookonce.receiver.ledger.database import connections, engines, live_upgrade, migrate, upgrade_plan
+from hookonce.receiver.ledger.database import connections, engines, live_upgrade, migrate, roles, upgrade_plan
+from hookonce.receiver.ledger.database.roles import Task
 from hookonce.receiver.monitoring import rights
 
 
@@ -95,3 +97,39 @@ def current() -> None:
     url = database_url()
     with engines.engine(url).connect() as connection:
         click.echo(migrate.current(connection, schema_of(url)) or "none")
+
+
+@db.command(
+    "roles",
+    epilog=examples(
+        "hookonce db roles --receiver inbox_in --worker inbox_work --desk inbox_desk | psql",
+        "hookonce db roles --receiver inbox_in --worker inbox_work --desk inbox_in --apply",
+    ),
+)
+@click.option("--receiver", metavar="ROLE", help="who takes deliveries in: `hookonce serve`")
+@click.option("--worker", metavar="ROLE", help="who runs handlers and looks after the ledger")
+@click.option("--desk", metavar="ROLE", help="who commands, the API and the dashboard are")
+@click.option("--django", metavar="ROLE", help="who Django is connected as, where its worker ends runs")
+@click.option("--upgrade", metavar="ROLE", help="who is to own the ledger, and to run `hookonce db upgrade`")
+@click.option(
+    "--apply", "applies", is_flag=True, help="run the SQL as the role in DATABASE_URL, and print none"
+)
+def roles_command(upgrade: str | None, *, applies: bool, **named: str | None) -> None:
+    """Print the SQL that gives each role what its work needs, and takes the rest of its rights away.
+
+    The roles must be there; one may be named for several. It is one transaction, and can be run again: after
+    `hookonce db upgrade`, whose tables nobody else has a right on.
+    """
+    given = {task: name for task in Task if (name := named[task])}
+    if not given and not upgrade:
+        raise click.UsageError("name at least one role, such as --worker inbox_work")
+    settings = configured()
+    if applies:
+        require_servers(settings, redis=False)
+        with connections.connect(settings.database_url) as connection:
+            roles.apply(connection, given, upgrade)
+        return
+    click.echo("BEGIN;")
+    for statement in roles.statements(given, schema_of(settings.database_url), upgrade):
+        click.echo(f"{statement};")
+    click.echo("COMMIT;")

@@ -119,34 +119,37 @@ KINDS = (
     ),
 )
 
-_PARTITIONS = """
-SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+# Each day by what it holds, and not by the name of its table: on that only the owner has a right.
+_DAYS = """
+SELECT replace(pg_get_partition_constraintdef(c.oid), 'received_at', 't.received_at')
+FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 WHERE i.inhparent = 'hookonce.bodies'::regclass ORDER BY c.relname
 """
+_ALL: LiteralString = "true"
 
-_USED = "SELECT {key}, count(*) FROM {table} t WHERE {text} IS NOT NULL GROUP BY 1"
-_IS_USED = "SELECT DISTINCT {key} FROM {table} t WHERE {text} IS NOT NULL"
-_COUNT = "SELECT count(*) FROM {table} t WHERE {text} IS NOT NULL AND {key} IS DISTINCT FROM %s"
+_USED = "SELECT {key}, count(*) FROM {table} t WHERE {rows} AND {text} IS NOT NULL GROUP BY 1"
+_IS_USED = "SELECT DISTINCT {key} FROM {table} t WHERE {rows} AND {text} IS NOT NULL"
+_COUNT = "SELECT count(*) FROM {table} t WHERE {rows} AND {text} IS NOT NULL AND {key} IS DISTINCT FROM %s"
 
 # A page may end between rows of one id; they are all read, and the next page begins behind it.
 _PAGE = """
 SELECT DISTINCT id FROM (
     SELECT id, sum(size) OVER (ORDER BY id) - size AS before
     FROM (SELECT {id} AS id, octet_length({text}) AS size FROM {table} t
-          WHERE (%(last)s::{id_type} IS NULL OR {id} > %(last)s) AND {key} IS DISTINCT FROM %(first)s
+          WHERE {rows} AND (%(last)s::{id_type} IS NULL OR {id} > %(last)s) AND {key} IS DISTINCT FROM %(first)s
                 AND {text} IS NOT NULL ORDER BY 1 LIMIT %(step)s) AS page
 ) AS sized WHERE before < %(bytes)s ORDER BY id
 """
 
 _READ = """
 SELECT {id}, {part}, {text}, {key}, {bound_to} FROM {table} t {join}
-WHERE {id} = ANY(%s) AND {text} IS NOT NULL AND {key} IS DISTINCT FROM %s
+WHERE {rows} AND {id} = ANY(%s) AND {text} IS NOT NULL AND {key} IS DISTINCT FROM %s
 """
 
 _WRITE = """
 UPDATE {table} t SET {write}
 FROM unnest(%(ids)s::{id_type}[], %(parts)s::text[], %(texts)s::bytea[], %(keys)s::text[]) AS n (id, part, text, old)
-WHERE {id} = n.id AND {part} = n.part AND {key} IS NOT DISTINCT FROM n.old
+WHERE {rows} AND {id} = n.id AND {part} = n.part AND {key} IS NOT DISTINCT FROM n.old
 """
 
 
@@ -162,16 +165,16 @@ class Rotated:
 def used(connection: psycopg.Connection) -> dict[str, dict[str | None, int]]:
     """Count rows by kind and key id (None: in the clear), reading every row's key."""
     found: dict[str, dict[str | None, int]] = {}
-    for kind, table in _tables(connection):
+    for kind, rows in _parts(connection):
         counts = found.setdefault(kind.name, {})
-        for key, count in _rows(connection, _USED, kind, table):
+        for key, count in _rows(connection, _USED, kind, rows):
             counts[key] = counts.get(key, 0) + count
     return found
 
 
 def keys_in_use(connection: psycopg.Connection) -> set[str | None]:
     """Return the ids of the keys that rows need (None: some are in the clear)."""
-    return {key for kind, table in _tables(connection) for (key,) in _rows(connection, _IS_USED, kind, table)}
+    return {key for kind, rows in _parts(connection) for (key,) in _rows(connection, _IS_USED, kind, rows)}
 
 
 def rotate(connection: psycopg.Connection, keyring: Keyring, who: str) -> Iterator[Rotated]:
@@ -182,27 +185,27 @@ def rotate(connection: psycopg.Connection, keyring: Keyring, who: str) -> Iterat
     """
     keyring.encrypt(b"", ("test",))
     done = Rotated()
-    for kind, table in _tables(connection):
-        done.total += sum(row[0] for row in _rows(connection, _COUNT, kind, table, [keyring.first]))
+    for kind, rows in _parts(connection):
+        done.total += sum(row[0] for row in _rows(connection, _COUNT, kind, rows, [keyring.first]))
     _audit(connection, keyring, who, {"begun": True, "rows": done.total})
     yield done
-    for kind, table in _tables(connection):
-        yield from _reseal_table(connection, keyring, kind, table, done)
+    for kind, rows in _parts(connection):
+        yield from _reseal_table(connection, keyring, kind, rows, done)
     _audit(connection, keyring, who, {"begun": False, "sealed": done.sealed, "left": done.left})
 
 
 def _reseal_table(
-    connection: psycopg.Connection, keyring: Keyring, kind: Kind, table: str, done: Rotated
+    connection: psycopg.Connection, keyring: Keyring, kind: Kind, rows: LiteralString, done: Rotated
 ) -> Iterator[Rotated]:
     last = None
     while True:
         page = {"last": last, "first": keyring.first, "step": ROTATION_BATCH, "bytes": ROTATION_BATCH_BYTES}
-        ids = [row[0] for row in _rows(connection, _PAGE, kind, table, page)]
+        ids = [row[0] for row in _rows(connection, _PAGE, kind, rows, page)]
         if not ids:
             return
         last = ids[-1]
         anew = []
-        for row, part, text, key, *bound_to in _rows(connection, _READ, kind, table, [ids, keyring.first]):
+        for row, part, text, key, *bound_to in _rows(connection, _READ, kind, rows, [ids, keyring.first]):
             sealed = _sealed_anew(keyring, text, key, None if None in bound_to else kind.bond(*bound_to))
             if sealed is None:
                 done.left[key or "none"] = done.left.get(key or "none", 0) + 1
@@ -212,7 +215,7 @@ def _reseal_table(
             columns = [list(column) for column in zip(*anew, strict=True)]
             values = dict(zip(("ids", "parts", "texts", "keys"), columns, strict=True))
             with connection.cursor() as cursor:
-                _execute(cursor, _WRITE, kind, table, values | {"first": keyring.first})
+                _execute(cursor, _WRITE, kind, rows, values | {"first": keyring.first})
                 done.sealed += cursor.rowcount
         yield done
 
@@ -225,25 +228,22 @@ def _sealed_anew(keyring: Keyring, text: bytes, key: str | None, bond: Associate
         return None
 
 
-def _tables(connection: psycopg.Connection) -> list[tuple[Kind, str]]:
-    """Every table that holds sealed rows; of bodies each day, the oldest first."""
-    days = [row[0] for row in connection.execute(_PARTITIONS)]
-    return [(kind, table) for kind in KINDS for table in (days if kind.name == "bodies" else [kind.name])]
+def _parts(connection: psycopg.Connection) -> list[tuple[Kind, LiteralString]]:
+    """Every table that holds sealed rows, and which of its rows; of bodies each day, the oldest first."""
+    days = [row[0] for row in connection.execute(_DAYS)]
+    return [(kind, rows) for kind in KINDS for rows in (days if kind.name == "bodies" else [_ALL])]
 
 
 def _rows(
     connection: psycopg.Connection,
     query: LiteralString,
     kind: Kind,
-    table: str,
+    rows: LiteralString,
     parameters: Any = (),  # noqa: ANN401
 ) -> list[tuple[Any, ...]]:
-    """Run a query on one table; a day that was dropped meanwhile has no rows."""
+    """Run a query on these rows of one table."""
     with connection.cursor() as cursor:
-        try:
-            _execute(cursor, query, kind, table, parameters)
-        except psycopg.errors.UndefinedTable:
-            return []
+        _execute(cursor, query, kind, rows, parameters)
         return cursor.fetchall()
 
 
@@ -251,11 +251,12 @@ def _execute(
     cursor: psycopg.Cursor,
     query: LiteralString,
     kind: Kind,
-    table: str,
+    rows: LiteralString,
     parameters: Any,  # noqa: ANN401
 ) -> None:
     text = sql.SQL(query).format(
-        table=sql.SQL("hookonce.{}").format(sql.Identifier(table)),
+        table=sql.SQL("hookonce.{}").format(sql.Identifier(kind.name)),
+        rows=sql.SQL(rows),
         id=sql.SQL(kind.id),
         id_type=sql.SQL(kind.id_type),
         part=sql.SQL(kind.part),

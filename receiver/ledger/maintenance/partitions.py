@@ -78,7 +78,10 @@ def drop_day(connection: psycopg.Connection, day: date, *, dry_run: bool = False
             connection.execute("LOCK TABLE ONLY hookonce.bodies IN ACCESS EXCLUSIVE MODE")
             if _is_needed(connection, day):
                 return DropResult.NEEDED
-            connection.execute(f"DROP TABLE {_name(day)}".encode())
+            if _does_by_function(connection):
+                connection.execute("SELECT hookonce.drop_partition(%s)", [day])
+            else:
+                connection.execute(f"DROP TABLE {_name(day)}".encode())
     except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):
         return DropResult.BUSY
     return DropResult.DROPPED
@@ -93,7 +96,9 @@ def make_partition(connection: psycopg.Connection, day: date) -> None:
     name, (first, end) = _name(day), day_bounds(day)
     with connection.transaction():
         connection.execute(_ONE_AT_A_TIME)
-        if connection.execute(f"SELECT to_regclass('{name}')".encode()).fetchone() == (None,):
+        if _does_by_function(connection):
+            connection.execute("SELECT hookonce.make_partition(%s)", [day])
+        elif connection.execute(f"SELECT to_regclass('{name}')".encode()).fetchone() == (None,):
             connection.execute(f"CREATE TABLE {name} (LIKE hookonce.bodies INCLUDING ALL)".encode())
             connection.execute(
                 f"ALTER TABLE hookonce.bodies ATTACH PARTITION {name} "
@@ -102,6 +107,12 @@ def make_partition(connection: psycopg.Connection, day: date) -> None:
 
 
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(x'626F64696573'::bigint)"  # "bodies" in ASCII
+
+# A role that owns nothing adds and drops days by functions of the ledger's (`receiver.ledger.database.roles`).
+_BY_FUNCTION = """
+SELECT NOT pg_has_role(c.relowner, 'USAGE') AND to_regprocedure('hookonce.make_partition(date)') IS NOT NULL
+FROM pg_class c WHERE c.oid = 'hookonce.bodies'::regclass
+"""
 
 _PARTITIONS = """
 SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
@@ -118,6 +129,10 @@ _NAMES = "bodies_%Y%m%d"
 
 def _name(day: date) -> str:
     return f"hookonce.{day.strftime(_NAMES)}"
+
+
+def _does_by_function(connection: psycopg.Connection) -> bool:
+    return connection.execute(_BY_FUNCTION).fetchone() == (True,)
 
 
 def _is_needed(connection: psycopg.Connection, day: date) -> bool:

@@ -1,0 +1,221 @@
+r"""Which role of PostgreSQL needs which rights on the ledger, where it is not one role that does everything.
+
+Rights are written with the letters that psql's `\dp` shows: `r` SELECT, `a` INSERT, `w` UPDATE, `d` DELETE. `l` is the
+right to lock rows, which PostgreSQL gives with UPDATE of any column: here of one by which nothing is decided. Views
+read with the rights of their owner, who ran `hookonce db upgrade`; numbers of identity columns need no right.
+
+Only the owner of `bodies` may add a day to it or drop one. The others do it through two functions, which do nothing
+else: SECURITY DEFINER, with a search path of their own, and no right for anybody who was not given it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+import psycopg
+from psycopg import sql
+
+from hookonce.receiver.ledger.database import schema
+
+
+class Task(StrEnum):
+    """What a process does with the ledger; a role may do several."""
+
+    RECEIVER = "receiver"
+    """`hookonce serve`: takes deliveries and commands in."""
+    WORKER = "worker"
+    """`hookonce worker` and `hookonce sweep`: claim, run and end, and look after the ledger."""
+    DESK = "desk"
+    """The command line, and `serve` for its API and its dashboard."""
+    DJANGO = "django"
+    """Django's own connection, on which its handlers write and runs are ended."""
+
+
+class Rights(NamedTuple):
+    """Rights on one table, by task."""
+
+    receiver: str = ""
+    worker: str = ""
+    desk: str = ""
+    django: str = ""
+
+
+RIGHTS: Mapping[str, Rights] = {
+    # What came
+    "events": Rights("ral", "radl", "radl", "rl"),
+    "bodies": Rights("a", "rad", "rawd", "rd"),
+    "repeat_marks": Rights("ra", "ra", "ra"),
+    "redeliveries": Rights("raw", "raw", "raw"),
+    "conflicts": Rights("raw", "raw", "raw"),
+    "rejected": Rights("rad", "rd", "rawd"),
+    "rejections": Rights("raw", "r", "raw"),
+    "quarantine": Rights("rad", "rd", "rawd"),
+    "handed_secrets": Rights("rawd", "r", "rawd"),
+    "secret_use": Rights("raw", "r", "raw"),
+    # What is to be done
+    "queue": Rights("ra", "rawd", "raw", "rdl"),
+    "claims": Rights("r", "rawd", "r"),
+    "marks": Rights("", "rad", "r", "rad"),
+    "batches": Rights("r", "rawd", "r"),
+    "limits": Rights("r", "rawd", "r"),
+    "limit_places": Rights("r", "rad", "r"),
+    "breakers": Rights("r", "rawd", "rd"),
+    "pauses": Rights("r", "radl", "radl"),
+    # What became of it
+    "runs": Rights("ra", "rawd", "rawd", "rad"),
+    "failures": Rights("r", "raw", "rw"),
+    "steps": Rights("r", "rawd", "rwd"),
+    "event_states": Rights("r", "r", "r"),
+    "run_states": Rights("r", "r", "r"),
+    # What people do
+    "audit": Rights("", "rad", "rad"),
+    "api_tokens": Rights("", "", "rad"),
+    "idempotency": Rights("rawd", "rawd", "rawd"),
+    "bulk_replays": Rights("r", "raw", "raw"),
+    "bulk_steps": Rights("r", "rawd", "raw"),
+    # Sums and watches
+    "activity": Rights("raw", "rawd", "raw"),
+    "event_counts": Rights("ra", "rad", "rad"),
+    "slice_counts": Rights("ra", "rawd", "rad"),
+    "batch_counts": Rights("r", "raw", "r"),
+    "alerts": Rights("r", "rawd", "raw"),
+    "watching": Rights("r", "raw", "r"),
+    "handlers": Rights("r", "rawd", "r"),
+    "handler_attempts": Rights("r", "rawd", "r"),
+    "worker_slots": Rights("r", "rawd", "r"),
+    "ledger": Rights("r", "r", "rw"),
+    "hookonce_version": Rights("r", "r", "r"),
+}
+"""What each task needs, table by table; `tests/ledger/test_roles.py` shows that it is enough, and what it is not."""
+
+LOCKED_BY = {"events": "occurred_at", "queue": "schedule", "pauses": "since"}
+"""The column whose UPDATE stands for the right to lock rows."""
+
+_WORDS = {"r": "SELECT", "a": "INSERT", "w": "UPDATE", "d": "DELETE"}
+
+_MAKE_PARTITION = """
+CREATE OR REPLACE FUNCTION hookonce.make_partition(day date) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $body$
+DECLARE name text := 'hookonce.bodies_' || to_char(day, 'YYYYMMDD');
+BEGIN
+    IF to_regclass(name) IS NULL THEN
+        EXECUTE format('CREATE TABLE %s (LIKE hookonce.bodies INCLUDING ALL)', name);
+        EXECUTE format('ALTER TABLE hookonce.bodies ATTACH PARTITION %s FOR VALUES FROM (%L) TO (%L)',
+                       name, day::timestamptz, (day + 1)::timestamptz);
+    END IF;
+END $body$"""
+_DROP_PARTITION = """
+CREATE OR REPLACE FUNCTION hookonce.drop_partition(day date) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $body$
+BEGIN
+    IF EXISTS (SELECT FROM hookonce.queue WHERE received_at >= day::timestamptz
+                                                AND received_at < (day + 1)::timestamptz) THEN
+        RAISE EXCEPTION 'events of % are yet to be handled', day USING ERRCODE = 'object_in_use';
+    END IF;
+    EXECUTE format('DROP TABLE %s', 'hookonce.bodies_' || to_char(day, 'YYYYMMDD'));
+END $body$"""
+
+
+class _Function(NamedTuple):
+    """A function of the ledger, which does with its owner's rights what a task may not do by itself."""
+
+    name: str
+    definition: str
+    tasks: frozenset[Task]
+
+
+_FUNCTIONS = (
+    _Function("hookonce.make_partition(date)", _MAKE_PARTITION, frozenset(set(Task) - {Task.DJANGO})),
+    _Function("hookonce.drop_partition(date)", _DROP_PARTITION, frozenset({Task.WORKER, Task.DESK})),
+)
+
+_OWN_FUNCTIONS = """
+DO $body$ DECLARE owner regrole := (SELECT relowner FROM pg_class WHERE oid = 'hookonce.bodies'::regclass); BEGIN
+    EXECUTE format('ALTER FUNCTION %s OWNER TO %s', 'hookonce.make_partition(date)', owner);
+    EXECUTE format('ALTER FUNCTION %s OWNER TO %s', 'hookonce.drop_partition(date)', owner);
+END $body$"""
+
+# Sequences of identity columns and indexes go with their tables.
+_GIVE_AWAY = """
+DO $body$ DECLARE place oid := (SELECT relnamespace FROM pg_class WHERE oid = 'hookonce.bodies'::regclass);
+                  name text; kind text; BEGIN
+    EXECUTE format('ALTER SCHEMA %s OWNER TO {upgrade}', place::regnamespace);
+    FOR name, kind IN
+        SELECT oid::regclass, CASE relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END FROM pg_class
+        WHERE relnamespace = place AND relkind IN ('r', 'p', 'v')
+    LOOP EXECUTE format('ALTER %s %s OWNER TO {upgrade}', kind, name); END LOOP;
+    FOR name IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = place
+    LOOP EXECUTE format('ALTER ROUTINE %s OWNER TO {upgrade}', name); END LOOP;
+END $body$"""
+
+
+def statements(roles: Mapping[Task, str], place: str, upgrade: str | None = None) -> Sequence[str]:
+    """Return what gives each role the rights of its tasks, and takes away what it had besides; for one transaction.
+
+    They can be run again. `place` is the ledger's schema. `upgrade` is the role that is to own the ledger; None leaves
+    it with who made it. An owner is given nothing, and loses nothing.
+    """
+    return [
+        schema.named(each, place) for each in _statements(roles, sql.Identifier(place).as_string(), upgrade)
+    ]
+
+
+def _statements(roles: Mapping[Task, str], place: str, upgrade: str | None) -> Iterator[str]:
+    if upgrade is not None:
+        yield _GIVE_AWAY.replace("{upgrade}", _quoted(upgrade).replace("'", "''")).strip()
+    for function in _FUNCTIONS:
+        yield function.definition.strip()
+        yield f"REVOKE ALL ON FUNCTION {function.name} FROM PUBLIC"
+    yield _OWN_FUNCTIONS.strip()
+    for role in sorted({*roles.values()} - {upgrade}):
+        tasks = [task for task in Task if roles.get(task) == role]
+        yield f"GRANT USAGE ON SCHEMA {place} TO {_quoted(role)}"
+        yield from _grants(_quoted(role), tasks)
+
+
+def _grants(role: str, tasks: Sequence[Task]) -> Iterator[str]:
+    for table in RIGHTS:
+        yield f"REVOKE ALL ON hookonce.{table} FROM {role}"
+        if needed := _needed(table, tasks):
+            yield f"GRANT {', '.join(needed)} ON hookonce.{table} TO {role}"
+    for function in _FUNCTIONS:
+        yield f"REVOKE ALL ON FUNCTION {function.name} FROM {role}"
+        if function.tasks.intersection(tasks):
+            yield f"GRANT EXECUTE ON FUNCTION {function.name} TO {role}"
+
+
+def _needed(table: str, tasks: Sequence[Task]) -> Sequence[str]:
+    """Return the rights on a table that tasks need, in SQL."""
+    letters = {letter for task in tasks for letter in getattr(RIGHTS[table], task)}
+    found = [word for letter, word in _WORDS.items() if letter in letters]
+    if "l" in letters and "w" not in letters:
+        found.append(f"UPDATE ({LOCKED_BY[table]})")
+    return found
+
+
+def _quoted(role: str) -> str:
+    return sql.Identifier(role).as_string()
+
+
+def apply(connection: psycopg.Connection, roles: Mapping[Task, str], upgrade: str | None = None) -> None:
+    """Give roles the rights of their tasks, in one transaction. Needs the rights of who owns the ledger."""
+    with connection.transaction():
+        for statement in statements(roles, schema.of(connection), upgrade):
+            connection.execute(statement.encode())
+
+
+_LACKS = """
+SELECT t.name, t.right FROM unnest(%s::text[], %s::text[], %s::text[]) AS t (name, "right", "column")
+WHERE NOT CASE WHEN t.column <> '' THEN has_column_privilege(to_regclass(t.name), t.column, t.right)
+               ELSE has_table_privilege(to_regclass(t.name), t.right) END
+"""
+
+
+def lacking(connection: psycopg.Connection, task: Task) -> Sequence[tuple[str, str]]:
+    """Return the rights that the role of a connection lacks for a task: the table's name, and the right."""
+    rows = []
+    for table in RIGHTS:
+        for right in _needed(table, [task]):
+            word, _, column = right.partition(" ")
+            rows.append((f"hookonce.{table}", word, column.strip("()")))
+    return connection.execute(_LACKS, [*map(list, zip(*rows, strict=True))]).fetchall()
