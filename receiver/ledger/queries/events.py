@@ -37,7 +37,6 @@ PAGE_SIZE = 10_000
 """Rows of one page; of events, ids."""
 NEWEST = 20_000
 STRETCHES = (100_000, 1_000_000)
-_STRETCHES = {Reach.NEWEST: (NEWEST,), Reach.ALL: STRETCHES}
 """Of ids, the newest ones first, that are walked down; among those below, all that match are found and sorted."""
 
 
@@ -215,8 +214,8 @@ def _looks(wanted: Filter, top: int) -> Iterator[tuple[str, int]]:
     near = event_filter.rows(COLUMNS, wanted)
     if reach is Reach.LOST:
         yield from repeat((near, STRETCHES[0]))
-    elif reach in _STRETCHES:
-        yield from ((near, ids) for ids in _STRETCHES[reach])
+    elif reach in {Reach.NEWEST, Reach.ALL}:
+        yield from ((near, ids) for ids in (STRETCHES if reach is Reach.ALL else (NEWEST,)))
         yield event_filter.rows(COLUMNS, wanted, is_rare=True), top
     else:
         yield near, top
