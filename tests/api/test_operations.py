@@ -1,17 +1,19 @@
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import redis
 
+from hookonce.receiver.api import events as api_events
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.alerts import Alerts
 from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger import handshake_secrets, store
 from hookonce.receiver.ledger import rejected as ledger_rejected
+from hookonce.receiver.ledger.queries import event_pages
 from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.support.new_event import new_event
-from tests.support.outcomes import put_into_state
+from tests.support.outcomes import lose_events, put_into_state
 
 
 def follow(inbox, path):
@@ -343,3 +345,19 @@ def test_replay_that_is_only_tried_changes_nothing(inbox):
     assert [(row["id"], row["fate"]) for row in tried["outcomes"]] == [(held, "released")]
     assert tried["unknown"] == [99]
     assert (inbox.rows(state), inbox.rows("SELECT count(*) FROM hookonce.audit")) == before
+
+
+def test_lost_events_are_found_page_by_page_however_far_back_they_are(inbox, monkeypatch):
+    lost, *_ = inbox.deliver(*(f"evt_{n}" for n in range(9)))
+    lose_events(inbox.connection, [lost])
+    monkeypatch.setattr(event_pages, "NEWEST", 2)
+    monkeypatch.setattr(api_events, "LOOK_FOR_LOST", timedelta(0))
+
+    pages = [inbox.ask("GET", "/events?status=lost").json]
+    while pages[-1]["next"]:
+        pages.append(inbox.ask("GET", f"/events?status=lost&cursor={pages[-1]['next']}").json)
+
+    assert len(pages) > 1
+    assert [(row["id"], row["status"]) for page in pages for row in page["data"]] == [(lost, "lost")]
+    assert inbox.ask("POST", "/replays", {"events": [lost]}).json["outcomes"][0]["fate"] == "replayed"
+    assert inbox.ask("GET", f"/events/{lost}").json["status"] == "received"

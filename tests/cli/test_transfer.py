@@ -40,7 +40,9 @@ def test_events_of_an_export_are_the_same_in_another_ledger(
     )
     assert again.err.startswith("0 new, 3 known")
     assert other.execute(ALL).fetchall() == ledger.execute(ALL).fetchall()
-    assert other.execute("SELECT DISTINCT status, due_at FROM hookonce.event_states").fetchall() == [("held", None)]
+    assert other.execute("SELECT DISTINCT status, due_at FROM hookonce.event_states").fetchall() == [
+        ("held", None)
+    ]
     assert other.execute("SELECT action, detail FROM hookonce.audit").fetchall() == [
         ("import", {"events": 3, "run": False})
     ]

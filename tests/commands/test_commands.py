@@ -35,9 +35,9 @@ def test_command_is_an_event_with_one_run(shop):
     shop.ask(BODY)
     shop.work()
 
-    assert shop.rows("SELECT source, provider, type, account, status, deliveries FROM hookonce.event_states") == [
-        ("commands.payments", "command", "payments", "shop", "done", 1)
-    ]
+    assert shop.rows(
+        "SELECT source, provider, type, account, status, deliveries FROM hookonce.event_states"
+    ) == [("commands.payments", "command", "payments", "shop", "done", 1)]
     assert shop.rows("SELECT handler, status, attempts FROM hookonce.run_states") == [
         ("commands.payments", "done", 1)
     ]

@@ -5,6 +5,7 @@ import pytest
 
 from hookonce.receiver.dashboard.event_form import read_event_form
 from hookonce.receiver.dashboard.events import PAGE_SIZE
+from tests.support.outcomes import lose_events
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 EVIL = "\"><script>alert('x')</script><img src=x onerror=alert(1)>{{7*7}}\u202e\x1b[2J"
@@ -139,3 +140,15 @@ def test_times_of_a_filter_are_utc():
 
     assert form.wanted.since == NOW - timedelta(hours=2)
     assert form.wanted.until == NOW - timedelta(minutes=90)
+
+
+def test_lost_event_is_listed_and_says_what_to_do(inbox, browser):
+    lost, _ = inbox.store("evt_1", "evt_2")
+    lose_events(inbox.connection, [lost])
+
+    listed = browser.get("/admin/events?status=lost").text
+    page = browser.get(f"/admin/events/{lost}").text
+
+    assert SHOWN_IDS.findall(listed) == [str(lost)]
+    assert 'class="status is-lost"' in listed
+    assert "Nothing is left of it but that it came, which must not be: replay it." in page

@@ -33,7 +33,9 @@ def test_test_event_is_audited_and_two_of_them_are_two_events(inbox, browser):
     browser.get("/admin/sources")
     browser.post("/admin/test-event", source="stripe")
 
-    assert inbox.rows("SELECT count(*) FROM hookonce.event_states WHERE is_test AND repeat_of IS NULL") == [(2,)]
+    assert inbox.rows("SELECT count(*) FROM hookonce.event_states WHERE is_test AND repeat_of IS NULL") == [
+        (2,)
+    ]
     assert [row[:3] for row in inbox.audit()][-2:] == [
         ("admin (dashboard)", "test event", "source stripe")
     ] * 2

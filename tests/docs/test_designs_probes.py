@@ -106,7 +106,10 @@ def test_claims_are_counted_when_their_run_has_ended_and_not_before(inbox):
 
     now = datetime.now(UTC)
     run_durations.add(inbox.connection, now - timedelta(hours=1), now + timedelta(hours=1))
-    assert sorted(inbox.rows("SELECT status, attempts FROM hookonce.run_states")) == [("done", 1), ("waiting", 1)]
+    assert sorted(inbox.rows("SELECT status, attempts FROM hookonce.run_states")) == [
+        ("done", 1),
+        ("waiting", 1),
+    ]
     ended = "SELECT what, count FROM hookonce.activity WHERE minutes = 0 AND source = 'fail_one'"
     assert inbox.rows(ended) == [("ended.done", 1)]
 
