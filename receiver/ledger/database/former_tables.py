@@ -79,7 +79,7 @@ CREATE TABLE hookonce.next_runs (
     sealed_result bytea,
     key_id text,
     CONSTRAINT next_runs_pkey PRIMARY KEY (event, handler, cycle)
-);
+) WITH (autovacuum_enabled = false);
 CREATE INDEX next_runs_dead ON hookonce.next_runs (event) WHERE status = 'dead' AND is_last;
 CREATE INDEX next_runs_ignored ON hookonce.next_runs (event) WHERE status = 'ignored' AND is_last;
 CREATE INDEX next_runs_finished ON hookonce.next_runs USING brin (finished_at) WITH (autosummarize = on);
@@ -208,6 +208,7 @@ CREATE TABLE hookonce.marks (
 """
 _RENAME = """
 ALTER TABLE hookonce.next_runs RENAME TO runs;
+ALTER TABLE hookonce.runs RESET (autovacuum_enabled);
 ALTER TABLE hookonce.runs RENAME CONSTRAINT next_runs_pkey TO runs_pkey;
 ALTER INDEX hookonce.next_runs_dead RENAME TO runs_dead;
 ALTER INDEX hookonce.next_runs_ignored RENAME TO runs_ignored;
@@ -326,7 +327,11 @@ ALTER TABLE hookonce.steps ADD CONSTRAINT steps_event_fkey
     FOREIGN KEY (event) REFERENCES hookonce.events (id) ON DELETE CASCADE;
 {_SMALL_TABLES}
 """
-_LOCK = "LOCK TABLE hookonce.events, hookonce.runs IN ACCESS EXCLUSIVE MODE"
+# What deliveries need comes last, so that none waits while another table is not to be had.
+_LOCK = """
+LOCK TABLE hookonce.next_runs, hookonce.steps, hookonce.marks, hookonce.batches, hookonce.limit_places,
+           hookonce.events, hookonce.runs IN ACCESS EXCLUSIVE MODE
+"""
 _STATE = """
 SELECT to_regclass('hookonce.upgrade_progress') IS NOT NULL, to_regclass('hookonce.former_runs') IS NOT NULL
 """
@@ -408,7 +413,7 @@ def leased(connection: psycopg.Connection[Any], events: Sequence[int] | None = N
 
 
 def lock(connection: psycopg.Connection[Any]) -> None:
-    """Keep everybody away from events and runs until the caller's transaction has ended."""
+    """Keep everybody away from what is to be changed until the caller's transaction has ended."""
     connection.execute(_LOCK)
 
 
@@ -417,8 +422,8 @@ def swap(connection: psycopg.Connection[Any], views: Sequence[str]) -> None:
 
     Receivers and workers wait as long as that transaction lasts.
     """
-    lock(connection)
     expand(connection)
+    lock(connection)
     while copy_range(connection) is not None:
         pass
     connection.execute(_BURY_COMMITTED)

@@ -135,7 +135,7 @@ class Steps:
                 left = former_tables.leased(driver)
             while True:
                 count, left = step()
-                if count <= _FEW and (not left or time.monotonic() > until):
+                if time.monotonic() > until or (count <= _FEW and not left):
                     return
                 if count <= _FEW:
                     time.sleep(_LOOK_AGAIN)

@@ -12,9 +12,9 @@ from hookonce.receiver.config.server_urls import schema_of
 from hookonce.receiver.ledger.database import engines, former_tables, migrate, schema_version
 from hookonce.receiver.ledger.database.live_upgrade import Patience
 
-COPIED_A_SECOND = 20_000
+COPIED_A_SECOND = 50_000
 """Events with their runs."""
-INDEXED_A_SECOND = 250_000
+INDEXED_A_SECOND = 500_000
 """Events, by all indexes that revision 0004 builds."""
 
 _SIZES = """
