@@ -294,6 +294,21 @@ class Claimer:
         has_tripped = handler is not None and self._executor.failure_rows.has_tripped(handler)
         return self._held.holds(run) and not self._train.is_in_doubt and (run.is_trial or not has_tripped)
 
+    def _forget_finished(self) -> None:
+        """Delete the claims that are over: no claim follows that would do so."""
+        if finished := self._held.take_finished():
+            with self._executor.idle_ledger.transaction():
+                leases.forget(self._executor.ledger, finished)
+
+    def finish(self) -> int:
+        """End the work that is still under way, and tell of it; return the exit status."""
+        self._train.end()
+        try:
+            self._forget_finished()
+        except AWAY as error:  # their leases end
+            log.debug("claims that are over were not forgotten: %s", type(error).__name__)
+        return 0
+
     def flush(self) -> None:
         """Send what has been traced."""
         tracing.flush(self._settings)

@@ -123,8 +123,8 @@ def work_alone(settings: Settings, place: Path | None, concurrency: int = 1) -> 
     if place and concurrency == 1:  # one that runs many at once is at many
         drain.come_after(LastAttempt(place))
     work(settings.redis_url)
+    status = drain.finish()
     if concurrency > 1:
-        status = drain.finish()
         drain.flush()
         os._exit(status)  # whatever thread nothing has ended
 
@@ -142,6 +142,7 @@ def work_on_suspects(place: Path | None, parent: int | None = None) -> None:
     while drain.run_suspects(at_most=1):
         if parent is not None and os.getppid() != parent:
             break
+    drain.finish()
     drain.flush()
 
 

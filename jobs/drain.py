@@ -172,11 +172,6 @@ class Drain(Claimer):
         besides = [self._batches] if self._batches is not None else []
         return Reporter(self, self._executor.ledger_for_once, besides)
 
-    def finish(self) -> int:
-        """End the work that is still under way; return the exit status."""
-        self._train.end()
-        return 0
-
     def patience(self, longest: float) -> float:
         """Return how long (seconds) a worker may wait for a notification before it is to look again."""
         return longest if self._batches is None else self._batches.patience(longest)

@@ -197,6 +197,7 @@ class Executor(AttemptConnection):
         self._reset()
         event = self._event(run, handler, work.transaction)
         self.put_back()
+        self._is_marked = True  # none of its transactions is, but one may go on that has locked the run
         with self.heartbeat.cutting(work):
             try:
                 with self.alarm.limit(handler.timeout), ExitForkedChildren():
@@ -206,6 +207,7 @@ class Executor(AttemptConnection):
                 work.end()
             reach("handler.returned")
             event.require_steps_ended()
+            self._lock(run)
             self._succeed(run, handler, result, lambda: False)
 
     def _succeed(
@@ -441,11 +443,15 @@ class Executor(AttemptConnection):
         then finds it ended. Raises `marks.Kept` where nothing ends what is on its way.
         """
         is_marked, self._is_marked, self._xact_id = self._is_marked, False, None
+        self._has_to_unmark = is_marked and self._lock(run)
+        return self._has_to_unmark
+
+    def _lock(self, run: ClaimedRun) -> bool:
+        """Lock a run in our transaction, which is begun; return whether its handler has committed it by itself."""
         marked = Marked.of(run.key)
-        self._has_to_unmark = is_marked and marks.patiently(
+        return marks.patiently(
             lambda: marks.ask(self._begun(), marked), self._rolled_back, [marked.key]
         )
-        return self._has_to_unmark
 
     def _rolled_back(self) -> psycopg.Connection:
         self._reset()
@@ -496,6 +502,7 @@ class Executor(AttemptConnection):
         ending = endings.failure(run, handler, str(error))
         ending = replace(ending, also=self.failure_rows.after_failure(handler, error))
         self._end_apart(run, ending, error)
+        self.claims.settled([run])
 
     def hand_back(self, run: ClaimedRun) -> bool:
         """Give up, on our connection, a run that is under way in another thread: due at once, and not counted.

@@ -4,11 +4,10 @@ A run is settled once its row of the queue is gone, given back or put off.
 """
 
 import threading
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.claimed import Attempt, ClaimedRun
 
 
 class HeldClaims:
@@ -16,23 +15,25 @@ class HeldClaims:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._left: Counter[UUID] = Counter()
+        self._left: dict[UUID, set[Attempt]] = {}
         self._finished: list[UUID] = []
         self._kept: set[UUID] = set()
 
     def add(self, runs: Iterable[ClaimedRun]) -> None:
         """Hold what was claimed."""
         with self._lock:
-            self._left.update(run.token for run in runs)
+            for run in runs:
+                self._left.setdefault(run.token, set()).add(run.key)
 
     def settled(self, runs: Iterable[ClaimedRun]) -> None:
-        """Hear of runs that are settled; not of claims that were dropped."""
+        """Hear of runs that are settled; twice is once, and of claims that were dropped is never."""
         with self._lock:
             for run in runs:
-                if run.token not in self._left:
+                left = self._left.get(run.token)
+                if left is None:
                     continue
-                self._left[run.token] -= 1
-                if not self._left[run.token]:
+                left.discard(run.key)
+                if not left:
                     del self._left[run.token]
                     if run.token not in self._kept:
                         self._finished.append(run.token)

@@ -153,5 +153,7 @@ class Ending:
 
 
 def _hand_back(executor: Executor, run: ClaimedRun) -> None:
-    if executor.hand_back(run):
+    is_given_back = executor.hand_back(run)
+    executor.claims.settled([run])
+    if is_given_back:
         log.warning("given back, not counted: event %d (handler %s)", run.event.id, run.handler)

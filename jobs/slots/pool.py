@@ -186,6 +186,7 @@ class Pool(Claimer):
             self._watchdog.end()
             last = self._new_executor()  # the claiming thread may still be at the other
             last.failure_rows, last.tell_failure = self._executor.failure_rows, self._failure_calls.put
+            last.heartbeat, last.claims = self._executor.heartbeat, self._held
             self._executor = last
             try:
                 self._release(self._shelf.take_all(lambda _: True))
@@ -193,6 +194,7 @@ class Pool(Claimer):
                 self._report.end(last.ledger)
             except AWAY as error:
                 log.warning("what was leased was not given back: %s", type(error).__name__)
+            super().finish()
             last.close()
             if not hurrying.is_set():
                 self._failure_calls.wait(failure_callbacks.TIMEOUT.total_seconds())

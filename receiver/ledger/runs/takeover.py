@@ -138,14 +138,14 @@ class WorkerEnd(NamedTuple):
 
 
 def take_over(connection: psycopg.Connection, how: WorkerEnd = WorkerEnd()) -> int:  # noqa: B008  immutable
-    """Take over the claims whose leases are over; return how many. Committed claim by claim."""
+    """Take over the claims whose leases are over; return how many runs were left of them. Committed claim by claim."""
     with connection.transaction():
         found = _claims(connection, _OVER)
     return sum(_take_over(connection, claim, how, is_dead=False) for claim in found)
 
 
 def take_over_of(connection: psycopg.Connection, tokens: Sequence[uuid.UUID], how: WorkerEnd) -> int:
-    """Take over claims of a worker that is known to have died; return how many. Committed claim by claim."""
+    """Take over claims of a worker that is known to have died; return how many runs were left of them. Committed."""
     with connection.transaction():
         found = _claims(connection, _OF, list(tokens))
     return sum(_take_over(connection, claim, how, is_dead=True) for claim in found)
@@ -158,9 +158,10 @@ def give_back(connection: psycopg.Connection, token: uuid.UUID) -> bool:
     """
     with connection.transaction():
         found = _claims(connection, _OF, [token])
-    return any(
+    left = [
         _take_over(connection, claim._replace(is_alone=False), WorkerEnd(), is_dead=True) for claim in found
-    )
+    ]
+    return any(left)
 
 
 def _claims(connection: psycopg.Connection, query: str, *values: object) -> list[Claim]:
@@ -168,8 +169,8 @@ def _claims(connection: psycopg.Connection, query: str, *values: object) -> list
     return cursor.execute(query.encode(), values, prepare=True).fetchall()
 
 
-def _take_over(connection: psycopg.Connection, claim: Claim, how: WorkerEnd, *, is_dead: bool) -> bool:
-    """Take over one claim; return whether it was to be had: another may have it.
+def _take_over(connection: psycopg.Connection, claim: Claim, how: WorkerEnd, *, is_dead: bool) -> int:
+    """Take over one claim; return how many runs were left of it, none where another has it.
 
     A transaction of one of its attempts that goes on is ended. What keeps its lock all the same, being prepared or at
     its COMMIT, stays in the claim, and everything else is settled.
@@ -186,9 +187,9 @@ def _take_over(connection: psycopg.Connection, claim: Claim, how: WorkerEnd, *, 
 
 def _settled(
     connection: psycopg.Connection, claim: Claim, how: WorkerEnd, *, is_dead: bool, skips_locked: bool = False
-) -> bool:
+) -> int:
     if connection.execute(_LOCK_CLAIM, [claim.token, is_dead]).fetchone() is None:
-        return False
+        return 0
     values = [claim.events, claim.places, claim.token]
     connection.execute(marks.WAIT_SHORTLY)
     cursor = connection.cursor(row_factory=args_row(_Row))
@@ -210,7 +211,7 @@ def _settled(
     else:
         connection.execute(_DELETE, [claim.token])
     reach("claim.taken_over")
-    return True
+    return len(left)
 
 
 def _settle(connection: psycopg.Connection, claim: Claim, left: _Left, how: WorkerEnd) -> None:

@@ -14,9 +14,10 @@ from hookonce.jobs.slots import pool as pools
 from hookonce.jobs.slots.ending import Ending
 from hookonce.jobs.slots.patience import Patience
 from hookonce.jobs.stopping import hurrying, stopping
-from hookonce.receiver.ledger.runs import breakers
+from hookonce.receiver.ledger.runs import breakers, takeover
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from tests.jobs.slots.conftest import IMPATIENT
+from tests.support.claiming import lapse
 from tests.support.inbox import effect
 from tests.support.waiting import until
 
@@ -88,7 +89,7 @@ def test_batch_that_is_under_way_when_the_process_stops_is_given_back_whole(inbo
         assert inbox.rows("SELECT events FROM hookonce.batches") == []
 
 
-def test_lone_run_of_a_batch_handler_says_that_others_run_beside_it(inbox, pool_of, let_go):
+def test_lone_run_of_a_batch_handler_is_not_charged_when_its_process_dies(inbox, pool_of, let_go):
     def collects(_events, _tx):
         let_go.wait(60)
 
@@ -98,7 +99,9 @@ def test_lone_run_of_a_batch_handler_says_that_others_run_beside_it(inbox, pool_
     with pool_of(2) as pool:
         pool.run_due()
         until(lambda: inbox.rows(STARTED))
-        assert inbox.rows("SELECT beside FROM hookonce.run_states") == [(True,)]
+        lapse(inbox.connection)
+        takeover.take_over(inbox.connection)
+        assert inbox.rows("SELECT waits, attempts FROM hookonce.queue") == [("suspect", 0)]
         let_go.set()
 
 
@@ -246,7 +249,7 @@ def test_slot_that_has_gone_on_is_not_ended_for_what_it_was_at(inbox, pool_of, l
 
 
 def test_leased_run_that_waited_too_long_is_let_go_of(inbox, pool_of, monkeypatch, let_go):
-    monkeypatch.setattr(pools.drain, "DRAIN_BUDGET", timedelta(seconds=0.5))
+    monkeypatch.setattr(pools, "DRAIN_BUDGET", timedelta(seconds=0.5))
 
     def busy(_event, _tx):
         let_go.wait(60)

@@ -35,7 +35,9 @@ def long(event, tx):
     time.sleep(50)
 """
 TIME_PASSES = "UPDATE hookonce.claims SET lease_until = lease_until - interval '1 h' WHERE NOT is_alone"
-PAUSES_PASS = "UPDATE hookonce.queue SET due_at = now() WHERE waits = 'suspect' AND token IS NULL AND due_at > now()"
+PAUSES_PASS = (
+    "UPDATE hookonce.queue SET due_at = now() WHERE waits = 'suspect' AND token IS NULL AND due_at > now()"
+)
 RUNS = """
 SELECT e.type, r.status, r.attempts FROM hookonce.run_states r JOIN hookonce.event_states e ON e.id = r.event
 ORDER BY e.type, r.event
@@ -115,7 +117,9 @@ def test_worker_of_many_slots_stops_when_it_is_told_to(inbox, worker, database_u
 def test_ctrl_c_again_gives_back_what_is_under_way_and_sigterm_again_does_not(inbox, worker, tmp_path, again):
     inbox.deliver("a", "b", type="long")
     process = worker()
-    until(lambda: inbox.rows("SELECT 1 FROM hookonce.run_states WHERE status = 'running'")[1:], seconds=SECONDS)
+    until(
+        lambda: inbox.rows("SELECT 1 FROM hookonce.run_states WHERE status = 'running'")[1:], seconds=SECONDS
+    )
     log = tmp_path / "log"
 
     process.terminate()

@@ -11,7 +11,10 @@ from hookonce.receiver.ledger.runs.run_limits import RunLimit
 from tests.support.inbox import effect
 from tests.support.waiting import until
 
-MADE_DUE_LATE = "UPDATE hookonce.queue SET due_at = now() - interval '1 min' WHERE event_id = 'late'"
+MADE_DUE_LATE = """
+UPDATE hookonce.queue SET due_at = now() - interval '1 min'
+WHERE event = (SELECT id FROM hookonce.events WHERE event_id = 'late')
+"""
 
 
 def statuses(inbox):
