@@ -9,7 +9,8 @@ import pytest
 from psycopg import sql
 
 from hookonce.receiver.config.settings import load_settings
-from hookonce.receiver.ledger.database import migrate
+from hookonce.receiver.ledger.database import connections, migrate
+from hookonce.receiver.monitoring import rights
 from hookonce.receiver.monitoring.health import readiness
 
 
@@ -24,7 +25,12 @@ def role(place, monkeypatch, empty_database):
         identifier = sql.Identifier(name)
         connection.execute(sql.SQL("CREATE ROLE {}").format(identifier))
         yield SimpleNamespace(
-            name=name, admin=connection, url=empty_database, identifier=identifier, place=place
+            name=name,
+            admin=connection,
+            url=empty_database,
+            limited_url=url,
+            identifier=identifier,
+            place=place,
         )
         connection.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(identifier))
 
@@ -88,6 +94,55 @@ def test_doctor_warns_of_a_role_that_can_make_no_partitions(role, hookonce):
 
     assert found["partitions"]["level"] == "warn"
     assert f"role {role.name} can't make those of the coming days" in found["partitions"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("work", "does"), [("receiver", "receiver"), ("worker", "worker"), ("desk", "desk, receiver")]
+)
+def test_db_roles_gives_what_doctor_asks_for(role, hookonce, monkeypatch, work, does):
+    migrate.upgrade(role.url)
+    roles = ("db", "roles", f"--{work}", role.name)
+    printed = hookonce(*roles)
+    monkeypatch.setenv("DATABASE_URL", role.url)
+
+    applied = hookonce(*roles, "--apply")
+
+    assert (applied.code, applied.out, printed.code) == (0, b"", 0)
+    with connections.connect(role.limited_url) as connection:
+        assert rights.works(connection) == (f"enough for: {does}", True)
+        assert rights.partitions(connection) is None
+        assert 'GRANT EXECUTE ON FUNCTION hookonce.make_partition(date) TO "' in printed.out.decode()
+    role.admin.execute(printed.out)
+
+
+def test_doctor_names_what_a_role_lacks(role, hookonce):
+    migrate.upgrade(role.url)
+    role.admin.execute(hookonce("db", "roles", "--desk", role.name).out)
+    role.admin.execute(sql.SQL("REVOKE INSERT ON hookonce.redeliveries FROM {}").format(role.identifier))
+
+    found = {document["check"]: document for document in hookonce("doctor", "--json").documents}
+
+    assert found["rights"]["level"] == "warn"
+    assert "as desk it lacks INSERT on hookonce.redeliveries" in found["rights"]["text"]
+    assert found["partitions"]["level"] == "ok"
+
+
+@pytest.mark.usefixtures("role")
+def test_db_roles_names_the_schema_that_is_configured(hookonce, monkeypatch):
+    monkeypatch.setenv("HOOKONCE_SCHEMA", "inbox")
+
+    printed = hookonce("db", "roles", "--worker", "w").out.decode()
+
+    assert 'GRANT USAGE ON SCHEMA "inbox" TO "w";' in printed
+    assert "hookonce." not in printed
+
+
+@pytest.mark.usefixtures("role")
+def test_db_roles_without_a_role_says_what_to_name(hookonce):
+    done = hookonce("db", "roles")
+
+    assert done.code == 2
+    assert "name at least one role" in done.err
 
 
 @pytest.mark.parametrize(("path", "level"), [('"$user", public', "warn"), ("public", "ok")])

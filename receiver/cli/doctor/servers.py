@@ -60,6 +60,7 @@ def postgresql(url: str) -> Iterator[Finding]:
             yield Finding("ok", "schema", "up to date")
             yield _place(connection)
             yield _search_path(connection, schema_of(url))
+            yield _rights(connection)
             yield _partitions(connection)
             yield from _backlog(connection)
             yield _log(connection)
@@ -68,7 +69,7 @@ def postgresql(url: str) -> Iterator[Finding]:
     except SchemaBehind as error:
         yield Finding("fail", "schema", str(error))
     except psycopg.errors.InsufficientPrivilege as error:
-        text = "the role in DATABASE_URL lacks a right; docs/explanation/scaling.md says which are needed"
+        text = "the role in DATABASE_URL lacks a right; `hookonce db roles` gives what is needed"
         yield Finding("fail", "rights", f"{_first_line(error)}: {text}")
     except (psycopg.Error, LedgerUnavailable) as error:
         yield Finding("fail", "postgresql", f"{_first_line(error)}; start it, or correct DATABASE_URL")
@@ -145,6 +146,11 @@ def _search_path(connection: psycopg.Connection, schema: str) -> Finding:
     if warning:
         return Finding("warn", "search path", warning)
     return Finding("ok", "search path", "leads handlers past the ledger's tables")
+
+
+def _rights(connection: psycopg.Connection) -> Finding:
+    text, is_enough = rights.works(connection)
+    return Finding("ok" if is_enough else "warn", "rights", text)
 
 
 def _partitions(connection: psycopg.Connection) -> Finding:

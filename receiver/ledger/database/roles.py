@@ -26,7 +26,7 @@ class Task(StrEnum):
     WORKER = "worker"
     """`hookonce worker` and `hookonce sweep`: claim, run and end, and look after the ledger."""
     DESK = "desk"
-    """The command line, and `serve` for its API and its dashboard."""
+    """The command line, and `serve` with its API and its dashboard: they take events in besides, which were rejected."""
     DJANGO = "django"
     """Django's own connection, on which its handlers write and runs are ended."""
 
@@ -58,7 +58,7 @@ RIGHTS: Mapping[str, Rights] = {
     "marks": Rights("", "rad", "r", "rad"),
     "batches": Rights("r", "rawd", "r"),
     "limits": Rights("r", "rawd", "r"),
-    "limit_places": Rights("r", "rad", "r"),
+    "limit_places": Rights("r", "rawd", "r"),
     "breakers": Rights("r", "rawd", "rd"),
     "pauses": Rights("r", "radl", "radl"),
     # What became of it
