@@ -9,5 +9,7 @@
 - `tables`: the tables, as SQLAlchemy Core knows them
 - `schema_version`: the revision this code was written for
 - `migrations`, `migrate`: Alembic's revisions, and what runs them under a lock
+- `former_tables`, `live_upgrade`: a ledger of before the queue, taken over in steps while it is used
+- `upgrade_plan`: what an upgrade would do
 - `lock_holders`: who is in the way of that lock
 """
