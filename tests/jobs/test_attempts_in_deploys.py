@@ -11,10 +11,11 @@ from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Registry, RetryLater
 from hookonce.jobs.slots.pool import Pool
 from hookonce.receiver.config.commands import COMMAND
-from hookonce.receiver.ledger.handlers import most_attempts, register_handlers
-from hookonce.receiver.ledger.runs import claims
+from hookonce.receiver.ledger.handlers import MOST_ANNOUNCED, register_handlers
+from hookonce.receiver.ledger.runs import takeover
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
+from tests.support.claiming import claim, claim_suspect, lapse
 from tests.support.django_project import entry
 from tests.support.inbox import inbox
 from tests.support.waiting import until
@@ -193,56 +194,31 @@ def test_run_is_not_buried_that_was_under_way_when_a_new_worker_came(inbox, call
     assert work_to_the_end(inbox, old) == {("dead", NEW)}
 
 
-def lapse(inbox):
-    """Let the leases be over, as after the deaths of their workers."""
-    inbox.connection.execute(
-        "UPDATE hookonce.runs SET lease_until = now(), due_at = now() WHERE token IS NOT NULL"
-    )
-    inbox.connection.execute("UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL")
-
-
-class Room:
-    free = 4
-
-    def fits(self, *_):
-        return True
-
-
-CLAIMS = {"alone": {}, "beside others": {"room": Room()}, "as a suspect": {"suspects_of": ["fails"]}}
-
-
-@pytest.mark.parametrize("how", CLAIMS)
-def test_old_worker_calls_the_handler_for_a_run_that_has_used_up_its_number(inbox, calls, how):
+@pytest.mark.parametrize("waits", [None, "suspect"])
+def test_old_worker_calls_the_handler_for_a_run_that_has_used_up_its_number(inbox, calls, waits):
     deploy = Deploy(inbox, calls.fails)
     old = deploy.worker("old")
     deploy.worker("new")
     inbox.deliver("a")
-    claims.claim(inbox.connection, deploy.registries["new"], budget=timedelta(seconds=2))
-    lapse(inbox)
-    inbox.connection.execute(
-        "UPDATE hookonce.runs SET status = 'waiting', token = NULL, lease_until = NULL, attempts = 3, parked = %s",
-        ["suspect" if how == "as a suspect" else None],
-    )
+    inbox.connection.execute("UPDATE hookonce.queue SET handler = 'fails', attempts = 3, waits = %s", [waits])
 
-    claim = claims.claim(
-        inbox.connection, deploy.registries["old"], budget=timedelta(seconds=2), **CLAIMS[how]
-    )
-
-    assert [run.attempt for run in claim.runs] == [4]
-    lapse(inbox)
     assert work_to_the_end(inbox, old) == {("dead", NEW)}
+    assert calls.attempts == [4, 5]
 
 
-def test_run_that_a_worker_lost_has_the_larger_number(inbox, calls):
+def test_run_that_workers_lost_has_the_larger_number(inbox, calls):
     deploy = Deploy(inbox, calls.fails)
     deploy.worker("new")
     inbox.deliver("a")
+    registry = deploy.registries["old"]
+    claim(inbox.connection, registry)
+    lapse(inbox.connection)
+    takeover.take_over(inbox.connection)
 
     for number in range(1, NEW + 1):
-        claim = claims.claim(inbox.connection, deploy.registries["old"], budget=timedelta(seconds=2))
-        assert [run.attempt for run in claim.runs] == [number]
-        lapse(inbox)
-    claims.claim(inbox.connection, deploy.registries["old"], budget=timedelta(seconds=2))
+        assert claim_suspect(inbox.connection, registry).attempt == number
+        lapse(inbox.connection)
+        takeover.take_over(inbox.connection)
 
     assert [row[2:] for row in inbox.runs()] == [("dead", NEW)]
 
@@ -273,7 +249,8 @@ def test_number_of_a_worker_that_is_alive_is_announced_anew(inbox, calls, age):
 
     ((announced, now),) = inbox.rows("SELECT announced_at, now() FROM hookonce.handler_attempts")
     assert timedelta(0) <= now - announced < timedelta(minutes=1)
-    assert most_attempts(inbox.connection, ["fails"]) == {"fails": NEW}
+    most = MOST_ANNOUNCED.format(handler="'fails'")
+    assert inbox.rows(f"SELECT {most}") == [(NEW,)]
 
 
 def test_other_handlers_numbers_are_their_own(inbox, calls):

@@ -4,12 +4,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psycopg
 import pytest
 
-from hookonce.jobs.drain import WORKER_ENDED, Drain
+from hookonce.jobs.claimer import WORKER_ENDED
+from hookonce.jobs.drain import Drain, OneSlot
 from hookonce.jobs.last_attempt import LastAttempt
-from hookonce.receiver.ledger.runs import run_end, transitions
+from hookonce.receiver.ledger.runs.batch_size import BatchSize
+from hookonce.receiver.ledger.runs.ends import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.states import RunStatus
+from tests.support.claiming import end, lapse
 from tests.support.inbox import effect, inbox
 from tests.support.waiting import until
 
@@ -61,26 +64,30 @@ def errors(inbox):
 
 
 @pytest.fixture
-def died(inbox, tmp_path):
-    """A worker that died at an attempt, whose transaction is still on its way; gives that run and what was left."""
+def drain(inbox):
     inbox.on(effect, attempts=2)
+    inbox.drains.append(Drain(inbox.settings, inbox.registry))
+    return inbox.drains[0]
+
+
+@pytest.fixture
+def died(inbox, drain, tmp_path):
+    """A worker that died at an attempt that it made alone, whose transaction is still on its way; that run, and how."""
     inbox.deliver("evt_1")
-    drain = Drain(inbox.settings, inbox.registry)
-    inbox.drains.append(drain)
+    inbox.connection.execute("UPDATE hookonce.queue SET handler = 'effect', waits = 'suspect'")
     last = LastAttempt(tmp_path / "1")
     drain.come_after(last)
-    (run,) = drain._claim(None).runs  # noqa: SLF001
+    run = drain._claim_suspect()  # noqa: SLF001
     last.begin(run)
     last.ended("exit status 3")
     return run, last
 
 
-def test_lease_that_runs_out_adds_no_second_failure(inbox, died):
+def test_lease_that_runs_out_adds_no_second_failure(inbox, drain, died):
     _, last = died
 
-    inbox.drains[0].come_after(last)
-    inbox.connection.execute("UPDATE hookonce.runs SET lease_until = now(), due_at = now()")
-    inbox.connection.execute("UPDATE hookonce.events SET due_at = now()")
+    drain.come_after(last)
+    lapse(inbox.connection)
     while inbox.work():
         pass
 
@@ -88,33 +95,67 @@ def test_lease_that_runs_out_adds_no_second_failure(inbox, died):
     assert (inbox.runs()[0][2:], inbox.effects()) == (("done", 2), ["evt_1"])
 
 
-def test_attempt_that_was_said_to_have_failed_can_not_be_committed_any_more(inbox, died):
+def test_attempt_that_was_said_to_have_failed_can_not_be_committed_any_more(inbox, drain, died):
     run, last = died
-    inbox.drains[0].come_after(last)
+    drain.come_after(last)
 
-    ending = run_end.AttemptResult(transitions.RunStatus.DONE)
-    with pytest.raises((run_end.LeaseLost, psycopg.errors.DivisionByZero)):
-        run_end.end(inbox.connection, run, ending, None, chain=False)
+    with pytest.raises(LeaseLost):
+        end(inbox.connection, run, AttemptResult(RunStatus.DONE))
 
+    inbox.connection.rollback()
     assert len(errors(inbox)) == 1
 
 
-def test_end_of_a_worker_that_was_at_nothing_is_no_failure(inbox, died):
-    _, last = died
-    inbox.connection.execute("UPDATE hookonce.runs SET status = 'done', token = NULL")
+def test_end_of_a_worker_that_was_at_nothing_is_no_failure(inbox, drain, died):
+    run, last = died
+    end(inbox.connection, run, AttemptResult(RunStatus.DONE))
 
-    inbox.drains[0].come_after(last)
+    drain.come_after(last)
 
     assert errors(inbox) == []
     assert last.take() is None
 
 
-def test_attempt_goes_on_where_it_can_not_be_written_down(inbox, tmp_path):
-    inbox.on(effect)
+def test_attempt_that_others_may_have_killed_is_a_suspect_at_once_and_not_charged(inbox, drain, tmp_path):
     inbox.deliver("evt_1")
-    inbox.drains.append(Drain(inbox.settings, inbox.registry))
+    last = LastAttempt(tmp_path / "1")
+    (run,) = drain._claim(None, OneSlot(inbox.registry, quick_first=True)).runs  # noqa: SLF001
+    last.begin(run)
+    last.ended("exit status 3")
 
-    inbox.drains[0].come_after(LastAttempt(tmp_path / "absent" / "1"))
+    drain.come_after(last)
+
+    assert inbox.rows("SELECT waits, attempts, token FROM hookonce.queue") == [("suspect", 0, None)]
+    assert errors(inbox) == []
+
+
+def test_batch_whose_worker_ended_comes_back_in_halves_at_once(inbox, tmp_path):
+    def killed(events, _tx):
+        sizes.append(len(events))
+        if len(sizes) == 1:
+            raise KeyboardInterrupt
+
+    sizes = []
+    inbox.on(killed, batch=BatchSize(8))
+    drains = [Drain(inbox.settings, inbox.registry) for _ in range(2)]
+    inbox.drains += drains
+    inbox.deliver(*"abcd")
+    last = LastAttempt(tmp_path / "1")
+    drains[0].come_after(last)
+    with pytest.raises(KeyboardInterrupt):
+        drains[0].run_due()
+    last.ended("exit status 3")
+
+    drains[1].come_after(last)
+    drains[1].run_due()
+
+    assert sizes == [4, 2, 2]
+
+
+def test_attempt_goes_on_where_it_can_not_be_written_down(inbox, drain, tmp_path):
+    inbox.deliver("evt_1")
+
+    drain.come_after(LastAttempt(tmp_path / "absent" / "1"))
     while inbox.work():
         pass
 
