@@ -400,7 +400,8 @@ SELECT e.event_id, r.handler, r.status, r.attempts, r.cycle
 FROM hookonce.run_states r JOIN hookonce.event_states e ON e.id = r.event
 """
 STATUS = """
-SELECT r.status FROM hookonce.run_states r JOIN hookonce.events e ON e.id = r.event WHERE e.event_id = %s AND r.handler = %s
+SELECT r.status FROM hookonce.run_states r JOIN hookonce.events e ON e.id = r.event
+WHERE e.event_id = %s AND r.handler = %s
 """
 
 

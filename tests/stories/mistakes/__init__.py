@@ -8,6 +8,7 @@ A mistake changes things by `replace` and `reword` only, which fail where the pr
 change: the story would otherwise meet a product without any mistake, or with another one.
 """
 
+from contextlib import contextmanager
 from importlib import import_module
 from typing import NamedTuple
 
@@ -62,6 +63,9 @@ PLANTED = {
 }
 
 
+_changed = []
+
+
 def plant(name, role):
     """Make the mistake in this process, if it is one of its role."""
     module, _, mistake = name.partition(".")
@@ -73,8 +77,21 @@ def replace(owner, name, new):
     """Put something else in the place of what a module or a class itself has under this name; give what was there."""
     assert name in vars(owner), f"{owner.__name__} no longer has {name!r}"
     right = vars(owner)[name]
+    _changed.append((owner, name, right))
     setattr(owner, name, new)
     return right
+
+
+@contextmanager
+def made(mistake):
+    """Make a mistake in this process for the length of a block."""
+    before = len(_changed)
+    mistake()
+    try:
+        yield
+    finally:
+        while len(_changed) > before:
+            setattr(*_changed.pop())
 
 
 def reword(module, name, before, after, *, count=1):

@@ -1,0 +1,71 @@
+"""Mistakes of whoever settles what others have left; each name completes "a ledger whose worker …".
+
+`tests/stories/test_interleavings.py` makes them in its own process.
+"""
+
+# ruff: noqa: SLF001  a mistake is made inside
+
+from hookonce.jobs import drain
+from hookonce.receiver.ledger.maintenance import retention
+from hookonce.receiver.ledger.replay import events as replays
+from hookonce.receiver.ledger.runs import marks, takeover
+from tests.stories.mistakes import replace, reword
+
+BY_ONE_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+"""So that a later statement sees no more than the first: as if both were one."""
+
+
+def ignores_marks():
+    reword(takeover, "_MARKED", "WHERE token = %s", "WHERE token = %s AND false")
+
+
+def looks_for_marks_in_the_statement_that_locks():
+    def settled(connection, *args, **options):
+        connection.execute(BY_ONE_SNAPSHOT)
+        return right(connection, *args, **options)
+
+    right = replace(takeover, "_settled", settled)
+
+
+def takes_a_part_of_a_claim():
+    replace(takeover, "_LOCK_ROWS", takeover._LOCK_FREE_ROWS)
+
+
+def buries_before_it_ranks():
+    def settle(connection, claim, left, how):
+        for part in (
+            [row for row in claim.rows if row in left.marked],
+            [row for row in claim.rows if row not in left.marked],
+        ):
+            events, places = [row.event for row in part], [row.n for row in part]
+            right(connection, claim._replace(events=events, places=places), left, how)
+
+    right = replace(takeover, "_settle", settle)
+
+
+def marks_without_the_lock():
+    reword(marks, "_INSERT", "FOR KEY SHARE OF q", "")
+
+
+def goes_by_the_token_of_a_mark_alone():
+    replace(
+        takeover,
+        "_MARKED",
+        "SELECT q.event, q.n FROM hookonce.queue q JOIN hookonce.marks USING (token) WHERE token = %s",
+    )
+
+
+def leaves_marks_of_what_it_buried():
+    replace(takeover, "_FORGET_MARKS", "SELECT %s::uuid")
+
+
+def leaves_the_former_outcome_the_last():
+    reword(replays, "_REOPEN", "SET is_last = false", "SET is_last = true")
+
+
+def looks_at_the_queue_before_it_locks():
+    reword(retention, "_DELETE", f"AND NOT {retention._IS_OPEN}", "")
+
+
+def goes_on_before_its_run_is_settled():
+    replace(drain.Drain, "_settle_left", lambda _: None)

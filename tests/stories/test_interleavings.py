@@ -1,0 +1,263 @@
+"""Sessions that meet at a worker's death, in the one order that matters; and the mistakes that each order finds."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import psycopg
+import pytest
+
+from hookonce.receiver import failpoints
+from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.maintenance import retention
+from hookonce.receiver.ledger.replay import events as replays
+from hookonce.receiver.ledger.runs import ends, marks, takeover
+from hookonce.receiver.ledger.runs.claimed import LeaseLost
+from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.store import store
+from tests.stories import mistakes
+from tests.stories.mistakes import settling
+from tests.support import claiming
+from tests.support.inbox import effect, inbox
+from tests.support.new_event import new_event
+from tests.support.waiting import until
+
+__all__ = ["inbox"]
+
+WAITERS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+)
+END_WORKERS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = 'hookonce worker'
+"""
+SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Plan:
+    name: str = "credit"
+    limit: object = None
+    batch: object = None
+
+
+class Planner:
+    def matching(self, *_):
+        return [Plan()]
+
+    def named(self, _):
+        return Plan()
+
+    def __iter__(self):
+        return iter([Plan()])
+
+
+class Ledger:
+    """A ledger with two events that a worker of one slot had claimed, and with sessions of others."""
+
+    def __init__(self, database_url, monkeypatch):
+        self.url = database_url
+        self.monkeypatch = monkeypatch
+        self.sql = connections.connect(database_url)
+        self.sql.execute("CREATE TABLE effects (event bigint)")
+        store(self.sql, [new_event("first"), new_event("second")])
+        self.first, self.second = claiming.claim(self.sql, Planner()).runs
+        claiming.lapse(self.sql)
+
+    def session(self):
+        return psycopg.connect(self.url)
+
+    def take_over(self):
+        with connections.connect(self.url) as other:
+            return takeover.take_over(other)
+
+    def begin_marked(self, session, run):
+        """Do as a handler does that is about to commit by itself."""
+        cursor = session.cursor()
+        ends.mark(cursor, run)
+        cursor.execute("INSERT INTO effects VALUES (%s)", [run.event.id])
+
+    def waits(self, count=1):
+        """Wait until so many sessions wait for locks."""
+        until(lambda: self.sql.execute(WAITERS).fetchone()[0] >= count, seconds=SECONDS, what="a wait")
+
+    def state(self):
+        """What is said of both events: status, whether it is suspect, and its effects."""
+        return [
+            (
+                status,
+                waits == "suspect",
+                self.sql.execute("SELECT count(*) FROM effects WHERE event = %s", [event]).fetchone()[0],
+            )
+            for event, status, waits in self.sql.execute(
+                "SELECT id, status, waits FROM hookonce.event_states ORDER BY id"
+            )
+        ]
+
+    def close(self):
+        self.sql.close()
+
+
+@pytest.fixture
+def ledger(database_url, monkeypatch):
+    ledger = Ledger(database_url, monkeypatch)
+    yield ledger
+    ledger.close()
+
+
+BURIED = [("dead", False, 1), ("waiting", False, 0)]
+GIVEN_BACK = [("waiting", True, 0), ("waiting", False, 0)]
+
+
+def committed_and_died(ledger):
+    with ledger.session() as session:
+        ledger.begin_marked(session, ledger.first)
+    ledger.take_over()
+
+    assert ledger.state() == BURIED
+    assert ledger.sql.execute("SELECT count(*) FROM hookonce.marks").fetchone() == (0,)
+
+
+def committed_while_it_is_taken_over(ledger):
+    ledger.monkeypatch.setattr(marks, "WAIT_SHORTLY", f"SET LOCAL lock_timeout = {SECONDS * 1000}")
+    with ledger.session() as session, ThreadPoolExecutor(1) as pool:
+        ledger.begin_marked(session, ledger.first)
+        taken = pool.submit(ledger.take_over)
+        ledger.waits()
+        session.commit()
+        taken.result(SECONDS)
+
+    assert ledger.state() == BURIED
+
+
+def goes_on_while_it_is_taken_over(ledger):
+    session = ledger.session()
+    ledger.begin_marked(session, ledger.first)
+    ledger.take_over()
+    session.close()
+
+    assert ledger.state() == GIVEN_BACK
+    assert ledger.sql.execute("SELECT count(*) FROM hookonce.queue WHERE token IS NOT NULL").fetchone() == (
+        0,
+    )
+
+
+def marked_behind_the_takeover(ledger):
+    is_reached, may_go_on = threading.Event(), threading.Event()
+
+    def pause(point):
+        if point == "claim.taken_over":
+            is_reached.set()
+            assert may_go_on.wait(SECONDS)
+
+    def commit():
+        try:
+            with ledger.session() as session:
+                ledger.begin_marked(session, ledger.first)
+        except LeaseLost:
+            return "lost"
+        return "committed"
+
+    ledger.monkeypatch.setattr(failpoints, "_counter", pause)
+    with ThreadPoolExecutor(2) as pool:
+        taken = pool.submit(ledger.take_over)
+        assert is_reached.wait(SECONDS)
+        stale = pool.submit(commit)
+        until(
+            lambda: stale.done() or ledger.sql.execute(WAITERS).fetchone()[0],
+            seconds=SECONDS,
+            what="the handler",
+        )
+        may_go_on.set()
+        taken.result(SECONDS)
+
+        assert stale.result(SECONDS) == "lost"
+    assert ledger.state() == GIVEN_BACK
+
+
+def replayed_when_it_was_done(ledger):
+    for _ in range(2):
+        ledger.sql.execute("UPDATE hookonce.queue SET token = NULL")
+        for run in claiming.claim(ledger.sql, Planner()).runs:
+            claiming.end(ledger.sql, run, AttemptResult("done"))
+        list(replays.replay(ledger.sql, [ledger.first.event.id], "test"))
+
+    last = "SELECT count(*) FROM hookonce.runs WHERE is_last AND event = %s"
+    assert ledger.sql.execute(last, [ledger.first.event.id]).fetchone() == (0,)
+
+
+def replayed_before_it_is_pruned(ledger):
+    ledger.sql.execute("UPDATE hookonce.queue SET token = NULL")
+    for run in claiming.claim(ledger.sql, Planner()).runs:
+        claiming.end(ledger.sql, run, AttemptResult("done"))
+    ids = [ledger.first.event.id, ledger.second.event.id]
+
+    class Late(psycopg.Connection):
+        def execute(self, query, *args, **options):
+            if query == retention._LOCK:  # noqa: SLF001  the moment before it
+                super().execute("SELECT 1")
+                list(replays.replay(ledger.sql, ids[:1], "test"))
+            return super().execute(query, *args, **options)
+
+    with Late.connect(ledger.url, autocommit=True) as pruning:
+        retention._delete(pruning, ids)  # noqa: SLF001  of a pass over the ledger
+
+    assert ledger.sql.execute("SELECT id FROM hookonce.events").fetchall() == [(ids[0],)]
+    assert ledger.sql.execute("SELECT event FROM hookonce.queue").fetchall() == [(ids[0],)]
+
+
+ORDERS = (
+    committed_and_died,
+    committed_while_it_is_taken_over,
+    goes_on_while_it_is_taken_over,
+    marked_behind_the_takeover,
+    replayed_when_it_was_done,
+    replayed_before_it_is_pruned,
+)
+PLANTED = {
+    settling.ignores_marks: committed_and_died,
+    settling.buries_before_it_ranks: committed_and_died,
+    settling.goes_by_the_token_of_a_mark_alone: committed_and_died,
+    settling.leaves_marks_of_what_it_buried: committed_and_died,
+    settling.looks_for_marks_in_the_statement_that_locks: committed_while_it_is_taken_over,
+    settling.takes_a_part_of_a_claim: goes_on_while_it_is_taken_over,
+    settling.marks_without_the_lock: marked_behind_the_takeover,
+    settling.leaves_the_former_outcome_the_last: replayed_when_it_was_done,
+    settling.looks_at_the_queue_before_it_locks: replayed_before_it_is_pruned,
+}
+
+
+def named(function):
+    return function.__name__
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=named)
+def test_ledger_says_what_became_of_each_run_when(ledger, order):
+    order(ledger)
+
+
+@pytest.mark.parametrize(("mistake", "order"), PLANTED.items(), ids=named)
+def test_planted_mistake_is_caught_by_its_order(ledger, mistake, order):
+    with mistakes.made(mistake), pytest.raises(AssertionError):
+        order(ledger)
+
+
+@pytest.mark.parametrize("mistake", [None, settling.goes_on_before_its_run_is_settled])
+def test_run_that_the_ledger_was_away_for_is_settled_before_another_is_begun(inbox, monkeypatch, mistake):
+    inbox.on(effect)
+    inbox.deliver("a")
+    away = ["run.ended", "failure.ended"]
+
+    def leave(point):
+        if away and point == away[0]:
+            away.pop(0)
+            inbox.connection.execute(END_WORKERS)
+
+    monkeypatch.setattr(failpoints, "_counter", leave)
+    with mistakes.made(mistake) if mistake else nullcontext():
+        for _ in range(2):
+            inbox.work()
+
+    assert not away
+    assert inbox.runs() == [("a", "effect", *(("running", 1) if mistake else ("done", 1)))]
