@@ -207,7 +207,7 @@ class Executor(AttemptConnection):
                 work.end()
             reach("handler.returned")
             event.require_steps_ended()
-            self._lock(run)
+            self._lock_run(run)
             self._succeed(run, handler, result, lambda: False)
 
     def _succeed(
@@ -443,10 +443,10 @@ class Executor(AttemptConnection):
         then finds it ended. Raises `marks.Kept` where nothing ends what is on its way.
         """
         is_marked, self._is_marked, self._xact_id = self._is_marked, False, None
-        self._has_to_unmark = is_marked and self._lock(run)
+        self._has_to_unmark = is_marked and self._lock_run(run)
         return self._has_to_unmark
 
-    def _lock(self, run: ClaimedRun) -> bool:
+    def _lock_run(self, run: ClaimedRun) -> bool:
         """Lock a run in our transaction, which is begun; return whether its handler has committed it by itself."""
         marked = Marked.of(run.key)
         return marks.patiently(
