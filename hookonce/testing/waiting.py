@@ -23,7 +23,7 @@ _LEFT = f"""
 SELECT count(DISTINCT event) AS events, coalesce(sum(attempts + (token IS NOT NULL)::int), 0) AS attempts,
        least(min(coalesce(lease_until, due_at)) FILTER (WHERE waits IS NULL OR waits = '{Waits.SUSPECT}'), (
            SELECT min(try_at) FROM hookonce.breakers b WHERE opened_at IS NOT NULL AND EXISTS (
-               SELECT FROM hookonce.queue r WHERE (r.handler, r.waits) = (b.handler, '{Waits.HANDLER}'))
+               SELECT FROM hookonce.queue r WHERE (r.waiting_handler, r.waits) = (b.handler, '{Waits.HANDLER}'))
        )) - clock_timestamp() AS pause,
        EXISTS (SELECT FROM hookonce.breakers WHERE opened_at IS NOT NULL) AS is_broken
 FROM hookonce.queue LEFT JOIN hookonce.claims USING (token) WHERE waits IS DISTINCT FROM '{Waits.HELD}'

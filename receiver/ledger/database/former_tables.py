@@ -42,6 +42,7 @@ CREATE TABLE hookonce.queue (
     attempts integer NOT NULL DEFAULT 0,
     due_at timestamptz NOT NULL,
     waits text COLLATE "C",
+    waiting_handler text COLLATE "C" GENERATED ALWAYS AS (CASE WHEN waits IS NOT NULL THEN handler END) STORED,
     slot_at timestamptz,
     schedule text,
     token uuid,
@@ -49,7 +50,7 @@ CREATE TABLE hookonce.queue (
 ) WITH (fillfactor = 40, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.02,
         autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX queue_due ON hookonce.queue (due_at) WHERE waits IS NULL;
-CREATE INDEX queue_waits ON hookonce.queue (waits, handler, event) WHERE waits IS NOT NULL;
+CREATE INDEX queue_waits ON hookonce.queue (waits, waiting_handler, event) WHERE waits IS NOT NULL;
 CREATE TABLE hookonce.claims (
     token uuid NOT NULL,
     lease_until timestamptz NOT NULL,

@@ -2,8 +2,8 @@
 
 `events` is the ledger: slim, long-lived, unpartitioned and never updated, because its unique key is what makes a
 duplicate impossible. `queue` holds what is still to be done, `runs` what became of it. What state an event or a run is
-in the views `event_states` and `run_states` say. `bodies` is wide and partitioned by day, so that old days are dropped whole.
-Ids are compared by bytes (`COLLATE "C"`): two ids are the same event only if they are the same bytes.
+in the views `event_states` and `run_states` say. `bodies` is wide and partitioned by day, so that old days are dropped
+whole. Ids are compared by bytes (`COLLATE "C"`): two ids are the same event only if they are the same bytes.
 """
 
 from sqlalchemy import (
@@ -13,6 +13,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Computed,
     DateTime,
     Identity,
     Index,
@@ -103,15 +104,19 @@ queue = Table(
     Column("attempts", Integer, nullable=False, server_default=text("0")),
     Column("due_at", _moment, nullable=False),
     Column("waits", _bytewise),
+    Column("waiting_handler", _bytewise, Computed("CASE WHEN waits IS NOT NULL THEN handler END", persisted=True)),
     Column("slot_at", _moment),
     Column("schedule", Text),
     Column("token", Uuid),
     PrimaryKeyConstraint("event", "n", name="queue_pkey"),
     Index("queue_due", "due_at", postgresql_where=text("waits IS NULL")),
-    Index("queue_waits", "waits", "handler", "event", postgresql_where=text("waits IS NOT NULL")),
+    Index("queue_waits", "waits", "waiting_handler", "event", postgresql_where=text("waits IS NOT NULL")),
     postgresql_with={"fillfactor": 40},
 )
-"""What is still to be done: a row for each open run, or one without a handler for an event that no worker has met."""
+"""What is still to be done: a row for each open run, or one without a handler for an event that no worker has met.
+
+No index knows of a column that a claim writes, `handler` among them, so that PostgreSQL updates the row in its page.
+"""
 
 claims = Table(
     "claims",

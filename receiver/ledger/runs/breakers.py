@@ -70,9 +70,9 @@ ORDER BY handler FOR UPDATE SKIP LOCKED
 _PARKED = f"""
 WITH ends AS (
     SELECT min(event) AS first, max(event) AS last FROM hookonce.queue
-    WHERE waits = '{Waits.HANDLER}' AND handler = %(handler)s
+    WHERE waits = '{Waits.HANDLER}' AND waiting_handler = %(handler)s
 ), page AS MATERIALIZED (
-    SELECT event, n, waits, source FROM hookonce.queue WHERE waits = '{Waits.HANDLER}' AND handler = %(handler)s
+    SELECT event, n, waits, source FROM hookonce.queue WHERE waits = '{Waits.HANDLER}' AND waiting_handler = %(handler)s
         AND event >= (SELECT first + floor((last - first + 1) * %(place)s)::bigint FROM ends)
     ORDER BY event LIMIT {_PAGE}
 ), few AS MATERIALIZED (
@@ -83,10 +83,10 @@ WHERE q.waits IS NOT DISTINCT FROM few.waits ORDER BY q.event LIMIT 1 FOR UPDATE
 """  # noqa: S608  constants
 _SUSPECT = f"""
 SELECT event, n FROM hookonce.queue
-WHERE waits = '{Waits.SUSPECT}' AND handler = %s AND token IS NULL AND {IS_NOT_PAUSED}
+WHERE waits = '{Waits.SUSPECT}' AND waiting_handler = %s AND token IS NULL AND {IS_NOT_PAUSED}
 ORDER BY event LIMIT 1 FOR UPDATE SKIP LOCKED
 """  # noqa: S608  constants
-_IS_ANY_PARKED = f"SELECT FROM hookonce.queue WHERE waits = '{Waits.HANDLER}' AND handler = %s LIMIT 1"
+_IS_ANY_PARKED = f"SELECT FROM hookonce.queue WHERE waits = '{Waits.HANDLER}' AND waiting_handler = %s LIMIT 1"
 _LOOK_LATER = "UPDATE hookonce.breakers SET try_at = now() + %s WHERE handler = %s"
 _TRY = f"""
 WITH tried AS (
@@ -103,7 +103,7 @@ SELECT b.handler, b.failures, b.error, b.opened_at IS NOT NULL, b.opened_at,
        (SELECT extract(epoch FROM now() - received_at)::float FROM hookonce.queue WHERE event = parked.oldest LIMIT 1)
 FROM hookonce.breakers b LEFT JOIN LATERAL (
     SELECT count(*), min(event) AS oldest FROM (
-        SELECT event FROM hookonce.queue WHERE waits = '{Waits.HANDLER}' AND handler = b.handler
+        SELECT event FROM hookonce.queue WHERE waits = '{Waits.HANDLER}' AND waiting_handler = b.handler
         ORDER BY event LIMIT {MAX_WAITING}) AS found) AS parked ON b.opened_at IS NOT NULL
 ORDER BY b.handler
 """  # noqa: S608  constants

@@ -1,7 +1,7 @@
 """Claims due rows of the queue for one worker: leases under a random token what there is room for, in one transaction.
 
 Which rows those are is the worker's to decide (`Decide`); here they are locked, read and written. A lease changes
-nothing that an index knows of. Lock order: rows of the queue (skipped, if another holds them), then limits, then pauses.
+nothing that an index knows of. Lock order: rows of the queue (skipped, if another holds them), limits, pauses.
 """
 
 import logging

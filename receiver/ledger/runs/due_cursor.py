@@ -6,8 +6,8 @@ seconds before it, for what was committed late, and every few seconds from the b
 takes a second: the longer such looks take, the more seldom they are made, and others go back a tenth of a second only.
 Every quarter of a minute they are made in any case: nothing else finds what was parked for long and is taken up again.
 
-Runs of events of one kind, a million of them, would have all that come later wait: while such a crowd is at the head of the
-queue, every other look is for what else has come lately.
+Runs of events of one kind, a million of them, would have all that come later wait: while such a crowd is at the head of
+the queue, every other look is for what else has come lately.
 """
 
 import time

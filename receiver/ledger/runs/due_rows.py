@@ -52,8 +52,8 @@ _DUE_BESIDE = reading(f"""{MAY_BE_CLAIMED} AND event = ANY(ARRAY(
          ORDER BY due_at LIMIT %(limit)s))""")  # noqa: S608  constants
 
 # Of handlers that are here, neither they nor their sources paused; or it is tried for a breaker.
-_IS_SUSPECT_DUE = f"""waits = '{Waits.SUSPECT}' AND handler = ANY(%(handlers)s) AND token IS NULL AND due_at <= now()
-    AND (handler NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'handler')
+_IS_SUSPECT_DUE = f"""waits = '{Waits.SUSPECT}' AND waiting_handler = ANY(%(handlers)s)
+    AND token IS NULL AND due_at <= now() AND (handler NOT IN (SELECT name FROM hookonce.pauses WHERE kind = 'handler')
          OR (handler, event) IN (SELECT handler, trying FROM hookonce.breakers)) AND {IS_NOT_PAUSED}"""  # noqa: S608
 _SUSPECT = reading(_IS_SUSPECT_DUE, order="event")
 _HAS_SUSPECT = f"SELECT EXISTS (SELECT FROM hookonce.queue WHERE {_IS_SUSPECT_DUE})"  # noqa: S608  constants

@@ -45,8 +45,8 @@ class AttemptResult:
     `traceback` is sealed with the key `key_id`, unless that is None (`encryption.traceback_context`); so is
     `sealed_result`, which then stands for `result`. `counted` is False for an attempt that does not use one up
     (RetryLater). `most`: how many attempts this worker gives, if it knows; a run that waits is dead instead once they
-    are used up, unless another worker gives more. `waits`: what it waits for besides (`states.Waits`). `also` is done in
-    the transaction that ends it.
+    are used up, unless another worker gives more. `waits`: what it waits for besides (`states.Waits`). `also` is done
+    in the transaction that ends it.
     """
 
     status: RunStatus

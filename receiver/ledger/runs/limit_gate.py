@@ -80,7 +80,7 @@ INSERT INTO hookonce.limit_places (handler, key, event, token)
 SELECT * FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::uuid[]) AS t
 ON CONFLICT (handler, event) DO UPDATE SET key = excluded.key, token = excluded.token
 """
-_IS_PARKED = f"waits = '{WAITS_FOR_LIMIT}' || %(key)s AND handler = %(handler)s"
+_IS_PARKED = f"waits = '{WAITS_FOR_LIMIT}' || %(key)s AND waiting_handler = %(handler)s"
 # Event by event: whatever the planner thinks of the table.
 _IS_ONE_PARKED = _IS_PARKED.replace("waits =", "waits IS NOT DISTINCT FROM")
 # The oldest, of those without a time of their rate only so many.
@@ -101,12 +101,12 @@ WITH oldest AS MATERIALIZED (
 SELECT event FROM mine ORDER BY event
 """  # noqa: S608  constants
 _IS_ANY_PARKED = (
-    f"SELECT FROM hookonce.queue WHERE waits = '{WAITS_FOR_LIMIT}' || %s AND handler = %s LIMIT 1"
+    f"SELECT FROM hookonce.queue WHERE waits = '{WAITS_FOR_LIMIT}' || %s AND waiting_handler = %s LIMIT 1"
 )
 _COUNTS = f"""
 SELECT h.handler, w.count FROM (SELECT DISTINCT handler FROM hookonce.limits WHERE has_queue) AS h, LATERAL (
     SELECT count(*) FROM (
-        SELECT FROM hookonce.queue q WHERE q.handler = h.handler
+        SELECT FROM hookonce.queue q WHERE q.waiting_handler = h.handler
             AND q.waits = ANY(ARRAY(SELECT '{WAITS_FOR_LIMIT}' || l.key FROM hookonce.limits l
                                     WHERE l.handler = h.handler AND l.has_queue))
         LIMIT %(most)s) AS found) AS w

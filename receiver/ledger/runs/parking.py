@@ -65,16 +65,16 @@ SELECT max(event) FROM page
 """  # noqa: S608  constants
 
 
-_UNPARK_HANDLER = _unpark("handler = %(handler)s")
-_UNPARK_UNTRIAGED = _unpark("handler IS NULL")
+_UNPARK_HANDLER = _unpark("waiting_handler = %(handler)s")
+_UNPARK_UNTRIAGED = _unpark("waiting_handler IS NULL")
 
 # Jump from one name to the next in the index.
 _HANDLERS_PARKED = """
 WITH RECURSIVE named AS (
-    (SELECT handler FROM hookonce.queue WHERE waits = %(waits)s ORDER BY handler LIMIT 1)
+    (SELECT waiting_handler AS handler FROM hookonce.queue WHERE waits = %(waits)s ORDER BY waiting_handler LIMIT 1)
     UNION ALL
-    SELECT (SELECT q.handler FROM hookonce.queue q WHERE q.waits = %(waits)s AND q.handler > named.handler
-            ORDER BY q.handler LIMIT 1)
+    SELECT (SELECT q.waiting_handler FROM hookonce.queue q
+            WHERE q.waits = %(waits)s AND q.waiting_handler > named.handler ORDER BY q.waiting_handler LIMIT 1)
     FROM named WHERE named.handler IS NOT NULL)
 SELECT handler FROM named WHERE handler IS NOT NULL
 """

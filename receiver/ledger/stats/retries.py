@@ -25,7 +25,7 @@ WITH open AS MATERIALIZED (
     UNION
     SELECT q.event, q.source, q.handler, q.cycle FROM hookonce.breakers b, LATERAL (
         SELECT event, source, handler, cycle FROM hookonce.queue
-        WHERE waits = '{Waits.HANDLER}' AND handler = b.handler ORDER BY event LIMIT {MAX_LOOKED_AT}) AS q
+        WHERE waits = '{Waits.HANDLER}' AND waiting_handler = b.handler ORDER BY event LIMIT {MAX_LOOKED_AT}) AS q
     WHERE b.opened_at IS NOT NULL
 ), retried AS (
     SELECT open.source, min(f.failed_at) AS first
