@@ -69,7 +69,9 @@ def test_each_transaction_is_committed_by_itself(inbox, long):
 
     assert seen == [["a 1"]]
     assert inbox.effects() == ["a 1", "a 2"]
-    assert inbox.rows("SELECT status, attempts, result FROM hookonce.run_states") == [("done", 1, {"ok": True})]
+    assert inbox.rows("SELECT status, attempts, result FROM hookonce.run_states") == [
+        ("done", 1, {"ok": True})
+    ]
 
 
 def test_no_transaction_is_open_while_it_waits(inbox, long):

@@ -46,7 +46,11 @@ def marked(run, stale):
 
 def worked(inbox):
     """Work until nothing is due, whoever must be waited for."""
-    until(lambda: (inbox.work(), not inbox.rows("SELECT FROM hookonce.event_states WHERE due_at IS NOT NULL"))[1])
+    until(
+        lambda: (inbox.work(), not inbox.rows("SELECT FROM hookonce.event_states WHERE due_at IS NOT NULL"))[
+            1
+        ]
+    )
 
 
 def mark_open_at_the_takeover(inbox):
@@ -218,7 +222,9 @@ def takes_over_by_marks_that_were_read_before_the_lock():
         rows = "SELECT * FROM unnest(%s::bigint[], %s::smallint[]) WHERE %s IS NOT NULL"
         events, places = [row[0] for row in marked], [row[1] for row in marked]
         with psycopg.ClientCursor(connection) as cursor:
-            replace(takeover, "_MARKED", cursor.mogrify(rows, [events, places, "%s"]).replace("'%s'", "%s::uuid"))
+            replace(
+                takeover, "_MARKED", cursor.mogrify(rows, [events, places, "%s"]).replace("'%s'", "%s::uuid")
+            )
         return right(connection, claim, *of_settle, **named)
 
     right = replace(takeover, "_settled", settle)
