@@ -228,7 +228,9 @@ def test_replay_waits_for_no_handler_that_holds_its_row(connection, other, put):
 
     with other.transaction():
         other.execute("SELECT FROM hookonce.queue WHERE event = %s AND handler = 'a' FOR SHARE", [number])
-        other.execute("SELECT FROM hookonce.events WHERE id = %s FOR KEY SHARE", [number])  # as a step's foreign key
+        other.execute(
+            "SELECT FROM hookonce.events WHERE id = %s FOR KEY SHARE", [number]
+        )  # as a step's foreign key
         (outcome,) = replay(connection, [number], "a test")
 
     assert (outcome.handlers, outcome.left) == (["b"], ["a"])
