@@ -12,6 +12,8 @@ from django.db import connections
 from hookonce.receiver.config.server_urls import libpq_url, schema_of
 from hookonce.receiver.config.servers import NO_POSTGRESQL, ConfigError, ledger_url
 from hookonce.receiver.ledger.database import connections as ledger
+from hookonce.receiver.ledger.database import schema
+from hookonce.receiver.ledger.runs import ends_by_function
 
 _ENTRY = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
 _NEEDED = {
@@ -94,13 +96,21 @@ def _require_rights(called: str, driver: psycopg.Connection[Any], place: str) ->
     pairs = [(name, privilege) for name, privileges in _NEEDED.items() for privilege in privileges]
     names, privileges = zip(*pairs, strict=True)
     row = psycopg.Cursor(driver).execute(_LACKS, [list(names), list(privileges), place]).fetchone()
-    if row and row[0]:
+    if row and row[0] and not _ends_by_functions(driver, place):
         grants = [f"{', '.join(privileges)} ON {place}.{name}" for name, privileges in _NEEDED.items()]
         mistake = (
-            f"{called}: role {driver.info.user} can't write the end of a run; GRANT USAGE ON SCHEMA {place}, "
-            f"{', '.join(grants)} to it"
+            f"{called}: role {driver.info.user} can't write the end of a run; have `hookonce db roles --django "
+            f"{driver.info.user}` let it, or GRANT USAGE ON SCHEMA {place}, {', '.join(grants)} to it"
         )
         raise ConfigError([mistake])
+
+
+def _ends_by_functions(driver: psycopg.Connection[Any], place: str) -> bool:
+    try:
+        with driver.transaction():
+            return ends_by_function.are_needed(schema.cursor(driver, place))
+    except psycopg.errors.InsufficientPrivilege:  # not even the schema is its to look into
+        return False
 
 
 def _name(connection: psycopg.Connection[Any]) -> str:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import timedelta
+from types import ModuleType
 from typing import Any
 
 import psycopg
@@ -38,7 +39,7 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import schema, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.database.session_reset import SessionReset
-from hookonce.receiver.ledger.runs import ends
+from hookonce.receiver.ledger.runs import ends, ends_by_function
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.states import RunStatus
@@ -65,6 +66,8 @@ class DjangoExecutor(Executor):
     _set_up: psycopg.Connection[Any] | None = None
     _session_reset = session_reset.NOTHING
     _has_prepared = False
+    _ends: ModuleType = ends
+    """What marks and ends runs with the rights that Django's role has."""
 
     def _attempt(self, run: ClaimedRun, handler: Handler, has_next: HasNext) -> None:  # noqa: ARG002  no chaining
         self._start_anew()
@@ -140,6 +143,8 @@ class DjangoExecutor(Executor):
             if not database.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):  # else a pooler is in between
                 with database.cursor() as cursor:
                     cursor.execute(_SET_UP)
+            with self._cursor(database) as cursor:
+                self._ends = ends_by_function if ends_by_function.are_needed(cursor) else ends
             self._session_reset = SessionReset.of(database.connection, has_settings=True)
         return database
 
@@ -163,7 +168,7 @@ class DjangoExecutor(Executor):
             if handler.isolation:
                 cursor.execute(set_isolation(handler.isolation))
             self._is_marked = True
-            self._xact_id = ends.mark(cursor, run)
+            self._xact_id = self._ends.mark(cursor, run)
 
     def _end_in(self, database: BaseDatabaseWrapper, run: ClaimedRun, ending: AttemptResult) -> None:
         """End the run in the handler's transaction, if that is still the one it was given."""
@@ -176,7 +181,7 @@ class DjangoExecutor(Executor):
         require_at_rest(database.connection)
         self._take_out(database)
         with self._cursor(database) as cursor:
-            ends.end_within(cursor, run, self._sealed(run, ending), self._took(), str(self._xact_id))
+            self._ends.end_within(cursor, run, self._sealed(run, ending), self._took(), str(self._xact_id))
 
     def _take_out(self, database: BaseDatabaseWrapper) -> None:
         """Take out of Django's session what the handler has left there; what Django has set there stays."""

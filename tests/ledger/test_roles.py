@@ -24,6 +24,13 @@ from tests.support.new_event import new_event
 CLAIM = """
 INSERT INTO hookonce.claims (token, lease_until, events, places) VALUES (gen_random_uuid(), now(), '{}', '{}')
 """
+MARK = "SELECT hookonce.mark_run(%(event)s, %(n)s::smallint, %(token)s, 1)"
+END = """
+SELECT hookonce.end_run(%(event)s, %(n)s::smallint, %(token)s, %(xact_id)s, '1 ms'::interval, '{}', NULL, NULL)
+"""
+OUTCOME = """
+INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at) VALUES (1, 'h', 1, 'done', 1, now())
+"""
 OTHERS = {
     Task.RECEIVER: (
         "SELECT FROM hookonce.bodies",
@@ -58,16 +65,10 @@ OTHERS = {
         "UPDATE hookonce.breakers SET opened_at = now()",
     ),
     Task.DJANGO: (
-        "SELECT FROM hookonce.audit",
-        "SELECT FROM hookonce.api_tokens",
-        "INSERT INTO hookonce.queue (event, received_at, source, type, due_at) VALUES (1, now(), 's', 't', now())",
-        "UPDATE hookonce.queue SET due_at = now()",
-        "UPDATE hookonce.runs SET status = 'done'",
-        "UPDATE hookonce.events SET source = 'other'",
-        "DELETE FROM hookonce.events",
-        "SELECT FROM hookonce.claims",
-        "SELECT FROM hookonce.failures",
-        "SELECT FROM hookonce.steps",
+        *(f"SELECT FROM hookonce.{table}" for table in RIGHTS),
+        CLAIM,
+        OUTCOME,
+        "DELETE FROM hookonce.queue",
         "SELECT hookonce.make_partition(current_date)",
     ),
 }
@@ -225,6 +226,40 @@ def test_functions_are_nobodys_who_was_not_given_them(given):
     assert rows == []
 
 
+@pytest.mark.parametrize("named", [{"token": uuid.uuid4()}, {"n": 1}, {"event": 0}, {"xact_id": "7"}])
+def test_function_ends_no_run_but_the_one_under_its_token(given, named):
+    row, token = claimed(given)
+    with psycopg.connect(given.url(Task.DJANGO)) as connection:
+        values = {"event": row, "n": 0, "token": token}
+        (xact_id,) = connection.execute(MARK, values).fetchone()
+
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            connection.execute(END, {**values, "xact_id": xact_id, **named})
+
+    assert statuses(given) == {"evt_1": "running"}
+
+
+def test_function_ends_the_run_that_was_marked_in_its_transaction(given):
+    row, token = claimed(given, keep_body=False)
+    with psycopg.connect(given.url(Task.DJANGO)) as connection:
+        values = {"event": row, "n": 0, "token": token}
+        (xact_id,) = connection.execute(MARK, values).fetchone()
+        connection.execute(END, {**values, "xact_id": xact_id})
+
+    assert statuses(given) == {"evt_1": "done"}
+    assert given.owner.execute(
+        "SELECT (SELECT count(*) FROM hookonce.marks), (SELECT count(*) FROM hookonce.bodies)"
+    ).fetchone() == (0, 0)
+
+
+def test_function_marks_no_run_that_is_not_under_the_token(given):
+    row, _ = claimed(given)
+    with psycopg.connect(given.url(Task.DJANGO)) as connection:
+        marked = connection.execute(MARK, {"event": row, "n": 0, "token": uuid.uuid4()}).fetchone()
+
+    assert marked == (None,)
+
+
 def test_rights_that_a_role_had_besides_are_taken_away(given):
     name = sql.Identifier(given.named[Task.RECEIVER])
     given.owner.execute(sql.SQL("GRANT ALL ON hookonce.audit, hookonce.events TO {}").format(name))
@@ -259,6 +294,13 @@ def test_ledger_is_given_to_the_role_that_upgrades(given):
     with connections.connect(given.url(Task.WORKER)) as connection:
         partitions.make_partition(connection, TODAY + timedelta(days=401))
     given.owner.execute(sql.SQL("REASSIGN OWNED BY {} TO CURRENT_USER").format(sql.Identifier(name)))
+
+
+def claimed(given, **changes):
+    answers = store(given.owner, [new_event("evt_1", **changes)])
+    token = uuid.uuid4()
+    given.owner.execute("UPDATE hookonce.queue SET handler = 'h', token = %s", [token])
+    return next(iter(answers.values())).id, token
 
 
 def write_effect(event, tx):

@@ -4,8 +4,8 @@ Rights are written with the letters that psql's `\dp` shows: `r` SELECT, `a` INS
 right to lock rows, which PostgreSQL gives with UPDATE of any column: here of one by which nothing is decided. Views
 read with the rights of their owner, who ran `hookonce db upgrade`; numbers of identity columns need no right.
 
-Only the owner of `bodies` may add a day to it or drop one. The others do it through two functions, which do nothing
-else: SECURITY DEFINER, with a search path of their own, and no right for anybody who was not given it.
+Only the owner of `bodies` may add a day to it or drop one, and Django's role has no right on any table: they do by
+functions what they need (`receiver.ledger.database.functions`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,8 @@ from typing import NamedTuple
 import psycopg
 from psycopg import sql
 
-from hookonce.receiver.ledger.database import schema
+from hookonce.receiver.ledger.database import functions, schema
+from hookonce.receiver.ledger.database.functions import Function
 
 
 class Task(StrEnum):
@@ -26,24 +27,23 @@ class Task(StrEnum):
     WORKER = "worker"
     """`hookonce worker` and `hookonce sweep`: claim, run and end, and look after the ledger."""
     DESK = "desk"
-    """The command line, and `serve` with its API and its dashboard: they take events in besides, which were rejected."""
+    """The command line, and `serve` with its API and its dashboard. They take events in besides: what was rejected."""
     DJANGO = "django"
-    """Django's own connection, on which its handlers write and runs are ended."""
+    """Django's own connection, on which its handlers write and runs are ended, by functions alone."""
 
 
 class Rights(NamedTuple):
-    """Rights on one table, by task."""
+    """Rights on one table, by task; those of `django` are none."""
 
     receiver: str = ""
     worker: str = ""
     desk: str = ""
-    django: str = ""
 
 
 RIGHTS: Mapping[str, Rights] = {
     # What came
-    "events": Rights("ral", "radl", "radl", "rl"),
-    "bodies": Rights("a", "rad", "rawd", "rd"),
+    "events": Rights("ral", "radl", "radl"),
+    "bodies": Rights("a", "rad", "rawd"),
     "repeat_marks": Rights("ra", "ra", "ra"),
     "redeliveries": Rights("raw", "raw", "raw"),
     "conflicts": Rights("raw", "raw", "raw"),
@@ -53,16 +53,16 @@ RIGHTS: Mapping[str, Rights] = {
     "handed_secrets": Rights("rawd", "r", "rawd"),
     "secret_use": Rights("raw", "r", "raw"),
     # What is to be done
-    "queue": Rights("ra", "rawd", "raw", "rdl"),
+    "queue": Rights("ra", "rawd", "raw"),
     "claims": Rights("r", "rawd", "r"),
-    "marks": Rights("", "rad", "r", "rad"),
+    "marks": Rights("", "rad", "rd"),
     "batches": Rights("r", "rawd", "r"),
     "limits": Rights("r", "rawd", "r"),
     "limit_places": Rights("r", "rawd", "r"),
     "breakers": Rights("r", "rawd", "rd"),
     "pauses": Rights("r", "radl", "radl"),
     # What became of it
-    "runs": Rights("ra", "rawd", "rawd", "rad"),
+    "runs": Rights("ra", "rawd", "rawd"),
     "failures": Rights("r", "raw", "rw"),
     "steps": Rights("r", "rawd", "rwd"),
     "event_states": Rights("r", "r", "r"),
@@ -88,51 +88,24 @@ RIGHTS: Mapping[str, Rights] = {
 }
 """What each task needs, table by table; `tests/ledger/test_roles.py` shows that it is enough, and what it is not."""
 
-LOCKED_BY = {"events": "occurred_at", "queue": "schedule", "pauses": "since"}
+LOCKED_BY = {"events": "occurred_at", "pauses": "since"}
 """The column whose UPDATE stands for the right to lock rows."""
 
 _WORDS = {"r": "SELECT", "a": "INSERT", "w": "UPDATE", "d": "DELETE"}
 
-_MAKE_PARTITION = """
-CREATE OR REPLACE FUNCTION hookonce.make_partition(day date) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $body$
-DECLARE name text := 'hookonce.bodies_' || to_char(day, 'YYYYMMDD');
-BEGIN
-    IF to_regclass(name) IS NULL THEN
-        EXECUTE format('CREATE TABLE %s (LIKE hookonce.bodies INCLUDING ALL)', name);
-        EXECUTE format('ALTER TABLE hookonce.bodies ATTACH PARTITION %s FOR VALUES FROM (%L) TO (%L)',
-                       name, day::timestamptz, (day + 1)::timestamptz);
-    END IF;
-END $body$"""
-_DROP_PARTITION = """
-CREATE OR REPLACE FUNCTION hookonce.drop_partition(day date) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $body$
-BEGIN
-    IF EXISTS (SELECT FROM hookonce.queue WHERE received_at >= day::timestamptz
-                                                AND received_at < (day + 1)::timestamptz) THEN
-        RAISE EXCEPTION 'events of % are yet to be handled', day USING ERRCODE = 'object_in_use';
-    END IF;
-    EXECUTE format('DROP TABLE %s', 'hookonce.bodies_' || to_char(day, 'YYYYMMDD'));
-END $body$"""
+FUNCTIONS: Mapping[Function, frozenset[Task]] = {
+    functions.MAKE_PARTITION: frozenset({Task.RECEIVER, Task.WORKER, Task.DESK}),
+    functions.DROP_PARTITION: frozenset({Task.WORKER, Task.DESK}),
+    functions.MARK_RUN: frozenset({Task.DJANGO}),
+    functions.END_RUN: frozenset({Task.DJANGO}),
+}
+"""Who needs which function."""
 
-
-class _Function(NamedTuple):
-    """A function of the ledger, which does with its owner's rights what a task may not do by itself."""
-
-    name: str
-    definition: str
-    tasks: frozenset[Task]
-
-
-_FUNCTIONS = (
-    _Function("hookonce.make_partition(date)", _MAKE_PARTITION, frozenset(set(Task) - {Task.DJANGO})),
-    _Function("hookonce.drop_partition(date)", _DROP_PARTITION, frozenset({Task.WORKER, Task.DESK})),
-)
-
-_OWN_FUNCTIONS = """
-DO $body$ DECLARE owner regrole := (SELECT relowner FROM pg_class WHERE oid = 'hookonce.bodies'::regclass); BEGIN
-    EXECUTE format('ALTER FUNCTION %s OWNER TO %s', 'hookonce.make_partition(date)', owner);
-    EXECUTE format('ALTER FUNCTION %s OWNER TO %s', 'hookonce.drop_partition(date)', owner);
+# Made by who gives the rights, a superuser maybe, they are to have no more than the ledger's owner has.
+_OWN_FUNCTION = """
+DO $body$ BEGIN
+    EXECUTE format('ALTER FUNCTION %s OWNER TO %s', '{function}',
+                   (SELECT relowner::regrole FROM pg_class WHERE oid = 'hookonce.bodies'::regclass));
 END $body$"""
 
 # Sequences of identity columns and indexes go with their tables.
@@ -163,10 +136,10 @@ def statements(roles: Mapping[Task, str], place: str, upgrade: str | None = None
 def _statements(roles: Mapping[Task, str], place: str, upgrade: str | None) -> Iterator[str]:
     if upgrade is not None:
         yield _GIVE_AWAY.replace("{upgrade}", _quoted(upgrade).replace("'", "''")).strip()
-    for function in _FUNCTIONS:
-        yield function.definition.strip()
-        yield f"REVOKE ALL ON FUNCTION {function.name} FROM PUBLIC"
-    yield _OWN_FUNCTIONS.strip()
+    for function in FUNCTIONS:
+        yield function.definition
+        yield f"REVOKE ALL ON FUNCTION {function.signature} FROM PUBLIC"
+        yield _OWN_FUNCTION.replace("{function}", function.signature).strip()
     for role in sorted({*roles.values()} - {upgrade}):
         tasks = [task for task in Task if roles.get(task) == role]
         yield f"GRANT USAGE ON SCHEMA {place} TO {_quoted(role)}"
@@ -178,15 +151,15 @@ def _grants(role: str, tasks: Sequence[Task]) -> Iterator[str]:
         yield f"REVOKE ALL ON hookonce.{table} FROM {role}"
         if needed := _needed(table, tasks):
             yield f"GRANT {', '.join(needed)} ON hookonce.{table} TO {role}"
-    for function in _FUNCTIONS:
-        yield f"REVOKE ALL ON FUNCTION {function.name} FROM {role}"
-        if function.tasks.intersection(tasks):
-            yield f"GRANT EXECUTE ON FUNCTION {function.name} TO {role}"
+    for function, needed_by in FUNCTIONS.items():
+        yield f"REVOKE ALL ON FUNCTION {function.signature} FROM {role}"
+        if needed_by.intersection(tasks):
+            yield f"GRANT EXECUTE ON FUNCTION {function.signature} TO {role}"
 
 
 def _needed(table: str, tasks: Sequence[Task]) -> Sequence[str]:
     """Return the rights on a table that tasks need, in SQL."""
-    letters = {letter for task in tasks for letter in getattr(RIGHTS[table], task)}
+    letters = {letter for task in tasks for letter in getattr(RIGHTS[table], task, "")}
     found = [word for letter, word in _WORDS.items() if letter in letters]
     if "l" in letters and "w" not in letters:
         found.append(f"UPDATE ({LOCKED_BY[table]})")

@@ -1,0 +1,110 @@
+"""Django's connection under a role that has no right on any table of the ledger."""
+
+import uuid
+
+import psycopg
+import pytest
+from django.db import ProgrammingError, connection, transaction
+from psycopg import sql
+
+from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from hookonce.receiver.ledger.database import roles
+from hookonce.receiver.ledger.database.roles import Task
+from tests.support.django_project import entry, lead
+from tests.support.inbox import inbox as plain_inbox
+
+__all__ = ["entry", "plain_inbox"]
+
+NOT_A_HANDLERS = (
+    "SELECT FROM hookonce.audit",
+    "SELECT FROM hookonce.api_tokens",
+    "DELETE FROM hookonce.queue",
+    "UPDATE hookonce.queue SET waits = NULL",
+    "UPDATE hookonce.runs SET status = 'done'",
+    "SELECT FROM hookonce.run_states",
+)
+
+
+@pytest.fixture
+def inbox(plain_inbox, entry, database_url, administer):
+    name = f"shop_{uuid.uuid4().hex[:8]}"
+    administer(("CREATE ROLE {}", name))
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        roles.apply(owner, {Task.DJANGO: name})
+        owner.execute(sql.SQL("GRANT SELECT, INSERT ON effects TO {}").format(sql.Identifier(name)))
+        options = entry["OPTIONS"] | {"options": f"-c role={name}"}
+        lead("default", entry | {"OPTIONS": options})
+        plain_inbox.attempts_by = DjangoExecutor
+        yield plain_inbox
+        connection.close()
+        owner.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(name)))
+    administer(("DROP ROLE {}", name))
+
+
+def write(event):
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO effects (event) VALUES (%s)", [event.event_id])
+
+
+def test_run_ends_with_its_writes(inbox):
+    def credit(event, connection):
+        write(event)
+        return {"by": connection.alias}
+
+    inbox.on(credit)
+    inbox.deliver("a", "b")
+    inbox.deliver("c", keep_body=False)
+
+    while inbox.work():
+        pass
+
+    assert inbox.effects() == ["a", "b", "c"]
+    assert {row[2] for row in inbox.runs()} == {"done"}
+    assert inbox.rows("SELECT count(*) FROM hookonce.marks") == [(0,)]
+    assert inbox.rows("SELECT count(*) FROM hookonce.bodies") == [(2,)]
+
+
+@pytest.mark.parametrize("statement", NOT_A_HANDLERS)
+def test_handler_can_not_touch_what_is_not_its_own(inbox, statement):
+    def meddle(event, connection):
+        with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():
+            connection.cursor().execute(statement)
+        write(event)
+
+    inbox.on(meddle)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    assert [row[2] for row in inbox.runs()] == ["done"]
+    assert inbox.effects() == ["a"]
+
+
+def test_writes_are_rolled_back_when_the_lease_was_lost(inbox):
+    def slow(event, connection):
+        write(event)
+        inbox.rows("UPDATE hookonce.queue SET token = gen_random_uuid() RETURNING 1")
+
+    inbox.on(slow)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    assert inbox.effects() == []
+    assert [row[2] for row in inbox.runs()] == ["running"]
+
+
+def test_failed_attempt_is_kept_and_tried_again(inbox):
+    def fail_once(event, connection):
+        write(event)
+        if event.attempt == 1:
+            raise ValueError("no such customer")
+
+    inbox.on(fail_once)
+    inbox.deliver("a")
+
+    while inbox.work():
+        pass
+
+    assert inbox.runs() == [("a", "fail_once", "done", 2)]
+    assert inbox.effects() == ["a"]
