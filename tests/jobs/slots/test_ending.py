@@ -89,6 +89,34 @@ def test_batch_that_is_under_way_when_the_process_stops_is_given_back_whole(inbo
         assert inbox.rows("SELECT events FROM hookonce.batches") == []
 
 
+@pytest.mark.parametrize(("count", "sizes"), [(4, [4, 2, 2]), (1, [1, 1])])
+def test_batch_that_the_ledger_has_left_comes_back_when_the_ledger_does(
+    inbox, pool_of, monkeypatch, count, sizes
+):
+    def collects(events, _tx):
+        found.append(len(events))
+        if len(found) == 1:
+            raise ValueError
+
+    def idle_ledger(self):
+        if threading.current_thread().name == "batches" and found and not away:
+            away.append(True)
+            raise psycopg.OperationalError("away")
+        return right.fget(self)
+
+    found, away, right = [], [], Executor.idle_ledger
+    monkeypatch.setattr(Executor, "idle_ledger", property(idle_ledger))
+    monkeypatch.setattr(Executor, "_end_apart", lambda self, *_: self.idle_ledger)
+    inbox.on(collects, batch=BatchSize(50))
+    inbox.deliver(*"abcd"[:count])
+
+    with pool_of(2) as pool:
+        pool.run_due()
+        until(lambda: is_over(inbox))
+
+    assert (found, set(statuses(inbox).values())) == (sizes, {("done", 1)})
+
+
 def test_lone_run_of_a_batch_handler_is_not_charged_when_its_process_dies(inbox, pool_of, let_go):
     def collects(_events, _tx):
         let_go.wait(60)
