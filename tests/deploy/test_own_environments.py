@@ -217,7 +217,8 @@ def test_worker_runs_every_kind_of_handler_in_its_own_environment(desk, posted):
             process=worker,
         )
 
-    assert answers == [200, 200, 202]
+    assert answers[:2] == [200, 200]
+    assert answers[2] in {200, 202}  # whether its worker was done by then
     assert desk.rows("SELECT count(*) FROM hookonce.bodies WHERE key_id IS NULL") == [(0,)]
     assert [*OF_THE_RECEIVER.keys() & desk.worker.keys()] == []
 

@@ -39,9 +39,12 @@ _UNFAILED = (RunStatus.DONE, RunStatus.RUNNING)
 # The newest rows first, whatever they are, so that no more of them are read.
 _HANDLERS = f"""
 WITH queued AS MATERIALIZED (
-    SELECT * FROM hookonce.queue ORDER BY event DESC, n DESC LIMIT %(most)s
+    SELECT event, handler, token, attempts FROM hookonce.queue ORDER BY event DESC, n DESC LIMIT %(most)s
 ), ended AS MATERIALIZED (
-    SELECT * FROM hookonce.runs ORDER BY event DESC, handler DESC, cycle DESC LIMIT %(most)s
+    SELECT event, handler, status, is_last, attempts, started_at, finished_at
+    FROM hookonce.runs
+    WHERE event >= (SELECT CASE WHEN count(*) = %(most)s THEN min(event) ELSE 0 END FROM queued)
+    ORDER BY event DESC, handler DESC, cycle DESC LIMIT %(most)s
 ), recent AS (
     SELECT q.event, q.handler,
            CASE WHEN q.token IS NULL THEN '{RunStatus.WAITING}' ELSE '{RunStatus.RUNNING}' END AS status,
