@@ -386,7 +386,7 @@ def test_rest_stays_while_an_old_receiver_stores(last):
     assert upgrade(last, finish=True)[0] == ["contract"]
 
 
-def test_rights_on_runs_are_given_on_what_replaces_them(last, administer):
+def test_who_may_read_runs_may_read_what_replaces_them_and_write_nothing(last, administer):
     role = f"shop_{uuid.uuid4().hex[:12]}"
     administer(("CREATE ROLE {}", role))
     with psycopg.connect(last, autocommit=True) as connection:
@@ -397,8 +397,11 @@ def test_rights_on_runs_are_given_on_what_replaces_them(last, administer):
         )
         upgrade(last)
         connection.execute(sql.SQL("SET ROLE {}").format(name))
-        connection.execute("DELETE FROM hookonce.queue")
-        connection.execute("SELECT FROM hookonce.event_states, hookonce.run_states")
+        connection.execute(
+            "SELECT FROM hookonce.event_states, hookonce.run_states, hookonce.queue, hookonce.runs"
+        )
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("DELETE FROM hookonce.queue")
         connection.execute(sql.SQL("RESET ROLE; DROP OWNED BY {0}; DROP ROLE {0}").format(name))
 
 

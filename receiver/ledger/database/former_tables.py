@@ -287,23 +287,18 @@ UPDATE hookonce.upgrade_progress SET swapped_at = now();
 """
 _BRIDGE_FUNCTIONS = ("queue_former_event", "count_former_redelivery", "refuse_former_code", "keep_open_event")
 
-# Who may read or write runs may do so with what has come in their place.
+# Who may read runs may read what has come in their place; who has to write is given that by `hookonce db roles`.
 _GRANTS = """
 DO $$
-DECLARE given record;
+DECLARE reader text;
 BEGIN
-    FOR given IN
-        SELECT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END AS role,
-               CASE WHEN bool_or(a.privilege_type = 'UPDATE') THEN 'SELECT, INSERT, UPDATE, DELETE'
-                    ELSE 'SELECT' END AS rights
+    FOR reader IN
+        SELECT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
         FROM pg_class c, aclexplode(c.relacl) AS a
-        WHERE c.oid = 'hookonce.former_runs'::regclass AND a.grantee <> c.relowner
-              AND a.privilege_type IN ('SELECT', 'UPDATE')
-        GROUP BY a.grantee
+        WHERE c.oid = 'hookonce.former_runs'::regclass AND a.grantee <> c.relowner AND a.privilege_type = 'SELECT'
     LOOP
-        EXECUTE format('GRANT %s ON hookonce.queue, hookonce.runs, hookonce.claims, hookonce.marks, '
-                       'hookonce.redeliveries TO %s', given.rights, given.role);
-        EXECUTE format('GRANT SELECT ON hookonce.event_states, hookonce.run_states TO %s', given.role);
+        EXECUTE format('GRANT SELECT ON hookonce.queue, hookonce.runs, hookonce.claims, hookonce.redeliveries, '
+                       'hookonce.event_states, hookonce.run_states TO %s', reader);
     END LOOP;
 END $$;
 """
