@@ -112,12 +112,19 @@ class AttemptConnection:
         if is_changed or getattr(engines.raw(self._connection), "is_used_up", False):
             self.discard()
 
-    def take_out(self) -> None:
-        """Take out of the session what a handler has left there, in its transaction, which is to be committed."""
+    def take_out(self, *, asks_for_prepared: bool) -> None:
+        """Take out of the session what a handler has left there, in its transaction, which is to be committed.
+
+        `asks_for_prepared`: it may have prepared a statement, which uses the session up.
+        """
         driver = self.ledger
         with driver.pipeline():
             for statement in (*ends.taking_out(driver), session_reset.UNLOCK):
                 driver.execute(statement)
+            if asks_for_prepared:
+                asked = driver.execute(session_reset.IS_ANYTHING_PREPARED)
+        if asks_for_prepared and asked.fetchone() == (True,):
+            ends.use_up(driver)
 
     def put_back(self) -> None:
         """Let go of the connection, rolled back: whoever waits needs none."""

@@ -80,7 +80,7 @@ class LongRun:
                 yield connection
             guard.require_open()
             require_at_rest(ours.ledger)
-            ours.take_out()
+            ours.take_out(asks_for_prepared=guard.may_have_prepared)
             reach("long.written")
             ours.begin().commit()
             reach("long.committed")

@@ -73,7 +73,8 @@ class BatchExecutor(Executor):
         and the batch is to be given back (`give_back_cut_off`) before another is begun.
         """
         self._began = time.monotonic()
-        self._make_batch(batch, handler)
+        with self.listener.attempting_batch(batch.runs):
+            self._make_batch(batch, handler)
         self.claims.settled(batch.runs)
 
     def _make_batch(self, batch: ClaimedBatch, handler: Handler) -> None:
@@ -147,7 +148,15 @@ class BatchExecutor(Executor):
         transaction = self._transaction()
         self._is_plain()
         also = self.failure_rows.after_success(batch.handler)
-        ends.end_many(self.ledger, batch.runs, done, self._took(), also=also, xact_id=self._xact_id)
+        ends.end_many(
+            self.ledger,
+            batch.runs,
+            done,
+            self._took(),
+            also=also,
+            xact_id=self._xact_id,
+            asks_for_prepared=self.guard is not None and self.guard.may_have_prepared,
+        )
         transaction.commit()
         reach("run.committed")
         self._clean()
@@ -175,6 +184,7 @@ class BatchExecutor(Executor):
         reach("failure.rolled_back")
         is_marked, self._is_marked, self._xact_id = self._is_marked, False, None
         self._reset()
+        self.discard()  # what a rollback leaves in the session
         outcome = self._outcome(batch, handler, error)
         committed = _committed(endings.text(self._said(error)))
         try:
@@ -234,6 +244,7 @@ class BatchExecutor(Executor):
         self, batch: ClaimedBatch, status: RunStatus, events: int, error: BaseException | None = None
     ) -> None:
         """Tell of the events of a batch that ended alike; of one that failed always: they have no failures of it."""
+        self.listener.ended_batch(status, has_failed=error is not None)
         said: dict[str, object] = {"handler": batch.handler, "events": events, "status": status}
         if len(sources := _sources(batch)) == 1:
             said |= {"source": next(iter(sources))}

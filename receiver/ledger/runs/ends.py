@@ -220,8 +220,11 @@ def _end_in_steps(  # noqa: PLR0913  the last three by keyword
         if is_theirs(taken_out, ended):
             raise
         raise lost(run) from None
-    is_asked = bool(taken_out) and taken_out[-1].description is not None
-    return is_asked and taken_out[-1].fetchone() == (True,)
+    return _says_yes(taken_out)
+
+
+def _says_yes(resets: Sequence[psycopg.Cursor[Any]]) -> bool:
+    return bool(resets) and resets[-1].description is not None and resets[-1].fetchone() == (True,)
 
 
 def end_many(  # noqa: PLR0913  the last three by keyword
@@ -232,6 +235,7 @@ def end_many(  # noqa: PLR0913  the last three by keyword
     *,
     also: Also | None = None,
     xact_id: str | None = None,
+    asks_for_prepared: bool = False,
 ) -> None:
     """End all runs of a batch as done, each with its result, and commit; as `end` does it.
 
@@ -253,7 +257,8 @@ def end_many(  # noqa: PLR0913  the last three by keyword
     taken_out: list[psycopg.Cursor[Any]] = []
     try:
         with connection.pipeline():
-            taken_out += [connection.execute(statement) for statement in taking_out(connection)]
+            resets = taking_out(connection, asks_for_prepared=asks_for_prepared)
+            taken_out += [connection.execute(statement) for statement in resets]
             if unkept:
                 connection.execute(_LOCK_EVENTS, [events])
             ended = connection.execute(_END_MANY, values, prepare=True)
@@ -269,6 +274,8 @@ def end_many(  # noqa: PLR0913  the last three by keyword
         if is_theirs(taken_out, ended):
             raise
         raise lost_batch(runs) from None
+    if asks_for_prepared and _says_yes(taken_out):
+        use_up(connection)
 
 
 def end_within(

@@ -1,18 +1,21 @@
-"""Whatever a handler leaves in a session reaches no other: neither the next handler, nor those behind a pooler."""
+"""Whatever a handler leaves in a session reaches no other: neither the next handler, nor those behind a pooler.
+
+Each event of a test looks at its session, and leaves something there in one way: whoever has that session next looks.
+"""
 
 import contextlib
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import text
 
 from hookonce.jobs.attempts.django_executor import DjangoExecutor
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.stopping import hurrying, stopping
+from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
-from tests.support.django_project import entry
+from tests.support.django_project import entry, lead
 from tests.support.inbox import inbox
 from tests.support.pooler import PGBOUNCER, pooling
 from tests.support.waiting import until
@@ -20,21 +23,43 @@ from tests.support.waiting import until
 __all__ = ["entry", "inbox"]
 
 needs_a_pooler = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
+
+
+def setting(name, value):
+    return f"PERFORM set_config('{name}', '{value}', false)"
+
+
 WAYS = {
     "temp table": "CREATE TEMP TABLE effects (event text)",
+    "temp table that is emptied": "CREATE TEMP TABLE emptied (x int) ON COMMIT DELETE ROWS",
     "temp view": "CREATE TEMP VIEW effects AS SELECT 'gone' AS event",
     "temp sequence": "CREATE TEMP SEQUENCE numbers",
-    "search path": "PERFORM set_config('search_path', 'elsewhere', false)",
-    "role": "PERFORM set_config('role', 'pg_monitor', false)",
-    "session's role": "PERFORM set_config('session_authorization', 'pg_monitor', false)",
-    "read-only": "PERFORM set_config('default_transaction_read_only', 'on', false)",
-    "isolation": "PERFORM set_config('default_transaction_isolation', 'serializable', false)",
-    "triggers off": "PERFORM set_config('session_replication_role', 'replica', false)",
-    "time zone": "PERFORM set_config('TimeZone', 'Asia/Tokyo', false)",
-    "encoding": "PERFORM set_config('client_encoding', 'LATIN1', false)",
-    "short limit": "PERFORM set_config('statement_timeout', '1', false)",
-    "tenant": "PERFORM set_config('app.tenant', 'acme', false)",
+    "temp function": "CREATE FUNCTION pg_temp.now() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "temp type": "CREATE TYPE pg_temp.pair AS (a int, b int)",
+    "search path": setting("search_path", "elsewhere"),
+    "role": setting("role", "pg_monitor"),
+    "session's role": setting("session_authorization", "pg_monitor"),
+    "read-only": setting("default_transaction_read_only", "on"),
+    "characteristics": "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+    "isolation": setting("default_transaction_isolation", "serializable"),
+    "deferrable": setting("default_transaction_deferrable", "on"),
+    "triggers off": setting("session_replication_role", "replica"),
+    "row security": setting("row_security", "off"),
+    "time zone": setting("TimeZone", "Asia/Tokyo"),
+    "dates": setting("DateStyle", "German"),
+    "intervals": setting("IntervalStyle", "iso_8601"),
+    "binary": setting("bytea_output", "escape"),
+    "strings": setting("standard_conforming_strings", "off"),
+    "encoding": setting("client_encoding", "LATIN1"),
+    "short limit": setting("statement_timeout", "1"),
+    "short lock": setting("lock_timeout", "1"),
+    "no flush": setting("synchronous_commit", "off"),
+    "plans": setting("enable_indexscan", "off"),
+    "name": setting("application_name", "somebody"),
+    "tenant": setting("app.tenant", "acme"),
+    "tenant by a deferred trigger": "INSERT INTO deferring VALUES (1)",
     "advisory lock": "PERFORM pg_advisory_lock(24)",
+    "shared advisory lock": "PERFORM pg_advisory_lock_shared(24, 25)",
     "cursor": "DECLARE left_open CURSOR WITH HOLD FOR SELECT 1",
     "channel": "LISTEN left_open",
     "statement": "PREPARE left_open AS SELECT 1",
@@ -44,181 +69,244 @@ BY = {
     "a DO block": lambda way: f"DO $$ BEGIN {BODIES[way]}; END $$",
     "a function": lambda way: f"SELECT {name_of(way)}()",
     "text": lambda way: WAYS[way].replace("PERFORM", "SELECT"),
+    "the driver": lambda way: WAYS[way].replace("PERFORM", "SELECT"),
 }
 STATE = """
-SELECT (SELECT count(*) FROM pg_class WHERE relnamespace = pg_my_temp_schema()) AS temp,
-       current_setting('search_path') AS search_path, current_user::text AS role, session_user::text AS login,
-       current_setting('default_transaction_read_only') AS read_only,
-       current_setting('default_transaction_isolation') AS isolation,
-       current_setting('session_replication_role') AS replication, current_setting('TimeZone') AS zone,
-       current_setting('client_encoding') AS encoding, current_setting('statement_timeout') AS statement_limit,
-       current_setting('lock_timeout') AS lock_limit, coalesce(current_setting('app.tenant', true), '') AS tenant,
+SELECT pg_backend_pid() AS backend,
+       (SELECT count(*) FROM pg_class WHERE relnamespace = pg_my_temp_schema())
+       + (SELECT count(*) FROM pg_proc WHERE pronamespace = pg_my_temp_schema()) AS temp,
+       current_user::text AS role, session_user::text AS login,
+       (SELECT json_object_agg(name, setting) FROM pg_settings WHERE strpos(name, '.') = 0) AS settings,
+       coalesce(current_setting('app.tenant', true), '') AS tenant,
        (SELECT count(*) FROM pg_locks
-        WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND pid = pg_backend_pid()) AS locks,
+        WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND classid IN (0, 24) AND objid IN (24, 25)) AS locks,
        (SELECT count(*) FROM pg_cursors WHERE is_holdable) AS cursors,
        (SELECT count(*) FROM pg_listening_channels()) AS channels,
        (SELECT count(*) FROM pg_prepared_statements WHERE from_sql) AS prepared
 """
+TABLES = """
+CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.effects (event text); CREATE TABLE deferring (x int);
+CREATE FUNCTION be_late() RETURNS trigger LANGUAGE plpgsql AS $f$
+BEGIN PERFORM set_config('app.tenant', 'late', false); RETURN NULL; END $f$;
+CREATE CONSTRAINT TRIGGER late AFTER INSERT ON deferring DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+EXECUTE FUNCTION be_late()
+"""
+STRANGER = "a stranger, whose name is another"
 
 
 def name_of(way):
     return "leave_" + "".join(letter if letter.isalpha() else "_" for letter in way)
 
 
+class Leaving:
+    """What events of an inbox leave and find: each says in its id the way, by what, and how it ends."""
+
+    def __init__(self, inbox):
+        self.inbox = inbox
+        self.clean = None
+        self.looks = 0
+        self.last = {}
+        self.found = {}
+
+    def statement(self, name):
+        """Return what leaves something behind, by the id of an event; None for one that looks only."""
+        way, _, by = name.partition(" by ")
+        return BY[by](way) if by else None
+
+    def look(self, name, row):
+        """Compare what is there with what there was at the first look, and know who had the session before."""
+        state = dict(row)
+        backend, settings = state.pop("backend"), state.pop("settings")
+        state |= settings
+        self.clean = self.clean or state
+        if name == STRANGER:
+            state["application_name"] = self.clean["application_name"]
+        before, self.last[backend] = self.last.get(backend, "nobody"), name
+        self.looks += 1
+        if changed := {key: value for key, value in state.items() if value != self.clean.get(key)}:
+            self.found[before] = changed
+
+    def plain(self, event, tx):
+        name = event.event_id.partition(": ")[2]
+        self.look(event.event_id, tx.exec_driver_sql(STATE).mappings().one())
+        if (statement := self.statement(name)) is not None:
+            if name.endswith("the driver"):
+                tx.connection.driver_connection.execute(statement)
+            else:
+                tx.exec_driver_sql(statement)
+        if event.event_id.startswith("fails"):
+            raise LookupError("after all")
+
+    def session(self, event, session):
+        self.plain(event, session.connection())
+
+    def block(self, event):
+        with event.tx() as tx:
+            self.plain(event, tx)
+
+    def batch(self, events, tx):
+        self.plain(events[0], tx)
+        if any(event.event_id.startswith("fails") for event in events[1:]):
+            raise LookupError("after all")
+
+    async def coroutine(self, event, tx):
+        row = (await tx.exec_driver_sql(STATE)).mappings().one()
+        self.look(event.event_id, row)
+        if (statement := self.statement(event.event_id.partition(": ")[2])) is not None:
+            await tx.exec_driver_sql(statement)
+
+    def django(self, event, connection):
+        cursor = connection.cursor()
+        cursor.execute(STATE)
+        names = [column.name for column in cursor.description]
+        self.look(event.event_id, zip(names, cursor.fetchone(), strict=True))
+        name = event.event_id.partition(": ")[2]
+        if (statement := self.statement(name)) is not None:
+            (connection.connection if name.endswith("the driver") else cursor).execute(statement)
+        if event.event_id.startswith("fails"):
+            raise LookupError("after all")
+
+
 @pytest.fixture
 def leaving(inbox):
-    """An inbox whose handlers leave something behind, or look what is there; `told` is what to leave, and how."""
-    inbox.connection.execute("CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.effects (event text)")
-    inbox.connection.execute("GRANT ALL ON effects TO pg_monitor")
+    inbox.connection.execute(TABLES)
     for way, body in BODIES.items():
         inbox.connection.execute(
             f"CREATE FUNCTION {name_of(way)}() RETURNS void LANGUAGE plpgsql AS $f$ BEGIN {body}; END $f$"
         )
-    inbox.seen, inbox.leave = {}, None
+    return Leaving(inbox)
 
-    def leave_or_look(event, tx):
-        if event.type == "leave":
-            tx.exec_driver_sql(inbox.leave)
-            if event.event_id.startswith("fails"):
-                raise LookupError("after all")
-            return
-        inbox.seen[event.event_id] = tx.exec_driver_sql(STATE).mappings().one()
-        tx.execute(text("INSERT INTO effects (event) VALUES (:event)"), {"event": event.event_id})
 
-    inbox.on(leave_or_look, attempts=1)
-    return inbox
+@pytest.fixture
+def handlers(leaving):
+    """All kinds of handlers, each for a type of event."""
+    inbox = leaving.inbox
+
+    def plain(event, tx):
+        leaving.plain(event, tx)
+
+    def session(event, session):
+        leaving.session(event, session)
+
+    async def coroutine(event, tx):
+        await leaving.coroutine(event, tx)
+
+    def block(event):
+        leaving.block(event)
+
+    def batch(events, tx):
+        leaving.batch(events, tx)
+
+    inbox.on(plain, pattern="plain", attempts=1)
+    inbox.on(session, pattern="session", attempts=1)
+    inbox.on(coroutine, pattern="coroutine", attempts=1)
+    inbox.on(block, pattern="block", attempts=1, tx="none")
+    inbox.on(batch, pattern="batch", attempts=1, batch=BatchSize(2))
+    return leaving
 
 
 @contextlib.contextmanager
-def one_at_a_time(inbox):
+def one_slot(inbox):
     drain = Drain(inbox.settings, inbox.registry, inbox.attempts_by)
     yield drain.run_due
     drain.close()
 
 
 @contextlib.contextmanager
-def slots(inbox):
-    pool = Pool(inbox.settings, inbox.registry, slots=1)
+def eight_slots(inbox):
+    pool = Pool(inbox.settings, inbox.registry, slots=8)
     yield pool.run_due
     pool.close()
     stopping.clear()
     hurrying.clear()
 
 
-ALL = [
-    *((way, by, "ends") for way in WAYS for by in BY),
-    *((way, "a function", "fails") for way in WAYS),
+WORKERS = {"one slot": one_slot, "eight slots": eight_slots}
+KINDS = ("session", "coroutine", "block", "batch")
+IN_ALL_WAYS = [
+    *(("plain", f"ends: {way} by {by}") for way in WAYS for by in BY),
+    *(("plain", f"fails: {way} by a function") for way in WAYS),
+    *((kind, f"{kind}: {way} by a function") for way in WAYS for kind in KINDS),
+    *(("batch", f"fails {n}: {way} by a function") for way in WAYS for n in range(2)),
 ]
-BY_FUNCTIONS = [case for case in ALL if case[1:] == ("a function", "ends")]
+IN_DJANGO = [
+    *(("django", f"ends: {way} by {by}") for way in WAYS for by in BY),
+    *(("django", f"fails: {way} by a function") for way in WAYS),
+]
 
 
-def offenders(inbox, work, cases=ALL):
-    """Leave everything in every way, and look each time; return what was not as it is in a fresh session."""
-    clean = looked(inbox, work, "clean")
-    found = {}
-    for way, by, fate in cases:
-        inbox.leave, number = BY[by](way), f"{fate}, {way} by {by}"
-        inbox.deliver(number, type="leave")
-        state = looked(inbox, work, f"after {number}")
-        if changed := {name: value for name, value in state.items() if value != clean[name]}:
-            found[number] = changed
-    return found
+def offenders(leaving, worker, cases):
+    """Have each case look and leave, and some only look behind them; return what whom was not as at the first look."""
+    inbox = leaving.inbox
+    with worker(inbox) as work:
+        inbox.deliver("first", type=cases[0][0])
+        worked(inbox, work)
+        for number, (kind, name) in enumerate(cases):
+            inbox.deliver(name, type=kind)
+            if number % 40 == 0:
+                worked(inbox, work)
+        inbox.deliver(*(f"last {n}" for n in range(20)), type=cases[0][0])
+        worked(inbox, work)
+    assert inbox.rows("SELECT count(*) FROM hookonce.queue") == [(0,)]
+    assert leaving.looks >= 20 + len(cases) - sum(kind == "batch" for kind, _ in cases) // 2
+    return leaving.found
 
 
-def looked(inbox, work, name):
-    """Have a handler look, right behind what else is due; give what it saw."""
-    inbox.deliver(name, type="look")
-
-    def left():
-        work()
-        return inbox.rows("SELECT count(*) FROM hookonce.event_states WHERE due_at IS NOT NULL")
-
-    until(left, [(0,)])
-    assert name in inbox.seen, inbox.rows("SELECT error FROM hookonce.failures ORDER BY id DESC LIMIT 1")
-    return inbox.seen[name]
+def worked(inbox, work):
+    until(lambda: (work(), inbox.rows("SELECT count(*) FROM hookonce.queue"))[1], [(0,)])
 
 
-def test_handler_leaves_nothing_in_its_session_to_the_next(leaving):
-    with one_at_a_time(leaving) as work:
-        assert offenders(leaving, work) == {}
-
-    assert leaving.effects() == sorted(leaving.seen)
+@pytest.mark.parametrize("worker", WORKERS.values(), ids=WORKERS)
+def test_handler_leaves_nothing_in_its_session_to_the_next(handlers, worker):
+    assert offenders(handlers, worker, IN_ALL_WAYS) == {}
 
 
-def test_handler_in_a_slot_leaves_nothing_in_its_session_to_the_next(leaving):
-    with slots(leaving) as work:
-        assert offenders(leaving, work, BY_FUNCTIONS) == {}
-
-    assert leaving.effects() == sorted(leaving.seen)
-
-
-@pytest.mark.usefixtures("entry")
-def test_handler_in_django_leaves_nothing_in_its_session_to_the_next(leaving):
-    """What Django itself has set there stays: it does so once for a connection."""
-
-    def leave_or_look(event, connection):
-        cursor = connection.cursor()
-        if event.type == "leave":
-            cursor.execute(leaving.leave)
-            return
-        cursor.execute(STATE)
-        names = [column.name for column in cursor.description]
-        leaving.seen[event.event_id] = dict(zip(names, cursor.fetchone(), strict=True))
-
-    leaving.registry = Registry()
-    leaving.on(leave_or_look, attempts=1)
-    leaving.attempts_by = DjangoExecutor
-    with one_at_a_time(leaving) as work:
-        assert offenders(leaving, work, BY_FUNCTIONS) == {}
-
-    assert leaving.seen["clean"]["zone"] == "UTC"
+@contextlib.contextmanager
+def pooled(leaving, directory, size):
+    """Have the inbox be behind a pooler with few connections, which everybody gets after everybody else."""
+    settings = leaving.inbox.settings
+    with pooling(settings.database_url, directory, size=size, settings="SET timezone = UTC") as url:
+        leaving.inbox.settings = replace(settings, database_url=url)
+        yield url
 
 
-def test_batches_and_blocks_leave_nothing_in_their_sessions(leaving):
-    def collects(_, tx):
-        states.append(dict(tx.exec_driver_sql(STATE).mappings().one()))
-        for way in ("tenant", "temp table", "search path"):
-            tx.exec_driver_sql(BY["a function"](way))
+@needs_a_pooler
+@pytest.mark.parametrize(
+    ("worker", "size"), [(one_slot, 1), (eight_slots, 3)], ids=["one slot", "eight slots"]
+)
+def test_handler_leaves_nothing_to_anybody_behind_a_pooler(handlers, data_directory, worker, size):
+    with pooled(handlers, data_directory, size) as url:
+        assert offenders(handlers, worker, IN_ALL_WAYS) == {}
 
-    def long(event):
-        with event.tx() as tx:
-            collects([event], tx)
-
-    states = []
-    leaving.registry = Registry()
-    leaving.on(collects, pattern="a", batch=BatchSize(2))
-    leaving.on(long, pattern="b", tx="none")
-    leaving.deliver("1", "2", "3", "4", type="a")
-    leaving.deliver("5", "6", type="b")
-
-    with one_at_a_time(leaving) as work:
-        until(
-            lambda: (work(), leaving.rows("SELECT count(*) FROM hookonce.run_states WHERE status = 'done'"))[1],
-            [(6,)],
-        )
-
-    assert states == states[:1] * 4
+        with connections.connect(url) as stranger:
+            row = stranger.execute(STATE)
+            names = [column.name for column in row.description]
+            handlers.look(STRANGER, zip(names, row.fetchone(), strict=True))
+    assert handlers.found == {}
 
 
 @pytest.fixture
-def pooled(leaving, data_directory):
-    """The same behind a pooler with one connection, which everybody gets after everybody else."""
-    with pooling(leaving.settings.database_url, data_directory, size=1, settings="SET timezone = UTC") as url:
-        leaving.settings = replace(leaving.settings, database_url=url)
-        yield leaving
+def in_django(leaving, entry):  # noqa: ARG001  first there is Django
+    def django(event, connection):
+        leaving.django(event, connection)
+
+    leaving.inbox.registry = Registry()
+    leaving.inbox.on(django, attempts=1)
+    leaving.inbox.attempts_by = DjangoExecutor
+    return leaving
+
+
+def test_handler_in_django_leaves_nothing_in_its_session_to_the_next(in_django):
+    """What Django itself has set there stays: it does so once for a connection."""
+    assert offenders(in_django, one_slot, IN_DJANGO) == {}
+
+    assert in_django.clean["TimeZone"] == "UTC"
 
 
 @needs_a_pooler
-def test_handler_leaves_nothing_to_anybody_behind_a_pooler(pooled):
-    with one_at_a_time(pooled) as work:
-        assert offenders(pooled, work) == {}
+def test_handler_in_django_leaves_nothing_to_anybody_behind_a_pooler(in_django, data_directory, entry):
+    with pooled(in_django, data_directory, 1) as url:
+        pool = url.partition("?host=")[2].partition("&")[0]
+        lead("default", entry | {"HOST": pool, "PORT": "6432", "DISABLE_SERVER_SIDE_CURSORS": True})
 
-    assert pooled.effects() == sorted(pooled.seen)
-
-
-@needs_a_pooler
-def test_handler_in_a_slot_leaves_nothing_to_anybody_behind_a_pooler(pooled):
-    with slots(pooled) as work:
-        assert offenders(pooled, work, BY_FUNCTIONS) == {}
-
-    assert pooled.effects() == sorted(pooled.seen)
+        assert offenders(in_django, one_slot, IN_DJANGO) == {}
