@@ -113,10 +113,10 @@ _PLACES: Final[Mapping[str, _Place]] = {
     EventStatus.RECEIVED: _in_queue("handler IS NULL"),
     EventStatus.WAITING: _in_queue("handler IS NOT NULL"),
     EventStatus.RUNNING: _Place("SELECT unnest(events) AS event FROM hookonce.claims"),
-    # Sorted as the index over what waits is; no worker has met what is held, so it has no handler.
+    # Sorted as the index over what waits is; what is held waits for no handler.
     EventStatus.HELD: _Place(
-        f"SELECT event, handler FROM hookonce.queue WHERE waits = '{Waits.HELD}'",  # noqa: S608  a constant
-        ("handler", "event"),
+        f"SELECT event, waiting_handler FROM hookonce.queue WHERE waits = '{Waits.HELD}'",  # noqa: S608  a constant
+        ("waiting_handler", "event"),
     ),
     EventStatus.DONE: _in_runs(EventStatus.DONE),
     EventStatus.DEAD: _in_runs(EventStatus.DEAD),
