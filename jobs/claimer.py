@@ -2,8 +2,9 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from functools import cached_property, partial
 
@@ -11,6 +12,9 @@ import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
 from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.attempts.heartbeat import Heartbeat
+from hookonce.jobs.attempts.held_claims import HeldClaims
+from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.attempts.train import Train
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.handlers import Registry
@@ -18,6 +22,7 @@ from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.plan import Plan
 from hookonce.jobs.plan import Room as Lanes
 from hookonce.jobs.provider_lookup import provider_lookup
+from hookonce.jobs.report import UnderWay
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.postgresql import Pool
@@ -74,7 +79,7 @@ class Claimer:
         self,
         settings: Settings,
         registry: Registry,
-        attempts_by: type[Executor] = BatchExecutor,
+        attempts_by: Callable[..., Executor] = BatchExecutor,
         *,
         connections: int = 1,
     ) -> None:
@@ -89,16 +94,20 @@ class Claimer:
             pool_use_lifo=True,  # what more were open for a while are those that end
             hide_parameters=True,  # of a failed statement: they come from bodies, and errors are kept in the clear
         )
-        mask = mask_secrets(settings.secrets())
         self._steps = Pool(settings.database_url, STEP_CONNECTIONS)
-        self._new_executor = partial(
-            executor_class(settings, attempts_by),
-            *(self._engine, provider_lookup(settings), settings.keyring, mask, self._steps),
+        self._make_executor = partial(
+            attempts_by,
+            self._engine,
+            provider_lookup(settings),
+            settings.keyring,
+            mask_secrets(settings.secrets()),
+            self._steps,
         )
+        self._held = HeldClaims()
+        self._heartbeat = Heartbeat(self._held, self._lent)
+        self._train = Train(self._lent)
+        self._listener = listener_of(settings)
         self._executor = self._new_executor()
-        self._held = self._executor.claims
-        self._train = Train(self._executor.ledger_for_once)
-        self._ride(self._executor)
         self._client = connect(settings.redis_url)
         self._work_queue = WorkQueue(self._client)
         self._cursor = DueCursor()
@@ -117,10 +126,19 @@ class Claimer:
         """What makes the attempts."""
         return self._executor
 
-    def _ride(self, executor: Executor) -> None:
-        """Let quick runs of an executor share their flushes with those of this process's others."""
-        if self._settings.shared_flushes and not self._settings.tracing:
+    def _new_executor(self) -> Executor:
+        """Make an executor that shares what this process has one of."""
+        executor = self._make_executor()
+        executor.claims, executor.heartbeat, executor.listener = self._held, self._heartbeat, self._listener
+        if self._settings.shared_flushes:
             executor.train, executor.is_quick = self._train, self._registry.is_quick
+        return executor
+
+    @contextmanager
+    def _lent(self) -> Iterator[psycopg.Connection]:
+        """Lend a connection to another thread."""
+        with self._engine.connect() as connection:
+            yield engines.raw(connection)
 
     @cached_property
     def _names(self) -> list[str]:
@@ -182,7 +200,7 @@ class Claimer:
     def _hold(self, runs: Sequence[ClaimedRun]) -> None:
         if runs:
             self._held.add(runs)
-            self._executor.heartbeat.begin()
+            self._heartbeat.begin()
 
     def _release(self, runs: Iterable[ClaimedRun]) -> None:
         """Let go of runs that were not started; others may have them."""
@@ -252,6 +270,19 @@ class Claimer:
         """Run what is due, the events of `ids` first; return the number of attempts, if they were made by then."""
         raise NotImplementedError
 
+    def reporting(self) -> AbstractContextManager[object]:
+        """Report for the desk what takes long, as long as a block lasts."""
+        return nullcontext()
+
+    def patience(self, longest: float) -> float:
+        """Return how long (seconds) a worker may wait for a notification before it is to look again."""
+        return longest
+
+    @property
+    def under_way(self) -> UnderWay | None:
+        """What the main thread is at."""
+        return None
+
     def tend_rates(self) -> None:
         """Have what another rate has put off come by the one that its handler has here."""
         self._rates_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
@@ -315,7 +346,7 @@ class Claimer:
 
     def close(self) -> None:
         """Close every connection; for tests, a worker keeps them until it ends."""
-        self._executor.heartbeat.end()
+        self._heartbeat.end()
         self._train.end()
         self._executor.close()
         self._steps.close()
@@ -334,18 +365,10 @@ class Claimer:
             log.info("workers can't be notified: %s", error)
 
 
-def executor_class(settings: Settings, base: type[Executor] = Executor) -> type[Executor]:
-    """Return the class that makes attempts as `base` does; to trace them needs the extra `otel`."""
-    if settings.tracing:
-        from hookonce.jobs.attempts.traced import TracedExecutor
+def listener_of(settings: Settings) -> Listener:
+    """Return who hears of attempts; to trace them needs the extra `otel`."""
+    if not settings.tracing:
+        return Listener()
+    from hookonce.jobs.attempts.traces import Traces  # noqa: PLC0415  it imports OpenTelemetry
 
-        if issubclass(base, BatchExecutor):
-            from hookonce.jobs.batches.traced import TracedBatches
-
-            return type("TracedExecutor", (TracedBatches, TracedExecutor, base), {})
-        return TracedExecutor if base is Executor else type("TracedExecutor", (TracedExecutor, base), {})
-    return base
-
-
-Make = Callable[[Settings, Registry], Claimer]
-"""Makes what runs a process's share."""
+    return Traces()

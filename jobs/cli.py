@@ -15,12 +15,13 @@ import click
 import psycopg
 
 from hookonce.jobs import handlers
-from hookonce.jobs.drain import handlers_of, make_drain_by, process_drain
+from hookonce.jobs.claimer import Claimer
+from hookonce.jobs.drain import Drain, configured, handlers_of
 from hookonce.jobs.handlers import HandlerError, Registry
 from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.reloading import supervise as supervise_reloading
-from hookonce.jobs.slots.pool import pool_of
+from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.slots.suspects import Suspects
 from hookonce.jobs.stopping import stopping
 from hookonce.jobs.worker import work
@@ -84,7 +85,7 @@ def worker(  # noqa: PLR0913  an option each
         work_on_suspects(place, parent)
         return
     if alone:
-        work_alone(settings, place, at_once)
+        work_alone(_claimer(at_once, place), settings, place)
         return
     if reloading:
         with _directory() as directory:
@@ -115,17 +116,21 @@ def check_handlers(descriptor: int) -> NoReturn:
     os._exit(0 if "handlers" in said else BAD_CONFIGURATION)
 
 
-def work_alone(settings: Settings, place: Path | None, concurrency: int = 1) -> None:
+def _claimer(concurrency: int, place: Path | None) -> Claimer:
+    """Make what claims for so many slots; where it is one, its attempts are made in the thread that claims."""
+    if concurrency == 1:
+        return Drain(*configured())
+    return Pool(*configured(), slots=concurrency, suspects=Suspects([*_WORKER, "--suspects"], place))
+
+
+def work_alone(claimer: Claimer, settings: Settings, place: Path | None) -> None:
     """Be one worker until stopped, the next after whoever wrote at `place`."""
-    if concurrency > 1:
-        make_drain_by(pool_of(concurrency, Suspects([*_WORKER, "--suspects"], place)))
-    drain = process_drain()
-    if place and concurrency == 1:  # one that runs many at once is at many
-        drain.come_after(LastAttempt(place))
-    work(settings.redis_url)
-    status = drain.finish()
-    if concurrency > 1:
-        drain.flush()
+    if place and isinstance(claimer, Drain):  # one that runs many at once is at many
+        claimer.come_after(LastAttempt(place))
+    work(claimer, settings.redis_url)
+    status = claimer.finish()
+    if isinstance(claimer, Pool):
+        claimer.flush()
         os._exit(status)  # whatever thread nothing has ended
 
 
@@ -134,7 +139,7 @@ def work_on_suspects(place: Path | None, parent: int | None = None) -> None:
 
     Where the process `parent`, which has started this one, is gone, one is run all the same, and then no other.
     """
-    drain = process_drain()
+    drain = Drain(*configured())
     if place:
         drain.come_after(LastAttempt(place))
     for number in (signal.SIGTERM, signal.SIGINT):

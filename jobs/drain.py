@@ -19,7 +19,7 @@ from hookonce.jobs.alerts import delivery
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.batches.batch_drain import BatchDrain
-from hookonce.jobs.claimer import AWAY, DRAIN_BUDGET, SUSPECTS_INTERVAL, Claimer, Make
+from hookonce.jobs.claimer import AWAY, DRAIN_BUDGET, SUSPECTS_INTERVAL, Claimer
 from hookonce.jobs.handlers import SLOW_AFTER, Registry
 from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.registration import import_handlers
@@ -37,10 +37,6 @@ log = logging.getLogger(__name__)
 MAX_EVENTS = 1000
 _LOOKS = 2
 """What else is due is looked for, by two claims in a row (`DueCursor`), before a batch is waited for."""
-
-
-_attempts_by: type[Executor] = BatchExecutor
-_made_by: Make | None = None
 
 
 class OneSlot:
@@ -71,7 +67,7 @@ class Drain(Claimer):
     """Claims due runs and makes their attempts, one at a time, in the thread that calls it."""
 
     def __init__(
-        self, settings: Settings, registry: Registry, attempts_by: type[Executor] = BatchExecutor
+        self, settings: Settings, registry: Registry, attempts_by: Callable[..., Executor] = BatchExecutor
     ) -> None:
         super().__init__(settings, registry, attempts_by)
         self._quick_first = False
@@ -83,7 +79,12 @@ class Drain(Claimer):
         self._last_attempt: LastAttempt | None = None
         self._unstarted: list[ClaimedRun] = []
         self._cut_off: ClaimedRun | None = None
-        self.under_way: UnderWay | None = None
+        self._under_way: UnderWay | None = None
+
+    @property
+    def under_way(self) -> UnderWay | None:
+        """The attempt that goes on."""
+        return self._under_way
 
     def come_after(self, last: LastAttempt) -> None:
         """Take over what the worker before us was at; from now on write down what we are at."""
@@ -222,12 +223,12 @@ class Drain(Claimer):
             raise LookupError(f"handler '{run.handler}' vanished from the registry")
         if self._last_attempt:
             self._last_attempt.begin(run)
-        self.under_way = at = UnderWay(run, handler, time.monotonic())
+        self._under_way = at = UnderWay(run, handler, time.monotonic())
         self._cut_off = run
         try:
             self._executor.attempt(run, handler, partial(self._is_next, until))
         finally:
-            self.under_way = None
+            self._under_way = None
         self._cut_off = None
         self._registry.note(run.handler, timedelta(seconds=time.monotonic() - at.began))
 
@@ -237,28 +238,17 @@ class Drain(Claimer):
         return is_time and bool(self._unstarted) and self._may_start(self._unstarted[0])
 
 
-@cache
-def process_drain() -> Claimer:
-    """Make this process's drain from its configuration, once; the user's handlers are imported here.
-
-    Raises `ConfigError` and `HandlerError`.
-    """
+def configured() -> tuple[Settings, Registry]:
+    """Read this process's configuration, and import the user's handlers. Raises `ConfigError` and `HandlerError`."""
     settings = load_settings(need_secrets=False)
     require_servers(settings)
-    registry = handlers_of(settings)
-    return _made_by(settings, registry) if _made_by else Drain(settings, registry, _attempts_by)
+    return settings, handlers_of(settings)
 
 
-def make_drain_by(make: Callable[[Settings, Registry], Claimer]) -> None:
-    """Have the process's drain, which is yet to be made, be made by something else: many slots, for one."""
-    global _made_by  # noqa: PLW0603  the process has one drain
-    _made_by = make
-
-
-def make_attempts_by(kind: type[Executor]) -> None:
-    """Have the process's drain, which is yet to be made, make its attempts by another class."""
-    global _attempts_by  # noqa: PLW0603  the process has one drain
-    _attempts_by = kind
+@cache
+def process_drain() -> Drain:
+    """Make the drain of a process that RQ has begun, from its configuration, once. Raises as `configured` does."""
+    return Drain(*configured())
 
 
 def handlers_of(settings: Settings) -> Registry:
@@ -275,16 +265,18 @@ def handlers_of(settings: Settings) -> Registry:
 
 
 def perform(ids: Sequence[int]) -> int:
-    """Do the RQ job in a worker that forks for each: what was traced is sent before the work-horse ends."""
+    """Do the RQ job in a worker of RQ's own that forks for each: all that is said of it is said before that ends."""
+    drain = process_drain()
     try:
-        return on_notification(ids)
+        return on_notification(drain, ids)
     finally:
-        process_drain().flush()
+        drain.finish()
+        drain.flush()
 
 
-def on_notification(ids: Sequence[int]) -> int:
+def on_notification(drain: Claimer, ids: Sequence[int]) -> int:
     """Run the events that a notification names and what else is due; return the number of attempts made."""
     reach("job.begun")
-    attempts = process_drain().run_due(ids)
+    attempts = drain.run_due(ids)
     reach("job.ended")
     return attempts

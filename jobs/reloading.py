@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from hookonce.jobs import handlers
-from hookonce.jobs.drain import process_drain
+from hookonce.jobs.drain import Drain, configured
 from hookonce.jobs.handlers import HandlerError
 from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.maintenance.sweep import Sweep
@@ -58,12 +58,12 @@ def _begin(act: Callable[[Settings], None]) -> None:
 
 
 def _work(last: LastAttempt | None, warn: Callable[[Settings], None], settings: Settings) -> None:
-    drain = process_drain()
+    drain = Drain(*configured())
     log.info("handlers", extra={"modules": list(settings.handlers), "handlers": len(handlers.registry)})
     warn(settings)
     if last:
         drain.come_after(last)
-    work(settings.redis_url)
+    work(drain, settings.redis_url)
 
 
 def _sweep(settings: Settings) -> None:

@@ -21,6 +21,7 @@ from rq.job import Job as RqJob
 from rq.serializers import JSONSerializer
 
 from hookonce.jobs import drain, stopping
+from hookonce.jobs.claimer import Claimer
 from hookonce.jobs.report import UnderWay
 from hookonce.jobs.rq_job import Job, NotOurs
 from hookonce.receiver.redis.bounded_socket import bounding
@@ -47,6 +48,7 @@ class Worker(SimpleWorker):
     job_class = Job
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  RQ's signature
+        self._drain: Claimer = options.pop("drain", None) or drain.process_drain()
         options |= {"job_class": Job, "serializer": JSONSerializer, "log_job_description": False}
         super().__init__(*args, **options)
         self._is_listening = False
@@ -83,7 +85,7 @@ class Worker(SimpleWorker):
 
     def _poll_ledger(self) -> None:
         """Look into the ledger, whoever notifies."""
-        drain.process_drain().run_due()
+        self._drain.run_due()
         self._looked_at = time.monotonic()
 
     def _take_job(self, timeout: int | None) -> tuple[RqJob, Queue] | None:
@@ -113,7 +115,7 @@ class Worker(SimpleWorker):
 
     def _patience(self) -> float:
         """Return for how long to wait, in seconds: a batch that waits to be more may be due earlier."""
-        return drain.process_drain().patience(LISTEN_TIMEOUT)
+        return self._drain.patience(LISTEN_TIMEOUT)
 
     def _drop(self, job_id: bytes | None) -> None:
         if job_id is None:  # no job at all: the queue is not a list, or Redis takes no writes
@@ -144,7 +146,7 @@ class Worker(SimpleWorker):
         except redis.RedisError as error:
             log.warning("a notification stays in Redis: %s", type(error).__name__)
         try:
-            drain.on_notification(job.args[0])
+            drain.on_notification(self._drain, job.args[0])
         except Exception:
             log.exception("a drain failed")
         self._looked_at = time.monotonic()
@@ -188,7 +190,7 @@ class Worker(SimpleWorker):
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:  # noqa: ARG002  a signal handler
         """Stop after the attempt under way; what was claimed besides is let go of."""
-        _stop(signum)
+        _stop(self._drain, signum)
         self._stop_requested = True
         if self._is_listening:
             self._is_listening = False
@@ -201,28 +203,24 @@ class Worker(SimpleWorker):
         """Undo nothing."""
 
 
-def work(redis_url: str, name: str | None = None) -> None:
-    """Work until SIGTERM or SIGINT, by notifications while Redis answers and by polling the ledger while it does not.
-
-    Raises `ConfigError` and `HandlerError` before any work, if the configuration or the handlers are broken.
-    """
-    ledger = drain.process_drain()
+def work(ledger: Claimer, redis_url: str, name: str | None = None) -> None:
+    """Work until SIGTERM or SIGINT: by notifications while Redis answers, by polling the ledger while it does not."""
     ledger.requeue_ignored()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda signum, _: _stop(signum))
+        signal.signal(number, lambda signum, _: _stop(ledger, signum))
     with ledger.reporting():
         while not stopping.stopping.is_set():
             if _is_there(redis_url):
-                _listen(redis_url, name)
+                _listen(ledger, redis_url, name)
             until = time.monotonic() + AWAY_PAUSE.total_seconds()
             while not stopping.stopping.is_set() and time.monotonic() < until:
                 if not ledger.run_due():
                     stopping.stopping.wait(_POLL)
 
 
-def _stop(signum: int) -> None:
+def _stop(ledger: Claimer, signum: int) -> None:
     """Hear a signal to stop; if an attempt is under way in the main thread, say that it is waited for."""
-    if stopping.tell(signum) and (at := drain.process_drain().under_way):
+    if stopping.tell(signum) and (at := ledger.under_way):
         # In a thread: the signal may have come in the middle of a line that is being written.
         threading.Thread(target=_say_what_is_waited_for, args=[at]).start()
 
@@ -235,7 +233,7 @@ def _say_what_is_waited_for(at: UnderWay) -> None:
     )
 
 
-def _listen(redis_url: str, name: str | None) -> None:
+def _listen(ledger: Claimer, redis_url: str, name: str | None) -> None:
     """Be an RQ worker until told to stop, or until Redis fails."""
     client = redis_client(
         redis_url,
@@ -245,9 +243,10 @@ def _listen(redis_url: str, name: str | None) -> None:
         retry=Retry(NoBackoff(), 0),
     )
     try:
-        Worker([QUEUE], name=name, connection=client, worker_ttl=35, maintenance_interval=30).work(
-            logging_level="WARNING"
+        listening = Worker(
+            [QUEUE], name=name, connection=client, worker_ttl=35, maintenance_interval=30, drain=ledger
         )
+        listening.work(logging_level="WARNING")
     except Exception as error:  # noqa: BLE001  whatever Redis says (that there is a worker of our name): the ledger is polled
         log.warning("Redis is away, polling the ledger: %s", type(error).__name__)
 

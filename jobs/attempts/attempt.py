@@ -28,6 +28,7 @@ from hookonce.jobs.attempts.failure_rows import FailureRows
 from hookonce.jobs.attempts.handler_transaction import require_at_rest, set_isolation
 from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.held_claims import HeldClaims
+from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.attempts.long_run import LongRun, OverlongBlock
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.train import Train
@@ -121,6 +122,7 @@ class Executor(AttemptConnection):
         self.claims = HeldClaims()
         self.heartbeat = Heartbeat(self.claims, self.ledger_for_once)
         self._began = 0.0
+        self.listener = Listener()
         self.train: Train | None = None
         self.is_quick: Callable[[str], bool] = lambda _: False
         self._is_aboard = False  # the attempt that was made last: it is settled with the flush
@@ -137,14 +139,14 @@ class Executor(AttemptConnection):
         """
         self._began = time.monotonic()
         self._is_aboard = False
-        self._make(run, handler, has_next)
+        with self.listener.attempting(run):
+            self._make(run, handler, has_next)
         if not self._is_aboard:
-            self.claims.settled([run])
+            self._settled(run)
 
     def _make(self, run: ClaimedRun, handler: Handler, has_next: HasNext) -> None:
         try:
             self._attempt(run, handler, has_next)
-            return
         except LeaseLost as lost:
             self._reset()
             if not leases.is_ours(self._begun(), run):
@@ -166,6 +168,8 @@ class Executor(AttemptConnection):
         except BaseException as raised:  # noqa: BLE001  whatever it raises is a failed attempt
             self._reset()
             error, ending = raised, endings.failure(run, handler, self._said(raised))
+        else:
+            return
         if not isinstance(error, VERDICTS):
             ending = replace(ending, also=self.failure_rows.after_failure(handler, error))
             if run.is_trial and ending.also is not None:
@@ -247,7 +251,11 @@ class Executor(AttemptConnection):
     def _say(self, run: ClaimedRun, ending: AttemptResult) -> None:
         """Tell of a run that is durable by now."""
         self._report(run, ending)
+        self._settled(run)
+
+    def _settled(self, run: ClaimedRun) -> None:
         self.claims.settled([run])
+        self.listener.settled(run)
 
     def _took(self) -> timedelta:
         return timedelta(seconds=time.monotonic() - self._began)
@@ -356,7 +364,8 @@ class Executor(AttemptConnection):
             ending.also(self.ledger)
         if self._has_to_unmark:
             marks.delete(self.ledger, Marked.of(run.key))
-        self.take_out()
+        guard = self.guard
+        self.take_out(asks_for_prepared=guard is not None and guard.may_have_prepared)
         reach("failure.ended")
         transaction.commit()
         if self._has_to_unmark:
@@ -449,9 +458,7 @@ class Executor(AttemptConnection):
     def _lock_run(self, run: ClaimedRun) -> bool:
         """Lock a run in our transaction, which is begun; return whether its handler has committed it by itself."""
         marked = Marked.of(run.key)
-        return marks.patiently(
-            lambda: marks.ask(self._begun(), marked), self._rolled_back, [marked.key]
-        )
+        return marks.patiently(lambda: marks.ask(self._begun(), marked), self._rolled_back, [marked.key])
 
     def _rolled_back(self) -> psycopg.Connection:
         self._reset()
@@ -486,6 +493,7 @@ class Executor(AttemptConnection):
 
     def _report(self, run: ClaimedRun, ending: AttemptResult) -> None:
         """Tell of an attempt that has ended for good."""
+        self.listener.ended(run, ending)
         self._log_run(run, ending)
 
     @staticmethod

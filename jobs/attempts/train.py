@@ -3,8 +3,8 @@
 Each keeps a transaction of its own, with its effects and its end in it, and commits without waiting for the flush. A
 flush of the process, `FLUSH_WITHIN` after the first of them, makes all durable; only then is anything said of them. A
 crash of the server loses effects and end together, or neither: such a run is found under its token afterwards, and
-given back. The flush is a commit on a connection that was open before theirs: so a server that has crashed in between is not
-taken for one that has kept them.
+given back. The flush is a commit on a connection that was open before theirs: so a server that has crashed in between
+is not taken for one that has kept them.
 """
 
 import logging

@@ -8,9 +8,7 @@ One slot is kept for handlers that are known to be quick, so that slow ones neve
 import logging
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from collections.abc import Callable, Sequence
 
 import psycopg
 from sqlalchemy.exc import DataError
@@ -60,7 +58,7 @@ class Pool(Claimer):
         self,
         settings: Settings,
         registry: Registry,
-        attempts_by: type[Executor] = BatchExecutor,
+        attempts_by: Callable[..., Executor] = BatchExecutor,
         *,
         slots: int,
         suspects: Suspects | None = None,
@@ -116,10 +114,6 @@ class Pool(Claimer):
             self._is_asked = True
         self._wake.set()
         return 0
-
-    def reporting(self) -> AbstractContextManager[object]:
-        """Do nothing more: the thread that claims reports."""
-        return nullcontext()
 
     @property
     def is_idle(self) -> bool:
@@ -186,7 +180,6 @@ class Pool(Claimer):
             self._watchdog.end()
             last = self._new_executor()  # the claiming thread may still be at the other
             last.failure_rows, last.tell_failure = self._executor.failure_rows, self._failure_calls.put
-            last.heartbeat, last.claims = self._executor.heartbeat, self._held
             self._executor = last
             try:
                 self._release(self._shelf.take_all(lambda _: True))
@@ -310,9 +303,6 @@ class Pool(Claimer):
         limit = SlotLimit(executor, self._patience)
         executor.alarm = limit
         executor.failure_rows = self._executor.failure_rows
-        executor.heartbeat = self._executor.heartbeat
-        executor.claims = self._held
-        self._ride(executor)
         return limit
 
     def _tell_of_batches(self, claim: Claim) -> None:
@@ -350,10 +340,3 @@ class Pool(Claimer):
             except BaseException:
                 self._shelf.put(over, now)  # still ours, to be let go of later
                 raise
-
-
-def pool_of(
-    slots: int, suspects: Suspects | None = None, attempts_by: type[Executor] = BatchExecutor
-) -> "partial[Pool]":
-    """Return what makes the drain of a process that has so many slots."""
-    return partial(Pool, attempts_by=attempts_by, slots=slots, suspects=suspects)

@@ -1,6 +1,6 @@
 """Traces, if they are wanted: whoever does not want them imports nothing of OpenTelemetry and pays nothing.
 
-One trace goes from a delivery (`receiver.intake.traced`) to each run of its events (`jobs.attempts.traced`), by the
+One trace goes from a delivery (`receiver.intake.traced`) to each run of its events (`jobs.attempts.traces`), by the
 `traceparent` that is kept beside each body; so it holds over any time, process and machine in between.
 """
 

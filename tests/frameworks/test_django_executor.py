@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DataError, connection, connections, models, transaction
 
 from hookonce import GiveUp, RetryLater
-from hookonce.jobs import claimer
+from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.attempts.django_executor import DjangoExecutor
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.report import Reporter
@@ -399,12 +399,20 @@ def test_run_is_done_over_a_connection_that_was_lost(inbox):
     assert inbox.effects() == ["a", "b"]
 
 
-def test_traced_attempts_are_made_in_django_too(inbox):
-    pytest.importorskip("opentelemetry.sdk")
-    kind = claimer.executor_class(replace(inbox.settings, tracing=True), DjangoExecutor)
+def test_attempts_in_django_are_heard_of_too(inbox):
+    heard = []
 
-    assert issubclass(kind, DjangoExecutor)
-    assert kind.__mro__[1].__name__ == "TracedExecutor"
+    class Heard(Listener):
+        def ended(self, run, ending):
+            heard.append((run.handler, ending.status))
+
+    inbox.on(credit)
+    work(inbox)
+    inbox.drains[0].executor.listener = Heard()
+    inbox.deliver("a")
+    work(inbox)
+
+    assert heard == [("credit", "done")]
 
 
 def test_ledger_of_the_orm_is_not_left_in_a_transaction(inbox):

@@ -8,7 +8,6 @@ from rq.job import Job as AnyJob
 from rq.serializers import JSONSerializer
 from sqlalchemy import text
 
-from hookonce.jobs import drain as drains
 from hookonce.jobs import stopping, worker
 from hookonce.jobs.rq_job import Job, NotOurs
 from hookonce.receiver.redis.work_queue import FUNCTION, JOB_TIMEOUT, MAX_IDS
@@ -88,19 +87,18 @@ ANSWERS = {
 
 
 @pytest.mark.usefixtures("signals")
-def test_events_are_handled_whatever_redis_says_to_a_worker(inbox, hostile, monkeypatch):
+def test_events_are_handled_whatever_redis_says_to_a_worker(inbox, hostile):
     def handle(event, tx):
         tx.execute(text("INSERT INTO effects (event) VALUES (:event)"), {"event": event.event_id})
         stopping.stopping.set()
 
     inbox.on(handle)
     inbox.work()
-    monkeypatch.setattr(drains, "process_drain", lambda: inbox.drains[0])
     for name, says in ANSWERS.items():
         stopping.stopping.clear()
         hostile.says = says
         inbox.deliver(name)
 
-        worker.work(hostile.url)
+        worker.work(inbox.drains[0], hostile.url)
 
     assert sorted(inbox.effects()) == sorted(ANSWERS)

@@ -11,7 +11,6 @@ from rq import Queue
 from rq.job import Job as AnyJob
 from rq.serializers import JSONSerializer
 
-from hookonce.jobs import drain as drains
 from hookonce.jobs import worker
 from hookonce.jobs.rq_job import Job
 from hookonce.jobs.worker import Worker
@@ -106,14 +105,13 @@ def signals():
 
 
 @pytest.fixture
-def work(inbox, client, monkeypatch):
+def work(inbox, client):
     """Work off the queue with the real worker, in this process."""
     inbox.on(effect)
     inbox.work()
-    monkeypatch.setattr(drains, "process_drain", lambda: inbox.drains[0])
 
     def run(**options):
-        worker = Worker(["hookonce"], connection=client, worker_ttl=35)
+        worker = Worker(["hookonce"], connection=client, worker_ttl=35, drain=inbox.drains[0])
         with contextlib.closing(client):
             worker.work(**({"burst": True} | options), logging_level="CRITICAL")
 
@@ -189,7 +187,7 @@ def test_events_are_handled_whatever_is_in_the_place_of_rqs_keys(
     inbox.on(stop_this_process)
     inbox.deliver("a")
 
-    worker.work(redis_url)
+    worker.work(inbox.drains[0], redis_url)
 
     assert inbox.effects() == ["a"]
 

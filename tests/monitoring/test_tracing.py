@@ -27,8 +27,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from hookonce.jobs import drain
-from hookonce.jobs.attempts import traced as traced_attempts
-from hookonce.jobs.batches import traced as traced_batches
+from hookonce.jobs.attempts import traces
 from hookonce.jobs.drain import Drain
 from hookonce.receiver.intake import traced as traced_intake
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
@@ -50,7 +49,7 @@ def spans(monkeypatch):
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    for module in (traced_intake, traced_attempts, traced_batches):
+    for module in (traced_intake, traces):
         monkeypatch.setattr(module, "tracer", lambda: provider.get_tracer("tests"))
 
     def by_name():
@@ -206,7 +205,7 @@ def test_only_modules_that_are_loaded_when_wanted_need_opentelemetry():
     importing = re.compile(
         r"^(?:from|import) "
         r"(opentelemetry|hookonce\.receiver\.monitoring\.otel|"
-        r"hookonce\.(?:jobs\.attempts|jobs\.batches|receiver\.intake|receiver\.idempotency)\.traced)\b",
+        r"hookonce\.(?:jobs\.attempts|receiver\.intake|receiver\.idempotency)\.trace[ds])\b",
         re.MULTILINE,
     )
     modules = [path for package in ("jobs", "receiver") for path in (ROOT / package).rglob("*.py")]
@@ -214,8 +213,7 @@ def test_only_modules_that_are_loaded_when_wanted_need_opentelemetry():
     found = {path.relative_to(ROOT).as_posix() for path in modules if importing.search(path.read_text())}
 
     assert found == {
-        "jobs/attempts/traced.py",
-        "jobs/batches/traced.py",
+        "jobs/attempts/traces.py",
         "receiver/idempotency/traced.py",
         "receiver/intake/traced.py",
         "receiver/monitoring/otel.py",

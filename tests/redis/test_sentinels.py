@@ -2,11 +2,12 @@
 
 import contextlib
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 import redis
 
-from hookonce.jobs import drain, worker
+from hookonce.jobs import worker
 from hookonce.receiver.config import server_urls
 from hookonce.receiver.dev.embedded import binaries
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
@@ -98,13 +99,13 @@ def remembered(port, event_id):
 
 
 @pytest.mark.usefixtures("sentinel")
-def test_worker_answers_a_bell_that_sentinels_lead_to(url, monkeypatch):
+def test_worker_answers_a_bell_that_sentinels_lead_to(url):
     rung = []
-    monkeypatch.setattr(drain, "on_notification", rung.append)
+    listening = SimpleNamespace(run_due=rung.append)
     with connect(url) as client:
         WorkQueue(client).notify([7])
 
-        worker.Worker(["hookonce"], connection=client).work(burst=True, logging_level="CRITICAL")
+        worker.Worker(["hookonce"], connection=client, drain=listening).work(burst=True, logging_level="CRITICAL")
 
         assert rung == [[7]]
         assert WorkQueue(client).pending() == 0

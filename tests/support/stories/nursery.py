@@ -176,30 +176,31 @@ def _work_in_django(listener, *, tight):
     from tests.support import django_project  # noqa: PLC0415  same
 
     django_project.lead("default", ledger_database())
-    drain.make_attempts_by(DjangoExecutor)
-    _work(listener, tight=tight)
+    _work(listener, tight=tight, made=drain.Drain(*drain.configured(), DjangoExecutor))
 
 
-def _work(listener, *, tight):
+def _work(_listener, *, tight, made=None):
     """Answer the rings that wait, then run what is to be run alone, which one that goes on looks for without a ring."""
     from hookonce.jobs import drain  # noqa: PLC0415  of no use to receivers
 
-    _answer(listener, tight=tight)
+    made = made or drain.Drain(*drain.configured())
+    _answer(made, tight=tight)
     with suppress(Exception):  # a server may be away
-        drain.process_drain().run_suspects()
+        made.run_suspects()
+    made.finish()
 
 
-def _answer(_listener, *, tight):
+def _answer(made, *, tight):
     """Answer the rings that wait, and end when there are none."""
     from hookonce.jobs import claimer, drain, worker  # noqa: PLC0415  same
 
     _beat()
     if tight:  # the budget is over after every attempt, and two events are a full batch
         drain.DRAIN_BUDGET, claimer.CLAIM_BATCH = timedelta(0), 2
-    drain.process_drain()
     client = redis.Redis.from_url(os.environ["REDIS_URL"])
     name = f"worker-{os.getpid()}-{time.monotonic_ns()}"
-    worker.Worker([worker.QUEUE], connection=client, name=name).work(burst=True, logging_level="ERROR")
+    listening = worker.Worker([worker.QUEUE], connection=client, name=name, drain=made)
+    listening.work(burst=True, logging_level="ERROR")
 
 
 def _beat():
@@ -209,14 +210,13 @@ def _beat():
     leases.RENEW_INTERVAL = timedelta(seconds=float(os.environ.get("STORY_BEAT") or 3600))
 
 
-def _work_many(listener, *, tight):
+def _work_many(_listener, *, tight):
     """Work with three slots, until nothing is under way."""
     from hookonce.jobs import drain  # noqa: PLC0415  of no use to receivers
-    from hookonce.jobs.slots.pool import pool_of  # noqa: PLC0415  same
+    from hookonce.jobs.slots.pool import Pool  # noqa: PLC0415  same
 
-    drain.make_drain_by(pool_of(3))
-    _answer(listener, tight=tight)
-    pool = drain.process_drain()
+    pool = Pool(*drain.configured(), slots=3)
+    _answer(pool, tight=tight)
     with suppress(DeadlineMissed):
         until(lambda: pool.is_idle, seconds=MOST_SECONDS)
     pool.finish()
@@ -224,9 +224,9 @@ def _work_many(listener, *, tight):
 
 def _work_on(_listener, *, tight):  # noqa: ARG001
     """Work as `hookonce worker` does, until told to stop."""
-    from hookonce.jobs import worker  # noqa: PLC0415
+    from hookonce.jobs import drain, worker  # noqa: PLC0415  same
 
-    worker.work(os.environ["REDIS_URL"])
+    worker.work(drain.Drain(*drain.configured()), os.environ["REDIS_URL"])
 
 
 def _sweep(_listener, *, tight):  # noqa: ARG001
