@@ -1,0 +1,173 @@
+"""Who has lost a run writes nothing more, whatever its transaction is like, and whatever it is at."""
+
+import contextlib
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from hookonce.receiver.ledger.runs import ends, marks, takeover
+from tests.support import claiming
+from tests.support.django_project import entry
+from tests.support.inbox import effect, inbox
+from tests.support.waiting import until
+
+__all__ = ["entry", "inbox"]
+
+LEVELS = (None, "repeatable read", "serializable")
+
+
+def take_away(inbox):
+    inbox.lapse()
+    takeover.take_over(inbox.connection)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("by", ["the driver", "text"])
+def test_attempt_whose_run_was_taken_over_writes_nothing_at_any_isolation(inbox, level, by):
+    def overtaken(event, tx):
+        tx.execute(text("SELECT count(*) FROM effects"))
+        if event.attempt == 1 and not seen:
+            seen.append(event)
+            take_away(inbox)
+        if by == "the driver":
+            tx.connection.driver_connection.execute("SELECT 1")
+        effect(event, tx)
+
+    seen = []
+    inbox.on(overtaken, isolation=level)
+    inbox.deliver("a", "b")
+
+    until(lambda: (inbox.work(), inbox.rows("SELECT count(*) FROM hookonce.queue"))[1], [(0,)])
+
+    assert inbox.effects() == ["a", "b"]
+    assert [row[2:] for row in inbox.runs()] == [("done", 1)] * 2
+    assert inbox.rows("SELECT FROM hookonce.marks") == []
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_handler_that_commits_at_any_isolation_gets_no_further_attempt(inbox, level):
+    def commits(event, tx):
+        effect(event, tx)
+        tx.connection.driver_connection.execute("COMMIT AND CHAIN")
+
+    inbox.on(commits, isolation=level)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    assert inbox.runs() == [("a", "commits", "dead", 1)]
+    assert inbox.effects() == ["a"]
+
+
+def test_stale_worker_with_an_unread_result_is_ended(inbox):
+    inbox.on(effect)
+    inbox.deliver("a")
+    run = claiming.claim(inbox.connection, inbox.registry).runs[0]
+    stale = psycopg.connect(inbox.settings.database_url)
+    ends.mark(psycopg.Cursor(stale), run)
+    stale.execute("INSERT INTO effects VALUES ('a')")
+    stale.pgconn.send_query(b"SELECT repeat('x', 1000) FROM generate_series(1, 100000)")
+    stale.pgconn.flush()
+    until(
+        lambda: inbox.rows("SELECT FROM pg_stat_activity WHERE wait_event = 'ClientWrite'"),
+        what="a backend that nobody reads from",
+    )
+    inbox.lapse()
+
+    until(lambda: (inbox.work(), inbox.runs())[1], [("a", "effect", "done", 1)])
+
+    assert inbox.effects() == ["a"]
+    stale.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *(
+            "SET LOCAL statement_timeout = 1",
+            "SET LOCAL lock_timeout = 1",
+            "SET LOCAL search_path = elsewhere",
+        ),
+        *("SET LOCAL ROLE pg_monitor", "SET LOCAL session_replication_role = replica"),
+        *("SET LOCAL default_transaction_read_only = on", "SET LOCAL synchronous_commit = off"),
+        *("SET LOCAL standard_conforming_strings = off", "SET LOCAL bytea_output = escape"),
+        *("SET LOCAL client_encoding = 'LATIN1'", "SET LOCAL DateStyle = 'German'"),
+        *("SET LOCAL IntervalStyle = 'iso_8601'", "SET LOCAL TimeZone = 'Asia/Tokyo'"),
+        *("SET LOCAL idle_in_transaction_session_timeout = 0", "SET CONSTRAINTS ALL DEFERRED"),
+    ],
+)
+@pytest.mark.parametrize("by", ["text", "the driver", "Django"])
+@pytest.mark.usefixtures("entry")
+def test_run_is_ended_whatever_its_handler_has_set_for_its_transaction(inbox, statement, by):
+    def sets(event, tx):
+        effect(event, tx)
+        if by == "the driver":
+            tx.connection.driver_connection.execute(statement)
+        else:
+            tx.exec_driver_sql(statement)
+
+    def sets_in_django(event, connection):
+        with connection.cursor() as cursor:
+            cursor.execute("INSERT INTO effects VALUES (%s)", [event.event_id])
+            cursor.execute(statement)
+
+    inbox.connection.execute("CREATE SCHEMA elsewhere")
+    if by == "Django":
+        inbox.attempts_by = DjangoExecutor
+    inbox.on(sets_in_django if by == "Django" else sets)
+    inbox.deliver("a", "b")
+
+    inbox.work()
+
+    assert [row[2:] for row in inbox.runs()] == [("done", 1)] * 2
+    assert inbox.effects() == ["a", "b"]
+
+
+def test_constraint_that_is_broken_at_the_end_is_a_failed_attempt(inbox):
+    def breaks(event, tx):
+        effect(event, tx)
+        if event.event_id == "b":
+            effect(event, tx)
+
+    inbox.connection.execute("ALTER TABLE effects ADD UNIQUE (event) DEFERRABLE INITIALLY DEFERRED")
+    inbox.on(breaks, attempts=2)
+    inbox.deliver("a", "b", "c")
+
+    until(lambda: (inbox.work(), inbox.rows("SELECT count(*) FROM hookonce.queue"))[1], [(0,)])
+
+    assert [row[2:] for row in inbox.runs()] == [("done", 1), ("dead", 2), ("done", 1)]
+    assert inbox.effects() == ["a", "c"]
+
+
+def test_transaction_of_a_role_that_is_not_ours_to_end_keeps_its_run_and_no_other(inbox, caplog):
+    inbox.on(effect)
+    inbox.deliver("a")
+    run = claiming.claim(inbox.connection, inbox.registry).runs[0]
+    with psycopg.connect(inbox.settings.database_url) as stale:
+        ends.mark(psycopg.Cursor(stale), run)
+        with psycopg.connect(inbox.settings.database_url, autocommit=True) as other:
+            other.execute("SET ROLE pg_monitor")
+            marks.end_holders(other, [marks.Marked.of(run.key).key])
+        stale.execute("SELECT 1")
+
+    assert "a transaction that is in the way was not ended: " in caplog.text
+
+
+def test_claim_is_worked_though_what_others_lost_can_not_be_taken_over(inbox, monkeypatch, caplog):
+    def away(*_):
+        raise psycopg.OperationalError("gone")
+
+    inbox.on(effect)
+    inbox.deliver("a")
+    claiming.claim(inbox.connection, inbox.registry)
+    inbox.lapse()
+    inbox.deliver("b")
+    with monkeypatch.context() as patch, contextlib.suppress(psycopg.OperationalError):
+        patch.setattr(takeover, "take_over", away)
+        inbox.work()
+
+    assert [row[2:] for row in inbox.runs()] == [("running", 1), ("done", 1)]
+    assert "what others have lost was not taken over: OperationalError" in caplog.text
+    assert inbox.drains[0].executor.claims.tokens == []
