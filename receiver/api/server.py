@@ -105,6 +105,13 @@ class Server:
                 "run `hookonce db upgrade`",
                 code="schema_behind",
             ) from None
+        except psycopg.errors.InsufficientPrivilege as error:
+            log.error(
+                "the API lacks a right: %s; `hookonce db roles --desk` gives it", error.diag.message_primary
+            )
+            raise Problem(
+                503, "this receiver's role may not do that in the ledger; its log says more"
+            ) from None
         except (psycopg.OperationalError, LedgerUnavailable, StoreUnavailable) as error:
             log.warning("the API could not use the ledger: %s", type(error).__name__)
             raise Problem(503, "PostgreSQL does not answer, or not in time") from None

@@ -196,6 +196,16 @@ def _too_slow(_error: Exception) -> tuple[str, int]:
     )
 
 
+@admin.errorhandler(psycopg.errors.InsufficientPrivilege)
+def _lacks_a_right(error: psycopg.Error) -> tuple[str, int]:
+    log.error("a page lacks a right: %s; `hookonce db roles --desk` gives it", error.diag.message_primary)
+    return _error_page(
+        503,
+        "The ledger is not for this receiver to show",
+        "Its role in PostgreSQL may not read that; its log says more.",
+    )
+
+
 @admin.errorhandler(psycopg.Error)
 @admin.errorhandler(LedgerUnavailable)
 def _ledger_unavailable(error: Exception) -> tuple[str, int]:

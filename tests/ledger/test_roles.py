@@ -1,6 +1,7 @@
 """Roles of PostgreSQL of their own: each can do its work, and not what is another's."""
 
 import uuid
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -11,9 +12,11 @@ from sqlalchemy import text
 
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry
+from hookonce.receiver.app import create_app
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access import api_tokens, audit_log
+from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.database import connections, migrate, roles, tables
 from hookonce.receiver.ledger.database.roles import RIGHTS, Task
 from hookonce.receiver.ledger.maintenance import partitions
@@ -141,6 +144,18 @@ def test_role_can_not_do_the_work_of_others(given, task, statement):
         pytest.raises(psycopg.errors.InsufficientPrivilege),
     ):
         connection.execute(statement.replace("{today}", f"{TODAY:%Y%m%d}"))
+
+
+@pytest.mark.parametrize(("task", "status"), [(Task.RECEIVER, 503), (Task.DESK, 200)])
+def test_api_is_the_desks_and_says_so_to_a_receiver(given, redis_url, task, status):
+    token = api_tokens.create(given.owner, "ci", [Scope.READ], None, "bob")
+    with given_app(settings_of(given.url(task), redis_url)) as app:
+        client = app.test_client()
+
+        answer = client.get("/api/v1/events", headers={"Authorization": f"Bearer {token}"})
+
+        assert answer.status_code == status
+        assert [client.get(path).status_code for path in ("/readyz", "/metrics")] == [200, 200]
 
 
 def test_what_a_receiver_takes_in_a_worker_runs(given, redis_url):
@@ -294,6 +309,15 @@ def test_ledger_is_given_to_the_role_that_upgrades(given):
     with connections.connect(given.url(Task.WORKER)) as connection:
         partitions.make_partition(connection, TODAY + timedelta(days=401))
     given.owner.execute(sql.SQL("REASSIGN OWNED BY {} TO CURRENT_USER").format(sql.Identifier(name)))
+
+
+@contextmanager
+def given_app(settings):
+    app = create_app(settings)
+    try:
+        yield app
+    finally:
+        app.extensions["hookonce"].close()
 
 
 def claimed(given, **changes):

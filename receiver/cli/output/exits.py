@@ -116,8 +116,8 @@ def _text_of(error: Exception) -> str:
     cause = getattr(error, "orig", None)
     if type(cause or error).__name__ == "InsufficientPrivilege":
         return (
-            f"the role in DATABASE_URL lacks a right: {_first_line(cause or error)}; have the owner of the database "
-            "grant it (docs/explanation/scaling.md says which are needed)"
+            f"the role in DATABASE_URL lacks a right: {_first_line(cause or error)}; have the owner of the ledger "
+            "give it what it needs, by `hookonce db roles`"
         )
     if cause:
         return f"PostgreSQL does not answer: {_text_of(cause)}"
