@@ -106,9 +106,7 @@ class Server:
                 code="schema_behind",
             ) from None
         except psycopg.errors.InsufficientPrivilege as error:
-            log.error(
-                "the API lacks a right: %s; `hookonce db roles --desk` gives it", error.diag.message_primary
-            )
+            log.warning("the API lacks a right (`hookonce db roles --desk`): %s", error.diag.message_primary)
             raise Problem(
                 503, "this receiver's role may not do that in the ledger; its log says more"
             ) from None

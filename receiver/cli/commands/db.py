@@ -115,7 +115,7 @@ def current() -> None:
     "--apply", "applies", is_flag=True, help="run the SQL as the role in DATABASE_URL, and print none"
 )
 def roles_command(upgrade: str | None, *, applies: bool, **named: str | None) -> None:
-    """Print the SQL that gives each role what its work needs, and takes the rest of its rights away.
+    """Print the SQL that gives each role the rights it needs.
 
     The roles must be there; one may be named for several. It is one transaction, and can be run again: after
     `hookonce db upgrade`, whose tables nobody else has a right on.
