@@ -60,6 +60,7 @@ CLAIM_BATCH = 50
 DRAIN_BUDGET = timedelta(seconds=2)
 ROLLING_DEPLOY = timedelta(minutes=15)
 WORKER_ENDED = "the worker's process ended in the middle of it"
+LEDGER_LEFT = "the connection to the database ended in the middle of it"
 SUSPECTS_INTERVAL = timedelta(seconds=2)
 """How often a worker looks for what others have lost, where it found none that it may run."""
 STEP_CONNECTIONS = 4
@@ -210,12 +211,15 @@ class Claimer:
             self._notify()
         self._held.settled(runs)
 
-    def _settle(self, run: ClaimedRun) -> None:
-        """Give back a run whose attempt was cut off, unless it was ended."""
+    def _settle(self, executor: Executor, run: ClaimedRun) -> None:
+        """Give back a run whose attempt was cut off, unless it was ended; one that is cut off again is a suspect."""
+        how = WorkerEnd(LEDGER_LEFT, self._registry)
+        is_suspect = self._held.was_cut_off(run)
         try:
-            takeover.settle(self._executor.idle_ledger, run)
+            if takeover.settle(executor.idle_ledger, run, how, is_suspect=is_suspect):
+                self._held.note_cut_off(run)
         except Kept:
-            self._executor.leave([run])
+            executor.leave([run])
         self._held.settled([run])
 
     def _settle_doubtful(self) -> None:

@@ -183,7 +183,7 @@ class Drain(Claimer):
         if self._batches is not None:
             self._batches.settle_left()
         if self._cut_off is not None:
-            self._settle(self._cut_off)
+            self._settle(self._executor, self._cut_off)
             self._cut_off = None
         if self._unstarted:
             self._release(self._unstarted)

@@ -66,6 +66,7 @@ class DjangoExecutor(Executor):
     _set_up: psycopg.Connection[Any] | None = None
     _session_reset = session_reset.NOTHING
     _has_prepared = False
+    _factories: tuple[Any, Any] = (tuple_row, psycopg.Cursor)
     _ends: ModuleType = ends
     """What marks and ends runs with the rights that Django's role has."""
 
@@ -146,6 +147,9 @@ class DjangoExecutor(Executor):
             with self._cursor(database) as cursor:
                 self._ends = ends_by_function if ends_by_function.are_needed(cursor) else ends
             self._session_reset = SessionReset.of(database.connection, has_settings=True)
+            self._factories = database.connection.row_factory, database.connection.cursor_factory
+        # A handler before may have set others.
+        database.connection.row_factory, database.connection.cursor_factory = self._factories
         return database
 
     def _idle_database(self) -> BaseDatabaseWrapper:

@@ -32,10 +32,8 @@ from hookonce.jobs.slots.watchdog import Watchdog, Watched
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import takeover
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
-from hookonce.receiver.ledger.runs.marks import Kept
 
 log = logging.getLogger(__name__)
 
@@ -140,13 +138,10 @@ class Pool(Claimer):
             self._held.drop([run.token])
             return True
         try:
-            takeover.settle(slot.executor.idle_ledger, run)
-        except Kept:
-            slot.executor.leave([run])
+            self._settle(slot.executor, run)
         except AWAY:
             slot.executor.discard()
             return False
-        self._held.settled([run])
         return True
 
     def became_free(self, slot: Slot) -> None:

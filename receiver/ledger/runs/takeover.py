@@ -136,6 +136,16 @@ class WorkerEnd(NamedTuple):
     error: str = LEASE_RAN_OUT
     handlers: Handlers = NoHandlers()
 
+    def charged(self, name: str, attempt: int) -> AttemptResult:
+        """Return the end of an attempt of a suspect that was under way."""
+        return AttemptResult(
+            RunStatus.WAITING,
+            error=self.error,
+            delay=self.handlers.pause_after(name, attempt),
+            most=self.handlers.most_attempts(name),
+            waits=Waits.SUSPECT,
+        )
+
 
 def take_over(connection: psycopg.Connection, how: WorkerEnd = WorkerEnd()) -> int:  # noqa: B008  immutable
     """Take over the claims whose leases are over; return how many runs were left of them. Committed claim by claim."""
@@ -234,13 +244,7 @@ def _settle(connection: psycopg.Connection, claim: Claim, left: _Left, how: Work
     elif claim.is_alone:
         for row in rest:
             handler, attempt = left.attempts[row]
-            ending = AttemptResult(
-                RunStatus.WAITING,
-                error=how.error,
-                delay=how.handlers.pause_after(handler, attempt),
-                most=how.handlers.most_attempts(handler),
-                waits=Waits.SUSPECT,
-            )
+            ending = how.charged(handler, attempt)
             is_dead = _fail(connection, claim, [row], ending)[row] == RunStatus.DEAD
             recovered[Tally(Kind.RECOVERED, left.sources[row], RunStatus.DEAD if is_dead else AGAIN)] += 1
     elif rest:
@@ -263,11 +267,14 @@ def _fail(
     return dict(ends.fail_rows(connection, claim.token, rows, [ending] * len(rows)))
 
 
-def settle(connection: psycopg.Connection, run: ClaimedRun) -> bool:
-    """Give back a run of ours whose attempt was cut off, uncharged, if it was not ended; return whether it was not.
+def settle(
+    connection: psycopg.Connection, run: ClaimedRun, how: WorkerEnd | None = None, *, is_suspect: bool = False
+) -> bool:
+    """Give back a run of ours whose attempt was cut off, if it was not ended; return whether it was not.
 
-    Dead instead, if its handler has committed by itself. `connection` is idle. Raises `marks.Kept` where its
-    transaction goes on and nothing ends it.
+    It is not charged, but is a suspect where `is_suspect`: its handler may be what has ended the connection. One that
+    was alone is charged, by `how`. Dead instead, if its handler has committed by itself. `connection` is idle. Raises
+    `marks.Kept` where its transaction goes on and nothing ends it.
     """
     place = [Place(run.event.id, run.n)]
 
@@ -276,8 +283,10 @@ def settle(connection: psycopg.Connection, run: ClaimedRun) -> bool:
             ending = AttemptResult(RunStatus.DEAD, error=marks.COMMITTED)
             marks.delete(connection, marks.Marked.of(run.key))
         else:
-            waits = Waits.SUSPECT if run.is_alone else None
+            waits = Waits.SUSPECT if run.is_alone or is_suspect else None
             ending = AttemptResult(RunStatus.WAITING, counted=False, waits=waits)
+            if run.is_alone and how is not None:
+                ending = how.charged(run.handler, run.attempt)
         return bool(ends.fail_rows(connection, run.token, place, [ending]))
 
     return marks.settle(connection, marks.Marked.of(run.key), write)

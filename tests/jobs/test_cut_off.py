@@ -1,0 +1,71 @@
+"""Runs under way when the ledger goes away: given back at once, and told from those that take it down each time."""
+
+from datetime import timedelta
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.claimer import LEDGER_LEFT
+from tests.support.inbox import effect
+from tests.support.waiting import until
+
+NO_PAUSE = timedelta(0)
+END_MYSELF = "SELECT pg_terminate_backend(pg_backend_pid())"
+
+
+@pytest.fixture
+def down(monkeypatch):
+    """Set where the ledger stays away until an attempt whose session has ended can't be ended either."""
+    down = set()
+    right = Executor._fail  # noqa: SLF001
+
+    def fail(self, run, ending):
+        if run.event.event_id in down:
+            raise psycopg.OperationalError("the server is starting up")
+        return right(self, run, ending)
+
+    monkeypatch.setattr(Executor, "_fail", fail)
+    return down
+
+
+def test_handler_that_takes_the_ledger_down_each_time_is_dead_at_last_and_others_go_on(inbox, down):
+    starts = []
+
+    def takes_it_down(event, tx):
+        starts.append(event.event_id)
+        tx.execute(text(END_MYSELF))
+
+    down.add("bad")
+    inbox.on(takes_it_down, pattern="bad", attempts=2, backoff=(NO_PAUSE, NO_PAUSE))
+    inbox.on(effect, pattern="good")
+    inbox.deliver("bad", type="bad")
+    inbox.deliver("good", type="good")
+
+    until(lambda: (inbox.work(), inbox.runs())[1][0][2:], ("dead", 2))
+
+    assert inbox.effects() == ["good"]
+    assert len(starts) == 4, "twice beside others, twice alone"
+    assert inbox.rows("SELECT attempt, error FROM hookonce.failures ORDER BY attempt") == [
+        (1, LEDGER_LEFT),
+        (2, LEDGER_LEFT),
+    ]
+
+
+def test_run_that_was_cut_off_once_is_given_back_uncharged_and_no_suspect(inbox, down):
+    def is_cut_off_once(event, tx):
+        if down:
+            tx.execute(text(END_MYSELF))
+        effect(event, tx)
+
+    down.add("a")
+    inbox.on(is_cut_off_once)
+    inbox.deliver("a")
+    inbox.work()
+    down.clear()
+
+    until(lambda: (inbox.work(), inbox.effects())[1], ["a"])
+
+    assert inbox.runs() == [("a", "is_cut_off_once", "done", 1)]
+    assert inbox.rows("SELECT 1 FROM hookonce.failures") == []
