@@ -2,17 +2,17 @@
 
 import time
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 
 import psycopg
 import pytest
 from django.conf import settings
 from django.db import DataError, connection, connections, models, transaction
+from psycopg.rows import dict_row
 
 from hookonce import GiveUp, RetryLater
-from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.report import Reporter
 from hookonce.receiver.ledger.stats import worker_slots
@@ -287,6 +287,20 @@ def test_handler_that_takes_too_long_is_cut_off_and_its_backend_ended(inbox, sta
 
     assert (inbox.effects(), inbox.runs()[0][2:]) == (["a"], ("done", 2))
     assert last_error(inbox).startswith("took longer than 0.3 s")
+
+
+def test_rows_are_read_as_ever_after_a_handler_that_has_set_a_factory_of_its_own(inbox):
+    def reads(event, connection):
+        found.append(connection.connection.execute("SELECT 1 AS one").fetchone())
+        connection.connection.row_factory = dict_row
+
+    found = []
+    inbox.on(reads)
+    inbox.deliver("a", "b")
+
+    work(inbox)
+
+    assert found == [(1,), (1,)]
 
 
 def test_lost_lease_rolls_back_what_the_orm_wrote(inbox):

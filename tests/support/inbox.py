@@ -44,8 +44,8 @@ class Inbox:
         """Have another worker have whatever is under way."""
         for token in self.rows("SELECT token FROM hookonce.claims"):
             self.connection.execute(
-                "WITH stolen AS (UPDATE hookonce.claims SET token = gen_random_uuid() WHERE token = %s RETURNING token) "
-                "UPDATE hookonce.queue q SET token = stolen.token FROM stolen WHERE q.token = %s",
+                "WITH stolen AS (UPDATE hookonce.claims SET token = gen_random_uuid() WHERE token = %s RETURNING token)"
+                " UPDATE hookonce.queue q SET token = stolen.token FROM stolen WHERE q.token = %s",
                 [*token, *token],
             )
 
