@@ -1,4 +1,4 @@
-"""Commit trains: quick runs that follow each other don't each wait for the disk (docs/decisions/0035).
+"""Commit trains: quick runs that follow each other don't each wait for the disk (docs/decisions/0037).
 
 Each keeps a transaction of its own, with its effects and its end in it, and commits without waiting for the flush. A
 flush of the process, `FLUSH_WITHIN` after the first of them, makes all durable; only then is anything said of them. A
