@@ -6,19 +6,18 @@ import pytest
 
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.runs import claims, due_cursor, due_events, parking
+from hookonce.receiver.ledger.runs import claims, due_cursor, due_rows, parking
 from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor, Paced, SweepMark
 from hookonce.receiver.ledger.store import store
-from tests.ledger.test_runs import BUDGET, Plan, Planner
+from tests.ledger.test_runs import Plan, Planner
+from tests.support import claiming
 from tests.support.new_event import new_event
 
 CROWD = 120
-PARKED = "SELECT event_id, parked FROM hookonce.event_states WHERE parked IS NOT NULL"
+PARKED = "SELECT event_id, waits FROM hookonce.event_states WHERE waits IS NOT NULL"
 HANDLED = """
-INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, due_at)
-SELECT 'stripe', 'stripe', 'evt_' || n, 'invoice.paid', sha256(n::text::bytea), true, 'received',
-       now() - interval '1 min'
-FROM generate_series(1, 5000) AS n
+INSERT INTO hookonce.queue (event, received_at, source, type, due_at)
+SELECT n, now(), 'stripe', 'invoice.paid', now() - interval '1 min' FROM generate_series(1000001, 1005000) AS n
 """
 
 
@@ -41,12 +40,13 @@ def clock():
 
 def put(connection, *ids, type_="invoice.paid", due="0 s"):
     store(connection, [new_event(event_id, type=type_) for event_id in ids])
-    change = "UPDATE hookonce.events SET due_at = now() + %s::interval WHERE event_id = ANY(%s)"
+    change = """UPDATE hookonce.queue q SET due_at = now() + %s::interval FROM hookonce.events e
+                WHERE e.id = q.event AND e.event_id = ANY(%s)"""
     connection.execute(change, [due, list(ids)])
 
 
 def claim(connection, cursor):
-    found = claims.claim(connection, Planner(Plan("credit")), budget=BUDGET, limit=50, cursor=cursor)
+    found = claiming.claim(connection, Planner(Plan("credit")), cursor=cursor)
     return [run.event.event_id for run in found.runs]
 
 
@@ -108,7 +108,9 @@ def test_what_was_committed_late_is_looked_for_the_more_seldom_the_longer_that_t
             clock.now += 0.02 if look.since is None or moment - look.since == due_cursor.LATE else 0.01
             if look.since is not None:
                 went_back.append(moment - look.since)
-            cursor.found(look, [SimpleNamespace(due_at=moment, source="s", type="t")], 50)
+            cursor.found(
+                look, [SimpleNamespace(due_at=moment, event=SimpleNamespace(source="s", type="t"))], 50
+            )
 
     late = [back == due_cursor.LATE for back in went_back]
     assert late[:5] == [True] * 5, "a tenth of a second in advance"
@@ -192,7 +194,7 @@ def test_claim_of_what_is_behind_a_crowd_says_that_there_is_more(connection):
     put(connection, "other", type_="invoice.sent")
     cursor, planner = DueCursor(), Planner(Plan("credit"))
 
-    looks = [claims.claim(connection, planner, budget=BUDGET, limit=50, cursor=cursor) for _ in range(4)]
+    looks = [claiming.claim(connection, planner, cursor=cursor) for _ in range(4)]
 
     assert [(len(look.runs), look.is_more) for look in looks] == [
         (50, True),
@@ -223,9 +225,9 @@ def test_entries_that_a_snapshot_keeps_from_vacuum_are_not_walked(connection, da
         old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         old.execute("SELECT count(*) FROM hookonce.event_states")
         connection.execute(HANDLED)
-        connection.execute("UPDATE hookonce.events SET status = 'done', due_at = NULL")
+        connection.execute("DELETE FROM hookonce.queue")
         put(connection, "now")
-        (since,) = connection.execute("SELECT min(due_at) FROM hookonce.event_states").fetchone()
+        (since,) = connection.execute("SELECT min(due_at) FROM hookonce.queue").fetchone()
 
         read = [pages_read(connection, since) for since in (None, since)]
 
@@ -233,8 +235,8 @@ def test_entries_that_a_snapshot_keeps_from_vacuum_are_not_walked(connection, da
 
 
 def pages_read(connection, since):
-    values = {"since": since, "limit": 50, "heavy": due_events.HEAVY}
-    explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {due_events._DUE_ANY}"  # noqa: SLF001
+    values = {"since": since, "limit": 50, "heavy": due_rows.HEAVY}
+    explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {due_rows._DUE_ANY}"  # noqa: SLF001
     (plan,) = connection.execute(explain, values).fetchone()
     whole = plan[0]["Plan"]
     due = next(part for part in whole["Plans"] if part.get("Subplan Name") == "CTE due")
@@ -254,14 +256,14 @@ def test_what_a_paused_source_left_before_the_cursor_is_parked_all_the_same(conn
 
     claim(connection, cursor)
 
-    assert connection.execute(PARKED).fetchall() == [("early", "source")]
+    assert connection.execute(PARKED).fetchall() == [("early", "source:stripe")]
 
 
 def test_parking_passes_over_what_lies_before_a_time(connection):
     put(connection, "early", due="-1 min")
     put(connection, "late")
     pauses.pause(connection, "source", "stripe", "test")
-    (since,) = connection.execute("SELECT max(due_at) FROM hookonce.event_states").fetchone()
+    (since,) = connection.execute("SELECT max(due_at) FROM hookonce.queue").fetchone()
 
     parked = [parking.park_sources(connection, since), parking.park_sources(connection)]
 

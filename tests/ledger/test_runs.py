@@ -5,27 +5,27 @@ import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 
+from hookonce.jobs.plan import Plan as ClaimPlan
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.queries.events import RunRow
-from hookonce.receiver.ledger.runs import claimed, claims, due_events, run_end, transitions
-from hookonce.receiver.ledger.runs.run_end import AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs import claims, due_rows, ends, ignored, leases, takeover
+from hookonce.receiver.ledger.runs.claimed import LEASE, LeaseLost
+from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.runs.takeover import NoHandlers, WorkerEnd
 from hookonce.receiver.ledger.store import store
+from tests.support import claiming
+from tests.support.claiming import end
 from tests.support.new_event import new_event
 
-BUDGET = timedelta(seconds=2)
-LONGEST = timedelta(seconds=30) + claimed.LEASE_MARGIN
-"""How long a run of `Plan` is ours once it is started."""
+NO_TIME = timedelta(0)
 DONE = AttemptResult("done")
-FAILED = AttemptResult("waiting", error="RuntimeError: no", delay=timedelta(0))
+FAILED = AttemptResult("waiting", error="RuntimeError: no", delay=NO_TIME)
 
 
 @dataclass(frozen=True)
 class Plan:
     name: str
-    attempts: int = 3
-    timeout: timedelta = timedelta(seconds=30)
     limit: object = None
-    is_long: bool = False
     batch: object = None
 
 
@@ -33,14 +33,19 @@ class Planner:
     def __init__(self, *plans):
         self.plans = plans
 
+    def __iter__(self):
+        return iter(self.plans)
+
     def matching(self, *_):
         return self.plans
 
-    def is_slow(self, _source, _provider, type_):
-        return type_ == "slow"
-
     def named(self, name):
         return next((plan for plan in self.plans if plan.name == name), None)
+
+
+class ThreeAttempts(NoHandlers):
+    def most_attempts(self, _):
+        return 3
 
 
 @pytest.fixture
@@ -59,12 +64,16 @@ def stored(connection):
 
 
 def claim(connection, *names, **options):
-    return claims.claim(connection, Planner(*(Plan(name) for name in names)), budget=BUDGET, **options)
+    return claiming.claim(connection, Planner(*map(Plan, names)), **options)
+
+
+def claim_suspect(connection, *names):
+    return claiming.claim_suspect(connection, Planner(*map(Plan, names)))
 
 
 def expire(connection):
-    connection.execute("UPDATE hookonce.runs SET due_at = now(), lease_until = now() WHERE token IS NOT NULL")
-    connection.execute("UPDATE hookonce.events SET due_at = now() WHERE due_at IS NOT NULL")
+    claiming.lapse(connection)
+    takeover.take_over(connection, WorkerEnd(handlers=ThreeAttempts()))
 
 
 def state(connection):
@@ -75,25 +84,31 @@ def state(connection):
     ).fetchall()
 
 
-def end(connection, run, ending, following=None):
-    with connection.transaction():
-        return run_end.end(connection, run, ending, following)
-
-
-def test_claim_leases_a_batch_and_starts_one_run_only(connection, stored):
+def test_claim_leases_all_that_there_is_room_for(connection, stored):
     stored("a", "b")
 
     claimed = claim(connection, "h")
 
     assert [run.event.event_id for run in claimed.runs] == ["a", "b"]
-    assert state(connection) == [("a", "running", "h", "running", 1), ("b", "running", "h", "waiting", 0)]
+    assert len({run.token for run in claimed.runs}) == 1
+    assert state(connection) == [("a", "running", "h", "running", 1), ("b", "running", "h", "running", 1)]
+
+
+def test_claim_leases_for_the_time_of_a_lease_and_leaves_the_due_time_alone(connection, stored):
+    stored("a")
+    before = connection.execute("SELECT due_at FROM hookonce.queue").fetchone()
+
+    claim(connection, "h")
+
+    assert connection.execute("SELECT due_at FROM hookonce.queue").fetchone() == before
+    assert connection.execute("SELECT lease_until - made_at FROM hookonce.claims").fetchone() == (LEASE,)
 
 
 def test_claim_takes_nothing_that_another_has(connection, stored):
     stored("a")
     claim(connection, "h")
 
-    assert claim(connection, "h").runs == []
+    assert not claim(connection, "h").runs
 
 
 def test_claim_takes_the_named_events_only(connection, stored):
@@ -105,28 +120,29 @@ def test_claim_takes_the_named_events_only(connection, stored):
 def test_claim_ignores_an_event_that_nobody_takes(connection, stored):
     stored("a")
 
-    assert claim(connection).events == 1
+    assert claim(connection).met == 1
     assert state(connection) == [("a", "ignored", None, None, None)]
 
 
-def test_claim_takes_events_of_an_expired_lease_one_at_a_time(connection, stored):
+def test_what_may_have_been_started_of_a_lost_claim_is_run_alone_and_the_rest_is_due(connection, stored):
     stored("a", "b", "c")
     claim(connection, "h")
     expire(connection)
 
-    claimed = claim(connection, "h")
+    assert [run.event.event_id for run in claim(connection, "h").runs] == ["b", "c"]
+    assert claim_suspect(connection, "h").event.event_id == "a"
+    assert [row[4] for row in state(connection)] == [1, 1, 1]
 
-    assert [run.event.event_id for run in claimed.runs] == ["a"]
-    assert [row[4] for row in state(connection)] == [2, 0, 0]
 
-
-def test_claim_buries_a_run_that_was_lost_too_often(connection, stored):
+def test_run_that_was_lost_too_often_is_dead(connection, stored):
     stored("poison")
+    claim(connection, "h")
+    expire(connection)
     for _ in range(3):
-        assert claim(connection, "h").runs
+        assert claim_suspect(connection, "h")
         expire(connection)
 
-    assert claim(connection, "h").runs == []
+    assert claim_suspect(connection, "h") is None
     assert state(connection) == [("poison", "dead", "h", "dead", 3)]
     assert connection.execute("SELECT count(*) FROM hookonce.failures").fetchone() == (3,)
     assert connection.execute("SELECT due_at FROM hookonce.event_states").fetchone() == (None,)
@@ -137,7 +153,7 @@ def test_claim_puts_off_a_handler_it_does_not_know(connection, stored):
     run = claim(connection, "new").runs[0]
     end(connection, run, FAILED)
 
-    assert claim(connection, "old").runs == []
+    assert not claim(connection, "old").runs
     assert state(connection) == [("a", "waiting", "new", "waiting", 1)]
 
 
@@ -146,7 +162,7 @@ def test_claim_runs_nothing_that_is_paused(connection, stored, kind, name):
     stored("a")
     connection.execute("INSERT INTO hookonce.pauses (kind, name) VALUES (%s, %s)", [kind, name])
 
-    assert claim(connection, "h").runs == []
+    assert not claim(connection, "h").runs
 
 
 def test_claim_lets_the_runs_of_a_paused_handler_wait(connection, stored):
@@ -165,37 +181,22 @@ def test_claim_runs_a_source_whose_name_a_paused_handler_has(connection, stored)
     assert len(claim(connection, "h").runs) == 1
 
 
-def test_claim_keeps_when_an_attempt_began_until_the_next_begins(connection, stored):
+def test_end_takes_the_run_out_of_the_queue_and_keeps_what_came_of_it(connection, stored):
     stored("a", "b")
-    first, second = claim(connection, "h").runs
-    end(connection, first, FAILED, second)
-    end(connection, second, FAILED)
+    first, _ = claim(connection, "h").runs
 
-    assert len(claim(connection, "h").runs) == 2
+    end(connection, first, AttemptResult("done", {"ok": 1}))
 
-    assert connection.execute("SELECT count(*) FROM hookonce.run_states WHERE started_at IS NULL").fetchone() == (
-        0,
-    )
-
-
-def test_end_marks_done_and_starts_the_next(connection, stored):
-    stored("a", "b")
-    first, second = claim(connection, "h").runs
-
-    started = end(connection, first, AttemptResult("done", {"ok": 1}), second)
-
-    assert started
     assert state(connection) == [("a", "done", "h", "done", 1), ("b", "running", "h", "running", 1)]
-    assert connection.execute("SELECT result FROM hookonce.run_states WHERE status = 'done'").fetchone() == (
-        {"ok": 1},
-    )
+    assert connection.execute("SELECT result FROM hookonce.runs").fetchall() == [({"ok": 1},)]
+    assert connection.execute("SELECT count(*) FROM hookonce.queue").fetchone() == (1,)
 
 
 def test_end_keeps_the_event_running_until_its_last_run(connection, stored):
     stored("a")
     first, second = claim(connection, "h1", "h2").runs
 
-    end(connection, first, AttemptResult("dead", error="GiveUp: no"), second)
+    end(connection, first, AttemptResult("dead", error="GiveUp: no"))
     assert state(connection)[0][1] == "running"
     end(connection, second, DONE)
 
@@ -229,104 +230,114 @@ def test_end_counts_no_attempt_when_the_handler_asks_for_time(connection, stored
     assert state(connection) == [("a", "waiting", "h", "waiting", 0)]
 
 
-@pytest.mark.parametrize("ending", [DONE, FAILED])
-def test_end_refuses_a_worker_whose_lease_ran_out(connection, stored, ending):
+def test_end_refuses_a_worker_whose_lease_ran_out(connection, stored):
     stored("a")
-    stale = claim(connection, "h").runs[0]
+    (stale,) = claim(connection, "h").runs
     expire(connection)
-    fresh = claim(connection, "h").runs[0]
+    fresh = claim_suspect(connection, "h")
 
     with pytest.raises(LeaseLost):
-        end(connection, stale, ending)
+        end(connection, stale, DONE)
 
+    connection.execute("ROLLBACK")
     end(connection, fresh, DONE)
-    assert state(connection) == [("a", "done", "h", "done", 2)]
+    assert state(connection) == [("a", "done", "h", "done", 1)]
 
 
-def test_end_refuses_a_run_that_was_not_started(connection, stored):
-    stored("a", "b")
-    _, unstarted = claim(connection, "h").runs
+def test_failure_of_a_worker_whose_lease_ran_out_changes_nothing(connection, stored):
+    stored("a")
+    (stale,) = claim(connection, "h").runs
+    expire(connection)
+    claim_suspect(connection, "h")
 
-    with pytest.raises(LeaseLost):
-        end(connection, unstarted, DONE)
+    with connection.transaction():
+        assert ends.fail(connection, [stale], [FAILED]) == {}
 
-
-def test_end_starts_nothing_that_another_has_taken(connection, stored):
-    stored("a", "b")
-    first, second = claim(connection, "h").runs
-    connection.execute(
-        "UPDATE hookonce.runs SET token = gen_random_uuid() WHERE event = %s", [second.event.id]
-    )
-
-    assert not end(connection, first, DONE, second)
+    assert state(connection) == [("a", "running", "h", "running", 1)]
+    assert connection.execute("SELECT count(*) FROM hookonce.failures").fetchone() == (0,)
 
 
-def test_end_leases_what_it_starts_for_all_of_its_time(connection, stored):
-    stored("a", "b")
-    first, second = claim(connection, "h").runs
+def test_run_whose_lease_is_over_and_that_nobody_has_taken_ends(connection, stored):
+    stored("a")
+    (late,) = claim(connection, "h").runs
+    claiming.lapse(connection)
 
-    end(connection, first, DONE, second)
+    end(connection, late, DONE)
 
-    (spans,) = connection.execute(
-        "SELECT lease_until - started_at, due_at - started_at FROM hookonce.run_states WHERE status = 'running'"
-    ).fetchall()
-    assert [round(span.total_seconds()) for span in spans] == [LONGEST.total_seconds()] * 2
+    assert state(connection) == [("a", "done", "h", "done", 1)]
+
+
+def test_claim_that_is_renewed_is_not_taken_over(connection, stored):
+    stored("a")
+    (run,) = claim(connection, "h").runs
+    claiming.lapse(connection)
+
+    assert leases.renew(connection, [run.token]) == {run.token}
+
+    assert takeover.take_over(connection) == 0
+    assert leases.is_ours(connection, run)
+
+
+def test_claim_that_was_taken_over_is_not_renewed(connection, stored):
+    stored("a")
+    (run,) = claim(connection, "h").runs
+    expire(connection)
+
+    assert leases.renew(connection, [run.token]) == set()
 
 
 def test_release_leaves_what_another_has_taken_meanwhile(connection, stored):
-    stored("a")
-    stale = claim(connection, "h1", "h2").runs
+    stored("a", "b")
+    stale = claim(connection, "h").runs
     expire(connection)
-    first, second = claim(connection, "h1", "h2").runs
+    (fresh,) = claim(connection, "h").runs
 
-    released = transitions.release(connection, stale)
-
-    assert released == []
-    assert end(connection, first, DONE, second)
+    assert leases.release(connection, stale) == []
+    assert leases.is_ours(connection, fresh)
 
 
 def test_release_makes_unstarted_runs_due_again_uncharged(connection, stored):
     stored("a", "b", "c")
     started, *rest = claim(connection, "h").runs
 
-    released = transitions.release(connection, [started, *rest])
+    released = leases.release(connection, rest)
 
     assert released == [run.event.id for run in rest]
     assert [run.event.event_id for run in claim(connection, "h").runs] == ["b", "c"]
     assert state(connection)[0] == ("a", "running", "h", "running", 1)
+    assert leases.is_ours(connection, started)
 
 
 def test_wake_ignored_takes_up_what_this_worker_takes(connection, stored):
     (event,) = stored("a")
     claim(connection)
 
-    assert transitions.requeue_ignored(connection, Planner(Plan("h")), timedelta(minutes=15)) == [event]
+    assert ignored.requeue(connection, Planner(Plan("h")).matching, timedelta(minutes=15)) == [event]
     assert claim(connection, "h").runs
 
 
 def test_load_body_fetches_what_was_too_heavy_to_claim(connection):
-    body = b"x" * (due_events.HEAVY + 1)
+    body = b"x" * (due_rows.HEAVY + 1)
     store(connection, [new_event("big", body=body)])
 
     (run,) = claim(connection, "h").runs
 
     assert run.event.body is None
-    assert transitions.load_body(connection, run.event) == (body, None)
+    assert leases.load_body(connection, run.event) == (body, None)
 
 
 def test_end_commits_nothing_of_a_worker_whose_lease_ran_out(connection, stored):
     stored("a")
-    stale = claim(connection, "h").runs[0]
+    (stale,) = claim(connection, "h").runs
     expire(connection)
-    claim(connection, "h")
 
     connection.execute("BEGIN")
     connection.execute("UPDATE hookonce.events SET account = 'an effect'")
     with pytest.raises(LeaseLost):
-        run_end.end(connection, stale, DONE)
+        ends.end(connection, stale, DONE, NO_TIME)
     connection.execute("ROLLBACK")
 
-    assert connection.execute("SELECT account FROM hookonce.event_states").fetchone() == (None,)
+    assert connection.execute("SELECT account FROM hookonce.events").fetchone() == (None,)
 
 
 def test_end_tells_a_lost_lease_from_a_commit_that_divides_by_zero(connection, stored):
@@ -344,52 +355,34 @@ def test_end_tells_a_lost_lease_from_a_commit_that_divides_by_zero(connection, s
     connection.execute("BEGIN")
     connection.execute("INSERT INTO effects VALUES (0)")
     with pytest.raises(psycopg.errors.DivisionByZero):
-        run_end.end(connection, run, DONE)
+        ends.end(connection, run, DONE, NO_TIME)
 
 
 def test_end_begins_the_next_transaction_if_asked_to(connection, stored):
-    stored("a", "b")
-    first, second = claim(connection, "h").runs
+    stored("a")
+    (run,) = claim(connection, "h").runs
 
     connection.execute("BEGIN")
-    run_end.end(connection, first, DONE, second, chain=True)
+    ends.end(connection, run, DONE, NO_TIME, chain=True)
 
     assert connection.info.transaction_status is TransactionStatus.INTRANS
     connection.execute("ROLLBACK")
-    assert [row[1] for row in state(connection)] == ["done", "running"]
+    assert [row[1] for row in state(connection)] == ["done"]
 
 
-def test_claim_sets_right_an_event_that_fell_due_before_its_running_run(connection, stored):
+def test_claim_leaves_what_there_is_no_room_for_to_others(connection, stored):
+    class OneOnly(claiming.Room):
+        def lanes(self, handlers):
+            return [None if number else 0 for number in range(len(handlers))]
+
     stored("a", "b")
-    first, second = claim(connection, "h").runs
-    end(connection, first, DONE, second)
-    connection.execute("UPDATE hookonce.events SET due_at = now() WHERE event_id = 'b'")
+    planner, room = Planner(Plan("h")), OneOnly(1)
 
-    assert claim(connection, "h")[:2] == ([], 1)
-    assert connection.execute(
-        "SELECT e.due_at = r.due_at FROM hookonce.event_states e JOIN hookonce.run_states r ON r.event = e.id "
-        "WHERE e.event_id = 'b'"
-    ).fetchone() == (True,)
-    end(connection, second, DONE)
-    assert [row[1] for row in state(connection)] == ["done", "done"]
+    claimed = claims.claim(connection, ClaimPlan(planner, room), planner.matching, room=room)
 
-
-def test_claim_takes_an_event_of_a_slow_handler_alone_and_after_the_quick(connection):
-    for event_id, kind in [("slow-1", "slow"), ("quick-1", "x"), ("slow-2", "slow"), ("quick-2", "x")]:
-        store(connection, [new_event(event_id, type=kind)])
-
-    batches = [[run.event.event_id for run in claim(connection, "h").runs] for _ in range(4)]
-
-    assert batches == [["quick-1", "quick-2"], ["slow-1"], ["slow-2"], []]
-
-
-def test_claim_takes_a_slow_one_first_if_it_waits_longest_and_is_asked_to(connection):
-    for event_id, kind in [("slow", "slow"), ("quick", "x")]:
-        store(connection, [new_event(event_id, type=kind)])
-
-    first = claim(connection, "h", quick_first=False)
-
-    assert ([run.event.event_id for run in first.runs], first.is_more) == (["slow"], True)
+    assert [run.event.event_id for run in claimed.runs] == ["a"]
+    assert claimed.is_more
+    assert state(connection)[1] == ("b", "received", None, None, None)
 
 
 @pytest.mark.parametrize(("depth", "shown"), [(50, list), (900, str)])
