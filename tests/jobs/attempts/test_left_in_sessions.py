@@ -14,6 +14,7 @@ from hookonce.jobs.handlers import Registry
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.runs import ends
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from tests.support.django_project import entry, lead
 from tests.support.inbox import inbox
@@ -310,3 +311,23 @@ def test_handler_in_django_leaves_nothing_to_anybody_behind_a_pooler(in_django, 
         lead("default", entry | {"HOST": pool, "PORT": "6432", "DISABLE_SERVER_SIDE_CURSORS": True})
 
         assert offenders(in_django, one_slot, IN_DJANGO) == {}
+
+
+LASTING = {
+    "temp table that is emptied": "temp",
+    "time zone": "TimeZone",
+    "plans": "enable_indexscan",
+    "tenant": "tenant",
+    "cursor": "cursors",
+    "channel": "channels",
+}
+
+
+def test_worker_that_takes_nothing_out_is_found_out(handlers, monkeypatch):
+    monkeypatch.setattr(ends, "taking_out", lambda *_, **__: ())
+    cases = [("plain", f"ends: {way} by a function") for way in LASTING]
+
+    found = offenders(handlers, one_slot, cases)
+
+    assert set(LASTING.values()) == {key for changed in found.values() for key in changed}
+    assert {name for _, name in cases} <= set(found)
