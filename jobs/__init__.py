@@ -6,9 +6,11 @@
 - `steps`: parts of a handler that are done once for its event
 - `commands`, `command_models`: the handlers of commands, and the pydantic models that they name
 - `worker`, `rq_job`: the RQ worker, and the one job it takes
-- `drain`: claims due events and runs them, within a budget
+- `claimer`: what one process claims, and looks after
+- `plan`: what becomes of each due run: leased, or why it waits; no SQL
+- `drain`: a claimer with one slot, in the thread that calls it
 - `attempts`: one attempt of one run: transaction, time limit, outcome
-- `slots`: many runs at once in one process
+- `slots`: a claimer with many slots
 - `batches`: handlers that take many events at once
 - `error_summary`, `traceback_text`: what is kept of an error
 - `failure_callbacks`: who else hears of it

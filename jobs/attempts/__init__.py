@@ -4,7 +4,9 @@
 - `attempt_connection`: the connection that attempts are made on
 - `endings`: an end as it is written down
 - `handler_transaction`: what a handler's transaction begins with, and must come back without
-- `long_run`, `heartbeat`: handlers without an open transaction, and what keeps their leases
+- `train`: quick runs that share a flush of the disk
+- `held_claims`, `heartbeat`: the claims of a process, and what renews their leases
+- `long_run`: handlers without an open transaction
 - `transaction_guard`: what a handler may not do with its connection
 - `statement_effects`: what a statement does to transaction and session, by its text
 - `orm_session`, `coroutines`: the ORM session, and the event loop, of handlers that ask for them
@@ -12,5 +14,5 @@
 - `failure_rows`: failures in a row by one error, for circuit breakers
 - `time_limit`: what ends a handler that takes too long
 - `django_executor`: the same on Django's connection; needs the extra for Django
-- `traced`: an attempt as a span; needs the extra for OpenTelemetry
+- `listener`: who hears of attempts; `traces`: an attempt as a span, which needs the extra for OpenTelemetry
 """

@@ -5,6 +5,7 @@
 - `arrays`: columns of values, packed for a statement that takes many rows
 - `engines`: SQLAlchemy over psycopg, for handlers
 - `schema`: the schema that they lie in, which every statement names
+- `flushing`: makes durable what was committed without waiting for the disk
 - `session_reset`: what a handler leaves in a session, taken out before its COMMIT
 - `tables`: the tables, as SQLAlchemy Core knows them
 - `roles`, `functions`: what each role may do where there are several, and what is done for it with the owner's rights
