@@ -35,15 +35,25 @@ AGES = {
 KEPT = {"forgotten": (0, 0), "without_body": (1, 0), "held": (1, 1)}
 """Of each age the share of rows and bodies that are there in the end."""
 EVENT = """
-INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status, received_at)
-VALUES (%s, 'stripe', %s, 'old', %s, true, %s, %s) RETURNING id, received_at
+INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, received_at)
+VALUES (%s, 'stripe', %s, 'old', %s, true, %s) RETURNING id, received_at
 """
+WHAT_CAME_OF_IT = {
+    "done": """
+INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at)
+SELECT id, 'credit', 1, 'done', 1, received_at FROM hookonce.events WHERE id = %s
+""",
+    "held": """
+INSERT INTO hookonce.queue (event, received_at, source, type, due_at, waits)
+SELECT id, received_at, source, type, received_at, 'held' FROM hookonce.events WHERE id = %s
+""",
+}
 BODY = """
 INSERT INTO hookonce.bodies (event, received_at, url, headers, body, is_element, key_id)
 VALUES (%s, %s, '/', '{}', %s, false, %s)
 """
 FOUND = """
-SELECT count(e.id), count(b.event) FROM hookonce.event_states e LEFT JOIN hookonce.bodies b ON b.event = e.id
+SELECT count(e.id), count(b.event) FROM hookonce.events e LEFT JOIN hookonce.bodies b ON b.event = e.id
 WHERE e.source = %s
 """
 
@@ -87,8 +97,16 @@ def grow_old(stack, count):
 def _put(sql, source, event_id, status, at):
     body = f'{{"id": "{event_id}"}}'.encode()
     mark = sha256(body).digest()
-    row = sql.execute(EVENT, [source, event_id, mark, status, at]).fetchone()
+    row = sql.execute(EVENT, [source, event_id, mark, at]).fetchone()
+    sql.execute(WHAT_CAME_OF_IT[status], [row[0]])
     sql.execute(BODY, [*row, *KEYRING.encrypt(body, body_context(source, event_id, mark))])
+
+
+FORGET = (
+    "DELETE FROM hookonce.queue WHERE event IN (SELECT id FROM hookonce.events WHERE source = ANY(%s))",
+    "DELETE FROM hookonce.runs WHERE event IN (SELECT id FROM hookonce.events WHERE source = ANY(%s))",
+    "DELETE FROM hookonce.events WHERE source = ANY(%s)",
+)
 
 
 class Housekeeper:
@@ -127,9 +145,12 @@ class Housekeeper:
             }
             if keys != {KEYRING.ids[1]}:
                 self.mistakes.append(f"rows are under the keys {keys} after a rotation")
-            sql.execute(
-                "DELETE FROM hookonce.events WHERE source = ANY(%s)", [list(AGES)]
-            )  # they were never sent
+
+    def forget(self):
+        """Take out what was put in: nobody has sent it."""
+        with psycopg.connect(self._stack.database_url, autocommit=True) as sql:
+            for forget in FORGET:
+                sql.execute(forget, [list(AGES)])
 
     def _work_on(self):
         number = 0

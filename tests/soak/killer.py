@@ -12,11 +12,9 @@ import psycopg
 from tests.support.stories.hurried import held_by
 
 HOLDS = """
-WITH held AS (SELECT * FROM unnest(%(events)s::bigint[], %(attempts)s::int[]) AS t (event, attempt))
-SELECT 1 FROM hookonce.run_states r JOIN held USING (event)
-WHERE r.attempts = held.attempt AND r.status = 'running' AND r.token IS NOT NULL
-UNION ALL
-SELECT 1 FROM hookonce.batches WHERE token IS NOT NULL AND lease_until > now() AND events && %(events)s::bigint[]
+SELECT 1 FROM unnest(%(events)s::bigint[], %(attempts)s::int[]) AS held (event, attempt)
+JOIN hookonce.queue q USING (event) JOIN hookonce.claims c USING (token)
+WHERE q.attempts + 1 = held.attempt AND c.lease_until > now()
 LIMIT 1
 """
 RECEIVERS = 0.25

@@ -9,8 +9,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psycopg
+
 from hookonce.receiver.dev.embedded import Postgres, Valkey
 from hookonce.receiver.ledger.database import migrate
+from hookonce.receiver.ledger.stats import totals
 from tests.soak import housekeeping
 from tests.soak.housekeeping import Housekeeper
 from tests.soak.killer import Killer
@@ -18,7 +21,8 @@ from tests.soak.storm import Storm
 from tests.support.stories.outside import OTHER_PLANS, World
 from tests.support.stories.plans import PLANS
 from tests.support.stories.sending import depot, stripe
-from tests.support.stories.stack import Stack, running
+from tests.support.stories.stack import Stack, running, until
+from tests.support.waiting import DeadlineMissed
 
 KINDS = ("invoice.sent", "invoice.sent", "invoice.sent", "invoice.paid")
 SLOW_SHARE, SLOW = 0.04, (0.05, 0.15)
@@ -31,6 +35,8 @@ LATER_COPIES = (1, 1, 1, 1, 2)
 AT_HAND, AT_HAND_EVERY = 0.3, 0.2
 """Somebody is at work even while a storm brings nothing new: for so many seconds, every so many, for each process."""
 HANDLERS = "tests.soak.handlers"
+LOOKED_AFTER = 60
+"""Seconds in which workers come to look again at a ledger in which nothing is due."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +82,14 @@ class Outcome:
     commands_killed: int = 0
     housekeeping: list = field(default_factory=list)
     outside: list = field(default_factory=list)
+    ledger: list = field(default_factory=list)
     violations: list = field(default_factory=list)
 
     @property
     def mistakes(self):
         """Why it failed; nothing if it did not."""
         found = [f"{each.check}: {each.what}" for each in self.violations] + self.housekeeping
-        found += self.outside
+        found += self.outside + self.ledger
         if self.lost or self.doubled or self.dead:
             found.append(f"{self.lost} lost, {self.doubled} doubled, {self.dead} innocent runs dead")
         if self.holding < self.seconds / self.one_in - 1:
@@ -167,6 +174,8 @@ def _rage(stack, size, seed):
     stack.history.deliveries = [housekeeping.as_stored(each) for each in stack.history.deliveries]
     stack.rest()
     housekeeper.finish()
+    outcome.ledger = list(_look_at_the_ledger(stack))
+    housekeeper.forget()
     outcome.violations = stack.violations()
     outcome.seconds, outcome.longest_pause = killer.seconds, killer.longest_pause
     outcome.holding = len(killer.holding)
@@ -197,6 +206,28 @@ def _message(number, chance):
         return depot(f"{kind}_{number}", kind=kind, hold=chance.uniform(*HOLD))
     slow = {"slow": chance.uniform(*SLOW)} if chance.random() < SLOW_SHARE else {}
     return stripe(f"evt_soak_{number}", chance.choice(KINDS), card=housekeeping.CARD, **slow)
+
+
+def _look_at_the_ledger(stack):
+    """Say what must not be in a ledger at rest: lost events, claims, marks, sums of something else."""
+    for table in ("claims", "marks"):
+        with contextlib.suppress(DeadlineMissed):  # the last claim is forgotten with the next look
+            until(
+                lambda table=table: not _rows_of(stack, table),
+                seconds=LOOKED_AFTER,
+                what="the end of all claims",
+            )
+        if count := _rows_of(stack, table):
+            yield f"{count} rows are left in {table}"
+    if count := stack.query("SELECT count(*) FROM hookonce.event_states WHERE status = 'lost'")[0][0]:
+        yield f"{count} events are neither to be done nor ended"
+    with psycopg.connect(stack.database_url, autocommit=True) as sql:
+        for (source, status), (kept, counted) in totals.differences(sql).items():
+            yield f"the sum of {status} of {source} is {kept}, a full count gives {counted}"
+
+
+def _rows_of(stack, table):
+    return stack.query(f"SELECT count(*) FROM hookonce.{table}")[0][0]  # noqa: S608  one of two names
 
 
 def _count(stack, outcome):
