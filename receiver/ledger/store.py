@@ -57,7 +57,7 @@ class NewEvent(NamedTuple):
     if another event of the source has the same fingerprint (only looked for where the id is unsigned), or the same
     `repeat_mark`: the SHA-256 of what was signed, of a sender that does not sign the body's bytes.
     `traceparent` (W3C) is the delivery's span, where deliveries are traced. `is_test`: an
-    operator sent it. Without `keep_body` its body goes when its last run is done (`runs.transitions`). `put_off`: it
+    operator sent it. Without `keep_body` its body goes when its last run is done (`runs.ends`). `put_off`: it
     is due so much later. `former_ids`: under these it is no new
     event either, where it is not known under its own; for ids that change between two attempts. A field that is a
     column says of which table; it is written by that name.

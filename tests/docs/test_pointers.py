@@ -70,7 +70,7 @@ def test_summary_counts_the_rows():
         (("receiver/ledger/store.py", ""), ""),
         (("receiver/ledger/store.py", "no_such_thing"), "receiver/ledger/store.py: no no_such_thing in it"),
         (("receiver/ledger/shop.py", "store"), "receiver/ledger/shop.py: no such file"),
-        (("receiver/ledger/runs/claim_writes.py", "LEASE_RAN_OUT"), ""),
+        (("receiver/ledger/runs/takeover.py", "LEASE_RAN_OUT"), ""),
     ],
 )
 def test_pointer_that_leads_nowhere_is_told(pointer, wrong):
