@@ -16,10 +16,10 @@ from hookonce.receiver.ledger.stats.worker_slots import WorkerSlots
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.workers import alive
 
-BESIDES = 4
-"""Connections of a worker process besides those of its slots: its claims, its batches, its heartbeat, and its end."""
-ALONE = 3
-"""Those of a worker that runs one at a time: its runs, and once there was a long one its heartbeat and its reports."""
+BESIDES = 5
+"""Connections of a worker process besides those of its slots: claims, batches, the heartbeat, shared flushes, its end."""
+ALONE = 4
+"""Those of a worker that runs one at a time: its runs, the heartbeat, shared flushes, and reports of a long run."""
 CHILDREN = 4
 """The most children that run suspects, each by itself, of one worker that has slots (`jobs.slots.suspects.MOST`)."""
 STEPS = 4
