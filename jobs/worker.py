@@ -227,7 +227,7 @@ def _stop(ledger: Claimer, signum: int) -> None:
 
 def _say_what_is_waited_for(at: UnderWay) -> None:
     log.warning(
-        "waiting for event %d (handler %s) before it stops; killed, it has used up an attempt",
+        "waiting for event %d (handler %s) before it stops; killed, it is run again, alone",
         at.run.event.id,
         at.run.handler,
     )

@@ -1,4 +1,4 @@
-"""What was under way beside others when a process died, run in children of this one with nothing beside it.
+"""What may have been under way when a process died, run in children of this one with nothing beside it.
 
 Whoever kills a process may be any of those that were under way in it: none of them is charged. A child runs them one
 after the other, and dies of the one that kills; that one was alone then, and has used an attempt up. A child whose

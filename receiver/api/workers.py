@@ -21,7 +21,7 @@ class Worker(ResponseModel):
 
 
 class Suspects(ResponseModel):
-    """Runs that were under way beside others when their process died, by handler; each is run by itself."""
+    """Runs that may have been under way when their worker died, by handler; each is run by itself."""
 
     handler: str
     runs: int = Field(description=f"{worker_slots.MAX_SUSPECTS} of all handlers at most")

@@ -17,7 +17,7 @@ from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.workers import alive
 
 BESIDES = 5
-"""Connections of a worker process besides those of its slots: claims, batches, the heartbeat, shared flushes, its end."""
+"""Connections of a worker process besides those of its slots: claims, batches, heartbeat, shared flushes, its end."""
 ALONE = 4
 """Those of a worker that runs one at a time: its runs, the heartbeat, shared flushes, and reports of a long run."""
 CHILDREN = 4
