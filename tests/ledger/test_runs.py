@@ -385,6 +385,20 @@ def test_claim_leaves_what_there_is_no_room_for_to_others(connection, stored):
     assert state(connection)[1] == ("b", "received", None, None, None)
 
 
+def test_run_that_is_left_of_an_event_met_first_is_claimed_once(connection, stored):
+    class SecondOnly(claiming.Room):
+        def lanes(self, _handlers):
+            return [None, 0]
+
+    stored("a")
+    planner, room = Planner(Plan("first"), Plan("second")), SecondOnly(1)
+
+    claimed = claims.claim(connection, ClaimPlan(planner, room), planner.matching, room=room)
+
+    assert [run.handler for run in claimed.runs] == ["second"]
+    assert [run.handler for run in claim(connection, "first", "second").runs] == ["first"]
+
+
 @pytest.mark.parametrize(("depth", "shown"), [(50, list), (900, str)])
 def test_result_that_is_nested_too_deeply_to_be_written_again_is_shown_as_text(depth, shown):
     result = {}

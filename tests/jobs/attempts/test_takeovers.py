@@ -7,6 +7,8 @@ import pytest
 from sqlalchemy import text
 
 from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from hookonce.jobs.attempts.heartbeat import Heartbeat
+from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.receiver.ledger.runs import ends, marks, takeover
 from tests.support import claiming
 from tests.support.django_project import entry
@@ -153,6 +155,19 @@ def test_transaction_of_a_role_that_is_not_ours_to_end_keeps_its_run_and_no_othe
         stale.execute("SELECT 1")
 
     assert "a transaction that is in the way was not ended: " in caplog.text
+
+
+def test_nothing_more_of_a_claim_is_started_that_another_has_taken_over(inbox):
+    inbox.on(effect)
+    inbox.deliver("a", "b")
+    runs = claiming.claim(inbox.connection, inbox.registry).runs
+    held = HeldClaims()
+    held.add(runs)
+    take_away(inbox)
+
+    Heartbeat(held, lambda: contextlib.nullcontext(inbox.connection)).beat()
+
+    assert not any(map(held.holds, runs))
 
 
 def test_claim_is_worked_though_what_others_lost_can_not_be_taken_over(inbox, monkeypatch, caplog):

@@ -65,6 +65,15 @@ def work_at(slot, handler):
     slot.under_way = UnderWay(run_of(handler), None, time.monotonic())
 
 
+def test_runs_of_a_claim_are_started_in_its_order():
+    runs = [SimpleNamespace(number=number, token="claim") for number in range(3)]
+    shelf = Shelf()
+    shelf.put(runs, time.monotonic() + 60)
+
+    assert shelf.take(lambda run: run.number) is None
+    assert [shelf.take(anything) for _ in runs] == runs
+
+
 def test_slot_that_is_left_is_kept_for_quick_ones(occupancy, slots):
     for slot in slots[:3]:
         work_at(slot, "slow")
