@@ -14,9 +14,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hookonce.jobs.attempts.failure_callbacks import FailedAttempt, on_failure
     from hookonce.jobs.batches.registration import on_batch
     from hookonce.jobs.event import ReceivedEvent, Refusal, StepError
-    from hookonce.jobs.failure_callbacks import FailedAttempt, on_failure
     from hookonce.jobs.handlers import GiveUp, RetryLater
     from hookonce.jobs.registration import on
     from hookonce.jobs.steps import NEVER_HAPPENED, UNKNOWN, StepStopped
@@ -86,7 +86,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
 
         return getattr(event, name)
     if name in {"FailedAttempt", "on_failure"}:
-        from hookonce.jobs import failure_callbacks
+        from hookonce.jobs.attempts import failure_callbacks
 
         return getattr(failure_callbacks, name)
     if name == "LeaseLost":

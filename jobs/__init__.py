@@ -13,9 +13,7 @@
 - `slots`: a claimer with many slots
 - `batches`: handlers that take many events at once
 - `error_summary`, `traceback_text`: what is kept of an error
-- `failure_callbacks`: who else hears of it
 - `report`: what the desk knows of what a worker is at
-- `last_attempt`: what a worker was at that died
 - `stopping`: whether this process was asked to stop
 - `maintenance`: the sweep and what it does besides
 - `alerts`: what is wrong, found and sent

@@ -11,14 +11,15 @@ from functools import cached_property, partial
 import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
+from hookonce.jobs.attempts import endings
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.held_claims import HeldClaims
+from hookonce.jobs.attempts.last_attempt import LastAttempt
 from hookonce.jobs.attempts.listener import Listener
 from hookonce.jobs.attempts.train import Train
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.handlers import Registry
-from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.plan import Plan
 from hookonce.jobs.plan import Room as Lanes
 from hookonce.jobs.provider_lookup import provider_lookup
@@ -41,7 +42,6 @@ from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
 from hookonce.receiver.ledger.runs.clock import ClockWatch
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
-from hookonce.receiver.ledger.runs.marks import Kept
 from hookonce.receiver.ledger.runs.rate_changes import RateChanges
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.logs import hash_ids
@@ -60,7 +60,6 @@ CLAIM_BATCH = 50
 DRAIN_BUDGET = timedelta(seconds=2)
 ROLLING_DEPLOY = timedelta(minutes=15)
 WORKER_ENDED = "the worker's process ended in the middle of it"
-LEDGER_LEFT = "the connection to the database ended in the middle of it"
 SUSPECTS_INTERVAL = timedelta(seconds=2)
 """How often a worker looks for what others have lost, where it found none that it may run."""
 STEP_CONNECTIONS = 4
@@ -213,14 +212,7 @@ class Claimer:
 
     def _settle(self, executor: Executor, run: ClaimedRun) -> None:
         """Give back a run whose attempt was cut off, unless it was ended; one that is cut off again is a suspect."""
-        how = WorkerEnd(LEDGER_LEFT, self._registry)
-        is_suspect = self._held.was_cut_off(run)
-        try:
-            if takeover.settle(executor.idle_ledger, run, how, is_suspect=is_suspect):
-                self._held.note_cut_off(run)
-        except Kept:
-            executor.leave([run])
-        self._held.settled([run])
+        executor.give_back_cut_off(run, WorkerEnd(endings.LEDGER_LEFT, self._registry))
 
     def _settle_doubtful(self) -> None:
         """Look for the ends of runs that a crash of the server may have lost, and give back those that it has."""

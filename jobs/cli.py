@@ -15,10 +15,10 @@ import click
 import psycopg
 
 from hookonce.jobs import handlers
+from hookonce.jobs.attempts.last_attempt import LastAttempt
 from hookonce.jobs.claimer import Claimer
 from hookonce.jobs.drain import Drain, configured, handlers_of
 from hookonce.jobs.handlers import HandlerError, Registry
-from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.reloading import supervise as supervise_reloading
 from hookonce.jobs.slots.pool import Pool

@@ -17,11 +17,11 @@ from sqlalchemy.exc import DataError
 from hookonce.jobs import commands
 from hookonce.jobs.alerts import delivery
 from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.attempts.last_attempt import LastAttempt
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.batches.batch_drain import BatchDrain
 from hookonce.jobs.claimer import AWAY, DRAIN_BUDGET, SUSPECTS_INTERVAL, Claimer
 from hookonce.jobs.handlers import SLOW_AFTER, Registry
-from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.registration import import_handlers
 from hookonce.jobs.report import Reporter, UnderWay
 from hookonce.jobs.stopping import stopping

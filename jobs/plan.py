@@ -1,7 +1,4 @@
-"""Decides what becomes of each due run: leased, made to wait and why, put off, left to a batch, ignored. No SQL.
-
-A new reason to wait is one more line in `Plan._decided`.
-"""
+"""Decides what becomes of each due run: leased, made to wait and why, left to a batch or to others, ignored. No SQL."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -101,7 +98,7 @@ class Plan:
         if run.name in paused.handlers and not is_trial:
             return decided._replace(decision=Decision.WAIT, waits=Waits.HANDLER)
         if run.handler is None:
-            return decided._replace(decision=Decision.PUT_OFF, delay=UNKNOWN_HANDLER_PAUSE)
+            return decided._replace(decision=Decision.WAIT, delay=UNKNOWN_HANDLER_PAUSE)
         if run.handler.batch is not None and not (run.row.attempts or is_trial or self._room is None):
             return decided._replace(decision=Decision.BATCH)  # the first try of each may be beside others
         return decided._replace(limit=run.handler.limit)

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 
 from hookonce.jobs import handlers
+from hookonce.jobs.attempts.last_attempt import LastAttempt
 from hookonce.jobs.drain import Drain, configured
 from hookonce.jobs.handlers import HandlerError
-from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.worker import work
 from hookonce.receiver.config import dotenv_file

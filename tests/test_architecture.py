@@ -260,7 +260,7 @@ LATE = {
     "receiver.dev.file_watch": "the extra `embedded`",
     "receiver.monitoring.tracing": "the extra `otel`",
     "receiver.idempotency.counted": "the extra `otel`",
-    "jobs.drain": "the extra `otel`",
+    "jobs.claimer": "the extra `otel`",
     "jobs.attempts.attempt": "the ORM and asyncio, which only handlers that ask for them need",
 }
 """Where an import may stand inside a function, and why."""

@@ -19,7 +19,9 @@ from bench.servers.stack import Server
 
 KNOWN = 2000  # deliveries sent over and over to measure duplicates
 
-_BATCH = "SELECT count(*)::float8 / count(DISTINCT received_at) FROM hookonce.events"  # now() is the transaction's
+_BATCH = (
+    "SELECT count(*)::float8 / count(DISTINCT received_at) FROM hookonce.events"  # now() is the transaction's
+)
 
 
 def peaks(run: Run) -> None:

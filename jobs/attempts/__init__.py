@@ -12,6 +12,8 @@
 - `orm_session`, `coroutines`: the ORM session, and the event loop, of handlers that ask for them
 - `batch_results`: what a handler of batches is given where it is alone, and returned
 - `failure_rows`: failures in a row by one error, for circuit breakers
+- `failure_callbacks`: who else hears of a failed attempt
+- `last_attempt`: what a worker was at that died
 - `time_limit`: what ends a handler that takes too long
 - `django_executor`: the same on Django's connection; needs the extra for Django
 - `listener`: who hears of attempts; `traces`: an attempt as a span, which needs the extra for OpenTelemetry

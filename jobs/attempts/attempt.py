@@ -20,10 +20,10 @@ import psycopg
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from hookonce.jobs import failure_callbacks
-from hookonce.jobs.attempts import endings
+from hookonce.jobs.attempts import endings, failure_callbacks
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.batch_results import alone
+from hookonce.jobs.attempts.failure_callbacks import FailedAttempt, failure_of
 from hookonce.jobs.attempts.failure_rows import FailureRows
 from hookonce.jobs.attempts.handler_transaction import require_at_rest, set_isolation
 from hookonce.jobs.attempts.heartbeat import Heartbeat
@@ -41,7 +41,6 @@ from hookonce.jobs.attempts.transaction_guard import (
 )
 from hookonce.jobs.error_summary import message_of, summarize, whereabouts
 from hookonce.jobs.event import BodyDropped, ReceivedEvent, Refusal, StepError, received
-from hookonce.jobs.failure_callbacks import FailedAttempt, failure_of
 from hookonce.jobs.handlers import GiveUp, Handler, RetryLater
 from hookonce.jobs.steps import StepStopped, steps_of
 from hookonce.jobs.traceback_text import traceback_text
@@ -59,10 +58,11 @@ from hookonce.receiver.encryption import (
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.postgresql import Connections
 from hookonce.receiver.idempotency.records import StoreUnavailable
-from hookonce.receiver.ledger.runs import ends, leases, marks
+from hookonce.receiver.ledger.runs import ends, leases, marks, takeover
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, LeaseLost
 from hookonce.receiver.ledger.runs.marks import Kept, Marked
+from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.stats import counters
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
@@ -226,13 +226,14 @@ class Executor(AttemptConnection):
         """End an attempt whose handler has returned, and tell of it; `may_ride`: it need not wait for the disk."""
         ending = AttemptResult(RunStatus.DONE, endings.storable(result), also=self._after_success(handler))
         is_followed = has_next()
-        rides = may_ride and is_followed and self._may_ride(run, handler, ending)
-        self._end(run, ending, has_next=is_followed, waits_for_flush=not rides)
+        train = self.train if may_ride and is_followed and self._may_ride(run, handler, ending) else None
+        ticket = None if train is None else train.ticket()
+        self._end(run, ending, has_next=is_followed, waits_for_flush=ticket is None)
         reach("run.committed")
         self._clean()
-        if rides and self.train is not None:
+        if train is not None and ticket is not None:
             self._is_aboard = True
-            self.train.board(run, partial(self._say, run, ending))
+            train.board(ticket, run, partial(self._say, run, ending))
         else:
             self._report(run, ending)
 
@@ -240,13 +241,7 @@ class Executor(AttemptConnection):
         """Return whether a run need not wait for the disk: it is quick, plain, and nobody waits for its answer."""
         is_plain = ending.also is None and self._xact_id is None and run.event.keep_body
         is_wanted = not (handler.durable or handler.batch or run.is_alone or run.event.provider == COMMAND)
-        return (
-            is_plain
-            and is_wanted
-            and self.train is not None
-            and self.is_quick(handler.name)
-            and self.train.may_ride()
-        )
+        return is_plain and is_wanted and self.is_quick(handler.name)
 
     def _say(self, run: ClaimedRun, ending: AttemptResult) -> None:
         """Tell of a run that is durable by now."""
@@ -527,6 +522,19 @@ class Executor(AttemptConnection):
             self._reset()
             return False
         return not has_committed
+
+    def give_back_cut_off(self, run: ClaimedRun, how: WorkerEnd) -> None:
+        """Give back a run that was under way when the ledger went away, unless it was ended; again, it is a suspect.
+
+        One that was alone is charged, by `how`. Raises what `attempt` raises.
+        """
+        is_suspect = self.claims.was_cut_off(run)
+        try:
+            if takeover.settle(self.idle_ledger, run, how, is_suspect=is_suspect):
+                self.claims.note_cut_off(run)
+        except Kept:
+            self.leave([run])
+        self.claims.settled([run])
 
     def close(self) -> None:
         """Close the connection and the event loop."""

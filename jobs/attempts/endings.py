@@ -4,8 +4,8 @@ import json
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from datetime import timedelta
 
-from hookonce.jobs import plan
 from hookonce.jobs.attempts.transaction_guard import WAS_ROLLED_BACK
 from hookonce.jobs.event import BodyDropped, Refusal
 from hookonce.jobs.handlers import GiveUp, Handler, RetryLater, pause
@@ -20,6 +20,9 @@ from hookonce.receiver.logs import FINGERPRINT_DIGITS, digest, shown
 log = logging.getLogger(__name__)
 
 MAX_ERROR_LENGTH = 2000
+LEDGER_LEFT = "the connection to the database ended in the middle of it"
+KEY_MISSING_PAUSE = timedelta(seconds=30)
+"""How long a run waits whose body can't be opened, for a key that is missing here."""
 RETURNED_COROUTINE = (
     "the handler returned a coroutine that nobody awaits; decorate the `async def` itself with @on, or make what "
     "wraps it an `async def`"
@@ -43,7 +46,7 @@ def verdict(
             return failure(run, handler, said(odd))
     if isinstance(error, KeyMissing):
         log.error("the body can't be read, the run waits: %s", error, extra={"event": run.event.id})
-        return AttemptResult(RunStatus.WAITING, delay=plan.UNKNOWN_HANDLER_PAUSE, counted=False)
+        return AttemptResult(RunStatus.WAITING, delay=KEY_MISSING_PAUSE, counted=False)
     return AttemptResult(RunStatus.DEAD, error=text(said(error)))
 
 

@@ -18,7 +18,6 @@ from typing import NamedTuple
 import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
-from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import flushing
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
@@ -27,7 +26,7 @@ log = logging.getLogger(__name__)
 
 FLUSH_WITHIN = timedelta(milliseconds=5)
 MOST = 32
-"""Commits of one slot that may wait for a flush; the next one waits for it by itself."""
+"""Commits of the process that may wait for a flush; the next one waits for it by itself."""
 _TRIES_AGAIN = timedelta(seconds=5)
 """After which a flush is tried again that was not to be had: till then each commit waits for its own."""
 
@@ -50,19 +49,27 @@ class Train:
         self._wake = threading.Event()
         self._is_ending = False
         self._is_ready = False
+        self._number = 0  # of the connection that flushes are made on
         self._opens_at = 0.0
         self._thread: threading.Thread | None = None
 
-    def may_ride(self) -> bool:
-        """Return whether a commit may go without waiting: the connection of the flush is open, and few wait for it."""
+    def ticket(self) -> int | None:
+        """Return what a run is to board with whose commit may go without waiting, to be asked for before; else None.
+
+        It may while the connection of the flush is open, and few wait for it.
+        """
         if self._thread is None and not self._is_ending and time.monotonic() >= self._opens_at:
             self._begin()
-        return self._is_ready and len(self._aboard) < MOST
+        return self._number if self._is_ready and len(self._aboard) < MOST else None
 
-    def board(self, run: ClaimedRun, say: Callable[[], None]) -> None:
-        """Take a run that was committed without waiting; have `say` called once it is flushed."""
+    def board(self, ticket: int, run: ClaimedRun, say: Callable[[], None]) -> None:
+        """Take a run that was committed without waiting; have `say` called once it is flushed.
+
+        If the connection of its ticket has ended meanwhile, nobody knows whether it will be.
+        """
         with self._lock:
-            self._aboard.append(Passenger(run, say))
+            of_ours = self._aboard if ticket == self._number else self._doubtful
+            of_ours.append(Passenger(run, say))
             is_first = len(self._aboard) == 1
         if is_first:
             self._wake.set()
@@ -115,9 +122,10 @@ class Train:
             self._opens_at = time.monotonic() + _TRIES_AGAIN.total_seconds()
         finally:
             self._is_ready = False
-            self.doubt()
             with self._lock:
+                self._number += 1
                 self._thread = None
+            self.doubt()
 
     def _flush_on(self, connection: psycopg.Connection) -> None:
         while not (self._is_ending and not self._aboard):
@@ -126,7 +134,6 @@ class Train:
             if not self._is_ending:
                 time.sleep(FLUSH_WITHIN.total_seconds())
             if count := len(self._aboard):
-                reach("train.flushing")
                 flushing.flush(connection)
                 self._tell(count)
             if self._aboard:

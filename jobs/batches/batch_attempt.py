@@ -15,19 +15,18 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from hookonce.jobs import failure_callbacks
-from hookonce.jobs.attempts import endings
+from hookonce.jobs.attempts import endings, failure_callbacks
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.attempts.batch_results import results_of
+from hookonce.jobs.attempts.failure_callbacks import failure_of
 from hookonce.jobs.attempts.time_limit import TimeUp
 from hookonce.jobs.attempts.transaction_guard import RolledBack
 from hookonce.jobs.error_summary import whereabouts
 from hookonce.jobs.event import BodyDropped, ReceivedEvent
-from hookonce.jobs.failure_callbacks import failure_of
 from hookonce.jobs.handlers import GiveUp, Handler, RetryLater
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import batch_parts, batches, ends, takeover
+from hookonce.receiver.ledger.runs import batch_parts, batches, ends
 from hookonce.receiver.ledger.runs.batches import Apart, ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, LeaseLost
@@ -70,7 +69,7 @@ class BatchExecutor(Executor):
         """Have a handler take a batch, and end it.
 
         Raises `psycopg.Error` or `SQLAlchemyError` when the database is gone; then nothing was written, or all of it,
-        and the batch is to be given back (`give_back_cut_off`) before another is begun.
+        and the batch is to be given back (`give_back_batch_cut_off`) before another is begun.
         """
         self._began = time.monotonic()
         with self.listener.attempting_batch(batch.runs):
@@ -115,23 +114,17 @@ class BatchExecutor(Executor):
         """
         batches.take_apart(self.idle_ledger, batch, (), committed=_committed(None))
 
-    def give_back_cut_off(self, claimed: ClaimedRun | ClaimedBatch) -> None:
-        """Give back what we were at when the ledger went away, unless it was ended; uncharged, and a batch in halves.
+    def give_back_batch_cut_off(self, batch: ClaimedBatch) -> None:
+        """Give back the batch that was under way when the ledger went away, unless it was ended: uncharged, in halves.
 
         Raises what `attempt_batch` raises.
         """
-        runs = [claimed] if isinstance(claimed, ClaimedRun) else claimed.runs
+        parts = batch_parts.halves(batch.events)
         try:
-            if isinstance(claimed, ClaimedRun):
-                takeover.settle(self.idle_ledger, claimed)
-            else:
-                parts = batch_parts.halves(claimed.events)
-                batches.take_apart(
-                    self.idle_ledger, claimed, parts, error=CUT_OFF, committed=_committed(None)
-                )
+            batches.take_apart(self.idle_ledger, batch, parts, error=CUT_OFF, committed=_committed(None))
         except Kept:
-            self.leave(runs)
-        self.claims.settled(runs)
+            self.leave(batch.runs)
+        self.claims.settled(batch.runs)
 
     def _attempt_batch(self, batch: ClaimedBatch, handler: Handler) -> None:
         self._start_anew()

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 
+from hookonce.jobs.attempts import endings
+from hookonce.jobs.attempts.last_attempt import LastAttempt
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.handlers import Handler, Registry
-from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.jobs.plan import EVERYTHING, Plan
 from hookonce.jobs.report import UnderWay
 from hookonce.jobs.stopping import stopping
@@ -18,6 +19,7 @@ from hookonce.receiver.ledger.runs.batch_claims import BatchClaim, BatchHandler
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor
+from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 
 _SHORTEST_WAIT = 0.005  # seconds
 
@@ -70,7 +72,10 @@ class BatchDrain:
     def settle_left(self) -> None:
         """Give back what was cut off when the ledger went away, unless it was ended: nothing else is begun before."""
         if self.claimed is not None:
-            self._executor.give_back_cut_off(self.claimed)
+            if isinstance(self.claimed, ClaimedRun):
+                self._executor.give_back_cut_off(self.claimed, WorkerEnd(endings.LEDGER_LEFT, self._registry))
+            else:
+                self._executor.give_back_batch_cut_off(self.claimed)
             self.claimed = None
 
     @property

@@ -1,6 +1,7 @@
 """How what is under way ends without its slot: a slot that nothing ended is lost, a process that stops gives back.
 
-Who was lost is charged, as a failed attempt; whoever was only beside it is due again, as if it had not been started.
+A run that a lost slot is at is ended as a failed attempt. Runs under way when the process stops are due again, and
+not charged.
 """
 
 import logging

@@ -8,7 +8,7 @@ import queue
 import threading
 
 from hookonce.jobs.attempts.attempt import Executor
-from hookonce.jobs.failure_callbacks import FailedAttempt
+from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
 
 log = logging.getLogger(__name__)
 

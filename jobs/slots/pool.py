@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import psycopg
 from sqlalchemy.exc import DataError
 
-from hookonce.jobs import failure_callbacks
+from hookonce.jobs.attempts import failure_callbacks
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.claimer import AWAY, DRAIN_BUDGET, SUSPECTS_INTERVAL, Claimer

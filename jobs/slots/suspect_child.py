@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from hookonce.jobs.last_attempt import LastAttempt
+from hookonce.jobs.attempts.last_attempt import LastAttempt
 from hookonce.receiver.ledger.runs.claimed import Attempt
 from hookonce.receiver.processes import spawn
 

@@ -1,9 +1,9 @@
 """Takes events in. The unique key (source, event_id) decides what is new; nothing else does.
 
-One statement inserts a batch's events, bodies and rows of the queue together and commits by itself, so a receiver that dies
-or hangs never holds a key without its body, nor a key at all. Rows go in sorted by key: two receivers
-with the same events in different order would deadlock otherwise. A concurrent twin waits on the unique
-index until the first commits, and then finds its row a duplicate (READ COMMITTED).
+One statement inserts a batch's events, bodies and rows of the queue together and commits by itself, so a
+receiver that dies or hangs never holds a key without its body, nor a key at all. Rows go in sorted by key: two
+receivers with the same events in different order would deadlock otherwise. A concurrent twin waits on the
+unique index until the first commits, and then finds its row a duplicate (READ COMMITTED).
 
 An event may have been stored under another id (`FormerId`), which the same statement looks for. It is believed only
 where the fingerprint is equal too: two events may have had one former id. That is no unique key, so copies that know
@@ -11,7 +11,7 @@ each other's id are stored one after the other, under a lock (`renamed_locks`); 
 an earlier release that does not know the new id looks for nothing: docs/decisions/0034.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, NamedTuple

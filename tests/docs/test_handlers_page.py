@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import responses
 
-from hookonce.jobs import failure_callbacks, handlers
+from hookonce.jobs import handlers
+from hookonce.jobs.attempts import failure_callbacks
 from hookonce.jobs.handlers import Registry
 from tests.support.inbox import inbox
 

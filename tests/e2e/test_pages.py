@@ -37,7 +37,7 @@ def attacked(inbox):
                 >= 400
             )
     inbox.until(
-        "SELECT count(*) FROM hookonce.run_states WHERE handler IN ('shop.evil', 'shop.odd') AND finished_at IS NOT NULL",
+        "SELECT count(*) FROM hookonce.runs WHERE handler IN ('shop.evil', 'shop.odd') AND is_last",
         2,
     )
     inbox.until("SELECT count(*) > 0 FROM hookonce.rejected", expected=True)

@@ -112,7 +112,9 @@ def test_hooks_of_on_commit_find_the_run_done(inbox, database_url):
 
     def look():
         with psycopg.connect(database_url) as other:
-            seen.append(other.execute("SELECT r.status, e.event FROM hookonce.run_states r, effects e").fetchall())
+            seen.append(
+                other.execute("SELECT r.status, e.event FROM hookonce.run_states r, effects e").fetchall()
+            )
 
     def hooked(event, connection):
         Effect.objects.create(event=event.event_id)
@@ -346,7 +348,9 @@ def test_zone_of_a_connection_changes_nothing_that_is_read(inbox, entry, setting
     inbox.on(look)
     (event_id,) = inbox.deliver("a")
     with inbox.connection.cursor() as cursor:
-        ((expected,),) = cursor.execute("SELECT received_at FROM hookonce.event_states WHERE id = %s", [event_id])
+        ((expected,),) = cursor.execute(
+            "SELECT received_at FROM hookonce.event_states WHERE id = %s", [event_id]
+        )
 
     work(inbox)
 

@@ -52,7 +52,9 @@ def test_events_at_the_same_moment_are_all_kept(served):
         answers = list(pool.map(lambda n: served.deliver(paid(f"many_{n}")), range(60)))
 
     assert {each.status for each in answers} == {200}
-    found = served.project.query("SELECT count(*) FROM hookonce.event_states WHERE event_id LIKE 'evt_many_%'")
+    found = served.project.query(
+        "SELECT count(*) FROM hookonce.event_states WHERE event_id LIKE 'evt_many_%'"
+    )
     assert found == [(60,)]
 
 

@@ -26,7 +26,8 @@ sender = Sender(
 )
 """
 WAITING = """
-SELECT event_id, status, round(extract(epoch FROM due_at - received_at) / 60)::int FROM hookonce.event_states ORDER BY id
+SELECT event_id, status, round(extract(epoch FROM due_at - received_at) / 60)::int
+FROM hookonce.event_states ORDER BY id
 """
 
 

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from hookonce.jobs.attempts.attempt import Executor
-from hookonce.jobs.claimer import LEDGER_LEFT
+from hookonce.jobs.attempts.endings import LEDGER_LEFT
 from tests.support.inbox import effect
 from tests.support.waiting import until
 

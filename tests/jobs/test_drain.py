@@ -5,8 +5,8 @@ from datetime import timedelta
 import psycopg
 import redis
 
-from hookonce.jobs import drain as drains
 from hookonce.jobs import claimer, stopping
+from hookonce.jobs import drain as drains
 from tests.support.inbox import effect
 
 

@@ -232,3 +232,13 @@ def test_import_handlers_names_the_module_that_fails(tmp_path, monkeypatch, code
 
     with pytest.raises(HandlerError, match=f"'broken_handlers' does not import: {error}"):
         import_handlers(["broken_handlers"])
+
+
+def test_handler_is_quick_while_one_in_twenty_of_its_attempts_at_most_is_not():
+    registry, quick = Registry(), timedelta(milliseconds=1)
+    told = [registry.is_quick("h")]
+    for took in [quick] * 19 + [timedelta(milliseconds=6)] + [quick] * 18 + [timedelta(milliseconds=6)]:
+        registry.note("h", took)
+        told.append(registry.is_quick("h"))
+
+    assert told == [False] + [True] * 38 + [False]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hookonce.jobs.attempts.last_attempt import LastAttempt
 from hookonce.jobs.claimer import WORKER_ENDED
 from hookonce.jobs.drain import Drain, OneSlot
-from hookonce.jobs.last_attempt import LastAttempt
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.ends import AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import RunStatus

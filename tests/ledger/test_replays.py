@@ -18,6 +18,7 @@ from hookonce.receiver.ledger.replay.events import ReplayOutcome, replay
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 from tests.support.outcomes import put_into_state
+from tests.support.waiting import until
 
 WAITS = """
 SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
@@ -82,13 +83,6 @@ def beside(connection, thread_of, *, waits):
 def is_waited_for(connection):
     connection.execute("SELECT pg_stat_clear_snapshot()")
     return connection.execute(WAITS).fetchone()[0] > 0
-
-
-def until(is_so):
-    deadline = time.monotonic() + 10
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)  # it waits for a lock of PostgreSQL's
 
 
 def end(connection, event, handler, status="done"):

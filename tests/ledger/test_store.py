@@ -164,8 +164,8 @@ def test_store_keeps_an_unreadable_element_seen_and_dead(connection):
 def test_store_waits_for_a_twin_and_learns_the_truth(connection, database_url):
     with psycopg.connect(database_url) as twin:
         twin.execute(
-            "INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed, status) "
-            "VALUES ('stripe', 'stripe', 'evt_1', 'x', %s, true, 'received')",
+            "INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed) "
+            "VALUES ('stripe', 'stripe', 'evt_1', 'x', %s, true)",
             [new_event().fingerprint],
         )
         late = []

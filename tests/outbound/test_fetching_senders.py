@@ -191,7 +191,9 @@ def test_secret_in_the_path_is_neither_logged_nor_stored(client, rows, caplog):
     client.post(f"/hooks/hub/{PATH_SECRET}x", data=PUSH)
     client.post(f"/hooks/hub/{PATH_SECRET}", data="{")
 
-    kept = rows("SELECT e::text, b::text FROM hookonce.event_states e JOIN hookonce.bodies b ON b.event = e.id")
+    kept = rows(
+        "SELECT e::text, b::text FROM hookonce.event_states e JOIN hookonce.bodies b ON b.event = e.id"
+    )
     until(lambda: rows("SELECT count(*) FROM hookonce.rejected"), [(2,)])
     noted = rows("SELECT r::text FROM hookonce.rejected r")
     assert (len(kept), len(noted)) == (1, 2)

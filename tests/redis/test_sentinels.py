@@ -105,7 +105,9 @@ def test_worker_answers_a_bell_that_sentinels_lead_to(url):
     with connect(url) as client:
         WorkQueue(client).notify([7])
 
-        worker.Worker(["hookonce"], connection=client, drain=listening).work(burst=True, logging_level="CRITICAL")
+        worker.Worker(["hookonce"], connection=client, drain=listening).work(
+            burst=True, logging_level="CRITICAL"
+        )
 
         assert rung == [[7]]
         assert WorkQueue(client).pending() == 0

@@ -108,6 +108,7 @@ def test_event_that_only_the_old_primary_had_is_stored_again_and_handled_once(
 
         fail_over()
         promoted = promote(standby)
+        stack.history.faults += 1  # what the old primary alone knew of is begun anew
         stack.history.deliveries[:] = kept  # no ledger can keep what was promised by the one that is gone
         answer = stack.insist(lost.again())
         first = stack.since(promoted)[0]

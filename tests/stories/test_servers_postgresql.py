@@ -122,6 +122,7 @@ def test_events_wait_uncharged_while_every_commit_of_a_worker_fails(stack, postg
         delivery = stack.insist(stack.event())
         until(lambda: stack.query(FAILED)[0][0] > 1, what="attempts at a commit")
         stay_away(began)
+        stack.history.faults += stack.query(FAILED)[0][0]
     stack.rest()
 
     attempts = "SELECT attempts FROM hookonce.run_states JOIN hookonce.event_states ON id = event WHERE event_id = %s"

@@ -149,7 +149,9 @@ class Story:
 
     @staticmethod
     def _status(connection, event):
-        found = connection.execute("SELECT status FROM hookonce.run_states WHERE event = %s", [event]).fetchone()
+        found = connection.execute(
+            "SELECT status FROM hookonce.run_states WHERE event = %s", [event]
+        ).fetchone()
         return found and found[0]
 
     def _decide(self, connection, event, event_id, name):

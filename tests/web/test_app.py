@@ -152,7 +152,9 @@ def test_app_runs_a_repeat_unless_the_source_holds_it(client, query):
         "held",
     ]
     assert [answer["status"] for answer in answers] == ["accepted"] * 4
-    assert query("SELECT source, status FROM hookonce.event_states WHERE repeat_of IS NOT NULL ORDER BY 1") == [
+    assert query(
+        "SELECT source, status FROM hookonce.event_states WHERE repeat_of IS NOT NULL ORDER BY 1"
+    ) == [
         ("careful", "held"),
         ("github", "received"),
     ]

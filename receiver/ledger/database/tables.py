@@ -104,7 +104,9 @@ queue = Table(
     Column("attempts", Integer, nullable=False, server_default=text("0")),
     Column("due_at", _moment, nullable=False),
     Column("waits", _bytewise),
-    Column("waiting_handler", _bytewise, Computed("CASE WHEN waits IS NOT NULL THEN handler END", persisted=True)),
+    Column(
+        "waiting_handler", _bytewise, Computed("CASE WHEN waits IS NOT NULL THEN handler END", persisted=True)
+    ),
     Column("slot_at", _moment),
     Column("schedule", Text),
     Column("token", Uuid),

@@ -86,7 +86,9 @@ SELECT event, n FROM hookonce.queue
 WHERE waits = '{Waits.SUSPECT}' AND waiting_handler = %s AND token IS NULL AND {IS_NOT_PAUSED}
 ORDER BY event LIMIT 1 FOR UPDATE SKIP LOCKED
 """  # noqa: S608  constants
-_IS_ANY_PARKED = f"SELECT FROM hookonce.queue WHERE waits = '{Waits.HANDLER}' AND waiting_handler = %s LIMIT 1"
+_IS_ANY_PARKED = (
+    f"SELECT FROM hookonce.queue WHERE waits = '{Waits.HANDLER}' AND waiting_handler = %s LIMIT 1"
+)
 _LOOK_LATER = "UPDATE hookonce.breakers SET try_at = now() + %s WHERE handler = %s"
 _TRY = f"""
 WITH tried AS (

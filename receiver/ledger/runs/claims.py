@@ -51,7 +51,6 @@ class Decision(Enum):
 
     LEASE = auto()
     WAIT = auto()
-    PUT_OFF = auto()
     LEAVE = auto()
     BATCH = auto()
     IGNORE = auto()
@@ -313,7 +312,7 @@ def _leased(
         for each in planned
         if each.decision is Decision.LEASE
     }
-    waiting = [each for each in planned if each.decision in {Decision.WAIT, Decision.PUT_OFF}]
+    waiting = [each for each in planned if each.decision is Decision.WAIT]
     limited = [
         LimitedRun(runs[each.key], each.limit, each.row.slot_at, each.row.schedule)
         for each in planned

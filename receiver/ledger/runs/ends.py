@@ -239,7 +239,7 @@ def end_many(  # noqa: PLR0913  the last three by keyword
 ) -> None:
     """End all runs of a batch as done, each with its result, and commit; as `end` does it.
 
-    Raises `psycopg.errors.DivisionByZero` if one of them is no longer ours; the caller must roll back.
+    Raises `LeaseLost` if one of them is no longer ours; the caller must roll back.
     """
     values = {
         "handler": runs[0].handler,

@@ -5,7 +5,7 @@ import pytest
 
 import hookonce
 from hookonce import GiveUp, RetryLater
-from hookonce.jobs import failure_callbacks
+from hookonce.jobs.attempts import failure_callbacks
 from tests.support.inbox import effect
 
 

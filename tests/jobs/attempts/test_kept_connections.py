@@ -6,7 +6,7 @@ import threading
 import pytest
 from sqlalchemy import text
 
-from hookonce.jobs import failure_callbacks
+from hookonce.jobs.attempts import failure_callbacks
 from hookonce.jobs.attempts.django_executor import DjangoExecutor
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.stopping import hurrying, stopping

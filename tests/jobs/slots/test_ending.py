@@ -7,7 +7,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from hookonce.jobs import failure_callbacks
+from hookonce.jobs.attempts import failure_callbacks
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.slots import pool as pools

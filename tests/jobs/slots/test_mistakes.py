@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from hookonce.jobs.attempts import heartbeat
 from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.plan import EVERYTHING, Plan
 from hookonce.jobs.slots import ending
 from hookonce.jobs.slots import pool as pools
 from hookonce.jobs.slots.ending import Ending
@@ -16,7 +17,6 @@ from hookonce.jobs.slots.occupancy import Occupancy
 from hookonce.jobs.slots.room import QUICK, SlotRoom
 from hookonce.jobs.slots.slot_limit import SlotLimit
 from hookonce.jobs.stopping import stopping
-from hookonce.jobs.plan import EVERYTHING, Plan
 from hookonce.receiver.ledger.runs import claims, ends, leases, takeover
 from hookonce.receiver.ledger.runs.ends import AttemptResult
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd

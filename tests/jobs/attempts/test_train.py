@@ -1,0 +1,291 @@
+"""Runs that share a flush: told of only once they are durable, done once whatever a crash of the server takes away."""
+
+import logging
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from hookonce.jobs.attempts import train as trains
+from hookonce.jobs.drain import Drain
+from hookonce.jobs.handlers import Registry
+from hookonce.jobs.slots.pool import Pool
+from hookonce.receiver.dev.embedded import Postgres
+from hookonce.receiver.ledger.database import connections, flushing, migrate
+from hookonce.receiver.ledger.runs import ends
+from tests.support.inbox import effect, inbox
+from tests.support.waiting import ENOUGH, DeadlineMissed, until
+
+__all__ = ["inbox"]
+
+QUICK = 12
+COMMITS = "SELECT count(*) FROM hookonce.runs WHERE status = 'done'"
+
+
+@pytest.fixture(autouse=True)
+def all_quick(monkeypatch):
+    """Have each handler count as quick, however busy the machine is."""
+    monkeypatch.setattr(Registry, "is_quick", lambda *_: True)
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Cleared, it keeps flushes waiting; they go on in the end."""
+    may_flush = threading.Event()
+    may_flush.set()
+    right = flushing.flush
+
+    def flush(connection):
+        may_flush.wait(60)
+        right(connection)
+
+    monkeypatch.setattr(flushing, "flush", flush)
+    yield may_flush
+    may_flush.set()
+
+
+@pytest.fixture
+def quick(inbox):
+    """The inbox with a handler that is known to be quick, and nothing due."""
+    inbox.on(effect)
+    inbox.deliver("first")
+    inbox.work()
+    until(lambda: inbox.drains[0].executor.train.ticket() is not None)
+    return inbox
+
+
+def names(count=QUICK):
+    return [f"evt_{number:02}" for number in range(count)]
+
+
+def told(caplog):
+    return [record.event for record in caplog.records if record.getMessage() == "run"]
+
+
+def test_quick_runs_are_told_of_after_their_flush(quick, held, caplog):
+    story(quick, held, caplog, ENOUGH)
+
+
+def story(quick, held, caplog, seconds):
+    caplog.set_level(logging.INFO)
+    held.clear()
+    events = quick.deliver(*names())
+
+    quick.work()
+
+    assert quick.rows(COMMITS) == [(QUICK + 1,)]
+    assert told(caplog) == events[-1:], "the last has waited for the disk by itself"
+    held.set()
+    until(lambda: sorted(told(caplog)), events, seconds=seconds)
+
+
+def tells_before_the_flush(patch):
+    right = trains.Train.board
+
+    def board(self, ticket, run, say):
+        say()
+        right(self, ticket, run, lambda: None)
+
+    patch.setattr(trains.Train, "board", board)
+
+
+def forgets_whom_it_has_flushed(patch):
+    def tell(self, count):
+        del self._aboard[:count]
+
+    patch.setattr(trains.Train, "_tell", tell)
+
+
+@pytest.mark.parametrize("mistake", [tells_before_the_flush, forgets_whom_it_has_flushed])
+def test_planted_mistake_is_noticed(quick, held, caplog, monkeypatch, mistake):
+    mistake(monkeypatch)
+
+    with pytest.raises((AssertionError, DeadlineMissed)):
+        story(quick, held, caplog, 1)
+
+
+def works_long(event):
+    with event.tx() as tx:
+        effect(event, tx)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"durable": True}, {"tx": "none"}], ids=["declared durable", "without a transaction"]
+)
+def test_runs_that_must_not_wait_for_no_flush(inbox, held, changes):
+    inbox.on(works_long if "tx" in changes else effect, **changes)
+    inbox.deliver("first")
+    inbox.work()
+    until(lambda: inbox.drains[0].executor.train.ticket() is not None)
+    held.clear()
+    inbox.deliver(*names())
+
+    inbox.work()
+
+    assert not inbox.drains[0].executor.train._aboard  # noqa: SLF001
+
+
+def test_run_that_takes_long_waits_for_nobody_to_make_it_durable(quick, caplog):
+    caplog.set_level(logging.INFO)
+    enough = threading.Event()
+
+    def stays(_event, _tx):
+        enough.wait(60)
+
+    quick.on(stays, pattern="stays")
+    events = quick.deliver(*names())
+    quick.deliver("stays", type="stays")
+    working = threading.Thread(target=quick.work)
+    working.start()
+    try:
+        until(lambda: sorted(told(caplog))[: len(events)], events)
+    finally:
+        enough.set()
+        working.join()
+
+
+def test_commits_wait_where_the_database_asks_for_another_durability(inbox, database_url):
+    name = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
+    inbox.connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = 'remote_apply'")
+    with connections.connect(database_url) as connection:
+        assert not flushing.can_flush(connection)
+
+
+@pytest.fixture(scope="module")
+def server(disk):
+    directory = Path(tempfile.mkdtemp(prefix="hookonce-tests-", dir=disk))
+    directory.chmod(0o711)
+    started = Postgres.start(directory)
+    yield started
+    started.stop()
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def crashing(server, redis_url):
+    """An inbox on a server of its own, which writes what is not flushed to its log as late as it can."""
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
+        connection.execute("ALTER SYSTEM SET wal_writer_flush_after = '100MB'")
+        connection.execute("SELECT pg_reload_conf()")
+        connection.execute("DROP DATABASE IF EXISTS crashing WITH (FORCE)")
+        connection.execute("CREATE DATABASE crashing")
+    url = server.url.replace("@/hookonce?", "@/crashing?")
+    migrate.upgrade(url)
+    yield from inbox.__wrapped__(url, redis_url)
+
+
+def crash(inbox):
+    """Kill a backend, so that the server begins anew with what was flushed."""
+    with suppress(psycopg.Error):
+        row = inbox.connection.execute(
+            "SELECT min(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        ).fetchone()
+        os.kill(row[0], signal.SIGKILL)
+        inbox.connection.execute("SELECT pg_sleep(5)")
+
+
+@pytest.mark.parametrize("slots", [1, 4])
+def test_crash_of_the_server_loses_effect_and_end_together_and_each_run_is_done_once(
+    crashing, held, slots, caplog
+):
+    caplog.set_level(logging.INFO)
+    url = crashing.settings.database_url
+    at_last, reached = threading.Event(), threading.Event()
+
+    def works(event, tx):
+        tx.execute(text("INSERT INTO effects (event) VALUES (:event)"), {"event": event.event_id})
+        if event.event_id == "last" and not at_last.is_set():
+            reached.set()
+            at_last.wait(60)
+
+    crashing.on(works)
+    made = (
+        Drain(crashing.settings, crashing.registry)
+        if slots == 1
+        else Pool(crashing.settings, crashing.registry, slots=slots)
+    )
+    crashing.drains.append(made)
+
+    def work():
+        while not done.is_set():
+            made.run_due()
+            done.wait(0.05)
+
+    done = threading.Event()
+    working = threading.Thread(target=work)
+    working.start()
+    try:
+        crashing.deliver("first")
+        until(crashing.effects, ["first"])
+        until(lambda: made.executor.train.ticket() is not None)
+        held.clear()
+        crashing.deliver(*names(20), "last")
+        assert reached.wait(30)
+        until(lambda: len(crashing.effects()) >= 15)
+        crash(crashing)
+        held.set()
+        at_last.set()
+        with connected(url) as connection:
+            crashing.connection = connection
+            left = len(crashing.effects())
+            until(lambda: sorted(set(crashing.effects())), sorted(["first", "last", *names(20)]))
+            until(lambda: crashing.rows("SELECT 1 FROM hookonce.queue"), [])
+            assert len(crashing.effects()) == 22
+            assert left < 22, "nothing was lost: this shows nothing"
+            until(lambda: len(told(caplog)), 22)
+            assert len(set(told(caplog))) == 22
+            assert crashing.rows("SELECT 1 FROM hookonce.failures") == []
+    finally:
+        done.set()
+        working.join()
+
+
+def connected(url):
+    """Connect as soon as the server is there again."""
+    found = []
+
+    def look():
+        found.append(connections.connect(url))
+        return True
+
+    until(look, away=connections.LedgerUnavailable)
+    return found[-1]
+
+
+def test_statement_of_the_end_says_that_it_is_not_flushed(quick, monkeypatch):
+    sent = []
+    right = ends.round_trip
+
+    def round_trip(connection, statements, **options):
+        sent.append(flushing.UNFLUSHED in options["first"])
+        return right(connection, statements, **options)
+
+    monkeypatch.setattr(ends, "round_trip", round_trip)
+    quick.deliver(*names(3))
+
+    quick.work()
+
+    assert sent == [True, True, False]
+
+
+def test_run_whose_flush_has_lost_its_connection_is_in_doubt(quick):
+    train = quick.drains[0].executor.train
+    ticket = train.ticket()
+    quick.connection.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+        " WHERE application_name = 'hookonce worker' AND datname = current_database()"
+    )
+    train.board(ticket, "one run", print)
+    until(lambda: train.is_in_doubt)
+
+    train.board(ticket, "another", print)
+
+    assert [each.run for each in train.take_doubtful()] == ["one run", "another"]
