@@ -26,7 +26,7 @@ FAIL = """
 CREATE SEQUENCE failed;
 CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN PERFORM nextval('failed'); RAISE 'no commit today'; END $$;
-CREATE CONSTRAINT TRIGGER fail AFTER INSERT OR UPDATE ON hookonce.{} DEFERRABLE INITIALLY DEFERRED
+CREATE CONSTRAINT TRIGGER fail AFTER {} ON hookonce.{} DEFERRABLE INITIALLY DEFERRED
 FOR EACH ROW EXECUTE FUNCTION fail();
 """
 FAILED = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM failed"
@@ -112,13 +112,13 @@ def test_stack_recovers_when_the_database_takes_writes_again(stack, postgres):
 
 
 def test_nothing_is_taken_while_every_commit_of_a_delivery_fails(stack, postgres):
-    with stack.load(), commits_failing(postgres, "events"):
+    with stack.load(), commits_failing(postgres, "INSERT", "events"):
         outage(stack)
 
 
 def test_events_wait_uncharged_while_every_commit_of_a_worker_fails(stack, postgres):
     began = time.monotonic()
-    with commits_failing(postgres, "runs"):
+    with commits_failing(postgres, "UPDATE OR DELETE", "queue"):
         delivery = stack.insist(stack.event())
         until(lambda: stack.query(FAILED)[0][0] > 1, what="attempts at a commit")
         stay_away(began)
@@ -130,10 +130,10 @@ def test_events_wait_uncharged_while_every_commit_of_a_worker_fails(stack, postg
 
 
 @contextlib.contextmanager
-def commits_failing(postgres, table):
-    """Have every transaction that writes to a table fail at its very end."""
+def commits_failing(postgres, how, table):
+    """Have every transaction that writes so to a table fail at its very end."""
     with ledger(postgres) as sql:
-        sql.execute(FAIL.format(table))
+        sql.execute(FAIL.format(how, table))
         try:
             yield
         finally:
