@@ -214,6 +214,7 @@ def test_suspect_that_a_limit_holds_back_stays_a_suspect(connection, limit):
 @pytest.mark.usefixtures("suspects")
 def test_suspect_of_a_paused_handler_waits_and_stays_a_suspect(connection):
     pauses.pause(connection, "handler", "credit", "somebody")
+    assert not due_rows.is_suspect_due(connection, ["credit"])
     assert claim_suspect(connection) is None
 
     pauses.resume(connection, "handler", "credit", "somebody")

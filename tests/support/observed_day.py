@@ -11,8 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from hookonce.jobs.alerts.watcher import AlertWatcher
-from hookonce.jobs.attempts import traced as traced_attempts
-from hookonce.jobs.batches import traced as traced_batches
+from hookonce.jobs.attempts import traces
 from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.providers import Delivery
@@ -81,7 +80,7 @@ def live(database_url, redis_url, monkeypatch):
     """Live through the day."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    for module in (traced_intake, traced_attempts, traced_batches, traced_operations):
+    for module in (traced_intake, traces, traced_operations):
         monkeypatch.setattr(module, "tracer", lambda: provider.get_tracer("tests"))
     settings = Settings(database_url, redis_url, {}, tracing=True, alerts=LOUD)
     with _lines() as lines, connections.connect(database_url) as ledger:
