@@ -17,7 +17,7 @@ from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.jobs.attempts.last_attempt import LastAttempt
 from hookonce.jobs.attempts.listener import Listener
-from hookonce.jobs.attempts.train import Train
+from hookonce.jobs.attempts.train import Train, tell
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.plan import Plan
@@ -28,7 +28,7 @@ from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.idempotency.postgresql import Pool
 from hookonce.receiver.ledger import handlers
-from hookonce.receiver.ledger.database import connections, engines
+from hookonce.receiver.ledger.database import connections, engines, flushing
 from hookonce.receiver.ledger.runs import (
     breakers,
     claims,
@@ -223,7 +223,8 @@ class Claimer:
                 if takeover.settle(self._executor.idle_ledger, passenger.run):
                     self._held.settled([passenger.run])
                 else:
-                    passenger.say()
+                    flushing.flush(self._executor.idle_ledger)
+                    tell(passenger)
                 del doubtful[0]
         finally:
             if doubtful:

@@ -89,6 +89,10 @@ HasNext = Callable[[], bool]
 """Returns whether another run follows at once."""
 
 
+class EndCutOff(psycopg.OperationalError):
+    """The connection broke while an attempt whose handler had returned was ended: it may be ended, or not."""
+
+
 class Executor(AttemptConnection):
     """Runs claimed runs on one connection to the ledger's database; not for two threads at once."""
 
@@ -125,6 +129,7 @@ class Executor(AttemptConnection):
         self.listener = Listener()
         self.train: Train | None = None
         self.is_quick: Callable[[str], bool] = lambda _: False
+        self._has_entered = False  # the handler of the attempt that was made last
         self._is_aboard = False  # the attempt that was made last: it is settled with the flush
         self.guard: TransactionGuard | None = None  # of the handler under way, or the one before
         self._loop: EventLoop | None = None  # for `async def` handlers, once there is one
@@ -138,7 +143,7 @@ class Executor(AttemptConnection):
         and the run is to be settled (`receiver.ledger.runs.takeover.settle`) before another is begun.
         """
         self._began = time.monotonic()
-        self._is_aboard = False
+        self._is_aboard = self._has_entered = False
         with self.listener.attempting(run):
             self._make(run, handler, has_next)
         if not self._is_aboard:
@@ -163,7 +168,7 @@ class Executor(AttemptConnection):
         except VERDICTS as verdict:
             self._reset()
             error, ending = verdict, endings.verdict(run, handler, verdict, self._said)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, EndCutOff):
             raise
         except BaseException as raised:  # noqa: BLE001  whatever it raises is a failed attempt
             self._reset()
@@ -178,6 +183,7 @@ class Executor(AttemptConnection):
 
     def _attempt(self, run: ClaimedRun, handler: Handler, has_next: HasNext) -> None:
         self._start_anew()
+        self._note_start(run)
         if handler.is_long:
             self._attempt_long(run, handler)
             return
@@ -187,6 +193,12 @@ class Executor(AttemptConnection):
         result = self._called(handler, partial(alone, call) if handler.batch else call, event, mark)
         event.require_steps_ended()
         self._succeed(run, handler, result, has_next, may_ride=not event.has_steps)
+
+    def _note_start(self, run: ClaimedRun) -> None:
+        """Write down that a suspect's handler is about to be called, so that its death is charged."""
+        if run.is_alone:
+            leases.note_start(self.idle_ledger, run)
+        self._has_entered = True
 
     def _start_anew(self) -> None:
         """Forget the attempt before, and meet nobody else's transaction."""
@@ -467,17 +479,23 @@ class Executor(AttemptConnection):
         transaction = self._transaction()
         chain = self._is_plain() and has_next
         guard = self.guard
-        ends.end(
-            self.ledger,
-            run,
-            ending,
-            self._took(),
-            chain=chain,
-            xact_id=self._xact_id,
-            is_session_ours=guard is None or guard.is_session_ours,
-            asks_for_prepared=guard is not None and guard.may_have_prepared,
-            waits_for_flush=waits_for_flush,
-        )
+        driver = self.ledger
+        try:
+            ends.end(
+                driver,
+                run,
+                ending,
+                self._took(),
+                chain=chain,
+                xact_id=self._xact_id,
+                is_session_ours=guard is None or guard.is_session_ours,
+                asks_for_prepared=guard is not None and guard.may_have_prepared,
+                waits_for_flush=waits_for_flush,
+            )
+        except psycopg.OperationalError as error:
+            if driver.broken:
+                raise EndCutOff(type(error).__name__) from error
+            raise
         self._is_chained = chain
         if not chain:
             transaction.commit()
@@ -529,8 +547,9 @@ class Executor(AttemptConnection):
         One that was alone is charged, by `how`. Raises what `attempt` raises.
         """
         is_suspect = self.claims.was_cut_off(run)
+        charged = how if self._has_entered else None
         try:
-            if takeover.settle(self.idle_ledger, run, how, is_suspect=is_suspect):
+            if takeover.settle(self.idle_ledger, run, charged, is_suspect=is_suspect):
                 self.claims.note_cut_off(run)
         except Kept:
             self.leave([run])

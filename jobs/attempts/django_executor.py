@@ -72,6 +72,7 @@ class DjangoExecutor(Executor):
 
     def _attempt(self, run: ClaimedRun, handler: Handler, has_next: HasNext) -> None:  # noqa: ARG002  no chaining
         self._start_anew()
+        self._note_start(run)
         self._transaction()
         event = self._event(run, handler)
         self._reset()  # nothing of ours stays open while the handler runs

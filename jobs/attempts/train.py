@@ -45,6 +45,7 @@ class Train:
         self._connect = connect
         self._lock = threading.Lock()
         self._aboard: list[Passenger] = []
+        self._leaving: list[Passenger] = []
         self._doubtful: list[Passenger] = []
         self._wake = threading.Event()
         self._is_ending = False
@@ -93,8 +94,8 @@ class Train:
     def doubt(self) -> None:
         """Hear that a connection was lost: what was not flushed may be, too."""
         with self._lock:
-            self._doubtful += self._aboard
-            self._aboard = []
+            self._doubtful += self._leaving + self._aboard
+            self._leaving, self._aboard = [], []
 
     def end(self) -> None:
         """Flush what is left, and have the thread end."""
@@ -133,15 +134,29 @@ class Train:
             self._wake.clear()
             if not self._is_ending:
                 time.sleep(FLUSH_WITHIN.total_seconds())
-            if count := len(self._aboard):
+            if self._take_aboard():
                 flushing.flush(connection)
-                self._tell(count)
+                self._tell()
             if self._aboard:
                 self._wake.set()
 
-    def _tell(self, count: int) -> None:
-        """Tell of the first ones, which are flushed."""
+    def _take_aboard(self) -> bool:
+        """Take those that the next flush is for; return whether there are any."""
         with self._lock:
-            flushed, self._aboard = self._aboard[:count], self._aboard[count:]
+            self._leaving, self._aboard = self._aboard, []
+            return bool(self._leaving)
+
+    def _tell(self) -> None:
+        """Tell of those that are flushed."""
+        with self._lock:
+            flushed, self._leaving = self._leaving, []
         for passenger in flushed:
-            passenger.say()
+            tell(passenger)
+
+
+def tell(passenger: Passenger) -> None:
+    """Tell of a run that is flushed; what fails in that keeps nobody else waiting."""
+    try:
+        passenger.say()
+    except Exception:
+        log.exception("a run was not told of")

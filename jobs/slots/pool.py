@@ -175,7 +175,7 @@ class Pool(Claimer):
             self._watchdog.end()
             last = self._new_executor()  # the claiming thread may still be at the other
             last.failure_rows, last.tell_failure = self._executor.failure_rows, self._failure_calls.put
-            self._executor = last
+            ours, self._executor = self._executor, last
             try:
                 self._release(self._shelf.take_all(lambda _: True))
                 self._ending.give_back(last)
@@ -184,6 +184,7 @@ class Pool(Claimer):
                 log.warning("what was leased was not given back: %s", type(error).__name__)
             super().finish()
             last.close()
+            self._executor = ours
             if not hurrying.is_set():
                 self._failure_calls.wait(failure_callbacks.TIMEOUT.total_seconds())
         return RESTART if self._ending.is_broken else 0

@@ -8,6 +8,7 @@ its starts brings the suspects on by one.
 
 import contextlib
 import logging
+import os
 import signal
 import tempfile
 import time
@@ -102,7 +103,9 @@ class Suspects:
         how = f"exit status {status}" if status >= 0 else signal.Signals(-status).name
         if attempt := child.take_end(how):
             with contextlib.suppress(psycopg.Error):  # its lease's end says as much
-                if takeover.take_over_of(connection, [attempt.token], self._end(how)):
+                if status == os.EX_UNAVAILABLE:  # it ended because the ledger was away
+                    takeover.give_back(connection, attempt.token)
+                elif takeover.take_over_of(connection, [attempt.token], self._end(how)):
                     log.warning(
                         "what was run by itself has ended its process (%s)",
                         how,

@@ -8,6 +8,10 @@ from sqlalchemy import text
 
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.attempts.endings import LEDGER_LEFT
+from hookonce.jobs.drain import Drain
+from hookonce.receiver.ledger.runs import ends, leases, takeover
+from hookonce.receiver.ledger.runs.takeover import WorkerEnd
+from tests.support import claiming
 from tests.support.inbox import effect
 from tests.support.waiting import until
 
@@ -69,3 +73,53 @@ def test_run_that_was_cut_off_once_is_given_back_uncharged_and_no_suspect(inbox,
 
     assert inbox.runs() == [("a", "is_cut_off_once", "done", 1)]
     assert inbox.rows("SELECT 1 FROM hookonce.failures") == []
+
+
+def test_run_whose_connection_breaks_at_its_end_is_charged_with_nothing(inbox, monkeypatch):
+    broken = []
+    right = ends.end
+
+    def end(connection, *args, **options):
+        if not broken:
+            broken.append(connection)
+            inbox.connection.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.info.backend_pid])
+        right(connection, *args, **options)
+
+    monkeypatch.setattr(ends, "end", end)
+    inbox.on(effect, attempts=1)
+    inbox.deliver("a")
+    inbox.work()
+
+    until(lambda: (inbox.work(), inbox.effects())[1], ["a"])
+
+    assert inbox.runs() == [("a", "effect", "done", 1)]
+    assert inbox.rows("SELECT 1 FROM hookonce.failures") == []
+
+
+def test_suspect_that_was_claimed_and_never_started_is_charged_with_nothing(inbox):
+    inbox.on(effect, attempts=1)
+    inbox.deliver("a")
+    inbox.connection.execute("UPDATE hookonce.queue SET handler = 'effect', waits = 'suspect'")
+    drain = Drain(inbox.settings, inbox.registry)
+    inbox.drains.append(drain)
+    assert drain._claim_suspect() is not None  # noqa: SLF001
+    inbox.lapse()
+
+    takeover.take_over(inbox.connection, WorkerEnd(handlers=inbox.registry))
+
+    assert inbox.rows("SELECT waits, attempts, token FROM hookonce.queue") == [("suspect", 0, None)]
+
+
+def test_claim_of_which_rows_came_back_is_not_forgotten(inbox):
+    inbox.on(effect)
+    inbox.deliver("a", "b")
+    runs = claiming.claim(inbox.connection, inbox.registry).runs
+    inbox.connection.execute("DELETE FROM hookonce.queue WHERE event = %s", [runs[0].event.id])
+    token = runs[0].token
+
+    leases.forget(inbox.connection, [token])  # as by a worker that saw both end, before a crash took one back
+
+    assert inbox.rows("SELECT token FROM hookonce.claims") == [(token,)]
+    inbox.connection.execute("DELETE FROM hookonce.queue")
+    leases.forget(inbox.connection, [token])
+    assert inbox.rows("SELECT token FROM hookonce.claims") == []

@@ -9,6 +9,7 @@ import pytest
 from hookonce.jobs.attempts.last_attempt import LastAttempt
 from hookonce.jobs.claimer import WORKER_ENDED
 from hookonce.jobs.drain import Drain, OneSlot
+from hookonce.receiver.ledger.runs import leases
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.ends import AttemptResult, LeaseLost
 from hookonce.receiver.ledger.states import RunStatus
@@ -79,6 +80,7 @@ def died(inbox, drain, tmp_path):
     drain.come_after(last)
     run = drain._claim_suspect()  # noqa: SLF001
     last.begin(run)
+    leases.note_start(inbox.connection, run)
     last.ended("exit status 3")
     return run, last
 

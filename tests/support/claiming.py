@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from hookonce.jobs.plan import EVERYTHING, Plan
-from hookonce.receiver.ledger.runs import batch_claims, claims, ends
+from hookonce.receiver.ledger.runs import batch_claims, claims, ends, leases
 from hookonce.receiver.ledger.runs.batch_claims import BatchHandler
 
 NO_TIME = timedelta(0)
@@ -36,9 +36,12 @@ def end(connection, run, result):
 
 
 def claim_suspect(connection, handlers):
-    """Claim a suspect, to be run alone."""
+    """Claim a suspect, to be run alone, and begin it."""
     names = [plan.name for plan in handlers]
-    return claims.claim_suspect(connection, Plan(handlers), handlers.matching, names)
+    run = claims.claim_suspect(connection, Plan(handlers), handlers.matching, names)
+    if run is not None:
+        leases.note_start(connection, run)
+    return run
 
 
 def claim_batch(connection, handlers, name="handler", **options):

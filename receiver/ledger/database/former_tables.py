@@ -59,6 +59,7 @@ CREATE TABLE hookonce.claims (
     places smallint[] NOT NULL,
     slots integer NOT NULL DEFAULT 1,
     is_alone boolean NOT NULL DEFAULT false,
+    started_at timestamptz,
     handler text COLLATE "C",
     CONSTRAINT claims_pkey PRIMARY KEY (token)
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);

@@ -130,6 +130,7 @@ claims = Table(
     Column("places", ARRAY(SmallInteger), nullable=False),
     Column("slots", Integer, nullable=False, server_default=text("1")),
     Column("is_alone", Boolean, nullable=False, server_default=text("false")),
+    Column("started_at", _moment),
     Column("handler", _bytewise),
     PrimaryKeyConstraint("token", name="claims_pkey"),
 )

@@ -118,8 +118,9 @@ PAUSED = f"""
 SELECT kind, name, NULL::bigint FROM hookonce.pauses
 UNION ALL SELECT '{_TRIAL}', handler, trying FROM hookonce.breakers
 UNION ALL SELECT '{_LOST}', '', NULL WHERE EXISTS (SELECT FROM hookonce.claims WHERE lease_until <= now())
-UNION ALL SELECT '{_SUSPECT}', '', NULL WHERE EXISTS (
-    SELECT FROM hookonce.queue WHERE waits = '{Waits.SUSPECT}' AND token IS NULL AND due_at <= now())
+UNION ALL SELECT '{_SUSPECT}', '', NULL FROM (
+    SELECT token, due_at FROM hookonce.queue WHERE waits = '{Waits.SUSPECT}' LIMIT {_LOOK}) AS head
+HAVING bool_or(token IS NULL AND due_at <= now()) OR count(*) = {_LOOK}
 """  # noqa: S608  constants
 
 _LEASE = """

@@ -31,7 +31,13 @@ WITH mine AS MATERIALIZED (
 )
 UPDATE hookonce.queue q SET token = NULL FROM mine WHERE q.event = mine.event AND q.n = mine.n RETURNING q.event
 """
-_FORGET = "DELETE FROM hookonce.claims WHERE token = ANY(%s)"
+# Whatever this process believes: a crash, or a failover, may have brought rows back whose ends it had seen.
+_FORGET = """
+DELETE FROM hookonce.claims c WHERE token = ANY(%s) AND NOT EXISTS (
+    SELECT FROM unnest(c.events, c.places) AS t (event, n)
+    JOIN hookonce.queue q ON q.event = t.event AND q.n = t.n WHERE q.token = c.token OFFSET 0)
+"""
+_START = "UPDATE hookonce.claims SET started_at = now() WHERE token = %s"
 _BODY = "SELECT body, key_id FROM hookonce.bodies WHERE event = %s AND received_at = %s"
 
 
@@ -66,8 +72,14 @@ def release(connection: psycopg.Connection, runs: Iterable[ClaimedRun]) -> list[
 
 
 def forget(connection: psycopg.Connection, tokens: Collection[UUID]) -> None:
-    """Delete claims whose rows have all been ended or let go of; in the caller's transaction."""
+    """Delete claims of which no row is left, in the caller's transaction; others are left to a takeover."""
     connection.execute(_FORGET, [list(tokens)], prepare=True)
+
+
+def note_start(connection: psycopg.Connection, run: ClaimedRun) -> None:
+    """Write down that the handler of a suspect is about to be called: from now on its death is charged. Committed."""
+    with connection.transaction():
+        connection.execute(_START, [run.token])
 
 
 def load_body(connection: psycopg.Connection, event: ClaimedEvent) -> tuple[bytes, str | None] | None:

@@ -3,7 +3,7 @@
 A claim is taken over whole. Its rows are locked, and marks read in the next statement (`receiver.ledger.runs.marks`): a
 handler that has committed by itself gets no further attempt. Of the rows that are left, as many as the claim has slots
 may have been started, those first in its order: they are suspects, to be run alone, and not charged. All others were
-not started, and are due as they were. Only a suspect's start is counted: it was claimed alone.
+not started, and are due as they were. Only a suspect's start is written down, and counted: it was claimed alone.
 """
 
 import logging
@@ -33,7 +33,7 @@ AT_ONCE = 20
 """Claims taken over in one go."""
 AGAIN = "again"
 
-_COLUMNS = "token, events, places, slots, is_alone, handler"
+_COLUMNS = "token, events, places, slots, is_alone, started_at IS NOT NULL, handler"
 _OVER = (
     f"SELECT {_COLUMNS} FROM hookonce.claims WHERE lease_until <= now() ORDER BY lease_until LIMIT {AT_ONCE}"  # noqa: S608
 )
@@ -73,6 +73,7 @@ class Claim(NamedTuple):
     places: list[int]
     slots: int
     is_alone: bool
+    is_started: bool
     handler: str | None
 
     @property
@@ -241,7 +242,7 @@ def _settle(connection: psycopg.Connection, claim: Claim, left: _Left, how: Work
         recovered.update(
             Tally(Kind.RECOVERED, source, AGAIN) for source in {left.sources[row] for row in rest}
         )
-    elif claim.is_alone:
+    elif claim.is_alone and claim.is_started:
         for row in rest:
             handler, attempt = left.attempts[row]
             ending = how.charged(handler, attempt)

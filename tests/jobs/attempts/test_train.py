@@ -97,8 +97,8 @@ def tells_before_the_flush(patch):
 
 
 def forgets_whom_it_has_flushed(patch):
-    def tell(self, count):
-        del self._aboard[:count]
+    def tell(self):
+        self._leaving.clear()
 
     patch.setattr(trains.Train, "_tell", tell)
 

@@ -161,10 +161,9 @@ def test_batch_of_what_was_due_long_ago_is_taken_while_no_slot_is_free(inbox, po
 
     def deliver_long_ago(*ids):
         with inbox.connection.transaction():
-            inbox.deliver(*ids, type="batch")
+            numbers = inbox.deliver(*ids, type="batch")
             inbox.connection.execute(
-                "UPDATE hookonce.queue SET due_at = now() - interval '1 min' WHERE event_id = ANY(%s)",
-                [list(ids)],
+                "UPDATE hookonce.queue SET due_at = now() - interval '1 min' WHERE event = ANY(%s)", [numbers]
             )
 
     inbox.on(stays, pattern="stays", timeout=timedelta(minutes=1))

@@ -43,7 +43,11 @@ def claim(inbox):
 
 
 def claim_suspect(inbox):
-    return claims.claim_suspect(inbox.connection, Plan(inbox.registry), inbox.registry.matching, ["plain"])
+    plan = Plan(inbox.registry)
+    run = claims.claim_suspect(inbox.connection, plan, inbox.registry.matching, ["plain"])
+    if run is not None:
+        leases.note_start(inbox.connection, run)
+    return run
 
 
 def poison(inbox, *_):
@@ -83,7 +87,7 @@ def charges_all_that_were_under_way(patch):
     right = takeover._settle  # noqa: SLF001
 
     def settle(connection, claim, left, how):
-        right(connection, claim._replace(is_alone=True), left, how)
+        right(connection, claim._replace(is_alone=True, is_started=True), left, how)
 
     patch.setattr(takeover, "_settle", settle)
 

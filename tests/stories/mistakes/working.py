@@ -121,7 +121,7 @@ def charges_the_whole_batch():
 
 def settle_as(*, is_alone):
     def settle(connection, claim, left, how):
-        right(connection, claim._replace(is_alone=is_alone), left, how)
+        right(connection, claim._replace(is_alone=is_alone, is_started=is_alone), left, how)
 
     right = replace(takeover, "_settle", settle)
 
@@ -131,7 +131,9 @@ def charges_all_that_were_under_way():
         rows = [row for row in claim.rows if row in left.sources]
         for part, is_alone in ((rows[: claim.slots], True), (rows[claim.slots :], False)):
             events, places = [row.event for row in part], [row.n for row in part]
-            those = claim._replace(events=events, places=places, slots=0, is_alone=is_alone)
+            those = claim._replace(
+                events=events, places=places, slots=0, is_alone=is_alone, is_started=is_alone
+            )
             right(connection, those, left, how)
 
     right = replace(takeover, "_settle", settle)
