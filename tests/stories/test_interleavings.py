@@ -247,7 +247,7 @@ def test_planted_mistake_is_caught_by_its_order(ledger, mistake, order):
 def test_run_that_the_ledger_was_away_for_is_settled_before_another_is_begun(inbox, monkeypatch, mistake):
     inbox.on(effect)
     inbox.deliver("a")
-    away = ["run.ended", "failure.ended"]
+    away = ["run.ended"]
 
     def leave(point):
         if away and point == away[0]:
