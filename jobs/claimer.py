@@ -54,7 +54,7 @@ from hookonce.receiver.redis.work_queue import WorkQueue
 log = logging.getLogger(__name__)
 
 AWAY = (psycopg.Error, SQLAlchemyError, connections.LedgerUnavailable)
-"""What the ledger's absence looks like: what was under way is settled when it is back."""
+"""Errors that an absent ledger raises: runs under way are settled when it is back."""
 
 CLAIM_BATCH = 50
 DRAIN_BUDGET = timedelta(seconds=2)
@@ -123,7 +123,7 @@ class Claimer:
 
     @property
     def executor(self) -> Executor:
-        """What makes the attempts."""
+        """The executor of the attempts."""
         return self._executor
 
     def _new_executor(self) -> Executor:
@@ -277,7 +277,7 @@ class Claimer:
 
     @property
     def under_way(self) -> UnderWay | None:
-        """What the main thread is at."""
+        """The attempt that goes on in the main thread, if one does."""
         return None
 
     def tend_rates(self) -> None:

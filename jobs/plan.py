@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.ledger.runs.claimed import QueuedRun
-from hookonce.receiver.ledger.runs.claims import Decision, Paused, PlannedRun
+from hookonce.receiver.ledger.runs.decisions import Decision, Paused, PlannedRun
 from hookonce.receiver.ledger.states import Waits
 
 UNKNOWN_HANDLER_PAUSE = timedelta(seconds=30)

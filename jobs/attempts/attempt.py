@@ -313,7 +313,7 @@ class Executor(AttemptConnection):
         """Begin the attempt's transaction, if the end of the one before has not."""
         if handler.isolation and (chained := self.connection.get_transaction()):
             chained.rollback()
-        self._transaction()
+        self.begin()
         if handler.isolation:
             self.ledger.execute(set_isolation(handler.isolation))
             self.connection.info[TRANSACTION_CHANGED] = True
@@ -363,7 +363,7 @@ class Executor(AttemptConnection):
         if ending.status == RunStatus.DONE:  # a refused command
             self._end(run, ending)
             return ending.status
-        transaction = self._transaction()
+        transaction = self.begin()
         found = ends.fail(self.ledger, [run], [ending], self._took())
         if not found:
             raise ends.lost(run)
@@ -399,7 +399,7 @@ class Executor(AttemptConnection):
         self.discard()  # whatever its handler has left there: no end has taken it out
         try:
             counters.add(self._begun(), {Tally(Kind.REFUSED, source): 1 for source in sources})
-            self._transaction().commit()
+            self.begin().commit()
         except (psycopg.Error, SQLAlchemyError) as error:  # it is only a count
             log.debug("a lost lease was not counted: %s", type(error).__name__)
             self._reset()
@@ -476,7 +476,7 @@ class Executor(AttemptConnection):
     ) -> None:
         """End as done and commit; the next attempt's transaction is begun with it, if this one was plain."""
         ending = self._sealed(run, ending)
-        transaction = self._transaction()
+        transaction = self.begin()
         chain = self._is_plain() and has_next
         guard = self.guard
         driver = self.ledger

@@ -136,17 +136,13 @@ class AttemptConnection:
                 connection.invalidate()
             connection.close()
 
-    def _transaction(self) -> RootTransaction:
+    def begin(self) -> RootTransaction:
         """Return the transaction that the last commit began, or begin one."""
         return self.connection.get_transaction() or self.connection.begin()
 
-    def begin(self) -> RootTransaction:
-        """Return the transaction that is open, begun if there is none."""
-        return self._transaction()
-
     def _begun(self) -> psycopg.Connection:
         """Return the driver's connection, in a transaction that SQLAlchemy knows of."""
-        self._transaction()
+        self.begin()
         return self.ledger
 
     def discard(self) -> None:

@@ -68,12 +68,12 @@ class DjangoExecutor(Executor):
     _has_prepared = False
     _factories: tuple[Any, Any] = (tuple_row, psycopg.Cursor)
     _ends: ModuleType = ends
-    """What marks and ends runs with the rights that Django's role has."""
+    """The module whose statements mark and end runs with the rights that Django's role has."""
 
     def _attempt(self, run: ClaimedRun, handler: Handler, has_next: HasNext) -> None:  # noqa: ARG002  no chaining
         self._start_anew()
         self._note_start(run)
-        self._transaction()
+        self.begin()
         event = self._event(run, handler)
         self._reset()  # nothing of ours stays open while the handler runs
         database = self._database()

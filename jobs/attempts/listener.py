@@ -1,4 +1,4 @@
-"""Who hears of attempts beside the log: nobody, unless traces are wanted (`jobs.attempts.traces`)."""
+"""Listeners to attempts: one that hears nothing, unless traces are wanted (`jobs.attempts.traces`)."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext

@@ -138,7 +138,7 @@ class BatchExecutor(Executor):
             self._sealed(run, AttemptResult(RunStatus.DONE, result))
             for run, result in zip(batch.runs, results_of(returned, len(events)), strict=True)
         ]
-        transaction = self._transaction()
+        transaction = self.begin()
         self._is_plain()
         also = self.failure_rows.after_success(batch.handler)
         ends.end_many(

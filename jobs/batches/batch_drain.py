@@ -37,7 +37,7 @@ class BatchDrain:
         self.last_attempt: LastAttempt | None = None
         """Where it is written down what is begun."""
         self.claimed: ClaimedBatch | ClaimedRun | None = None
-        """What is not settled yet."""
+        """The batch, or the run alone, that was claimed and is not settled yet."""
         self.under_way: UnderWay | None = None
         """Of a batch the first run."""
 
@@ -80,7 +80,7 @@ class BatchDrain:
 
     @property
     def executor(self) -> BatchExecutor:
-        """What makes the attempts."""
+        """The executor of the attempts."""
         return self._executor
 
     @property

@@ -13,7 +13,7 @@ from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.jobs.plan import Plan
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import batch_claims, batch_parts, breakers, claims, ends, marks, takeover
-from hookonce.receiver.ledger.runs.claims import Decision
+from hookonce.receiver.ledger.runs.decisions import Decision
 from tests.jobs.test_batches import Batches, claimed, names, on_batches, work_to_the_end, write
 from tests.stories.mistakes import replace, reword
 from tests.support.claiming import claim_batch, lapse

@@ -9,7 +9,7 @@ from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.plan import EVERYTHING, UNKNOWN_HANDLER_PAUSE, Plan
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, QueuedRun
-from hookonce.receiver.ledger.runs.claims import Decision, Paused
+from hookonce.receiver.ledger.runs.decisions import Decision, Paused
 from hookonce.receiver.ledger.states import Waits
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -2,6 +2,7 @@
 
 A run that is open is a row of the table `queue`, one that has ended a row of `runs`.
 
+- `decisions`: what a worker decides on each due run; no SQL
 - `claims`: leases what is due, by what the worker decides
 - `due_rows`: reads and locks due rows for a claim
 - `due_cursor`: where in the queue a worker looks next; no SQL

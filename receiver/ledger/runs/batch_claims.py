@@ -16,7 +16,7 @@ from hookonce.receiver.ledger.runs.batch_parts import Part
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun, QueuedRun
-from hookonce.receiver.ledger.runs.claims import Decide, Decision, Paused, PlannedRun
+from hookonce.receiver.ledger.runs.decisions import Decide, Decision, Paused, PlannedRun
 from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor
 from hookonce.receiver.ledger.runs.due_for_batch import Wanted
 

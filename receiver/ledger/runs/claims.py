@@ -1,7 +1,8 @@
 """Claims due rows of the queue for one worker: leases under a random token what there is room for, in one transaction.
 
-Which rows those are is the worker's to decide (`Decide`); here they are locked, read and written. A lease changes
-nothing that an index knows of. Lock order: rows of the queue (skipped, if another holds them), limits, pauses.
+Which rows those are is the worker's to decide (`receiver.ledger.runs.decisions`); here they are locked, read and
+written. A lease changes nothing that an index knows of. Lock order: rows of the queue (skipped, if another holds them),
+limits, pauses.
 """
 
 import logging
@@ -11,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import timedelta
-from enum import Enum, auto
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import psycopg
 
@@ -20,9 +20,9 @@ from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.due import IS_DUE_SINCE, IS_NOT_PAUSED
 from hookonce.receiver.ledger.runs import due_rows, leases, limit_gate, parking, unreadable
 from hookonce.receiver.ledger.runs.claimed import LEASE, ClaimedRun, QueuedRun
+from hookonce.receiver.ledger.runs.decisions import Decide, Decision, Paused, PlannedRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor, SweepMark
 from hookonce.receiver.ledger.runs.limit_gate import LimitedRun
-from hookonce.receiver.ledger.runs.run_limits import RunLimit
 from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits
 from hookonce.receiver.ledger.stats import event_counts
 
@@ -30,60 +30,6 @@ log = logging.getLogger(__name__)
 
 _LOOK = 1000
 """Due rows that are looked at to tell whether there is anything to do."""
-
-
-class Paused(NamedTuple):
-    """What is paused, and the handlers that failed last; `trials`: (event, handler) that may run all the same.
-
-    `is_anything_lost`: leases are over. `has_suspects`: suspects are due, of whichever handlers.
-    """
-
-    sources: AbstractSet[str] = frozenset()
-    handlers: AbstractSet[str] = frozenset()
-    trials: AbstractSet[tuple[int, str]] = frozenset()
-    failing: AbstractSet[str] = frozenset()
-    is_anything_lost: bool = False
-    has_suspects: bool = False
-
-
-class Decision(Enum):
-    """What becomes of a due run."""
-
-    LEASE = auto()
-    WAIT = auto()
-    LEAVE = auto()
-    BATCH = auto()
-    IGNORE = auto()
-
-
-class PlannedRun(NamedTuple):
-    """What was decided on one run of a row that was locked.
-
-    `n` is where in the queue it is, or will be, where an event is met first that several handlers take. `lane`: what is
-    leased in one lane is started in its order. `waits`, `delay`: what it waits for, and for how long; `slot` is how far
-    off the time is that its rate has given it, by `schedule`.
-    """
-
-    row: QueuedRun
-    n: int
-    handler: str
-    decision: Decision
-    lane: int = 0
-    limit: RunLimit | None = None
-    is_trial: bool = False
-    waits: str | None = None
-    delay: timedelta | None = None
-    slot: timedelta | None = None
-    schedule: str | None = None
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """The row of the queue."""
-        return (self.row.event.id, self.n)
-
-
-Decide = Callable[[Sequence[QueuedRun], Paused], Sequence[PlannedRun]]
-"""Decides on each run of due rows, in their order; a row that nobody takes gives one that is ignored."""
 
 
 class Room(Protocol):

@@ -375,7 +375,7 @@ def _read(results: Sequence[PGresult], run: ClaimedRun, resets: int) -> bool:
     for result in ends:
         require(result)
     last = results[resets - 1] if resets else None
-    return last is not None and last.get_value(0, 0) == b"t" if last and last.ntuples else False
+    return bool(last and last.ntuples and last.get_value(0, 0) == b"t")
 
 
 def mark(cursor: psycopg.Cursor[Any], run: ClaimedRun) -> str:

@@ -11,7 +11,7 @@ from tests.stories.mistakes import replace
 
 def marks_done_in_a_second_transaction():
     def attempt(self, run, handler, following):
-        self._transaction()
+        self.begin()
         event = self._event(run, handler)
         self._reset()
         with transaction.atomic():

@@ -1,0 +1,64 @@
+"""What a worker decides on each due run that a claim has locked, and what it is told for that; no SQL."""
+
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import timedelta
+from enum import Enum, auto
+from typing import NamedTuple
+
+from hookonce.receiver.ledger.runs.claimed import QueuedRun
+from hookonce.receiver.ledger.runs.run_limits import RunLimit
+
+
+class Paused(NamedTuple):
+    """What is paused, and the handlers that failed last; `trials`: (event, handler) that may run all the same.
+
+    `is_anything_lost`: leases are over. `has_suspects`: suspects are due, of whichever handlers.
+    """
+
+    sources: AbstractSet[str] = frozenset()
+    handlers: AbstractSet[str] = frozenset()
+    trials: AbstractSet[tuple[int, str]] = frozenset()
+    failing: AbstractSet[str] = frozenset()
+    is_anything_lost: bool = False
+    has_suspects: bool = False
+
+
+class Decision(Enum):
+    """What becomes of a due run."""
+
+    LEASE = auto()
+    WAIT = auto()
+    LEAVE = auto()
+    BATCH = auto()
+    IGNORE = auto()
+
+
+class PlannedRun(NamedTuple):
+    """What was decided on one run of a row that was locked.
+
+    `n` is where in the queue it is, or will be, where an event is met first that several handlers take. `lane`: what is
+    leased in one lane is started in its order. `waits`, `delay`: what it waits for, and for how long; `slot` is how far
+    off the time is that its rate has given it, by `schedule`.
+    """
+
+    row: QueuedRun
+    n: int
+    handler: str
+    decision: Decision
+    lane: int = 0
+    limit: RunLimit | None = None
+    is_trial: bool = False
+    waits: str | None = None
+    delay: timedelta | None = None
+    slot: timedelta | None = None
+    schedule: str | None = None
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """The row of the queue."""
+        return (self.row.event.id, self.n)
+
+
+Decide = Callable[[Sequence[QueuedRun], Paused], Sequence[PlannedRun]]
+"""Decides on each run of due rows, in their order; a row that nobody takes gives one that is ignored."""
