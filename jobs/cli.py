@@ -28,8 +28,8 @@ from hookonce.jobs.worker import work
 from hookonce.receiver import logs
 from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.config.concurrency import MAX_CONCURRENCY
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import schema_of
-from hookonce.receiver.config.servers import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable

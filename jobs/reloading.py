@@ -18,7 +18,7 @@ from hookonce.jobs.handlers import HandlerError
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.worker import work
 from hookonce.receiver.config import dotenv_file
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.processes.supervisor import BAD_CONFIGURATION, Child, Supervisor

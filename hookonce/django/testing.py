@@ -14,7 +14,7 @@ from hookonce.django.ledger import parts_of, require_shared
 from hookonce.django.worker import executor_on, import_webhooks, require_fitting
 from hookonce.jobs.attempts.django_executor import DjangoExecutor
 from hookonce.jobs.handlers import Handler
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 
 _NOWHERE = {"NAME": "", "USER": "", "PASSWORD": "", "HOST": "", "PORT": ""}
 _OF_ITS_SERVER = {"pool", "service", "passfile"}

@@ -14,7 +14,7 @@ from typing import Any
 
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.source import Source
 

@@ -8,7 +8,7 @@ import pytest
 
 from hookonce.providers.kit.registry import names
 from hookonce.receiver.cli.commands import init as command
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings
 from tests.support import forked_cli
 

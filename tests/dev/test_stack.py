@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.dev import generated_secrets
 from hookonce.receiver.dev.log_lines import failed_run, readable

@@ -21,7 +21,7 @@ from hookonce.receiver.cli.capture.masking import Masker
 from hookonce.receiver.cli.connections import configured, ledger
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.output.tables import clean
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 
 PORT = 8000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")

@@ -4,8 +4,9 @@ import click
 
 from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.options.examples import examples
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import libpq_url, schema_of
-from hookonce.receiver.config.servers import NO_POSTGRESQL, ConfigError, ledger_url
+from hookonce.receiver.config.servers import NO_POSTGRESQL, ledger_url
 from hookonce.receiver.config.settings import require_servers
 from hookonce.receiver.ledger.database import connections, engines, live_upgrade, migrate, roles, upgrade_plan
 from hookonce.receiver.ledger.database.roles import Task

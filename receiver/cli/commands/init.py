@@ -11,7 +11,7 @@ from hookonce.receiver.cli.new import project
 from hookonce.receiver.cli.new.project import NewSource
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.sources import SOURCE_NAME, SourceReader, SourceTable
 
 

@@ -22,8 +22,8 @@ from psycopg import sql
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import OperationalError
 
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import is_pooled, schema_of
-from hookonce.receiver.config.servers import ConfigError
 from hookonce.receiver.ledger.database import (
     connections,
     engines,
