@@ -30,6 +30,8 @@ PARTNER = {"id": "$.id", "type": "$.type"}
 OPTIONS = {
     "adobe_sign": {"client_id": "CBJCHBCAABAA"},
     "hmac": {"header": "x-signature", **PARTNER},
+    "jwt": {"in": "header:x-jwt", "algorithms": ["RS256"], "body_hash": "body_sha256", **PARTNER},
+    "signed": {"algorithm": "ed25519", "header": "x-signature", **PARTNER},
     "token": {"in": "bearer", **PARTNER},
 }
 COLUMNS = (
