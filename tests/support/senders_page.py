@@ -82,7 +82,7 @@ def provider_of(name: str) -> Provider:
 @cache
 def facts(name: str) -> tuple[tuple[Case, dict[str, Any]], ...]:
     """Read a sender's test deliveries with what is written beside them, those to be refused left out."""
-    read = [(case, said(_file(case))) for case in captured_of(name)]
+    read = [(case, said(_file(case))) for case in captured_of(name) if not case.is_twin]
     return tuple((case, facts) for case, facts in read if case.reason is None)
 
 

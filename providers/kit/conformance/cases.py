@@ -43,6 +43,7 @@ class Case:
     ids, types, accounts: what the events should have, None where nothing is expected
     reply: what the handshake should answer; reason: why the delivery should be refused
     timed: whether this delivery has a signed time, where the provider has a tolerance
+    is_twin: whether the delivery is another case's, signed anew with a key of the kit's own
     signing: the secret that signs; wrong: one of the same form that is another's; keys: what can be fetched
     """
 
@@ -60,6 +61,7 @@ class Case:
     signing: str = ""
     wrong: str = ""
     keys: Mapping[str, bytes] = field(default_factory=dict)
+    is_twin: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -203,7 +205,7 @@ def _cases(case: Case, facts: Mapping[str, Any]) -> list[Case]:
     made = case.provider.delivery(sent.body, own, case.now, **told)
     signed = replace(made, headers={**sent.headers, **made.headers}, path_secret=sent.path_secret)
     twin = replace(case, name=f"{case.name}, signed by the kit", secret=own, signing=own, delivery=signed)
-    return [case, replace(twin, accounts=None, timed=True)]
+    return [case, replace(twin, accounts=None, timed=True, is_twin=True)]
 
 
 @cache

@@ -10,6 +10,7 @@ The secret of such a source is the sender's public key (`providers.kit.crypto.pu
 set.
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -52,6 +53,7 @@ class Signed:
     form: of an ECDSA signature, DER or two numbers of the same size
     signed: the template of the signed bytes (`providers.kit.signing.message_template`), or what makes
         them of the delivery
+    hashed_by: the hash that is signed instead of these bytes, of a sender that hashes twice
     timestamp: the signed time
     jwks: the URL of the sender's JWK set, fetched where a source has no secret; `verify_by_set` takes what was fetched
     key_id: the header that names the key of the set
@@ -65,6 +67,7 @@ class Signed:
     separator: str = ""
     form: Form = "der"
     signed: str | Callable[[Delivery], bytes] = "{body}"
+    hashed_by: str = ""
     timestamp: Timestamp | None = None
     jwks: str = ""
     key_id: str = ""
@@ -74,7 +77,10 @@ class Signed:
     def __post_init__(self) -> None:
         self.header, self.key_id = self.header.lower(), self.key_id.lower()
         made, self._alg = self.signed, jws.alg_of(self.algorithm)
-        self._message = template(made) if isinstance(made, str) else lambda delivery, _: made(delivery)
+        message = template(made) if isinstance(made, str) else lambda delivery, _: made(delivery)
+        self._message = message
+        if name := self.hashed_by:
+            self._message = lambda delivery, stamp: hashlib.new(name, message(delivery, stamp)).digest()
         if self.key:
             self.separator = self.separator or ","
         if isinstance(made, str) and ("{timestamp}" in made) != (self.timestamp is not None):
