@@ -129,6 +129,16 @@ def test_doctor_only_warns_of_a_secret_that_a_worker_would_need(hookonce, handle
     assert (levels(examined)["handlers"], examined.code) == ("warn", 0)
 
 
+@pytest.mark.usefixtures("rings")
+def test_doctor_asks_for_no_secret_where_a_set_of_keys_is_fetched(hookonce, inbox):
+    with (inbox / "hookonce.toml").open("a") as config:
+        config.write('[sources.fireblocks]\nfireblocks = { environment = "sandbox" }\n')
+
+    found = {each["check"]: each for each in hookonce("doctor", "--json").documents}["source fireblocks"]
+
+    assert (found["level"], found["text"]) == ("ok", "needs no secret: its sender's keys are fetched")
+
+
 @pytest.mark.usefixtures("inbox", "rings")
 @pytest.mark.parametrize(("zone", "level"), [("UTC", "ok"), ("Etc/UTC", "ok"), ("America/New_York", "warn")])
 def test_doctor_looks_at_the_time_zone_that_a_pooler_leaves(hookonce, monkeypatch, database_url, zone, level):

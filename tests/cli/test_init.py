@@ -108,7 +108,8 @@ def test_init_knows_every_sender(tmp_path, monkeypatch):
     settings = load_settings({}, need_secrets=False)
 
     assert len(settings.sources) == len(begun) > 200
-    assert refused == ["adobe_sign", "hmac", "token"]  # what they need besides a secret is the user's to know
+    needed = ["adobe_sign", "hmac", "jwt", "signed", "token"]
+    assert refused == needed  # what they need besides a secret is the user's to know
     compile(command.project.handlers(begun), "handlers.py", "exec")
 
 

@@ -15,7 +15,7 @@ import click
 
 from hookonce.providers.kit.http_file import Captured, written
 from hookonce.receiver.cli import local_sources
-from hookonce.receiver.cli.capture import server
+from hookonce.receiver.cli.capture import server, shapes
 from hookonce.receiver.cli.capture.ledger_watch import LedgerWatch
 from hookonce.receiver.cli.capture.masking import Masker
 from hookonce.receiver.cli.connections import configured, ledger
@@ -154,6 +154,8 @@ def _put(masker: Masker, request: Captured, source: str, output: Path | None, *,
     hidden = f"; masked: {', '.join(what)}" if what else ""
     text = f"captured {masked.method} {masked.target}, {len(masked.body)} bytes{where}{hidden}"
     click.echo(clean(text), err=True)
+    for line in shapes.described(request):
+        click.echo(clean(line), err=True)
 
 
 def _print(raw: bytes) -> None:
