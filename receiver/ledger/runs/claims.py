@@ -17,7 +17,8 @@ from typing import Protocol
 import psycopg
 
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.due import IS_DUE_SINCE, IS_NOT_PAUSED
+from hookonce.receiver.ledger.due import IS_DUE_SINCE
+from hookonce.receiver.ledger.reasons import HANDLER, IS_NOT_PAUSED, OF_ROWS
 from hookonce.receiver.ledger.runs import due_rows, leases, limit_gate, parking, unreadable
 from hookonce.receiver.ledger.runs.claimed import LEASE, ClaimedRun, QueuedRun
 from hookonce.receiver.ledger.runs.decisions import Decide, Decision, Paused, PlannedRun
@@ -214,12 +215,12 @@ def paused_of(rows: Sequence[tuple[str, str, int | None]]) -> Paused:
     """Sort what was read besides the queue."""
     kinds = {kind for kind, _, _ in rows}
     return Paused(
-        frozenset(name for kind, name, _ in rows if kind == "source"),
-        frozenset(name for kind, name, _ in rows if kind == "handler"),
+        frozenset(name for kind, name, _ in rows if kind == HANDLER.kind),
         frozenset((event, name) for kind, name, event in rows if kind == _TRIAL and event is not None),
         frozenset(name for kind, name, _ in rows if kind == _TRIAL),
         is_anything_lost=_LOST in kinds,
         has_suspects=_SUSPECT in kinds,
+        has_rows=not kinds.isdisjoint(pause.kind for pause in OF_ROWS),
     )
 
 
@@ -234,7 +235,7 @@ def _with_pauses(
     names = {each.handler for each in planned if each.waits == Waits.HANDLER}
     if not names:
         return planned
-    left = parking.lock_pauses(connection, "handler", names)
+    left = parking.lock_pauses(connection, HANDLER.kind, names)
     if left == names:
         return planned
     return decide(due, paused._replace(handlers=paused.handlers - (names - left)))
@@ -400,8 +401,8 @@ def _park(
     """
     waiting = sum(each.waits == Waits.HANDLER for each in planned)
     try:
-        if paused.sources:
-            waiting += _park_sources(connection, cursor)
+        if paused.has_rows:
+            waiting += _park_rows(connection, cursor)
         if 2 * sum(each.waits == Waits.HANDLER for each in planned) > len(planned):
             waiting += _park_head(connection, decide, paused, cursor)
     except psycopg.Error as error:
@@ -409,10 +410,13 @@ def _park(
     return waiting
 
 
-def _park_sources(connection: psycopg.Connection, cursor: DueCursor) -> int:
-    """Park what is due of paused sources, and now and then what lies before the cursor; return how many. Committed."""
+def _park_rows(connection: psycopg.Connection, cursor: DueCursor) -> int:
+    """Park what is due and paused by its row, and now and then what lies before the cursor; return how many.
+
+    Committed.
+    """
     since = None if cursor.parking.begin() else cursor.since
-    parked = parking.park_sources(connection, since)
+    parked = parking.park_rows(connection, since)
     if not parked:  # what finds something is worth its time
         cursor.parking.end()
     return parked
@@ -431,10 +435,10 @@ def _park_head(connection: psycopg.Connection, decide: Decide, paused: Paused, c
     return len(waiting)
 
 
-# Of those of paused sources, which are yet to be parked, no more than these are passed over: a worker parks them.
+# Of those that are paused, and yet to be parked, no more than these are passed over: a worker parks them.
 _ANYTHING_DUE = f"""
 WITH head AS MATERIALIZED (
-    SELECT source, due_at FROM hookonce.queue
+    SELECT source, type, due_at FROM hookonce.queue
     WHERE {IS_DUE_SINCE} ORDER BY due_at LIMIT {_LOOK})
 SELECT EXISTS (SELECT FROM head WHERE {IS_NOT_PAUSED}) OR (SELECT count(*) FROM head) = {_LOOK}
            OR EXISTS (SELECT FROM hookonce.claims WHERE lease_until <= now()),
