@@ -2,5 +2,4 @@
 
 - `registration`: `@on_batch`
 - `batch_attempt`: a batch inside one transaction, and how it ended
-- `batch_drain`: the next batch of each handler, as long as there is time
 """

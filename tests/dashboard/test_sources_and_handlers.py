@@ -3,8 +3,8 @@ from datetime import timedelta
 
 import pytest
 
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger.handlers import known_handlers, register_handlers
 from hookonce.receiver.ledger.handshake_secrets import keep
@@ -117,7 +117,7 @@ def test_worker_names_its_handlers(inbox):
     limits = (3, (timedelta(0), timedelta(0)), timedelta(seconds=5))
     for pattern in ("a.*", "b"):
         registry.add(Handler("shop.credit", "stripe", pattern, print, *limits))
-    drain = Drain(inbox.settings, registry)
+    drain = SingleSlot(inbox.settings, registry)
 
     for _ in range(2):
         drain.requeue_ignored()

@@ -13,8 +13,8 @@ from psycopg.rows import dict_row
 from hookonce import GiveUp, RetryLater
 from hookonce.jobs.attempts.django_executor import DjangoExecutor
 from hookonce.jobs.attempts.listener import Listener
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.report import Reporter
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.stats import worker_slots
 from tests.support.django_project import entry, lead
 from tests.support.inbox import inbox as plain_inbox
@@ -491,8 +491,8 @@ def test_handler_that_wrote_and_waits_is_named(inbox, monkeypatch):
 
     inbox.on(waits)
     [event] = inbox.deliver("a")
-    inbox.drains.append(Drain(inbox.settings, inbox.registry, DjangoExecutor))
-    reporter = Reporter(inbox.drains[0], inbox.drains[0].executor.ledger_for_once)
+    inbox.drains.append(SingleSlot(inbox.settings, inbox.registry, DjangoExecutor))
+    reporter = Reporter(inbox.drains[0].slot, inbox.drains[0].executor.ledger_for_once)
 
     work(inbox)
 

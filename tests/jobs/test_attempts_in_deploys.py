@@ -7,9 +7,9 @@ import pytest
 
 from hookonce.jobs.attempts.django_executor import DjangoExecutor
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Registry, RetryLater
 from hookonce.jobs.slots.pool import Pool
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.ledger.handlers import MOST_ANNOUNCED, register_handlers
 from hookonce.receiver.ledger.runs import takeover
@@ -70,7 +70,7 @@ class Deploy:
         registry.add(handler)
         return registry
 
-    def worker(self, name, kind=Drain, attempts_by=None, **options):
+    def worker(self, name, kind=SingleSlot, attempts_by=None, **options):
         """Start a worker of one of the two, which announces its handler as each does before it works."""
         drain = kind(self.inbox.settings, self.registries[name], attempts_by or BatchExecutor, **options)
         self.inbox.drains.append(drain)

@@ -10,9 +10,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from hookonce.jobs import drain
+from hookonce.jobs import claimer
 from hookonce.jobs.batches import batch_attempt
-from hookonce.jobs.drain import Drain
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.runs import batch_parts, claims, due_for_batch, ends, takeover
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.ends import AttemptResult
@@ -146,7 +146,7 @@ def is_shared(inbox):
 
 
 def working(inbox):
-    inbox.drains.append(Drain(inbox.settings, inbox.registry))
+    inbox.drains.append(SingleSlot(inbox.settings, inbox.registry))
     inbox.drains[0].requeue_ignored()  # which announces the attempts that takeovers go by
     return inbox.drains[0].executor
 
@@ -185,7 +185,7 @@ PLANTED = [
 @pytest.fixture(autouse=True)
 def soon_over(monkeypatch):
     """Have a worker end soon that a mistake keeps at it all the time."""
-    monkeypatch.setattr(drain, "DRAIN_BUDGET", timedelta(seconds=0.2))
+    monkeypatch.setattr(claimer, "DRAIN_BUDGET", timedelta(seconds=0.2))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.attempts.endings import LEDGER_LEFT
-from hookonce.jobs.drain import Drain
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.runs import ends, leases, takeover
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from tests.support import claiming
@@ -100,7 +100,7 @@ def test_suspect_that_was_claimed_and_never_started_is_charged_with_nothing(inbo
     inbox.on(effect, attempts=1)
     inbox.deliver("a")
     inbox.connection.execute("UPDATE hookonce.queue SET handler = 'effect', waits = 'suspect'")
-    drain = Drain(inbox.settings, inbox.registry)
+    drain = SingleSlot(inbox.settings, inbox.registry)
     inbox.drains.append(drain)
     assert drain._claim_suspect() is not None  # noqa: SLF001
     inbox.lapse()

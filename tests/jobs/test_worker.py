@@ -111,7 +111,7 @@ def work(inbox, client):
     inbox.work()
 
     def run(**options):
-        worker = Worker(["hookonce"], connection=client, worker_ttl=35, drain=inbox.drains[0])
+        worker = Worker(["hookonce"], connection=client, worker_ttl=35, claimer=inbox.drains[0])
         with contextlib.closing(client):
             worker.work(**({"burst": True} | options), logging_level="CRITICAL")
 

@@ -31,9 +31,9 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import text
 
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.maintenance.sweep import Sweep
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger import pauses
@@ -173,7 +173,7 @@ def made(directory, database_url, redis_url):
 
 def work(*place):
     """Do what a worker does when it is notified."""
-    Drain(*made(*place)).run_due()
+    SingleSlot(*made(*place)).run_due()
 
 
 class World:
@@ -186,7 +186,7 @@ class World:
         loaded, self.registry = made(*place)
         self.journal = directory / "entries"
         self.app = create_app(loaded)
-        self.drain = Drain(loaded, self.registry)
+        self.drain = SingleSlot(loaded, self.registry)
         self.sweep = Sweep(loaded)
         self.redis = redis.Redis.from_url(redis_url)
         self.database = psycopg.connect(database_url, autocommit=True)

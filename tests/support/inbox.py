@@ -1,15 +1,15 @@
 """An inbox with handlers of a test's own, worked in the test's process."""
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
 
-from hookonce.jobs import drain as drains
 from hookonce.jobs import stopping
 from hookonce.jobs.batches.batch_attempt import BatchExecutor
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import store
@@ -27,8 +27,8 @@ class Inbox:
     attempts_by: type = BatchExecutor
 
     def on(self, function, *, pattern="*", **changes):
-        options = {"attempts": 3, "backoff": (drains.timedelta(0), drains.timedelta(0))}
-        options |= {"timeout": drains.timedelta(seconds=5)} | changes
+        options = {"attempts": 3, "backoff": (timedelta(0), timedelta(0))}
+        options |= {"timeout": timedelta(seconds=5)} | changes
         self.registry.add(Handler(function.__name__, "stripe", pattern, function, **options))
 
     def deliver(self, *ids, **changes):
@@ -37,7 +37,7 @@ class Inbox:
 
     def work(self, ids=()):
         if not self.drains:
-            self.drains.append(Drain(self.settings, self.registry, self.attempts_by))
+            self.drains.append(SingleSlot(self.settings, self.registry, self.attempts_by))
         return self.drains[0].run_due(ids)
 
     def steal(self):

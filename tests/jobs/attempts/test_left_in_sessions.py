@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from hookonce.jobs.attempts.django_executor import DjangoExecutor
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.slots.pool import Pool
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import ends
@@ -208,7 +208,7 @@ def handlers(leaving):
 
 @contextlib.contextmanager
 def one_slot(inbox):
-    drain = Drain(inbox.settings, inbox.registry, inbox.attempts_by)
+    drain = SingleSlot(inbox.settings, inbox.registry, inbox.attempts_by)
     yield drain.run_due
     drain.close()
 

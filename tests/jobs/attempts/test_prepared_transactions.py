@@ -12,8 +12,8 @@ import pytest
 from psycopg import conninfo
 
 from hookonce.jobs.attempts.django_executor import DjangoExecutor
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.slots.pool import Pool
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.dev.embedded import Postgres, postgres
 from hookonce.receiver.ledger.database import migrate
@@ -102,7 +102,7 @@ def batch(events, tx):
 
 @contextmanager
 def one(inbox, attempts_by=None):
-    drain = Drain(inbox.settings, inbox.registry, *([attempts_by] if attempts_by else []))
+    drain = SingleSlot(inbox.settings, inbox.registry, *([attempts_by] if attempts_by else []))
     yield drain
     drain.close()
 

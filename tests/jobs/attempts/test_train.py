@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import text
 
 from hookonce.jobs.attempts import train as trains
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.slots.pool import Pool
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.dev.embedded import Postgres
 from hookonce.receiver.ledger.database import connections, flushing, migrate
 from hookonce.receiver.ledger.runs import ends
@@ -208,7 +208,7 @@ def test_crash_of_the_server_loses_effect_and_end_together_and_each_run_is_done_
 
     crashing.on(works)
     made = (
-        Drain(crashing.settings, crashing.registry)
+        SingleSlot(crashing.settings, crashing.registry)
         if slots == 1
         else Pool(crashing.settings, crashing.registry, slots=slots)
     )

@@ -265,10 +265,10 @@ def test_calls_for_help_come_one_at_a_time(pool_of, monkeypatch):
     with pool_of(2) as pool:
         monkeypatch.setattr(pool, "_notify", lambda: calls.append(1))
         for _ in range(3):
-            pool._call_for_help()  # noqa: SLF001
+            pool.call_for_help()
         assert len(calls) == 1
         time.sleep(0.15)
-        pool._call_for_help()  # noqa: SLF001
+        pool.call_for_help()
         assert len(calls) == 2
 
 

@@ -13,9 +13,9 @@ from types import SimpleNamespace
 import pytest
 
 from hookonce.jobs.plan import EVERYTHING, Plan
-from hookonce.jobs.slots.patience import Patience
 from hookonce.jobs.slots.suspect_child import SuspectChild
 from hookonce.jobs.slots.suspects import Suspects
+from hookonce.jobs.slots.timeouts import Timeouts
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import claims, takeover
@@ -230,7 +230,7 @@ def test_stop_says_that_a_suspect_is_waited_for_and_hurries_when_told_again(
     suspects(long=["a"])
 
     ours = Suspects([*WORKER, "--suspects"], tmp_path / "1", stops_within=HOUR)
-    with pool_of(2, suspects=ours, patience=Patience(stop=HOUR)) as pool:
+    with pool_of(2, suspects=ours, timeouts=Timeouts(stop=HOUR)) as pool:
         pool.run_due()
         until(lambda: inbox.rows(RUNNING_ALONE.format("long")), seconds=SECONDS)
         stopping.set()

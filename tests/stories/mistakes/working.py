@@ -3,7 +3,7 @@
 import time
 from datetime import UTC, datetime, timedelta
 
-from hookonce.jobs import claimer, drain, plan
+from hookonce.jobs import buffer, claimer, plan
 from hookonce.jobs.attempts import attempt as attempts
 from hookonce.jobs.attempts import endings, heartbeat
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
@@ -105,10 +105,10 @@ def leases_by_its_own_clock():
 
 
 def starts_the_last_of_a_claim_first():
-    def run(self, claimed, until):
-        return right(self, claimed[::-1], until)
+    def put(self, runs, until):
+        return right(self, runs[::-1], until)
 
-    right = replace(drain.Drain, "_run", run)
+    right = replace(buffer.Buffer, "put", put)
 
 
 def charges_nobody_who_was_alone():

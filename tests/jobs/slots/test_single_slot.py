@@ -6,7 +6,6 @@ import psycopg
 import redis
 
 from hookonce.jobs import claimer, stopping
-from hookonce.jobs import drain as drains
 from tests.support.inbox import effect
 
 
@@ -80,7 +79,7 @@ def test_worker_runs_at_once_what_others_had_ignored(inbox):
 
 
 def test_drain_over_its_budget_lets_go_and_rings(inbox, redis_url, monkeypatch):
-    monkeypatch.setattr(drains, "DRAIN_BUDGET", timedelta(seconds=0.05))
+    monkeypatch.setattr(claimer, "DRAIN_BUDGET", timedelta(seconds=0.05))
 
     def slow(event, tx):
         effect(event, tx)
