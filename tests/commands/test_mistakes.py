@@ -5,8 +5,8 @@ import pytest
 from hookonce.jobs.attempts import attempt, endings
 from hookonce.receiver.commands import answers, endpoint, requests
 from hookonce.receiver.config.commands import REFUSAL
+from hookonce.receiver.endpoints.policy import Policy
 from hookonce.receiver.idempotency.fingerprint import Request
-from hookonce.receiver.idempotency.policy import Policy
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.commands import CommandState, Outcome
 from hookonce.receiver.ledger.runs.ends import AttemptResult

@@ -12,7 +12,7 @@ from hookonce.providers import Delivery
 from hookonce.providers.kit.events.fingerprint import fingerprint
 from hookonce.providers.kit.registry import load
 from hookonce.receiver import logs
-from hookonce.receiver.idempotency.policy import Policy
+from hookonce.receiver.endpoints.policy import Policy
 from hookonce.receiver.idempotency.records import Claim, Key, Record, Result, State, Terms, Verdict, verdict
 from hookonce.receiver.idempotency.redis_hash import RedisStore
 from hookonce.receiver.ledger.stats import run_durations
