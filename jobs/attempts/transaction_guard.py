@@ -10,9 +10,11 @@ were left on it are for nobody else.
 """
 
 import os
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn, Self
 
+import psycopg
 from psycopg import Cursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
@@ -59,6 +61,8 @@ class Texts(NamedTuple):
 OF_BLOCK = Texts(BLOCK_REFUSED, f"{WAS_ROLLED_BACK}; use tx.begin_nested()", BLOCK_ISOLATION)
 """The same for a block of `event.tx()`."""
 
+_ONLY_LOOK = ("psycopg", "sqlalchemy", "opentelemetry", "sentry_sdk", "ddtrace")
+"""Libraries that ask a cursor for its connection, and do nothing with it that stays."""
 _HOOKED = {"connection": ("commit", "rollback", "close"), "driver": ("commit", "rollback", "wait")}
 
 
@@ -212,12 +216,20 @@ class GivenCursor(Cursor[Any]):
     """A cursor of the driver's while a handler has the connection, whether or not SQLAlchemy has made it.
 
     What it is given it sends as it is: the ledger's schema is put into our own statements only.
-    psycopg asks a cursor for its `connection` itself, so that one can't be counted as given out there.
     """
 
     def __init__(self, connection: Any, *args: Any, **options: Any) -> None:  # noqa: ANN401  psycopg's
         super().__init__(connection, *args, **options)
         self._guard: TransactionGuard | None = connection.__dict__.get("guard")
+
+    @property
+    def connection(self) -> psycopg.Connection[Any]:
+        """The driver's connection, which is given out with it, as SQLAlchemy's is by its `connection`."""
+        guard = self._conn.__dict__.get("guard")
+        asks = sys._getframe(1).f_globals.get("__name__", "")  # noqa: SLF001  documented, for CPython
+        if guard is not None and asks.partition(".")[0] not in _ONLY_LOOK:
+            guard.give_out()
+        return self._conn
 
     def execute(self, query: Any, *args: Any, **options: Any) -> Self:  # noqa: ANN401, D102  psycopg's
         self._look_at(query)
