@@ -97,6 +97,15 @@ class Reason:
             return f"starts_with({waits}, '{self.prefix}')"
         return f"{waits} = '{self.word}'" if self.word else f"{waits} IS NULL"
 
+    def found_by(self, waits: str) -> str:
+        """Return the condition that a column holds this reason's word, as an index finds it."""
+        # Words are compared by bytes, and after a colon comes a semicolon.
+        return (
+            f"{waits} >= '{self.word}:' AND {waits} < '{self.word};'"
+            if self.has_owner
+            else self.parked_by(waits)
+        )
+
 
 HANDLER: Final = Pause("handler", "a handler", re.compile(r".+", re.DOTALL), "handler = {name}", by_plan=True)
 SOURCE: Final = Pause("source", "a source", re.compile(r"(?P<source>[^:]+)"), "source = {name}")

@@ -87,6 +87,12 @@ def test_suspects_are_counted_by_handler(scrape, connection):
     assert scrape()["hookonce_suspects"] == {ODD: 2, "shop.mail": 3}
 
 
+def test_what_is_parked_is_counted_by_its_reason(scrape, connection):
+    desk.suspects(connection, ODD, 2)
+
+    assert scrape()["hookonce_parked"] == {"limit": 0, "suspect": 2, "source": 0, "handler": 0, "held": 0}
+
+
 def test_transaction_that_wrote_and_waits_is_the_oldest_of_its_handler(
     scrape, connection, database_url, monkeypatch
 ):
