@@ -4,8 +4,8 @@
 - `provider_lookup`: the provider that reads an event's body
 - `registration`, `handlers`, `handler_signature`: `@on`, the registry behind it, and what a handler asks for
 - `steps`: parts of a handler that are done once for its event
-- `commands`, `command_models`: the handlers of commands, and the pydantic models that they name
-- `worker`, `rq_job`: the RQ worker, and the one job it takes
+- `commands`: the handlers of commands, and the pydantic models that they name
+- `worker`: the RQ worker, and the one job it takes
 - `claimer`: what one process claims, and looks after
 - `plan`: what becomes of each due run: leased, or why it waits; no SQL
 - `buffer`: the runs that it has claimed and not started yet
