@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import cast
 
 from hookonce.jobs.attempts import endings
 from hookonce.jobs.attempts.attempt import Executor
@@ -83,8 +84,8 @@ class LostSlots:
                 continue
             late = slot.executor.alarm.time_up()
             try:
-                if isinstance(claimed, ClaimedRun) or isinstance(executor, BatchExecutor):
-                    executor.end_for_lost(claimed, at.handler, late)
+                # Batches are claimed only where all executors end them.
+                cast("BatchExecutor", executor).end_for_lost(claimed, at.handler, late)
             except Exception as error:  # what is lost must not keep the others from theirs
                 if not claimer.hear(error, executor):
                     log.exception("what a lost slot is at was not ended")
