@@ -70,6 +70,12 @@ TALLIES = {
         "handler",
         "status",
     ),
+    Kind.RECOVERED_RUN: (
+        "hookonce_recoveries",
+        "Runs whose lease had run out: run again, or dead; a batch counts once",
+        "handler",
+        "status",
+    ),
     Kind.REFUSED: (
         "hookonce_finalizations_refused",
         "Attempts that could not end: their lease was another's",
@@ -84,6 +90,13 @@ TALLIES = {
         "outcome",
     ),
     Kind.ENDED: ("hookonce_runs", "Runs that ended; again if replayed", "handler", "status"),
+    Kind.ATTEMPTS: ("hookonce_attempts", "Attempts of the runs that ended", "handler", ""),
+    Kind.RETRIES: (
+        "hookonce_retries",
+        "Attempts of the runs that ended, but for the first of each",
+        "handler",
+        "",
+    ),
     Kind.ATTEMPTS: ("hookonce_attempts", "Attempts of the runs that ended", "handler", ""),
     Kind.RETRIES: (
         "hookonce_retries",
