@@ -15,6 +15,9 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
 
+OPEN = "SELECT FROM hookonce.event_states WHERE status NOT IN ('done', 'dead', 'ignored')"
+"""Events that have not ended; one of which nothing is left is lost, and has no time at which it is due either."""
+
 
 @dataclass
 class Inbox:
