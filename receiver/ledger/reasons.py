@@ -109,6 +109,15 @@ class Reason:
 
 HANDLER: Final = Pause("handler", "a handler", re.compile(r".+", re.DOTALL), "handler = {name}", by_plan=True)
 SOURCE: Final = Pause("source", "a source", re.compile(r"(?P<source>[^:]+)"), "source = {name}")
+TYPE: Final = Pause(
+    "type",
+    "a type of events at a source (`stripe:invoice.*`)",
+    re.compile(r"(?P<source>[^:]+):(?P<type>.+)", re.DOTALL),
+    # As LIKE has it: `*` stands for any text, and nothing else for anything but itself.
+    r"""source = split_part({name}::text, ':', 1) AND type LIKE replace(replace(replace(replace(
+        substr({name}::text, strpos({name}::text, ':') + 1), '\', '\\'), '_', '\_'), chr(37), '\' || chr(37)), '*',
+        chr(37))""",
+)
 
 LIMIT: Final = Reason(
     waits_for=WaitsFor.LIMIT,
@@ -140,6 +149,16 @@ REASONS: Final = (
         pause=SOURCE,
         terminal="parked: paused",
         event_page="its source is paused",
+        run_page="parked while it is paused",
+    ),
+    Reason(
+        waits_for=WaitsFor.PAUSE,
+        until="that type is resumed at that source",
+        word="type",
+        has_owner=True,
+        pause=TYPE,
+        terminal="parked: paused",
+        event_page="its type is paused at its source",
         run_page="parked while it is paused",
     ),
     Reason(

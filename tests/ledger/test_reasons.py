@@ -12,10 +12,15 @@ from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.reasons import REASONS, WaitsFor
 from hookonce.receiver.ledger.runs import parking
 from hookonce.receiver.ledger.store import store
+from tests.ledger.test_parking import Planner
+from tests.support import claiming
 from tests.support.new_event import new_event
 
 TABLES = Path(__file__).parents[2] / "docs" / "explanation" / "tables.md"
-OF_ROWS = [("source", "stripe", "source:stripe", "source")]
+OF_ROWS = [
+    ("source", "stripe", "source:stripe", "source"),
+    ("type", "stripe:invoice.*", "type:stripe:invoice.*", "type"),
+]
 """Pauses that rows are told by, of the events of `met`: kind, name, and what the queue and a list say."""
 
 
@@ -47,7 +52,7 @@ def words(connection):
 
 
 def test_every_word_is_explained_with_its_end():
-    told = dict(re.findall(r"^\| `([a-z]+)(?::<[a-z:]+>)?` \| (.+) \|$", TABLES.read_text(), re.MULTILINE))
+    told = dict(re.findall(r"^\| `([a-z]+)(?::<[^`]+>)?` \| (.+) \|$", TABLES.read_text(), re.MULTILINE))
 
     assert {each.word: each.until for each in REASONS if each.word} == {
         word: until for word, until in told.items() if word in {each.word for each in REASONS}
@@ -114,3 +119,57 @@ def test_sweep_makes_due_what_a_pause_that_is_gone_has_left(met, kind, name):
     parking.unpark_left(met)
 
     assert words(met) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("stripe:invoice.*", {"evt_1"}),
+        ("stripe:invoice.paid", {"evt_1"}),
+        ("stripe:*", {"evt_1", "evt_2"}),
+        ("stripe:*.created", {"evt_2"}),
+        ("stripe:invoice", set()),
+        ("stripe:invoice_paid", set()),
+        ("stripe:%", set()),
+        ("stripe:\\*", set()),
+        ("git*:invoice.paid", set()),
+    ],
+)
+def test_pause_of_a_type_takes_only_stars_for_any_text(met, name, kept):
+    pauses.pause(met, "type", name, "test")
+
+    parking.park_rows(met)
+
+    assert set(words(met)) == kept
+
+
+def test_runs_of_other_types_go_on_beside_one_that_is_paused(met):
+    pauses.pause(met, "type", "stripe:invoice.*", "test")
+    beside = {run.event.event_id for run in claiming.claim(met, Planner("a")).runs}
+    pauses.resume(met, "type", "stripe:invoice.*", "test")
+    after = {run.event.event_id for run in claiming.claim(met, Planner("a")).runs}
+
+    assert (beside, after) == ({"evt_2", "evt_3"}, {"evt_1"})
+
+
+def test_type_stays_paused_when_its_source_is_resumed(met):
+    pauses.pause(met, "source", "stripe", "test")
+    pauses.pause(met, "type", "stripe:invoice.*", "test")
+    parking.park_rows(met)
+
+    pauses.resume(met, "source", "stripe", "test")
+    parking.park_rows(met)
+
+    assert words(met) == {"evt_1": "type:stripe:invoice.*"}
+
+
+def test_retry_of_a_type_that_was_paused_is_due_when_it_is_resumed(met):
+    met.execute("UPDATE hookonce.queue SET due_at = now() + interval '1 h'")
+    pauses.pause(met, "type", "stripe:invoice.*", "test")
+
+    pauses.resume(met, "type", "stripe:invoice.*", "test")
+
+    due = met.execute(
+        "SELECT e.event_id FROM hookonce.queue q JOIN hookonce.events e ON e.id = q.event WHERE due_at <= now()"
+    )
+    assert due.fetchall() == [("evt_1",)]
