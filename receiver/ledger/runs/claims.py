@@ -17,6 +17,7 @@ from typing import Protocol
 import psycopg
 
 from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.database import plans
 from hookonce.receiver.ledger.due import IS_DUE_SINCE
 from hookonce.receiver.ledger.reasons import HANDLER, IS_NOT_PAUSED, OF_ROWS
 from hookonce.receiver.ledger.runs import due_rows, leases, limit_gate, parking, unreadable
@@ -70,12 +71,14 @@ UNION ALL SELECT '{_SUSPECT}', '', NULL FROM (
 HAVING bool_or(token IS NULL AND due_at <= now()) OR count(*) = {_LOOK}
 """  # noqa: S608  constants
 
+# By the place of each row, which is locked: any join by its key may be planned the other way round.
 _LEASE = """
 WITH leased AS (
     UPDATE hookonce.queue q SET handler = t.handler, token = t.token
-    FROM unnest(%(events)s::bigint[], %(places)s::smallint[], %(handlers)s::text[], %(tokens)s::uuid[])
-         AS t (event, n, handler, token)
-    WHERE q.event = t.event AND q.n = t.n
+    FROM (SELECT handler, token, (SELECT ctid FROM hookonce.queue r WHERE r.event = t.event AND r.n = t.n) AS row
+          FROM unnest(%(events)s::bigint[], %(places)s::smallint[], %(handlers)s::text[], %(tokens)s::uuid[])
+               AS t (event, n, handler, token) OFFSET 0) AS t
+    WHERE q.ctid = t.row
 )
 INSERT INTO hookonce.claims (token, lease_until, events, places, slots, is_alone, handler)
 SELECT token, now() + %(lease)s, array_agg(event ORDER BY number), array_agg(n ORDER BY number), %(slots)s,
@@ -160,7 +163,7 @@ def claim(  # noqa: PLR0913  all but three by keyword
     have under way. `finished`: claims of this worker that are over, to be forgotten.
     """
     cursor = cursor or DueCursor()
-    with connection.pipeline(), connection.transaction():
+    with plans.claiming(connection):
         pauses = connection.execute(PAUSED, prepare=True)
         if done := list(finished):
             leases.forget(connection, done)
@@ -193,7 +196,7 @@ def claim_suspect(
     connection: psycopg.Connection, decide: Decide, takers: Takers, handlers: Sequence[str]
 ) -> ClaimedRun | None:
     """Lease a suspect of these handlers, to be run with nothing beside it; its start is counted. Committed."""
-    with connection.pipeline(), connection.transaction():
+    with plans.claiming(connection):
         pauses = connection.execute(PAUSED, prepare=True)
         due, odd = due_rows.suspect(connection, handlers)
         paused = paused_of(pauses.fetchall())
@@ -427,7 +430,7 @@ def _park_head(connection: psycopg.Connection, decide: Decide, paused: Paused, c
 
     Where most of what a claim has met is of that kind, many more may come: they would keep all others waiting.
     """
-    with connection.pipeline(), connection.transaction():
+    with plans.claiming(connection):
         planned = _with_pauses(connection, decide, due_rows.head(connection, cursor), paused)
         others = {each.row.event.id for each in planned if each.waits != Waits.HANDLER}
         waiting = [each for each in planned if each.row.event.id not in others]

@@ -18,7 +18,7 @@ from hookonce.jobs.handlers import Registry
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.dev.embedded import Postgres
-from hookonce.receiver.ledger.database import connections, flushing, migrate
+from hookonce.receiver.ledger.database import connections, flushing, migrate, plans
 from hookonce.receiver.ledger.runs import ends
 from tests.support.inbox import effect, inbox
 from tests.support.waiting import ENOUGH, DeadlineMissed, until
@@ -265,7 +265,7 @@ def test_statement_of_the_end_says_that_it_is_not_flushed(quick, monkeypatch):
     right = ends.round_trip
 
     def round_trip(connection, statements, **options):
-        sent.append(flushing.UNFLUSHED in options["first"])
+        sent.append(plans.FOR_UNFLUSHED_END in options["first"])
         return right(connection, statements, **options)
 
     monkeypatch.setattr(ends, "round_trip", round_trip)
