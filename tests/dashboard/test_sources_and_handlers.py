@@ -59,6 +59,20 @@ def test_source_is_paused_and_resumed_and_rung_for(inbox, browser, redis_url):
         assert WorkQueue(client).pending() == 1
 
 
+def test_page_of_a_source_shows_and_resumes_what_is_paused_of_it(inbox, browser):
+    browser.get("/admin/sources")
+
+    browser.post("/admin/pause", kind="type", name="stripe:invoice.*")
+    page = browser.get("/admin/sources/stripe").text
+    other = browser.get("/admin/sources/github").text
+    resumed = browser.post("/admin/resume", kind="type", name="stripe:invoice.*", back="source")
+
+    assert "type <b>stripe:invoice.*</b>" in page
+    assert "invoice.*" not in other
+    assert resumed.headers["Location"].endswith("/admin/sources/stripe")
+    assert inbox.rows("SELECT count(*) FROM hookonce.pauses") == [(0,)]
+
+
 @pytest.mark.parametrize(
     "form",
     [{}, {"kind": "source", "name": "nowhere"}, {"kind": "world", "name": "stripe"}, {"kind": "handler"}],

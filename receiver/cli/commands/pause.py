@@ -71,7 +71,7 @@ def kind_of(connection: psycopg.Connection, settings: Settings, name: str, kind:
         hint = f"; did you mean '{looks_like[0]}'? (`--kind handler` takes any name)"
         raise NotFound(f"no handler is called {name!r}{hint}")
     if not is_new_handler:
-        what = SOURCE.kind if kind or sources > {name} else "source or handler"
+        what = SOURCE.kind if kind or sources - {name} else "source or handler"
         asked = next(iter(sources - {name}), name)
         names = list(known_sources) + ([] if kind else known)
         raise NotFound(f"no {what} is called {asked!r}{did_you_mean(asked, names)}")
