@@ -30,8 +30,13 @@ FOR_UNFLUSHED_END = _off(*_BY_INDEX, "synchronous_commit").encode()
 def claiming(connection: psycopg.Connection[Any]) -> Iterator[None]:
     """Begin a transaction that claims, with its first statement, and commit it with the last one.
 
-    Only what is fetched meanwhile is waited for. `connection` is idle.
+    Only what is fetched meanwhile is waited for. Where one is open, this is a part of it.
     """
+    if connection.info.transaction_status is not TransactionStatus.IDLE:
+        with connection.pipeline(), connection.transaction():
+            connection.execute(_FOR_CLAIM, prepare=True)
+            yield
+        return
     # Else psycopg begins one by itself, and waits for that.
     is_autocommit, connection.autocommit = connection.autocommit, True
     try:
