@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
@@ -12,13 +12,15 @@ from functools import cached_property, partial
 import psycopg
 from sqlalchemy.exc import DataError, SQLAlchemyError
 
-from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.attempts.attempt import Executor, MakeTransactions
+from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.jobs.attempts.last_attempt import LastAttempt
 from hookonce.jobs.attempts.listener import Listener
+from hookonce.jobs.attempts.sealing import Sealing
+from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.train import Train, tell
-from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.buffer import Buffer
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.plan import EVERYTHING, Plan
@@ -86,7 +88,7 @@ class Claimer:
         self,
         settings: Settings,
         registry: Registry,
-        attempts_by: Callable[..., Executor] = BatchExecutor,
+        transactions: MakeTransactions = HandlerTransactions,
         *,
         connections: int = 1,
     ) -> None:
@@ -103,18 +105,20 @@ class Claimer:
             hide_parameters=True,  # of a failed statement: they come from bodies, and errors are kept in the clear
         )
         self._steps = Connections(settings.database_url, STEP_CONNECTIONS)
-        self._make_executor = partial(
-            attempts_by,
-            self._engine,
-            provider_lookup(settings),
-            settings.keyring,
-            mask_secrets(settings.secrets()),
-            self._steps,
-        )
         self._held = HeldClaims()
         self._heartbeat = Heartbeat(self._held, self._lent)
         self._train = Train(self._lent)
-        self._listener = listener_of(settings)
+        self._shared = Shared(
+            provider_lookup(settings),
+            self._held,
+            self._heartbeat,
+            registry,
+            self._train if settings.shared_flushes else None,
+            self._steps,
+            Sealing(settings.keyring, mask_secrets(settings.secrets())),
+            listener_of(settings),
+        )
+        self._transactions = transactions
         self._executor = self._new_executor()
         self._client = connect(settings.redis_url)
         self._work_queue = WorkQueue(self._client)
@@ -136,11 +140,7 @@ class Claimer:
 
     def _new_executor(self) -> Executor:
         """Make an executor that shares what this process has one of."""
-        executor = self._make_executor()
-        executor.claims, executor.heartbeat, executor.listener = self._held, self._heartbeat, self._listener
-        if self._settings.shared_flushes:
-            executor.train, executor.is_quick = self._train, self.registry.is_quick
-        return executor
+        return Executor(self._engine, self._shared, self._transactions)
 
     @contextmanager
     def _lent(self) -> Iterator[psycopg.Connection]:
@@ -197,7 +197,7 @@ class Claimer:
             while doubtful:
                 passenger = doubtful[0]
                 if takeover.settle(self._executor.idle_ledger, passenger.run):
-                    self._held.settled([passenger.run])
+                    self._held.over([passenger.run])
                 else:
                     flushing.flush(self._executor.idle_ledger)
                     tell(passenger)
@@ -237,7 +237,7 @@ class Claimer:
             raise
         self._hold(claim.runs)
         self.buffer.put(claim.runs, until)
-        self._executor.failure_rows.take_from_claim(claim.failing)
+        self._shared.failure_rows.take_from_claim(claim.failing)
         self._failing = claim.failing
         if claim.is_anything_lost:  # where that fails, what was claimed is run all the same
             with self.tolerating("what others have lost was not taken over"):
@@ -290,7 +290,7 @@ class Claimer:
         if not self._held.holds(run) or self._train.is_in_doubt:
             return False
         handler = None if run.is_trial else self.registry.named(run.handler)
-        return handler is None or not self._executor.failure_rows.has_tripped(handler)
+        return handler is None or not self._shared.failure_rows.has_tripped(handler)
 
     def _release(self, runs: Iterable[ClaimedRun]) -> None:
         """Give back runs that were not started; others may have them."""
@@ -298,7 +298,7 @@ class Claimer:
         if leases.release(self._executor.idle_ledger, runs):
             reach("run.released")
             self._notify()
-        self._held.settled(runs)
+        self._held.over(runs)
 
     def put_back(self, run: ClaimedRun) -> None:
         """Take back a run that a slot has not started."""

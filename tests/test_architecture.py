@@ -183,7 +183,7 @@ LIBRARIES = {
     "click": ("receiver.cli", "jobs.cli"),
     "cryptography": ("providers", "receiver.encryption"),
     "dotenv": ("receiver.config.dotenv_file",),
-    "django": ("hookonce.django", "jobs.attempts.django_executor", "receiver.endpoints.frameworks"),
+    "django": ("hookonce.django", "jobs.attempts.django_transaction", "receiver.endpoints.frameworks"),
     "fastapi": ("receiver.endpoints.frameworks",),
     "flask": (
         "receiver.app",
@@ -264,7 +264,7 @@ LATE = {
     "receiver.monitoring.tracing": "the extra `otel`",
     "receiver.idempotency.counted": "the extra `otel`",
     "jobs.claimer": "the extra `otel`",
-    "jobs.attempts.attempt": "the ORM and asyncio, which only handlers that ask for them need",
+    "jobs.attempts.calls": "the ORM and asyncio, which only handlers that ask for them need",
 }
 """Where an import may stand inside a function, and why."""
 

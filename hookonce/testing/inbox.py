@@ -17,7 +17,7 @@ import psycopg
 from werkzeug.test import Client
 
 from hookonce.jobs import handlers, stopping
-from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.attempts.attempt import MakeTransactions
 from hookonce.jobs.drain import handlers_of
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.registration import import_handlers
@@ -68,8 +68,8 @@ class FrameworkWorker(Protocol):
     """The worker of a framework: Django's (`hookonce.django.testing`)."""
 
     @property
-    def executor(self) -> type[Executor]:
-        """The class that makes attempts."""
+    def transactions(self) -> MakeTransactions:
+        """What handlers write in."""
 
     def require_fitting(self, handlers: Iterable[Handler]) -> None:
         """Raise `HandlerError` for a handler that this worker refuses."""
@@ -287,7 +287,7 @@ class Inbox:
                 self._claimer = SingleSlot(self._settings, registry)
             else:
                 framework.require_fitting(registry)
-                self._claimer = SingleSlot(self._settings, registry, framework.executor)
+                self._claimer = SingleSlot(self._settings, registry, framework.transactions)
         return self._claimer
 
     def _all_handlers(self) -> Collection[Handler]:

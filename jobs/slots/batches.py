@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping, Sequence
 
 from hookonce.jobs.attempts.attempt import Executor
-from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.claimer import Claimer
 from hookonce.jobs.slots.slot import Slot
 from hookonce.jobs.stopping import stopping
@@ -28,7 +27,7 @@ class Batches:
     def __init__(self, slot: Slot, claimer: Claimer) -> None:
         self._slot = slot
         self._claimer = claimer
-        self._is_able = isinstance(slot.executor, BatchExecutor)
+        self._is_able = slot.executor.transactions.takes_batches
         self._ripe_at: float | None = None
 
     def run(self, due: Mapping[str, Sequence[int]], until: float = float("inf")) -> int:
@@ -76,7 +75,7 @@ class BatchThread(Slot):
     @property
     def is_needed(self) -> bool:
         """Whether there is any handler of batches, and what makes their attempts."""
-        return bool(self._names) and isinstance(self.executor, BatchExecutor)
+        return bool(self._names) and self.executor.transactions.takes_batches
 
     @property
     def is_busy(self) -> bool:

@@ -9,14 +9,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import cast
 
 from hookonce.jobs.attempts import endings
-from hookonce.jobs.attempts.attempt import Executor
-from hookonce.jobs.batches.batch_attempt import BatchExecutor
+from hookonce.jobs.attempts.attempt import Claimed, Executor
 from hookonce.jobs.claimer import Claimer
 from hookonce.jobs.report import UnderWay
-from hookonce.jobs.slots.slot import Claimed, Slot
+from hookonce.jobs.slots.slot import Slot
 from hookonce.jobs.stopping import stopping
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 
@@ -84,8 +82,7 @@ class LostSlots:
                 continue
             late = slot.executor.alarm.time_up()
             try:
-                # Batches are claimed only where all executors end them.
-                cast("BatchExecutor", executor).end_for_lost(claimed, at.handler, late)
+                executor.end_for_lost(claimed, at.handler, late)
             except Exception as error:  # what is lost must not keep the others from theirs
                 if not claimer.hear(error, executor):
                     log.exception("what a lost slot is at was not ended")
@@ -129,10 +126,5 @@ class LostSlots:
 
 def _give_back(claimed: Claimed, executor: Executor) -> None:
     """Give up, on another connection, what a slot is at."""
-    if isinstance(claimed, ClaimedRun):
-        is_given_back = executor.hand_back(claimed)
-        executor.claims.settled([claimed])
-        if is_given_back:
-            log.warning("given back, not counted: event %d (handler %s)", claimed.event.id, claimed.handler)
-    elif isinstance(executor, BatchExecutor):
-        executor.hand_back_batch(claimed)
+    if executor.give_back(claimed) and isinstance(claimed, ClaimedRun):
+        log.warning("given back, not counted: event %d (handler %s)", claimed.event.id, claimed.handler)

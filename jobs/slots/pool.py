@@ -8,11 +8,11 @@ hands runs to slots that are free.
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from hookonce.jobs.attempts import failure_callbacks
-from hookonce.jobs.attempts.attempt import Executor
-from hookonce.jobs.batches.batch_attempt import BatchExecutor
+from hookonce.jobs.attempts.attempt import Executor, MakeTransactions
+from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.claimer import SUSPECTS_INTERVAL, Claimer
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import Report
@@ -51,13 +51,13 @@ class Pool(Claimer):
         self,
         settings: Settings,
         registry: Registry,
-        attempts_by: Callable[..., Executor] = BatchExecutor,
+        transactions: MakeTransactions = HandlerTransactions,
         *,
         slots: int,
         suspects: Suspects | None = None,
         timeouts: Timeouts = USUAL,
     ) -> None:
-        super().__init__(settings, registry, attempts_by, connections=slots + 3)
+        super().__init__(settings, registry, transactions, connections=slots + 3)
         self._timeouts = timeouts
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -250,9 +250,8 @@ class Pool(Claimer):
 
     def _limited(self, executor: Executor) -> SlotLimit:
         """Have another thread's executor share what this process knows, and return the time limit that it is given."""
-        limit = SlotLimit(executor, self._timeouts)
+        limit = SlotLimit(executor.connection, self._timeouts)
         executor.alarm = limit
-        executor.failure_rows = self._executor.failure_rows
         return limit
 
     # The end
@@ -270,7 +269,7 @@ class Pool(Claimer):
             self._wait_for_the_end(self._thread)
             self._watchdog.end()
             last = self._new_executor()  # the claiming thread may still be at the other
-            last.failure_rows, last.tell_failure = self._executor.failure_rows, self._failure_calls.put
+            last.tell_failure = self._failure_calls.put
             ours, self._executor = self._executor, last
             with self.tolerating("what was leased was not given back"):
                 self._release(self.buffer.take_late())

@@ -6,12 +6,12 @@ notifies again. What was claimed and cannot be started in time is given back.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.attempts.attempt import MakeTransactions
+from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.last_attempt import LastAttempt
-from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.claimer import SUSPECTS_INTERVAL, Claimer
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import Reporter, UnderWay
@@ -32,9 +32,9 @@ class SingleSlot(Claimer):
     """Claims due runs and makes their attempts, one at a time, in the thread that calls it."""
 
     def __init__(
-        self, settings: Settings, registry: Registry, attempts_by: Callable[..., Executor] = BatchExecutor
+        self, settings: Settings, registry: Registry, transactions: MakeTransactions = HandlerTransactions
     ) -> None:
-        super().__init__(settings, registry, attempts_by)
+        super().__init__(settings, registry, transactions)
         self.slot = Slot(self._executor, registry, self)
         self._batches = Batches(self.slot, self)
         self._quick_first = False

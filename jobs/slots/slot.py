@@ -12,16 +12,13 @@ from datetime import timedelta
 from typing import Protocol
 
 from hookonce.jobs.attempts import endings
-from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.attempts.attempt import Claimed, Executor
 from hookonce.jobs.attempts.last_attempt import LastAttempt
-from hookonce.jobs.batches.batch_attempt import BatchExecutor
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import UnderWay
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
-
-Claimed = ClaimedRun | ClaimedBatch
 
 
 class Supplier(Protocol):
@@ -81,10 +78,7 @@ class Slot:
         """Give back what was cut off, unless it was ended. Raises what `work` raises."""
         if (claimed := self.claimed) is None:
             return
-        if isinstance(claimed, ClaimedRun):
-            self.executor.give_back_cut_off(claimed, WorkerEnd(endings.LEDGER_LEFT, self._registry))
-        elif isinstance(self.executor, BatchExecutor):
-            self.executor.give_back_batch_cut_off(claimed)
+        self.executor.give_back(claimed, WorkerEnd(endings.LEDGER_LEFT, self._registry))
         self.claimed = None
 
     def begin(self, claimed: Claimed) -> UnderWay:
@@ -101,11 +95,9 @@ class Slot:
         at = self.begin(claimed)
         if self.last_attempt is not None:
             self.last_attempt.begin(at.run)
+        self.executor.attempt(claimed, at.handler, self._has_next)
         if isinstance(claimed, ClaimedRun):
-            self.executor.attempt(claimed, at.handler, self._has_next)
             self._registry.note(claimed.handler, timedelta(seconds=time.monotonic() - at.began))
-        elif isinstance(self.executor, BatchExecutor):
-            self.executor.attempt_batch(claimed, at.handler)
         self.claimed = None
         self.has_freed_place |= at.handler.limit is not None and at.handler.limit.concurrency is not None
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookonce.jobs.attempts import attempt, endings
+from hookonce.jobs.attempts import attempt_connection, endings
 from hookonce.receiver.commands import answers, endpoint, requests
 from hookonce.receiver.config.commands import REFUSAL
 from hookonce.receiver.endpoints.policy import Policy
@@ -89,7 +89,7 @@ def shows_the_state_to_everybody(patch):
 
 
 def keeps_what_a_refused_command_wrote(patch):
-    patch.setattr(attempt.Executor, "_reset", lambda _: None)
+    patch.setattr(attempt_connection.AttemptConnection, "reset", lambda _: None)
 
 
 def gives_refusals_as_results(patch):

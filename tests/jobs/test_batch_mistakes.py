@@ -61,11 +61,11 @@ def leaves_what_it_takes_due():
 
 
 def buries_a_whole_batch():
-    def outcome(_self, batch, _handler, error):
+    def outcome(self, error):
         dead = AttemptResult("dead", error=str(error))
-        return batch_attempt._Outcome(verdicts={run.event.id: (dead, error) for run in batch.runs})  # noqa: SLF001
+        return batch_attempt._Outcome(verdicts={run.event.id: (dead, error) for run in self.runs})  # noqa: SLF001
 
-    replace(batch_attempt.BatchExecutor, "_outcome", outcome)
+    replace(batch_attempt.BatchWork, "_outcome", outcome)
 
 
 def fails(inbox):
@@ -100,7 +100,7 @@ def dies(inbox):
         for name, ids in met.batchable.items():
             found = claim_batch(inbox.connection, inbox.registry, name, ids=ids)
             if found.batch and POISON not in {run.event.event_id for run in found.batch.runs}:
-                executor.attempt_batch(found.batch, taker)
+                executor.attempt(found.batch, taker)
             runs += [found.alone] if found.alone else []
         for run in runs:
             if run.event.event_id != POISON:
@@ -193,7 +193,7 @@ def planted(monkeypatch):
     """A function that plants a mistake for one test: what `replace` and `reword` change is put back."""
 
     def plant(mistake):
-        for module in (ends, batch_parts, claims, due_for_batch, batch_attempt.BatchExecutor):
+        for module in (ends, batch_parts, claims, due_for_batch, batch_attempt.BatchWork):
             for name, value in list(vars(module).items()):
                 if not name.startswith("__"):
                     monkeypatch.setattr(module, name, value)

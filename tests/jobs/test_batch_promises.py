@@ -212,12 +212,12 @@ def believes_whatever_is_named():
 
 
 def waits_for_whoever_is_named():
-    def outcome(self, batch, handler, error):
+    def outcome(self, error):
         if isinstance(error, RetryLater):
             error.event = None
-        return right(self, batch, handler, error)
+        return right(self, error)
 
-    right = replace(batch_attempt.BatchExecutor, "_outcome", outcome)
+    right = replace(batch_attempt.BatchWork, "_outcome", outcome)
 
 
 def takes_all_that_is_due():
@@ -274,7 +274,7 @@ def planted(monkeypatch):
             marks,
             Plan,
             batch_attempt,
-            batch_attempt.BatchExecutor,
+            batch_attempt.BatchWork,
         ):
             for name, value in list(vars(owner).items()):
                 if not name.startswith("__") or name == "__call__":

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from hookonce.jobs import stopping
-from hookonce.jobs.batches.batch_attempt import BatchExecutor
+from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.config.settings import load_settings
@@ -27,7 +27,7 @@ class Inbox:
     connection: object
     drains: list = field(default_factory=list)
     registry: Registry = field(default_factory=Registry)
-    attempts_by: type = BatchExecutor
+    transactions: type = HandlerTransactions
 
     def on(self, function, *, pattern="*", **changes):
         options = {"attempts": 3, "backoff": (timedelta(0), timedelta(0))}
@@ -40,7 +40,7 @@ class Inbox:
 
     def work(self, ids=()):
         if not self.drains:
-            self.drains.append(SingleSlot(self.settings, self.registry, self.attempts_by))
+            self.drains.append(SingleSlot(self.settings, self.registry, self.transactions))
         return self.drains[0].run_due(ids)
 
     def steal(self):

@@ -7,7 +7,7 @@ from functools import partial
 import psycopg
 import pytest
 
-from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.receiver.dev.embedded import Postgres
 from hookonce.receiver.ledger.database import migrate
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
@@ -85,7 +85,7 @@ def test_crash_of_postgresql_leaves_no_innocent_run_dead(inbox, database_url, re
     calls = []
     if kind == "django":
         request.getfixturevalue("entry")
-        inbox.attempts_by = DjangoExecutor
+        inbox.transactions = DjangoTransactions
     inbox.on(copies, batch=BatchSize(3) if kind == "batch" else None)
     inbox.deliver("a", "b", "c")
 

@@ -239,16 +239,15 @@ def broken(inbox, pool_of, let_go, seconds):
 
 
 def takes_neighbours_along(patch):
-    patch.setattr(Executor, "hand_back", lambda *_: False)
+    patch.setattr(Executor, "give_back", lambda *_: False)
 
 
 def counts_what_it_hands_back(patch):
-    right = Executor._fail  # noqa: SLF001
+    def fail_rows(connection, token, places, endings, *took):
+        return right(connection, token, places, [replace(each, counted=True) for each in endings], *took)
 
-    def fail(self, run, ending):
-        return right(self, run, replace(ending, counted=True))
-
-    patch.setattr(Executor, "_fail", fail)
+    right = ends.fail_rows
+    patch.setattr(ends, "fail_rows", fail_rows)
 
 
 def never_starts_anew(patch):

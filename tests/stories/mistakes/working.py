@@ -21,17 +21,18 @@ def never_sweeps():
 
 
 def marks_done_in_a_second_transaction():
-    def attempt(self, run, handler, _has_next):
-        event = self._event(run, handler)
-        with self.connection.begin():
+    def make(self, work):
+        event, connection = work.given(None), self.connection.connection
+        self.connection.reset()
+        with connection.begin():
             reach("handler.entered")
-            result = handler.function(event, self.connection)
+            result = work.handler.function(event, connection)
         reach("handler.returned")
-        with self.connection.begin():
-            ends.end(engines.raw(self.connection), run, AttemptResult("done", result), timedelta(0))
+        with connection.begin():
+            ends.end(engines.raw(connection), work.run, AttemptResult("done", result), timedelta(0))
         reach("run.committed")
 
-    replace(attempts.Executor, "_attempt", attempt)
+    replace(attempts.Executor, "_make", make)
 
 
 def commits_what_a_failed_attempt_wrote():
@@ -40,7 +41,7 @@ def commits_what_a_failed_attempt_wrote():
             engines.raw(self._connection).commit()
         right(self)
 
-    right = replace(AttemptConnection, "_reset", keep)
+    right = replace(AttemptConnection, "reset", keep)
 
 
 def believes_that_what_failed_is_rolled_back():

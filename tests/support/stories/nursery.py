@@ -172,12 +172,12 @@ def _work_in_django(listener, *, tight):
     """Work as `manage.py hookonce_worker` does."""
     from hookonce.django import ledger_database  # noqa: PLC0415  of use to nobody else
     from hookonce.jobs import drain  # noqa: PLC0415  same
-    from hookonce.jobs.attempts.django_executor import DjangoExecutor  # noqa: PLC0415  same
+    from hookonce.jobs.attempts.django_transaction import DjangoTransactions  # noqa: PLC0415  same
     from hookonce.jobs.slots.single_slot import SingleSlot  # noqa: PLC0415  same
     from tests.support import django_project  # noqa: PLC0415  same
 
     django_project.lead("default", ledger_database())
-    _work(listener, tight=tight, made=SingleSlot(*drain.configured(), DjangoExecutor))
+    _work(listener, tight=tight, made=SingleSlot(*drain.configured(), DjangoTransactions))
 
 
 def _work(_listener, *, tight, made=None):
@@ -280,7 +280,7 @@ NEEDED = {
         "django.db.backends.postgresql.base",
         "django.db.models.sql.compiler",
         "encodings.ascii",
-        "hookonce.jobs.attempts.django_executor",
+        "hookonce.jobs.attempts.django_transaction",
         "hookonce.jobs.worker",
         "hookonce.jobs.maintenance.sweep",
         "tests.support.django_project",
