@@ -1,4 +1,4 @@
-"""What `hookonce doctor` finds of the ledger: events of which there is nothing but that they came, and runs unclaimed."""
+"""What `hookonce doctor` finds of the ledger: events of which nothing is left but that they came, runs unclaimed."""
 
 from collections.abc import Iterator
 from contextlib import suppress

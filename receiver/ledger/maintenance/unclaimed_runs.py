@@ -9,7 +9,8 @@ from datetime import timedelta
 
 import psycopg
 
-from hookonce.receiver.ledger.runs.claimed import LEASE
+RENEWED_WITHIN = timedelta(seconds=30)
+"""Time for the worker that is at such a run, if there is one, to renew its claim: as long as any lease."""
 
 # One statement sees a row and its claim, or neither. Where a row has ended since, its claim is of nothing, and goes.
 _UNCLAIMED = """
@@ -27,7 +28,7 @@ _FOUND = f"SELECT q.event {_UNCLAIMED} ORDER BY q.event DESC"
 
 def claim_again(connection: psycopg.Connection, first: int, end: int) -> list[int]:
     """Give runs of events from `first` to before `end` their claim again; return the events of those that had none."""
-    values = {"first": first, "end": end, "lease": LEASE}
+    values = {"first": first, "end": end, "lease": RENEWED_WITHIN}
     return [event for (events,) in connection.execute(_CLAIM, values, prepare=True) for event in events]
 
 
