@@ -1,9 +1,9 @@
 """One attempt of what was claimed.
 
 - `attempt`: the whole way: begin, call the handler, end or fail
-- `work`: what is attempted, as that sees it; `single`: one run (a batch is `hookonce.jobs.batches.batch_attempt`)
-- `transactions`: what a handler writes in, as that sees it; `handler_transaction`: SQLAlchemy's, `django_transaction`:
-  Django's, which needs the extra, `long_run`: none that stays open
+- `work`: its ports, what is attempted and what a handler writes in
+- `single`, `batch_attempt`: one run, a batch
+- `handler_transaction`, `django_transaction` (needs the extra), `long_run`: SQLAlchemy's, Django's, none that stays
 - `calls`: how handlers and callbacks are called; `orm_session`, `coroutines`: with an ORM session, on an event loop
 - `shared`: what the attempts of a process share
 - `attempt_connection`: the connection that attempts are made on

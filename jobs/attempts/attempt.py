@@ -2,7 +2,7 @@
 
 The handler's writes and the run's `done` commit together. When it fails, its writes roll back, and the failure is
 written in a transaction of its own. `Executor._make` is the whole way. What differs stands behind two ports: the
-transaction that the handler writes in (`jobs.attempts.transactions`: SQLAlchemy's, Django's, or none that stays open),
+transaction that the handler writes in (`jobs.attempts.work`: SQLAlchemy's, Django's, or none that stays open),
 and the work that is attempted (`jobs.attempts.work`: one run, or a batch).
 """
 
@@ -15,8 +15,9 @@ import psycopg
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from hookonce.jobs.attempts import single
-from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.attempts import batch_attempt, single
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection, EndCutOff
+from hookonce.jobs.attempts.batch_attempt import BatchWork
 from hookonce.jobs.attempts.calls import Calls
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
 from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
@@ -25,10 +26,7 @@ from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.single import SingleRun
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import ExitForkedChildren, RolledBack
-from hookonce.jobs.attempts.transactions import EndCutOff, Transactions
-from hookonce.jobs.attempts.work import HasNext, Work, no_next
-from hookonce.jobs.batches import batch_attempt
-from hookonce.jobs.batches.batch_attempt import BatchWork
+from hookonce.jobs.attempts.work import HasNext, Transactions, Work, no_next
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs.batches import ClaimedBatch

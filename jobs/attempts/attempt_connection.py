@@ -21,7 +21,6 @@ from hookonce.jobs.attempts.transaction_guard import (
     Marking,
     watch_sql,
 )
-from hookonce.jobs.attempts.transactions import EndCutOff
 from hookonce.receiver.ledger.database import engines, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.runs import ends
@@ -37,6 +36,10 @@ THROWN_AWAY = (
 _BEGUN = {TransactionStatus.ACTIVE, TransactionStatus.INTRANS, TransactionStatus.INERROR}
 _MARGIN = 1.0
 """Seconds that a cancellation may take longer than it was given, and a thread to hear that its connection is gone."""
+
+
+class EndCutOff(psycopg.OperationalError):
+    """The connection broke while an attempt whose handler had returned was ended: it may be ended, or not."""
 
 
 class AttemptConnection:

@@ -20,14 +20,19 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from hookonce.jobs.attempts.attempt_connection import THROWN_AWAY, AttemptConnection, is_begun, shut_down
+from hookonce.jobs.attempts.attempt_connection import (
+    THROWN_AWAY,
+    AttemptConnection,
+    EndCutOff,
+    is_begun,
+    shut_down,
+)
 from hookonce.jobs.attempts.endings import names_of
 from hookonce.jobs.attempts.handler_transaction import require_at_rest, set_isolation
 from hookonce.jobs.attempts.statement_effects import effects_of
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
 from hookonce.jobs.attempts.transaction_guard import REFUSED, WAS_ROLLED_BACK, RolledBack
-from hookonce.jobs.attempts.transactions import EndCutOff, Transaction
-from hookonce.jobs.attempts.work import Blocks, Work
+from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.jobs.error_summary import whereabouts
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA
 from hookonce.receiver.ledger.database import schema, session_reset

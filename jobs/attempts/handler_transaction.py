@@ -18,8 +18,7 @@ from hookonce.jobs.attempts.transaction_guard import (
     TRANSACTION_CHANGED,
     TransactionGuard,
 )
-from hookonce.jobs.attempts.transactions import Transaction
-from hookonce.jobs.attempts.work import Blocks, Work
+from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.jobs.handlers import ISOLATION_LEVELS
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult

@@ -26,8 +26,7 @@ from hookonce.jobs.attempts.transaction_guard import (
     OverlongBlock,
     TransactionGuard,
 )
-from hookonce.jobs.attempts.transactions import Transaction
-from hookonce.jobs.attempts.work import Blocks, Work
+from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import leases, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun

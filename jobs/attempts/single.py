@@ -15,8 +15,7 @@ from hookonce.jobs.attempts import endings, failure_callbacks
 from hookonce.jobs.attempts.failure_callbacks import failure_of
 from hookonce.jobs.attempts.long_run import lock
 from hookonce.jobs.attempts.transaction_guard import Marking
-from hookonce.jobs.attempts.transactions import Transaction
-from hookonce.jobs.attempts.work import Blocks, HasNext, Host
+from hookonce.jobs.attempts.work import Blocks, HasNext, Host, Transaction
 from hookonce.jobs.event import ReceivedEvent, received
 from hookonce.jobs.handlers import Handler
 from hookonce.jobs.steps import steps_of

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from hookonce.jobs.batches import batch_attempt
+from hookonce.jobs.attempts import batch_attempt
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import breakers, takeover
 from hookonce.receiver.ledger.stats import counters

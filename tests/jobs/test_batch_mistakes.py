@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from hookonce.jobs import claimer
-from hookonce.jobs.batches import batch_attempt
+from hookonce.jobs.attempts import batch_attempt
 from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.runs import batch_parts, claims, due_for_batch, ends, takeover
 from hookonce.receiver.ledger.runs.batch_size import BatchSize

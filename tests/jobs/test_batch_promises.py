@@ -7,7 +7,7 @@ from itertools import takewhile
 import psycopg
 import pytest
 
-from hookonce.jobs.batches import batch_attempt
+from hookonce.jobs.attempts import batch_attempt
 from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.jobs.plan import Plan
 from hookonce.jobs.slots.capacity import OneAtATime

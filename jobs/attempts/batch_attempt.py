@@ -19,8 +19,7 @@ from hookonce.jobs.attempts import endings, failure_callbacks
 from hookonce.jobs.attempts.failure_callbacks import failure_of
 from hookonce.jobs.attempts.single import event_of, leave, log_end
 from hookonce.jobs.attempts.transaction_guard import Marking
-from hookonce.jobs.attempts.transactions import Transaction
-from hookonce.jobs.attempts.work import Blocks, Host
+from hookonce.jobs.attempts.work import Blocks, Host, Transaction
 from hookonce.jobs.error_summary import whereabouts
 from hookonce.jobs.event import BodyDropped, ReceivedEvent
 from hookonce.jobs.handlers import GiveUp, Handler, RetryLater
