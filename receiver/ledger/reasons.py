@@ -1,4 +1,4 @@
-"""Why a run that is open is not run yet: `REASONS` is the one table of it, from which all take it.
+"""Why a run that is open is not run yet: `REASONS` is the one table of it, from which all take it; and when it is due.
 
 A run that claims pass over has a word in `queue.waits`; a run without one waits for its time, for others of its batch
 or for a worker. Claims, sweeps, lists, pages, commands, metrics and the API have no reason of their own: a new pause
@@ -251,6 +251,16 @@ MATCHES: Final = " OR ".join(f"(kind = '{pause.kind}' AND {pause.of('name')})" f
 IS_NOT_PAUSED: Final = f"""(NOT (SELECT EXISTS (SELECT FROM hookonce.pauses WHERE {IS_OF_ROWS}))
      OR NOT EXISTS (SELECT FROM hookonce.pauses WHERE {MATCHES}))"""  # noqa: S608  constants
 """Of a row of the queue, without an alias: nothing that it is told by is paused."""
+
+IS_DUE: Final = "due_at <= now() AND waits IS NULL AND token IS NULL"
+"""Of a row of the queue, without an alias: its time has come, nothing keeps it waiting and no worker runs it.
+
+What its row is told by may have been paused just now.
+"""
+MAY_BE_CLAIMED: Final = f"{IS_DUE} AND {IS_NOT_PAUSED}"
+"""Of the same row: a worker may take it."""
+IS_DUE_SINCE: Final = f"{IS_DUE} AND due_at >= coalesce(%(since)s::timestamptz, '-infinity')"
+"""Of the same row: it is due, and has not been for longer than since a time that is given, if one is."""
 
 
 def word_of(kind: str, name: str) -> str:

@@ -18,8 +18,7 @@ import psycopg
 
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import plans
-from hookonce.receiver.ledger.due import IS_DUE_SINCE
-from hookonce.receiver.ledger.reasons import HANDLER, IS_NOT_PAUSED, OF_ROWS
+from hookonce.receiver.ledger.reasons import HANDLER, IS_DUE_SINCE, IS_NOT_PAUSED, OF_ROWS
 from hookonce.receiver.ledger.runs import due_rows, leases, limit_gate, parking, unreadable
 from hookonce.receiver.ledger.runs.claimed import LEASE, ClaimedRun, QueuedRun
 from hookonce.receiver.ledger.runs.decisions import Decide, Decision, Paused, PlannedRun

@@ -6,8 +6,7 @@ import psycopg
 from psycopg.rows import args_row
 
 from hookonce.receiver.ledger.columns import values
-from hookonce.receiver.ledger.due import IS_DUE, IS_DUE_SINCE, MAY_BE_CLAIMED
-from hookonce.receiver.ledger.reasons import IS_NOT_PAUSED
+from hookonce.receiver.ledger.reasons import IS_DUE, IS_DUE_SINCE, IS_NOT_PAUSED, MAY_BE_CLAIMED
 from hookonce.receiver.ledger.runs import unreadable
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, QueuedRun
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Kind

@@ -16,8 +16,7 @@ from datetime import datetime, timedelta
 import psycopg
 
 from hookonce.receiver.ledger import reasons
-from hookonce.receiver.ledger.due import IS_DUE_SINCE
-from hookonce.receiver.ledger.reasons import IS_OF_ROWS, MATCHES, PAUSES
+from hookonce.receiver.ledger.reasons import IS_DUE_SINCE, IS_OF_ROWS, MATCHES, PAUSES
 from hookonce.receiver.ledger.runs import queue_pages
 
 PARK_BATCH = 2500

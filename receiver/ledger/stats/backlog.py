@@ -6,8 +6,7 @@ from datetime import timedelta
 
 import psycopg
 
-from hookonce.receiver.ledger.due import IS_DUE, MAY_BE_CLAIMED
-from hookonce.receiver.ledger.reasons import REASONS
+from hookonce.receiver.ledger.reasons import IS_DUE, MAY_BE_CLAIMED, REASONS
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.ledger.stats import totals
 
