@@ -74,7 +74,7 @@ def finishes_without_the_token():
 
 
 def finishes_what_is_not_its_own_any_more():
-    reword(ends, "_END_ONE", "SELECT 1 / (", "SELECT 1 + (")
+    reword(ends, "_END_ONE", "LEFT JOIN gone", "JOIN gone")
 
 
 def fails_without_the_token():
