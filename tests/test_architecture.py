@@ -269,6 +269,7 @@ LATE = {
 """Where an import may stand inside a function, and why."""
 
 NAMES_MODULES = {
+    "jobs.attempts.batch_attempt": "its logger's name, which filters know",
     "jobs.attempts.single": "its logger's name, which filters know",
     "providers.kit.registry.discovery": "the group of entry points is called so",
     "receiver.cli": "click's lazy group; the worker's commands are only named, for receiver/ never imports jobs/",

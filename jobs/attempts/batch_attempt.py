@@ -33,7 +33,7 @@ from hookonce.receiver.ledger.runs.marks import Kept
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.ledger.states import RunStatus
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("hookonce.jobs.batches.batch_attempt")  # as filters know it
 
 CUT_OFF = "the ledger went away in the middle of a batch"
 
