@@ -4,6 +4,7 @@ import pytest
 
 from hookonce.receiver.cli.doctor import handlers as doctor_handlers
 from hookonce.receiver.cli.doctor import servers
+from hookonce.receiver.ledger import pauses
 from hookonce.receiver.redis.client import connect
 from tests.support import desk
 
@@ -55,6 +56,17 @@ def test_doctor_finds_what_is_wrong_with_the_ledger(hookonce, stored, ledger, st
 
 
 @pytest.mark.usefixtures("inbox", "rings")
+def test_doctor_says_what_a_person_has_paused(hookonce, ledger):
+    pauses.pause(ledger, "source", "stripe", "test")
+
+    examined = hookonce("doctor", "--json")
+
+    (told,) = [each["text"] for each in examined.documents if each["check"] == "paused"]
+    assert told.startswith("source stripe was paused")
+    assert levels(examined)["paused"] == "ok"
+
+
+@pytest.mark.usefixtures("inbox")
 def test_doctor_does_not_call_it_well_that_events_wait_for_a_breaker(hookonce, ledger):
     desk.stop(ledger, "shop.credit", 2)
 

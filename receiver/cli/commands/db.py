@@ -12,6 +12,11 @@ from hookonce.receiver.ledger.database import connections, engines, live_upgrade
 from hookonce.receiver.ledger.database.roles import Task
 from hookonce.receiver.monitoring import rights
 
+GRANT_AGAIN = (
+    "the ledger has tables on which no role was given a right since; run `hookonce db roles` again for those that were"
+    " given some: {}"
+)
+
 
 def database_url() -> str:
     """Return the configured PostgreSQL URL. Raises `ConfigError` if there is none."""
@@ -54,8 +59,10 @@ def upgrade(*, only_plan: bool, finish: bool) -> None:
         return
     click.echo(f"the schema is at {migrate.upgrade(url, say=_Said(), finish=finish)}", err=True)
     with connections.connect(url) as connection:
-        warning = rights.search_path(connection, schema_of(url))
-    if warning:
+        warnings = [rights.search_path(connection, schema_of(url))]
+        if behind := roles.behind(connection):
+            warnings.append(GRANT_AGAIN.format(", ".join(behind)))
+    for warning in filter(None, warnings):
         click.echo(f"hookonce: {warning}", err=True)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
-from hookonce.receiver.idempotency.policy import HEADER
+from hookonce.receiver.endpoints.policy import HEADER
 from hookonce.receiver.idempotency.records import Result
 
 FORMS = frozenset({"multipart/form-data", "application/x-www-form-urlencoded"})

@@ -7,12 +7,15 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from hookonce.jobs import claimer
 from hookonce.jobs.attempts import failure_callbacks
 from hookonce.jobs.attempts.attempt import Executor
-from hookonce.jobs.drain import Drain
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.attempts.single import SingleRun
 from hookonce.jobs.slots import pool as pools
-from hookonce.jobs.slots.ending import Ending
-from hookonce.jobs.slots.patience import Patience
+from hookonce.jobs.slots.lost_slots import LostSlots
+from hookonce.jobs.slots.single_slot import SingleSlot
+from hookonce.jobs.slots.timeouts import Timeouts
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.runs import breakers, takeover
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
@@ -58,7 +61,7 @@ def test_batch_that_nothing_ends_is_halved_until_who_is_stuck_is_charged_alone(i
 
     for _ in range(STARTS):
         let_go.clear()
-        with pool_of(4, patience=IMPATIENT) as pool:
+        with pool_of(4, timeouts=IMPATIENT) as pool:
             pool.run_due()
             until(lambda: stopping.is_set() or is_over(inbox))
             assert pool.finish() == (pools.RESTART if stopping.is_set() else 0)
@@ -78,7 +81,7 @@ def test_batch_that_is_under_way_when_the_process_stops_is_given_back_whole(inbo
     inbox.on(collects, batch=BatchSize(50), timeout=timedelta(minutes=2))
     inbox.deliver(*"abc"[:count])
 
-    with pool_of(2, patience=Patience(stop=timedelta(seconds=0.3))) as pool:
+    with pool_of(2, timeouts=Timeouts(stop=timedelta(seconds=0.3))) as pool:
         pool.run_due()
         until(lambda: inbox.rows(STARTED))
         stopping.set()
@@ -104,9 +107,9 @@ def test_batch_that_the_ledger_has_left_comes_back_when_the_ledger_does(
             raise psycopg.OperationalError("away")
         return right.fget(self)
 
-    found, away, right = [], [], Executor.idle_ledger
-    monkeypatch.setattr(Executor, "idle_ledger", property(idle_ledger))
-    monkeypatch.setattr(Executor, "_end_apart", lambda self, *_: self.idle_ledger)
+    found, away, right = [], [], AttemptConnection.idle_ledger
+    monkeypatch.setattr(AttemptConnection, "idle_ledger", property(idle_ledger))
+    monkeypatch.setattr(SingleRun, "fail", lambda self, *_: self._host.connection.idle_ledger)
     inbox.on(collects, batch=BatchSize(50))
     inbox.deliver(*"abcd"[:count])
 
@@ -151,7 +154,7 @@ def test_callback_of_a_lost_slot_holds_up_no_claim(inbox, pool_of, slow_callback
     inbox.on(effect, pattern="quick")
     inbox.deliver("s", type="stuck")
 
-    with pool_of(8, patience=IMPATIENT) as pool:
+    with pool_of(8, timeouts=IMPATIENT) as pool:
         pool.run_due()
         until(lambda: slow_callback, [("s", 1)])
         pool.run_due(inbox.deliver("q", type="quick"))
@@ -166,7 +169,7 @@ def test_callback_is_told_of_what_the_end_of_the_process_has_ended(inbox, pool_o
     monkeypatch.setattr(failure_callbacks, "callbacks", [lambda failure: told.append(failure.event.event_id)])
     inbox.deliver("s", type="stuck")
 
-    with pool_of(2, patience=IMPATIENT) as pool:
+    with pool_of(2, timeouts=IMPATIENT) as pool:
         pool.run_due()
         until(stopping.is_set)
         pool.finish()
@@ -187,7 +190,7 @@ def test_lost_run_whose_end_fails_is_ended_later(inbox, pool_of, monkeypatch):
     monkeypatch.setattr(Executor, "end_for_lost", end_for_lost)
     inbox.deliver("s", type="stuck")
 
-    with pool_of(8, patience=IMPATIENT) as pool:
+    with pool_of(8, timeouts=IMPATIENT) as pool:
         pool.run_due()
         until(lambda: statuses(inbox), {"s": ("waiting", 1)})
 
@@ -202,7 +205,7 @@ def test_end_of_a_lost_run_counts_for_its_breaker(inbox, pool_of, let_go):
     inbox.on(deaf, pattern="deaf", timeout=SHORT, breaker=5)
     inbox.deliver("d", type="deaf")
 
-    with pool_of(8, patience=IMPATIENT) as pool:
+    with pool_of(8, timeouts=IMPATIENT) as pool:
         pool.run_due()
         until(lambda: breakers.breakers(inbox.connection))
 
@@ -215,11 +218,11 @@ def test_slot_that_ends_while_what_is_under_way_is_given_back_keeps_no_other_fro
     class EndsWhenSeen:
         number, is_lost = 0, False
 
-        def __init__(self, under_way):
-            self._left = [under_way]
+        def __init__(self, claimed):
+            self._left = [claimed]
 
         @property
-        def under_way(self):
+        def claimed(self):
             return self._left.pop() if self._left else None
 
     def stays(_event, _tx):
@@ -227,14 +230,14 @@ def test_slot_that_ends_while_what_is_under_way_is_given_back_keeps_no_other_fro
 
     inbox.on(stays, timeout=timedelta(seconds=60))
     inbox.deliver("a")
-    inbox.drains.append(another := Drain(inbox.settings, inbox.registry))
+    inbox.drains.append(another := SingleSlot(inbox.settings, inbox.registry))
 
     with pool_of(2) as pool:
         pool.run_due()
         slot = until(lambda: next((each for each in pool._slots if each.under_way), None))  # noqa: SLF001
         until(lambda: inbox.rows(STARTED))
         try:
-            Ending([EndsWhenSeen(slot.under_way)], None, lambda: None).give_back(another.executor)
+            LostSlots([EndsWhenSeen(slot.claimed)], None, lambda: None).give_back(another, another.executor)
         finally:
             let_go.set()
 
@@ -246,7 +249,7 @@ def test_lost_slot_is_named_by_what_it_is_at(inbox, pool_of, caplog):
     caplog.set_level(logging.ERROR)
     [event] = inbox.deliver("s", type="stuck")
 
-    with pool_of(8, patience=IMPATIENT) as pool:
+    with pool_of(8, timeouts=IMPATIENT) as pool:
         pool.run_due()
         until(lambda: statuses(inbox), {"s": ("waiting", 1)})
 
@@ -263,21 +266,21 @@ def test_slot_that_has_gone_on_is_not_ended_for_what_it_was_at(inbox, pool_of, l
 
     inbox.on(late, timeout=timedelta(minutes=2))
     inbox.deliver("a")
-    inbox.drains.append(another := Drain(inbox.settings, inbox.registry))
+    inbox.drains.append(another := SingleSlot(inbox.settings, inbox.registry))
 
-    with pool_of(8, patience=IMPATIENT) as pool:
+    with pool_of(8, timeouts=IMPATIENT) as pool:
         pool.run_due()
         slot = until(lambda: next((each for each in pool._slots if each.under_way), None))  # noqa: SLF001
-        pool._ending.lose(slot)  # noqa: SLF001
+        pool._lost.lose(slot)  # noqa: SLF001
         slot.under_way = slot.under_way._replace(began=0)
-        pool._ending.end_lost(another.executor)  # noqa: SLF001
+        pool._lost.end_lost(another, another.executor)  # noqa: SLF001
         assert statuses(inbox) == {"a": ("running", 1)}
         let_go.set()
         until(lambda: statuses(inbox), {"a": ("done", 1)})
 
 
 def test_leased_run_that_waited_too_long_is_let_go_of(inbox, pool_of, monkeypatch, let_go):
-    monkeypatch.setattr(pools, "DRAIN_BUDGET", timedelta(seconds=0.5))
+    monkeypatch.setattr(claimer, "DRAIN_BUDGET", timedelta(seconds=0.5))
 
     def busy(_event, _tx):
         let_go.wait(60)
@@ -312,7 +315,7 @@ def test_stop_says_what_is_waited_for_and_hurries_when_told_again(inbox, pool_of
     inbox.deliver("a", "b", type="first")
     inbox.deliver("c", "d", type="second")
 
-    with pool_of(4, patience=Patience(stop=HOUR)) as pool:
+    with pool_of(4, timeouts=Timeouts(stop=HOUR)) as pool:
         pool.run_due()
         until(lambda: inbox.rows(STARTED)[3:])
         stopping.set()

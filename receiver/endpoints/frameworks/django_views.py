@@ -11,14 +11,14 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, Ra
 from django.shortcuts import resolve_url
 from django.urls import NoReverseMatch
 
-from hookonce.receiver.idempotency.frameworks.request import (
+from hookonce.receiver.endpoints.frameworks.request import (
     Asked,
     BodyNotWhole,
     is_empty_form,
     spelled,
     whole,
 )
-from hookonce.receiver.idempotency.policy import HEADER
+from hookonce.receiver.endpoints.policy import HEADER
 from hookonce.receiver.idempotency.postgresql import Cursor
 from hookonce.receiver.idempotency.records import Result
 

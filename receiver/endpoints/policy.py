@@ -11,12 +11,14 @@ from datetime import timedelta
 from typing import Literal
 
 from hookonce.receiver.config.durations import parse_duration
-from hookonce.receiver.idempotency.records import KEY_FORM, MAX_KEY, Result
+from hookonce.receiver.idempotency.records import KEY_FORM, MAX_KEY, Result, State
 from hookonce.receiver.web import problem_details
 
 Dialect = Literal["hookonce", "ietf"]
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
+HEADER_FORM = rf'("([!#-\[\]-~]|\\["\\]){{1,{MAX_KEY // 2 - 1}}}"|[!#-+\--~][!-+\--~]{{0,{MAX_KEY - 1}}})'
+"""A key in a header: a comma only in quotes, since a header that is sent twice is joined by one."""
 _KEY = re.compile(KEY_FORM)
 _QUOTED_KEY = re.compile(r'"((?:[^"\\]|\\["\\])+)"')
 _MAX_RETRY_AFTER = 5
@@ -26,6 +28,12 @@ _LEFT_OUT = {
     *("idempotency-replayed", "upgrade"),
 }
 """Headers that belong to one answer and not to the result, in lower case; a cookie is for who was there then."""
+
+
+RETRYABLE = {401, 403, 408, 425, 429}
+"""Refusals that say nothing about the request itself: another try may succeed."""
+STRANGER = {401, 403}
+"""Refusals that say of the client that the key is not its own."""
 
 
 class BadKey(ValueError):  # noqa: N818  what the client sent
@@ -119,6 +127,13 @@ def storable(result: Result) -> Result:
     """Return a result without the headers that belong to one answer only."""
     kept = {name: value for name, value in result.headers.items() if name.lower() not in _LEFT_OUT}
     return replace(result, headers=kept)
+
+
+def state_of(status: int) -> State:
+    """Return what an answer with this status leaves its operation in."""
+    if status < 400:  # noqa: PLR2004  where refusals begin
+        return State.COMPLETED
+    return State.FAILED_RETRYABLE if status in RETRYABLE or status >= 500 else State.FAILED_FINAL  # noqa: PLR2004
 
 
 def refusal(status: int, code: str, detail: str, retry_after: str = "") -> Result:

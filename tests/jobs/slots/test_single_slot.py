@@ -6,7 +6,6 @@ import psycopg
 import redis
 
 from hookonce.jobs import claimer, stopping
-from hookonce.jobs import drain as drains
 from tests.support.inbox import effect
 
 
@@ -80,7 +79,7 @@ def test_worker_runs_at_once_what_others_had_ignored(inbox):
 
 
 def test_drain_over_its_budget_lets_go_and_rings(inbox, redis_url, monkeypatch):
-    monkeypatch.setattr(drains, "DRAIN_BUDGET", timedelta(seconds=0.05))
+    monkeypatch.setattr(claimer, "DRAIN_BUDGET", timedelta(seconds=0.05))
 
     def slow(event, tx):
         effect(event, tx)
@@ -165,3 +164,20 @@ def test_drain_does_not_let_quick_events_wait_for_slow_ones(inbox):
     inbox.work()
 
     assert order == [f"quick-{n}" for n in range(5)] + [f"slow-{n}" for n in range(3)]
+
+
+def test_suspects_have_their_share_of_each_round_and_no_more(inbox, monkeypatch):
+    monkeypatch.setattr(claimer, "CLAIM_BATCH", 2)
+    order = []
+
+    def handler(event, _tx):
+        order.append(event.type)
+
+    inbox.on(handler)
+    inbox.deliver(*(f"s{n}" for n in range(6)), type="suspect")
+    inbox.connection.execute("UPDATE hookonce.queue SET handler = 'handler', waits = 'suspect'")
+    inbox.deliver(*(f"o{n}" for n in range(6)), type="other")
+
+    inbox.work()
+
+    assert order == ["other", "other", "suspect", "suspect"] * 3

@@ -20,29 +20,27 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from hookonce.jobs.attempts.attempt import Executor, HasNext
-from hookonce.jobs.attempts.attempt_connection import THROWN_AWAY, is_begun, shut_down
-from hookonce.jobs.attempts.endings import names_of, storable
+from hookonce.jobs.attempts.attempt_connection import (
+    THROWN_AWAY,
+    AttemptConnection,
+    EndCutOff,
+    is_begun,
+    shut_down,
+)
+from hookonce.jobs.attempts.endings import names_of
 from hookonce.jobs.attempts.handler_transaction import require_at_rest, set_isolation
 from hookonce.jobs.attempts.statement_effects import effects_of
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
-from hookonce.jobs.attempts.transaction_guard import (
-    REFUSED,
-    WAS_ROLLED_BACK,
-    ExitForkedChildren,
-    RolledBack,
-)
+from hookonce.jobs.attempts.transaction_guard import REFUSED, WAS_ROLLED_BACK, RolledBack
+from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.jobs.error_summary import whereabouts
-from hookonce.jobs.handlers import Handler
 from hookonce.receiver.config.server_urls import USUAL_SCHEMA
-from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.database import schema, session_reset
 from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.database.session_reset import SessionReset
 from hookonce.receiver.ledger.runs import ends, ends_by_function
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-from hookonce.receiver.ledger.runs.ends import AttemptResult
-from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.runs.ends import Also, AttemptResult
 
 log = logging.getLogger(__name__)
 
@@ -57,66 +55,63 @@ MUST_ROLL_BACK = (
 _SET_UP = "SET client_connection_check_interval = 500; SET idle_in_transaction_session_timeout = '2h'"
 
 
-class DjangoExecutor(Executor):
-    """Runs claimed runs on the connection of an alias of DATABASES; a handler gets `(event, connection)`."""
+class DjangoTransactions:
+    """The transactions of one executor on the connection of an alias of DATABASES.
 
-    alias = "default"
-    place = USUAL_SCHEMA
+    A handler gets `(event, connection)`.
+    """
+
     rolled_back = ROLLED_BACK
-    _set_up: psycopg.Connection[Any] | None = None
-    _session_reset = session_reset.NOTHING
-    _has_prepared = False
-    _factories: tuple[Any, Any] = (tuple_row, psycopg.Cursor)
-    _ends: ModuleType = ends
-    """The module whose statements mark and end runs with the rights that Django's role has."""
+    takes_batches = False
+    shares_flushes = False
+    blocks: Blocks | None = None
 
-    def _attempt(self, run: ClaimedRun, handler: Handler, has_next: HasNext) -> None:  # noqa: ARG002  no chaining
-        self._start_anew()
-        self._note_start(run)
-        self.begin()
-        event = self._event(run, handler)
-        self._reset()  # nothing of ours stays open while the handler runs
+    def __init__(
+        self, connection: AttemptConnection, alias: str = "default", place: str = USUAL_SCHEMA
+    ) -> None:
+        """Write on the connection of `alias`, which leads to the ledger in the schema `place`."""
+        self.alias = alias
+        self.place = place
+        self._connection = connection
+        self._set_up: psycopg.Connection[Any] | None = None
+        self._session_reset = session_reset.NOTHING
+        self._factories: tuple[Any, Any] = (tuple_row, psycopg.Cursor)
+        self._ends: ModuleType = ends
+        """The module whose statements mark and end runs with the rights that Django's role has."""
+
+    def begin(self, work: Work) -> None:  # noqa: ARG002  the port's
+        """Begin, on our connection, what the body of an event is read in."""
+        self._connection.begin_attempt(goes_on=False)
+
+    @contextmanager
+    def open(self, work: Work, alarm: TimeLimit) -> Iterator[Transaction]:
+        """Begin a marked transaction of Django's; after the commit call its hooks, whose errors harm nobody's run."""
+        self._connection.reset()  # nothing of ours stays open while the handler runs
         database = self._database()
-        watch = _Watch()
-        hooks = _Hooks(self.alarm, handler.timeout)
+        opened = _Opened(self, database, work)
+        hooks = _Hooks(alarm, work.handler.timeout)
         try:
             with hooks, transaction.atomic(using=self.alias, durable=True), _rolling_back(database):
-                self._begin_in(database, run, handler)
+                opened.begin()
                 transaction.on_commit(hooks.begin, using=self.alias)
-                with (
-                    self.alarm.limit(handler.timeout),
-                    ExitForkedChildren(),
-                    database.execute_wrapper(watch),
-                ):
-                    reach("handler.entered")
-                    result = handler.function(event, database)
-                    event.require_steps_ended()
-                reach("handler.returned")
-                ending = AttemptResult(RunStatus.DONE, storable(result))
-                self._end_in(database, run, ending)
+                yield opened
         except KeyboardInterrupt:
             raise
         except BaseException as error:
             if not hooks.have_begun:
+                if opened.is_cut_off:
+                    raise EndCutOff(type(error).__name__) from error
                 raise
-            self._log_failed_hook(run, error)
+            _log_failed_hook(work, error)
         finally:
-            if watch.is_session_changed or self._has_prepared:
+            if opened.uses_session_up:
                 database.close()
-        reach("run.committed")
-        self._close_breaker(run.handler)
-        self._report(run, ending)
-
-    def _close_breaker(self, handler: str) -> None:
-        """End a row of failures, on our connection: Django's role need have no rights for that."""
-        close = self.failure_rows.after_success(handler)
-        if close is not None:
-            with self.ledger.transaction():
-                close(self.ledger)
+        if opened.also is not None:  # on our connection: Django's role need have no rights for that
+            with self._connection.ledger.transaction():
+                opened.also(self._connection.ledger)
 
     def discard(self) -> None:
-        """Close our connection and Django's, in whatever state they are."""
-        super().discard()
+        """Close Django's connection, in whatever state it is."""
         database = connections[self.alias]
         if not database.in_atomic_block:
             database.close()
@@ -127,6 +122,25 @@ class DjangoExecutor(Executor):
         with suppress(Exception):  # it may be closed at this moment
             return self._set_up.info.backend_pid if self._set_up is not None else None
         return None
+
+    def mark(self, cursor: psycopg.Cursor[Any], run: ClaimedRun) -> str:
+        """Mark a run in a handler's transaction, by what Django's role may do."""
+        return str(self._ends.mark(cursor, run))
+
+    def end_within(
+        self,
+        cursor: psycopg.Cursor[Any],
+        run: ClaimedRun,
+        ending: AttemptResult,
+        took: timedelta,
+        xact_id: str,
+    ) -> None:
+        """End a run in its handler's transaction, by what Django's role may do. Raises `LeaseLost`."""
+        self._ends.end_within(cursor, run, ending, took, xact_id)
+
+    def cursor(self, database: BaseDatabaseWrapper) -> psycopg.Cursor[Any]:
+        """Return a cursor for statements of ours, past Django's own kind."""
+        return schema.cursor(database.connection, self.place)
 
     def _database(self) -> BaseDatabaseWrapper:
         """Return Django's connection, open; whatever others there are, their time may be over.
@@ -145,7 +159,7 @@ class DjangoExecutor(Executor):
             if not database.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):  # else a pooler is in between
                 with database.cursor() as cursor:
                     cursor.execute(_SET_UP)
-            with self._cursor(database) as cursor:
+            with self.cursor(database) as cursor:
                 self._ends = ends_by_function if ends_by_function.are_needed(cursor) else ends
             self._session_reset = SessionReset.of(database.connection, has_settings=True)
             self._factories = database.connection.row_factory, database.connection.cursor_factory
@@ -166,17 +180,55 @@ class DjangoExecutor(Executor):
         del connections[self.alias]
         return connections[self.alias]
 
-    def _begin_in(self, database: BaseDatabaseWrapper, run: ClaimedRun, handler: Handler) -> None:
-        """Begin the transaction on the server, with the level that was declared, and mark it."""
-        self._has_prepared = False
-        with self._cursor(database) as cursor:
-            if handler.isolation:
-                cursor.execute(set_isolation(handler.isolation))
-            self._is_marked = True
-            self._xact_id = self._ends.mark(cursor, run)
+    def take_out(self, database: BaseDatabaseWrapper) -> bool:
+        """Take out of Django's session what the handler has left there; what Django has set there stays.
 
-    def _end_in(self, database: BaseDatabaseWrapper, run: ClaimedRun, ending: AttemptResult) -> None:
-        """End the run in the handler's transaction, if that is still the one it was given."""
+        Return whether anything is prepared there, which uses the session up.
+        """
+        driver = database.connection
+        with database.wrap_database_errors, driver.pipeline():
+            for statement in self._session_reset.statements:
+                psycopg.Cursor(driver).execute(statement)
+            if driver.prepare_threshold is None:
+                return False
+            asked = psycopg.Cursor(driver, row_factory=tuple_row).execute(session_reset.IS_ANYTHING_PREPARED)
+            return bool(asked.fetchone() == (True,))
+
+
+class _Opened:
+    """One transaction of Django's."""
+
+    shares_flushes = False
+
+    def __init__(self, owner: DjangoTransactions, database: BaseDatabaseWrapper, work: Work) -> None:
+        self.also: Also | None = None
+        """What is to be written once it is committed."""
+        self._owner = owner
+        self._database = database
+        self._driver: psycopg.Connection[Any] = database.connection
+        self._work = work
+        self._watch = _Watch()
+        self._has_prepared = False
+        self._is_ending = False
+
+    def begin(self) -> None:
+        """Begin the transaction on the server, with the level that was declared, and mark it."""
+        (run,), marking, isolation = self._work.runs, self._work.marking, self._work.handler.isolation
+        with self._owner.cursor(self._database) as cursor:
+            if isolation:
+                cursor.execute(set_isolation(isolation))
+            marking.is_marked = True
+            marking.xact_id = self._owner.mark(cursor, run)
+
+    @contextmanager
+    def lent(self) -> Iterator[BaseDatabaseWrapper]:
+        """Give Django's connection, and see what goes through it."""
+        with self._database.execute_wrapper(self._watch):
+            yield self._database
+
+    def require_open(self) -> None:
+        """Raise `RolledBack` or `RuntimeError` where it can't be committed any more."""
+        database = self._database
         if database.closed_in_transaction or database.connection is None:
             raise RolledBack(CLOSED)
         if database.connection.info.transaction_status is TransactionStatus.IDLE:
@@ -184,33 +236,43 @@ class DjangoExecutor(Executor):
         if database.needs_rollback:
             raise RolledBack(MUST_ROLL_BACK)
         require_at_rest(database.connection)
-        self._take_out(database)
-        with self._cursor(database) as cursor:
-            self._ends.end_within(cursor, run, self._sealed(run, ending), self._took(), str(self._xact_id))
 
-    def _take_out(self, database: BaseDatabaseWrapper) -> None:
-        """Take out of Django's session what the handler has left there; what Django has set there stays."""
-        driver = database.connection
-        with database.wrap_database_errors, driver.pipeline():
-            for statement in self._session_reset.statements:
-                psycopg.Cursor(driver).execute(statement)
-            if driver.prepare_threshold is not None:
-                asked = psycopg.Cursor(driver, row_factory=tuple_row).execute(
-                    session_reset.IS_ANYTHING_PREPARED
-                )
-                self._has_prepared = asked.fetchone() == (True,)
+    def end(
+        self,
+        run: ClaimedRun,
+        ending: AttemptResult,
+        took: timedelta,
+        *,
+        has_next: bool,  # noqa: ARG002  the port's
+        waits_for_flush: bool,  # noqa: ARG002  the port's
+    ) -> None:
+        """End the run, as the last statement of the transaction, which Django commits."""
+        self.also, self._is_ending = ending.also, True
+        self._has_prepared = self._owner.take_out(self._database)
+        with self._owner.cursor(self._database) as cursor:
+            self._owner.end_within(cursor, run, ending, took, str(self._work.marking.xact_id))
 
-    def _cursor(self, database: BaseDatabaseWrapper) -> psycopg.Cursor[Any]:
-        """Return a cursor for statements of ours, past Django's own kind."""
-        return schema.cursor(database.connection, self.place)
+    def end_by(self, write: Callable[[psycopg.Connection], None]) -> None:
+        """Never called: Django's worker takes no batches."""
+        raise NotImplementedError
 
-    def _log_failed_hook(self, run: ClaimedRun, error: BaseException) -> None:
-        """Say that what was to happen after the commit did not; as in a request of Django's, nobody tries again."""
-        log.error(
-            "the run is done, but a hook of on_commit failed: %s", whereabouts(error), extra=names_of(run)
-        )
-        if isinstance(error, TimeUp):  # it may have cut a call into libpq, on any of them
-            connections.close_all()
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether its connection ended while it was ended: it may be committed, or not."""
+        return self._is_ending and self._driver.closed
+
+    @property
+    def uses_session_up(self) -> bool:
+        """Whether the session holds what can't be taken out of it."""
+        return self._watch.is_session_changed or self._has_prepared
+
+
+def _log_failed_hook(work: Work, error: BaseException) -> None:
+    """Say that what was to happen after the commit did not; as in a request of Django's, nobody tries again."""
+    (run,) = work.runs
+    log.error("the run is done, but a hook of on_commit failed: %s", whereabouts(error), extra=names_of(run))
+    if isinstance(error, TimeUp):  # it may have cut a call into libpq, on any of them
+        connections.close_all()
 
 
 @contextmanager

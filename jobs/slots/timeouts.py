@@ -7,7 +7,7 @@ from hookonce.jobs.attempts.time_limit import GRACE_PERIOD
 
 
 @dataclass(frozen=True)
-class Patience:
+class Timeouts:
     """The waits of one process; nothing else is different where they are shorter."""
 
     again: timedelta = timedelta(seconds=1)
@@ -22,4 +22,4 @@ class Patience:
     """The same where too many slots are lost."""
 
 
-USUAL = Patience()
+USUAL = Timeouts()

@@ -4,20 +4,20 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from hookonce.receiver.idempotency.frameworks.request import Framework
+from hookonce.receiver.endpoints.frameworks.request import Framework
 from hookonce.receiver.idempotency.postgresql import Cursor
 
 
 def framework_of(args: Sequence[object]) -> tuple[Framework, object]:
     """Return whose view was called with these arguments, and its request. Raises: TypeError."""
     if "django.http" in sys.modules:
-        from hookonce.receiver.idempotency.frameworks import django_views
+        from hookonce.receiver.endpoints.frameworks import django_views
 
         request = django_views.request_of(args)
         if request is not None:
             return django_views, request
     if "flask" in sys.modules:
-        from hookonce.receiver.idempotency.frameworks import flask_views
+        from hookonce.receiver.endpoints.frameworks import flask_views
 
         if flask_views.is_asked():
             return flask_views, flask_views.request
@@ -30,7 +30,7 @@ def framework_of(args: Sequence[object]) -> tuple[Framework, object]:
 def cursor_of(transaction: Any) -> Cursor:  # noqa: ANN401  any of three libraries
     """Return a cursor of the driver, in the transaction of a connection or session. Raises: TypeError."""
     if transaction is None and "django.db" in sys.modules:
-        from hookonce.receiver.idempotency.frameworks import django_views
+        from hookonce.receiver.endpoints.frameworks import django_views
 
         return django_views.cursor()  # what `transaction.atomic()` gives
     found = getattr(transaction, "session", transaction)  # SQLAlchemy's Session.begin()

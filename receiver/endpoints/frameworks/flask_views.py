@@ -4,7 +4,7 @@ from typing import Any
 
 from flask import Request, Response, current_app, has_request_context, request
 
-from hookonce.receiver.idempotency.frameworks.request import (
+from hookonce.receiver.endpoints.frameworks.request import (
     FORMS,
     Asked,
     BodyNotWhole,
@@ -12,7 +12,7 @@ from hookonce.receiver.idempotency.frameworks.request import (
     spelled,
     whole,
 )
-from hookonce.receiver.idempotency.policy import HEADER
+from hookonce.receiver.endpoints.policy import HEADER
 from hookonce.receiver.idempotency.records import Result
 
 __all__ = ["asked", "is_asked", "read", "request", "response", "status_of"]

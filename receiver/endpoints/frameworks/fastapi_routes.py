@@ -12,11 +12,12 @@ from fastapi import HTTPException, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 
+from hookonce.receiver.endpoints import endpoint as endpoints
+from hookonce.receiver.endpoints.endpoint import Idempotent
+from hookonce.receiver.endpoints.exchange import Arguments
+from hookonce.receiver.endpoints.frameworks.request import Asked, whole
+from hookonce.receiver.endpoints.policy import HEADER
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.idempotency import endpoint as endpoints
-from hookonce.receiver.idempotency.endpoint import Arguments, Idempotent
-from hookonce.receiver.idempotency.frameworks.request import Asked, whole
-from hookonce.receiver.idempotency.policy import HEADER
 from hookonce.receiver.idempotency.records import Claim, Result
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -53,7 +54,7 @@ class IdempotentRoute(APIRoute):
                 return response if served.claim is None else await _ended(operation, served.claim, response)
             except Exception as error:  # one that is cancelled may have had its effect: its lease is to tell
                 if served.claim is not None:
-                    await asyncio.to_thread(operation.failed, served.claim, _status_of(error))
+                    await asyncio.to_thread(operation.exchange.failed, served.claim, _status_of(error))
                 raise
             finally:
                 endpoints.routed.reset(token)
@@ -75,13 +76,13 @@ class _Served:
         """Return what the view gives, or the answer in its place; in a thread of FastAPI's."""
         if self._is_other(operation):
             return view()
-        begun = operation.claim(self._asked(), self._request, arguments)
+        begun = operation.exchange.claim(self._asked(), self._request, arguments)
         if isinstance(begun, Result):
             return _response(begun)
         if begun is None:
             return view()
         self.claim = begun
-        with operation.working(begun):
+        with operation.exchange.working(begun):
             return view()
 
     async def call_async(
@@ -90,13 +91,13 @@ class _Served:
         """Return what the view gives, or the answer in its place."""
         if self._is_other(operation):
             return await view()
-        begun = await operation.claim_async(self._asked(), self._request, arguments)
+        begun = await operation.exchange.claim_async(self._asked(), self._request, arguments)
         if isinstance(begun, Result):
             return _response(begun)
         if begun is None:
             return await view()
         self.claim = begun
-        with operation.working(begun):
+        with operation.exchange.working(begun):
             return await view()
 
     def _is_other(self, operation: Idempotent) -> bool:
@@ -114,7 +115,7 @@ class _Served:
 
 async def _ended(operation: Idempotent, claim: Claim, response: Response) -> Response:
     """Store what an endpoint gave; return it, or what to answer instead."""
-    refused = await operation.end_async(claim, _result(response))
+    refused = await operation.exchange.end_async(claim, _result(response))
     reach("operation.answered")
     return response if refused is None else _response(refused)
 
