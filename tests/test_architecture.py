@@ -189,7 +189,7 @@ LIBRARIES = {
         "receiver.idempotency.frameworks",
         "hookonce.flask",
     ),
-    "gevent": ("receiver.web", "receiver.intake.pipeline"),
+    "uvloop": ("receiver.web.worker",),
     "gunicorn": ("receiver.web",),
     "httptools": ("receiver.web.http",),
     "jinja2": ("receiver.dashboard",),

@@ -11,7 +11,7 @@ from typing import Any
 MAX_OPEN_FILES = 65536
 
 bind = os.environ.get("HOOKONCE_BIND") or f"0.0.0.0:{os.environ.get('PORT', '8000')}"
-worker_class = "hookonce.receiver.web.gevent_worker.GeventWorker"
+worker_class = "hookonce.receiver.web.worker.LoopWorker"
 workers = int(os.environ.get("WEB_CONCURRENCY") or "2")
 worker_connections = 4000
 keepalive = 15  # also the time a request's head may take to arrive

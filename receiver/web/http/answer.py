@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from hookonce.receiver.web import problem_details
+from hookonce.receiver.web.response import Response
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
@@ -54,6 +55,12 @@ class Answer:
                 continue
             self.headers.append((name, value))
         return self.written.append
+
+    def take(self, said: Response) -> None:
+        """Take what an endpoint answers."""
+        self.begin(said.line, [("Content-Type", said.content_type), *said.headers])
+        self.length = len(said.body)
+        self.headers.append(("Content-Length", str(self.length)))
 
     def has_body(self, method: str) -> bool:
         """Whether a body follows; `Content-Length` may say what it would have."""

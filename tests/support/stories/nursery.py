@@ -8,11 +8,6 @@ for one and gives how it ended. A child may have a mistake planted in it, and fa
 
 import sys
 
-if __name__ == "__main__" and sys.argv[1] == "receivers":
-    from gevent import monkey
-
-    monkey.patch_all()
-
 import ctypes
 import gc
 import json

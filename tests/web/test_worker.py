@@ -6,8 +6,8 @@ import pytest
 from gunicorn.config import KNOWN_SETTINGS, Config
 
 from hookonce.receiver.web import gunicorn_conf
-from hookonce.receiver.web.gevent_worker import COLLECTOR_THRESHOLDS, GeventWorker
 from hookonce.receiver.web.http.settings import ALLOWED, HONOURED
+from hookonce.receiver.web.worker import COLLECTOR_THRESHOLDS, LoopWorker
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def collector():
 
 @pytest.mark.usefixtures("collector")
 def test_worker_leaves_what_it_has_loaded_to_no_collector():
-    worker = GeventWorker.__new__(GeventWorker)
+    worker = LoopWorker.__new__(LoopWorker)
     worker.cfg, worker.app = Config(), SimpleNamespace(wsgi=lambda: None)
 
     worker.load_wsgi()
@@ -41,7 +41,7 @@ def configured(**settings):
 
 
 def test_worker_honours_its_own_settings():
-    GeventWorker.check_config(configured(), None)
+    LoopWorker.check_config(configured(), None)
 
 
 IGNORED = {
@@ -66,7 +66,7 @@ IGNORED = {
 @pytest.mark.parametrize(("name", "value"), IGNORED.items(), ids=IGNORED)
 def test_worker_refuses_a_setting_that_it_would_pass_over(name, value):
     with pytest.raises(RuntimeError, match=name):
-        GeventWorker.check_config(configured(**{name: value}), None)
+        LoopWorker.check_config(configured(**{name: value}), None)
 
 
 def test_worker_names_only_settings_that_gunicorn_has():
