@@ -1,11 +1,14 @@
 import gc
+import logging
 import os
 from types import SimpleNamespace
 
 import pytest
 from gunicorn.config import KNOWN_SETTINGS, Config
 
+from hookonce.receiver.config.concurrency import processes
 from hookonce.receiver.web import gunicorn_conf
+from hookonce.receiver.web.gevent_worker import GeventWorker
 from hookonce.receiver.web.http.settings import ALLOWED, HONOURED
 from hookonce.receiver.web.worker import COLLECTOR_THRESHOLDS, LoopWorker
 
@@ -81,3 +84,17 @@ def test_workers_are_told_how_many_they_are(monkeypatch):
     gunicorn_conf.on_starting(SimpleNamespace(cfg=SimpleNamespace(workers=3)))
 
     assert os.environ["WEB_CONCURRENCY"] == "3"
+
+
+@pytest.mark.parametrize(("cores", "expected"), [(1, 2), (2, 2), (4, 2), (8, 4), (9, 4)])
+def test_two_processes_receive_at_least_and_half_as_many_as_cores(cores, expected):
+    assert processes(cores) == expected
+
+
+def test_former_name_of_the_worker_class_starts_with_a_warning(caplog):
+    log = logging.getLogger("gunicorn.error")
+
+    with caplog.at_level(logging.WARNING, logger=log.name):
+        GeventWorker.check_config(configured(), log)
+
+    assert "is now called hookonce.receiver.web.worker.LoopWorker" in caplog.text
