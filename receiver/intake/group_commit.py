@@ -27,7 +27,9 @@ STALLED_AFTER = timedelta(milliseconds=30)
 
 
 GATHER = timedelta(milliseconds=1)
-"""How long a lane waits, after a batch, for as many items as were under way when it ended."""
+"""How long a lane that has an item waits for as many as were under way when the batch before it ended."""
+RECENT = timedelta(milliseconds=5)
+"""For so long after a batch; then nobody is waited for."""
 MAX_BATCH = 256
 """Items committed together at most. So many come together only where commits take long: on a disk that takes seconds
 for each, all who wait must be taken within their deadline; and their bodies must fit into memory three times."""
@@ -86,7 +88,7 @@ class GroupCommit(Generic[Item, Answer]):
         self._threads: list[threading.Thread] = []
         self._busy = 0  # lanes at work, or called and on their way
         self._gathering = 0  # lanes that wait for who was under way; they are at work too
-        self._taken_at = 0.0
+        self._taken_at = self._ended_at = 0.0
         self._closing = False
 
     def submit(self, item: Item, deadline: timedelta) -> Answer:
@@ -181,6 +183,7 @@ class GroupCommit(Generic[Item, Answer]):
             else:
                 pending.answer = answer
             bells.setdefault(pending.waits, []).append(pending.bell)
+        self._ended_at = time.monotonic()
         self._expected = min(len(batch) + len(self._waiting), self._limit)
         for waits, rung in bells.items():
             waits.ring(rung)
@@ -201,15 +204,15 @@ class GroupCommit(Generic[Item, Answer]):
     def _await_work(self) -> bool:
         """Wait until something waits; False when closing and nothing does."""
         with self._lock:
-            if self._expected > 1:
+            while not self._waiting and not self._closing:
+                self._busy -= 1
+                self._called.wait()
+            if self._expected > 1 and time.monotonic() - self._ended_at < RECENT.total_seconds():
                 self._gathering += 1
                 self._gathered.wait_for(
                     lambda: self._closing or len(self._waiting) >= self._expected, self._gather
                 )
                 self._gathering -= 1
-                self._expected = 1
-            while not self._waiting and not self._closing:
-                self._busy -= 1
-                self._called.wait()
+            self._expected = 1
             self._taken_at = time.monotonic()
             return bool(self._waiting)
