@@ -58,7 +58,7 @@ _Arrived = tuple[Event, NewEvent]
 """An event that came, and its row."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class IntakeResult:
     """What became of a delivery: `reply` where the sender wants its own; the events in order, with rows and types."""
 

@@ -6,11 +6,14 @@ suspended, so `run` brings such a coroutine to its end in one go.
 
 import asyncio
 import threading
+from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor
 from datetime import timedelta
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+_LOOK = 0.05
+"""Seconds between two looks for deadlines that are over."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -69,6 +72,8 @@ class OnLoop:
         self._loop = asyncio.get_running_loop()
         self._askers = askers
         self._computers = computers
+        self._due: defaultdict[timedelta, deque[tuple[float, asyncio.Future[bool]]]] = defaultdict(deque)
+        self._is_looking = False
 
     async def ask(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Have a thread call it."""
@@ -92,11 +97,21 @@ class OnLoop:
 
     async def rung(self, bell: asyncio.Future[bool], deadline: timedelta) -> bool:
         """Await the future."""
-        timer = self._loop.call_later(deadline.total_seconds(), _end, (bell,), False)  # noqa: FBT003
-        try:
-            return await bell
-        finally:
-            timer.cancel()
+        self._due[deadline].append((self._loop.time() + deadline.total_seconds(), bell))
+        if not self._is_looking:
+            self._is_looking = True
+            self._loop.call_later(_LOOK, self._look)
+        return await bell
+
+    def _look(self) -> None:
+        """End those whose deadline is over: one timer for all, since nearly none is ever needed."""
+        now, self._is_looking = self._loop.time(), False
+        for due in self._due.values():
+            while due and (due[0][1].done() or due[0][0] <= now):
+                _end([due.popleft()[1]], False)  # noqa: FBT003
+            self._is_looking = self._is_looking or bool(due)
+        if self._is_looking:
+            self._loop.call_later(_LOOK, self._look)
 
 
 def _end(bells: Sequence[asyncio.Future[bool]], in_time: bool) -> None:  # noqa: FBT001

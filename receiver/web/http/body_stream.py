@@ -58,6 +58,15 @@ class BodyStream:
             self.rest, self._left = self.rest[self._left :], 0
         return self.is_complete
 
+    def whole(self, size: int) -> bytes:
+        """Return a body that came with its head, of at most `size` bytes; nothing of any other, or of an empty one."""
+        left = self._left
+        if self._chunks is not None or not left or left > size or left > len(self.rest) or self._taken:
+            return b""
+        body, self.rest = self.rest[:left], self.rest[left:]
+        self._left, self._taken = 0, left
+        return body
+
     async def read(self, size: int = -1) -> bytes:
         """Read so many bytes, or all; fewer only at the end. Raises: OSError, ValueError."""
         pieces, found = [self._ready], len(self._ready)

@@ -61,7 +61,7 @@ class IncomingRequest:
 
     async def piece(self, size: int) -> bytes:
         """Read, standing in line where it is a lot. Raises: OSError, ValueError."""
-        return await self.stream.read(size)
+        return self.stream.whole(size) or await self.stream.read(size)
 
     def environ(self, common: Environ, client: tuple[str, str], stream: object) -> Environ:
         """Return the environment; `stream` is what the application reads the body from."""
