@@ -41,7 +41,7 @@ class Shared:
                 bell = waits.bell()
                 self._asking.append((waits, bell))
             else:
-                self._asking, self._made = [], None
+                self._asking = []
         if bell is not None:
             await waits.rung(bell, PATIENCE)
         else:
@@ -49,10 +49,12 @@ class Shared:
         return self._made or problem(500, "internal_error", close=True)
 
     async def _remake(self, waits: Waits) -> None:
+        made = None
         try:
-            self._made = await waits.ask(self._make)
+            made = await waits.ask(self._make)
         finally:
             with self._lock:
+                self._made = made
                 self._until = monotonic() + LASTS
                 asking, self._asking = self._asking or [], None
             for theirs, bell in asking:
