@@ -10,6 +10,8 @@ COPY requirements-run.lock ./
 RUN pip install --require-hashes --requirement requirements-run.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY .ci/readme_for_pypi.py ./.ci/
+COPY compose.yaml ./
+COPY deploy ./deploy
 COPY hookonce ./hookonce
 COPY jobs ./jobs
 COPY providers ./providers

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from hookonce.jobs.handlers import GiveUp, RetryLater
     from hookonce.jobs.registration import on
     from hookonce.jobs.steps import NEVER_HAPPENED, UNKNOWN, StepStopped
+    from hookonce.receiver.endpoints.attempt import Operation, current_operation
+    from hookonce.receiver.endpoints.endpoint import idempotent
+    from hookonce.receiver.endpoints.frameworks.fastapi_routes import IdempotentRoute
     from hookonce.receiver.idempotency.dynamodb import DynamoStore
-    from hookonce.receiver.idempotency.endpoint import Operation, current_operation, idempotent
-    from hookonce.receiver.idempotency.frameworks.fastapi_routes import IdempotentRoute
     from hookonce.receiver.idempotency.postgresql import PostgresStore
     from hookonce.receiver.idempotency.records import InProgress, KeyReused, StoreUnavailable
     from hookonce.receiver.idempotency.redis_hash import RedisStore
@@ -56,17 +57,17 @@ __all__ = [
     "on_failure",
 ]
 _OF_OPERATIONS = {
-    "DynamoStore": "dynamodb",
-    "IdempotentRoute": "frameworks.fastapi_routes",
-    "InProgress": "records",
-    "KeyReused": "records",
-    "Operation": "endpoint",
-    "PostgresStore": "postgresql",
-    "RedisStore": "redis_hash",
-    "SealedStore": "sealed",
-    "StoreUnavailable": "records",
-    "current_operation": "endpoint",
-    "idempotent": "endpoint",
+    "DynamoStore": "idempotency.dynamodb",
+    "IdempotentRoute": "endpoints.frameworks.fastapi_routes",
+    "InProgress": "idempotency.records",
+    "KeyReused": "idempotency.records",
+    "Operation": "endpoints.attempt",
+    "PostgresStore": "idempotency.postgresql",
+    "RedisStore": "idempotency.redis_hash",
+    "SealedStore": "idempotency.sealed",
+    "StoreUnavailable": "idempotency.records",
+    "current_operation": "endpoints.attempt",
+    "idempotent": "endpoints.endpoint",
 }
 """Where the names of operations are: some need an extra, or a framework."""
 
@@ -96,7 +97,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  what a module has
     if name in _OF_JOBS:
         return getattr(import_module(f"hookonce.jobs.{_OF_JOBS[name]}"), name)
     if name in _OF_OPERATIONS:
-        return getattr(import_module(f"hookonce.receiver.idempotency.{_OF_OPERATIONS[name]}"), name)
+        return getattr(import_module(f"hookonce.receiver.{_OF_OPERATIONS[name]}"), name)
     if name in __all__:
         from hookonce.jobs import handlers
 

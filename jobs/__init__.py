@@ -4,13 +4,14 @@
 - `provider_lookup`: the provider that reads an event's body
 - `registration`, `handlers`, `handler_signature`: `@on`, the registry behind it, and what a handler asks for
 - `steps`: parts of a handler that are done once for its event
-- `commands`, `command_models`: the handlers of commands, and the pydantic models that they name
-- `worker`, `rq_job`: the RQ worker, and the one job it takes
+- `commands`: the handlers of commands, and the pydantic models that they name
+- `worker`: the RQ worker, and the one job it takes
 - `claimer`: what one process claims, and looks after
 - `plan`: what becomes of each due run: leased, or why it waits; no SQL
-- `drain`: a claimer with one slot, in the thread that calls it
+- `buffer`: the runs that it has claimed and not started yet
+- `slots`: one slot in the main thread, or a thread for each of many: what makes the attempts of what was claimed
+- `drain`: what an RQ job does, and what a worker is made of
 - `attempts`: one attempt of one run: transaction, time limit, outcome
-- `slots`: a claimer with many slots
 - `batches`: handlers that take many events at once
 - `error_summary`, `traceback_text`: what is kept of an error
 - `report`: what the desk knows of what a worker is at

@@ -1,35 +1,39 @@
-"""Claims for one process, and looks after what others have left; what makes the attempts is `drain`, or `slots`."""
+"""Claims for one process, and looks after what others have left; what makes the attempts is in `jobs.slots`."""
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from functools import cached_property, partial
 
 import psycopg
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, SQLAlchemyError
 
-from hookonce.jobs.attempts import endings
-from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.attempts.attempt import Executor, MakeTransactions
+from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.jobs.attempts.last_attempt import LastAttempt
 from hookonce.jobs.attempts.listener import Listener
+from hookonce.jobs.attempts.sealing import Sealing
+from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.train import Train, tell
-from hookonce.jobs.batches.batch_attempt import BatchExecutor
-from hookonce.jobs.handlers import Registry
-from hookonce.jobs.plan import Plan
-from hookonce.jobs.plan import Room as Lanes
+from hookonce.jobs.buffer import Buffer
+from hookonce.jobs.handlers import Handler, Registry
+from hookonce.jobs.plan import EVERYTHING, Plan
+from hookonce.jobs.plan import Room as Capacity
 from hookonce.jobs.provider_lookup import provider_lookup
 from hookonce.jobs.report import UnderWay
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.idempotency.postgresql import Pool
+from hookonce.receiver.idempotency.postgresql import Pool as Connections
 from hookonce.receiver.ledger import handlers
 from hookonce.receiver.ledger.database import connections, engines, flushing
 from hookonce.receiver.ledger.runs import (
+    batch_claims,
     breakers,
     claims,
     clock,
@@ -38,10 +42,11 @@ from hookonce.receiver.ledger.runs import (
     limit_gate,
     takeover,
 )
+from hookonce.receiver.ledger.runs.batch_claims import BatchClaim, BatchHandler
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.claims import Claim
 from hookonce.receiver.ledger.runs.clock import ClockWatch
-from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+from hookonce.receiver.ledger.runs.due_cursor import BatchCursor, DueCursor
 from hookonce.receiver.ledger.runs.rate_changes import RateChanges
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from hookonce.receiver.logs import hash_ids
@@ -58,10 +63,11 @@ AWAY = (psycopg.Error, SQLAlchemyError, connections.LedgerUnavailable)
 
 CLAIM_BATCH = 50
 DRAIN_BUDGET = timedelta(seconds=2)
+"""How long after a claim its runs may be started: then they are given back, for other workers to take."""
 ROLLING_DEPLOY = timedelta(minutes=15)
 WORKER_ENDED = "the worker's process ended in the middle of it"
 SUSPECTS_INTERVAL = timedelta(seconds=2)
-"""How often a worker looks for what others have lost, where it found none that it may run."""
+"""How often a worker looks for suspects, where it found none that it may run."""
 STEP_CONNECTIONS = 4
 """At most, in one process, for what steps write: a millisecond each."""
 WAKE_INTERVAL = timedelta(seconds=30)
@@ -73,18 +79,22 @@ CLOCK_INTERVAL = timedelta(seconds=1)
 
 
 class Claimer:
-    """Claims due runs for the slots of one process, with connections of its own; for one thread."""
+    """Claims due runs for the slots of one process, with connections of its own; for one thread.
+
+    The runs that it has claimed wait in its `buffer` until a slot takes them.
+    """
 
     def __init__(
         self,
         settings: Settings,
         registry: Registry,
-        attempts_by: Callable[..., Executor] = BatchExecutor,
+        transactions: MakeTransactions = HandlerTransactions,
         *,
         connections: int = 1,
     ) -> None:
         hash_ids(hashed=settings.log_ids == "hash")
-        self._registry = registry
+        self.registry = registry
+        self.buffer = Buffer()
         self._settings = settings
         self._engine = engines.engine(
             settings.database_url,
@@ -94,45 +104,43 @@ class Claimer:
             pool_use_lifo=True,  # what more were open for a while are those that end
             hide_parameters=True,  # of a failed statement: they come from bodies, and errors are kept in the clear
         )
-        self._steps = Pool(settings.database_url, STEP_CONNECTIONS)
-        self._make_executor = partial(
-            attempts_by,
-            self._engine,
-            provider_lookup(settings),
-            settings.keyring,
-            mask_secrets(settings.secrets()),
-            self._steps,
-        )
+        self._steps = Connections(settings.database_url, STEP_CONNECTIONS)
         self._held = HeldClaims()
         self._heartbeat = Heartbeat(self._held, self._lent)
         self._train = Train(self._lent)
-        self._listener = listener_of(settings)
+        self._shared = Shared(
+            provider_lookup(settings),
+            self._held,
+            self._heartbeat,
+            registry,
+            self._train if settings.shared_flushes else None,
+            self._steps,
+            Sealing(settings.keyring, mask_secrets(settings.secrets())),
+            listener_of(settings),
+        )
+        self._transactions = transactions
         self._executor = self._new_executor()
         self._client = connect(settings.redis_url)
         self._work_queue = WorkQueue(self._client)
         self._cursor = DueCursor()
+        self._batch_cursors: defaultdict[str, BatchCursor] = defaultdict(partial(BatchCursor, self._cursor))
+        self._batch_plan = Plan(registry, EVERYTHING)
         self._failing: AbstractSet[str] = frozenset()
         self._is_away = False
         self._breaker = CircuitBreaker(limit=1)
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
-        self._suspects_at = time.monotonic()
-        self._rates_at = time.monotonic()
-        self._clock_at = time.monotonic()
+        self._suspects_at = self._rates_at = self._clock_at = time.monotonic()
         self._clock = ClockWatch()
         self._rate_changes = RateChanges()
 
     @property
     def executor(self) -> Executor:
-        """The executor of the attempts."""
+        """The executor on whose connection it claims."""
         return self._executor
 
     def _new_executor(self) -> Executor:
         """Make an executor that shares what this process has one of."""
-        executor = self._make_executor()
-        executor.claims, executor.heartbeat, executor.listener = self._held, self._heartbeat, self._listener
-        if self._settings.shared_flushes:
-            executor.train, executor.is_quick = self._train, self._registry.is_quick
-        return executor
+        return Executor(self._engine, self._shared, self._transactions)
 
     @contextmanager
     def _lent(self) -> Iterator[psycopg.Connection]:
@@ -142,29 +150,82 @@ class Claimer:
 
     @cached_property
     def _names(self) -> list[str]:
-        return sorted({handler.name for handler in self._registry})
+        return sorted({handler.name for handler in self.registry})
 
-    def come_after(self, last: LastAttempt) -> None:
-        """Take over what the worker before us was at, if it was at anything, and say how it ended."""
-        if (found := last.take()) is None:
-            return
-        attempt, how = found
+    # Where the ledger goes away
+
+    def hear(self, error: BaseException, executor: Executor) -> bool:
+        """Hear how work on a connection was cut off; return whether it may just be tried again later.
+
+        The connection is thrown away, and runs whose commits were not flushed yet are looked for before others start.
+        """
+        self._train.doubt()
+        executor.discard()
+        if isinstance(
+            error, psycopg.DataError | DataError
+        ):  # no outage: the ledger would say the same for ever
+            log.error("what the ledger holds, or what it was given, does not fit", exc_info=error)
+            return True
+        if not isinstance(error, AWAY):
+            return False
+        if not self._is_away:
+            self._is_away = True
+            log.warning("the ledger is away, looking for it again and again: %s", type(error).__name__)
+        return True
+
+    def _note_back(self) -> None:
+        if self._is_away:
+            self._is_away = False
+            log.warning("the ledger is back")
+
+    @contextmanager
+    def tolerating(
+        self, what_failed: str, executor: Executor | None = None, level: int = logging.WARNING
+    ) -> Iterator[None]:
+        """Go on after a block in which the ledger went away: what it was to do is done another time."""
         try:
-            end = WorkerEnd(f"{WORKER_ENDED}: {how}", self._registry)
-            takeover.take_over_of(self._executor.idle_ledger, [attempt.token], end)
+            yield
         except AWAY as error:
-            log.warning("why the worker before ended was not noted: %s", type(error).__name__)
-            self._executor.discard()
+            log.log(level, "%s: %s", what_failed, type(error).__name__)
+            self._train.doubt()
+            (executor or self._executor).discard()
 
-    def _claim(self, ids: Collection[int] | None, room: Lanes, *, at_once: int = 1) -> Claim:
-        """Claim due runs, those of events `ids` or any, and what was lost; note what else the ledger says."""
+    def _settle_doubtful(self) -> None:
+        """Look for the ends of runs that a crash of the server may have lost, and give back those that it has."""
+        doubtful = self._train.take_doubtful()
+        try:
+            while doubtful:
+                passenger = doubtful[0]
+                if takeover.settle(self._executor.idle_ledger, passenger.run):
+                    self._held.over([passenger.run])
+                else:
+                    flushing.flush(self._executor.idle_ledger)
+                    tell(passenger)
+                del doubtful[0]
+        finally:
+            if doubtful:
+                self._train.put_back(doubtful)
+
+    # Claims
+
+    def _claim(
+        self, ids: Collection[int] | None, capacity: Capacity, until: float, *, at_once: int = 1
+    ) -> Claim:
+        """Claim due runs into the buffer, those of events `ids` or any; note what else the ledger says.
+
+        The runs may be started until then, by the monotonic clock.
+        """
+        if places := self.registry.places():  # of limits: what waits for one that is free now is due
+            limit_gate.take_up(self._executor.idle_ledger, places)
+        if names := self._failing & self.registry.with_breakers():
+            breakers.try_one(self._executor.idle_ledger, names)
         finished = self._held.take_finished()
         try:
             claim = claims.claim(
                 self._executor.idle_ledger,
-                Plan(self._registry, room),
-                self._registry.matching,
-                room=room,
+                Plan(self.registry, capacity),
+                self.registry.matching,
+                room=capacity,
                 ids=None if ids is None else list(ids),
                 limit=CLAIM_BATCH,
                 cursor=self._cursor,
@@ -175,129 +236,133 @@ class Claimer:
             self._held.give_back_finished(finished)
             raise
         self._hold(claim.runs)
-        self._executor.failure_rows.take_from_claim(claim.failing)
+        self.buffer.put(claim.runs, until)
+        self._shared.failure_rows.take_from_claim(claim.failing)
         self._failing = claim.failing
-        if claim.is_anything_lost:
-            self._take_over_lost()
+        if claim.is_anything_lost:  # where that fails, what was claimed is run all the same
+            with self.tolerating("what others have lost was not taken over"):
+                takeover.take_over(self._executor.idle_ledger, WorkerEnd(handlers=self.registry))
         return claim
-
-    def _take_over_lost(self) -> None:
-        """Take over what others have lost; where that fails, what was claimed is run all the same."""
-        try:
-            takeover.take_over(self._executor.idle_ledger, WorkerEnd(handlers=self._registry))
-        except AWAY as error:
-            log.warning("what others have lost was not taken over: %s", type(error).__name__)
-            self._executor.discard()
 
     def _claim_suspect(self) -> ClaimedRun | None:
         """Claim a suspect, to be run with nothing beside it."""
         run = claims.claim_suspect(
-            self._executor.idle_ledger, Plan(self._registry), self._registry.matching, self._names
+            self._executor.idle_ledger, Plan(self.registry), self.registry.matching, self._names
         )
         self._hold([run] if run else [])
         return run
+
+    def claim_batch(self, executor: Executor, handler: Handler, ids: Sequence[int]) -> BatchClaim:
+        """Claim what a handler of batches is to take next, on an executor's connection: of its thread.
+
+        `ids`: events that it takes, if due. Where there is more than the batch holds, other workers are notified.
+        """
+        if handler.batch is None:
+            return BatchClaim()
+        claim = batch_claims.claim(
+            executor.idle_ledger,
+            self._batch_plan,
+            BatchHandler(handler.name, handler.batch, self.registry.patterns(handler.name)),
+            ids=ids,
+            cursor=self._batch_cursors[handler.name],
+        )
+        if claim.batch is not None and claim.batch.is_full:
+            self.call_for_help()
+        if claim.batch is not None:
+            self._hold(claim.batch.runs)
+        elif claim.alone is not None:
+            self._hold([claim.alone])
+        return claim
 
     def _hold(self, runs: Sequence[ClaimedRun]) -> None:
         if runs:
             self._held.add(runs)
             self._heartbeat.begin()
+            reach("run.claimed")
+
+    @staticmethod
+    def _budget_ends() -> float:
+        """Return until when what is claimed now may be started, by the monotonic clock."""
+        return time.monotonic() + DRAIN_BUDGET.total_seconds()
+
+    def may_start(self, run: ClaimedRun) -> bool:
+        """Return whether a claimed run may be started: it is still ours, and its handler's breaker has not opened."""
+        if not self._held.holds(run) or self._train.is_in_doubt:
+            return False
+        handler = None if run.is_trial else self.registry.named(run.handler)
+        return handler is None or not self._shared.failure_rows.has_tripped(handler)
 
     def _release(self, runs: Iterable[ClaimedRun]) -> None:
-        """Let go of runs that were not started; others may have them."""
+        """Give back runs that were not started; others may have them."""
         runs = list(runs)
         if leases.release(self._executor.idle_ledger, runs):
             reach("run.released")
             self._notify()
-        self._held.settled(runs)
+        self._held.over(runs)
 
-    def _settle(self, executor: Executor, run: ClaimedRun) -> None:
-        """Give back a run whose attempt was cut off, unless it was ended; one that is cut off again is a suspect."""
-        executor.give_back_cut_off(run, WorkerEnd(endings.LEDGER_LEFT, self._registry))
+    def put_back(self, run: ClaimedRun) -> None:
+        """Take back a run that a slot has not started."""
+        self.buffer.put_back(run)
 
-    def _settle_doubtful(self) -> None:
-        """Look for the ends of runs that a crash of the server may have lost, and give back those that it has."""
-        doubtful = self._train.take_doubtful()
+    def _notify(self) -> None:
+        """Call for help, or for ourselves later; a lost notification costs the sweep's interval."""
+        if self._breaker.is_open:
+            return
         try:
-            while doubtful:
-                passenger = doubtful[0]
-                if takeover.settle(self._executor.idle_ledger, passenger.run):
-                    self._held.settled([passenger.run])
-                else:
-                    flushing.flush(self._executor.idle_ledger)
-                    tell(passenger)
-                del doubtful[0]
-        finally:
-            if doubtful:
-                self._train.put_back(doubtful)
+            if self._work_queue.notify_if_idle():
+                reach("drain.rung")
+        except RedisUnavailable as error:
+            self._breaker.failed()
+            log.info("workers can't be notified: %s", error)
 
-    def _take_up(self) -> None:
-        """Make due what waited for a place that is free now, or is to be tried."""
-        if places := self._registry.places():
-            limit_gate.take_up(self._executor.idle_ledger, places)
-        if names := self._failing & self._registry.with_breakers():
-            breakers.try_one(self._executor.idle_ledger, names)
+    def call_for_help(self) -> None:
+        """Notify other workers: more is due than was claimed."""
+        self._notify()
 
-    def _log_availability(self, *, is_away: str | None) -> None:
-        """Log that the ledger went away, or came back; not at every look."""
-        if is_away and not self._is_away:
-            log.warning("the ledger is away, looking for it again and again: %s", is_away)
-        elif self._is_away and not is_away:
-            log.warning("the ledger is back")
-        self._is_away = bool(is_away)
+    # What others have left
+
+    def come_after(self, last: LastAttempt) -> None:
+        """Take over what the worker before us was at, if it was at anything, and say how it ended."""
+        if (found := last.take()) is None:
+            return
+        attempt, how = found
+        with self.tolerating("why the worker before ended was not noted"):
+            end = WorkerEnd(f"{WORKER_ENDED}: {how}", self.registry)
+            takeover.take_over_of(self._executor.idle_ledger, [attempt.token], end)
+
+    def _look_around(self) -> None:
+        """Look for what others have left behind, each at its time."""
+        if time.monotonic() > self._clock_at:
+            with self.tolerating("the database's clock was not looked at", level=logging.DEBUG):
+                self._tend_clock()
+        if time.monotonic() > self._rates_at:
+            self.tend_rates()
+        if time.monotonic() > self._wake_at:
+            self.requeue_ignored()
 
     def requeue_ignored(self) -> None:
         """Register the handlers that are here; take up recent events that other workers, without them, have ignored."""
         self._wake_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
-        try:
+        requeued: Sequence[int] = ()
+        with self.tolerating("recent ignored events were not looked at"):
             self._tend_clock()
-            rows, said = self._registry.rows(), self._registry.declarations()
+            rows, said = self.registry.rows(), self.registry.declarations()
             handlers.register_handlers(self._executor.idle_ledger, rows, said)
-            woken = ignored.requeue(self._executor.idle_ledger, self._registry.matching, ROLLING_DEPLOY)
+            requeued = ignored.requeue(self._executor.idle_ledger, self.registry.matching, ROLLING_DEPLOY)
             # What was parked for a limit that has been taken away since.
-            unlimited = dict.fromkeys(self._registry.without_places(), limit_gate.MAX_WAITING)
+            unlimited = dict.fromkeys(self.registry.without_places(), limit_gate.MAX_WAITING)
             limit_gate.take_up(self._executor.idle_ledger, unlimited)
-        except (psycopg.Error, SQLAlchemyError) as error:
-            log.warning("recent ignored events were not looked at: %s", type(error).__name__)
-            self._executor.discard()
-            return
-        if woken:  # at once: a worker without these handlers would ignore them again
-            self.run_due(woken)
-
-    def run_due(self, ids: Sequence[int] = ()) -> int:
-        """Run what is due, the events of `ids` first; return the number of attempts, if they were made by then."""
-        raise NotImplementedError
-
-    def reporting(self) -> AbstractContextManager[object]:
-        """Report for the desk what takes long, as long as a block lasts."""
-        return nullcontext()
-
-    def patience(self, longest: float) -> float:
-        """Return how long (seconds) a worker may wait for a notification before it is to look again."""
-        return longest
-
-    @property
-    def under_way(self) -> UnderWay | None:
-        """The attempt that goes on in the main thread, if one does."""
-        return None
+        if requeued:  # at once: a worker without these handlers would ignore them again
+            self.run_due(requeued)
 
     def tend_rates(self) -> None:
         """Have what another rate has put off come by the one that its handler has here."""
-        self._rates_at = time.monotonic() + WAKE_INTERVAL.total_seconds()
-        try:
-            is_over = self._rate_changes.tend(self._executor.idle_ledger, self._registry.schedules())
-        except (psycopg.Error, SQLAlchemyError) as error:
-            log.warning("what other rates have put off was not looked at: %s", type(error).__name__)
-            self._executor.discard()
-            return
+        pause, is_over = WAKE_INTERVAL, True
+        with self.tolerating("what other rates have put off was not looked at"):
+            is_over = self._rate_changes.tend(self._executor.idle_ledger, self.registry.schedules())
         if not is_over:
-            self._rates_at = time.monotonic() + RATE_CHANGE_INTERVAL.total_seconds()
-
-    def _look_at_clock(self) -> None:
-        try:
-            self._tend_clock()
-        except AWAY as error:
-            log.debug("the database's clock was not looked at: %s", type(error).__name__)
-            self._executor.discard()
+            pause = RATE_CHANGE_INTERVAL
+        self._rates_at = time.monotonic() + pause.total_seconds()
 
     def _tend_clock(self) -> None:
         """Begin anew what waits for a time that the database's clock was set back from."""
@@ -307,34 +372,32 @@ class Claimer:
             self._cursor.start_over()
             self._rates_at = time.monotonic()
 
-    def _look_around(self) -> None:
-        """Look for what others have left behind, each at its time."""
-        if time.monotonic() > self._clock_at:
-            self._look_at_clock()
-        if time.monotonic() > self._rates_at:
-            self.tend_rates()
-        if time.monotonic() > self._wake_at:
-            self.requeue_ignored()
+    # What a worker asks of it
 
-    def _may_start(self, run: ClaimedRun) -> bool:
-        """Return whether a claimed run may be started: it is still ours, and its handler's breaker has not opened."""
-        handler = self._registry.named(run.handler)
-        has_tripped = handler is not None and self._executor.failure_rows.has_tripped(handler)
-        return self._held.holds(run) and not self._train.is_in_doubt and (run.is_trial or not has_tripped)
+    def run_due(self, ids: Sequence[int] = ()) -> int:
+        """Run what is due, the events of `ids` first; return the number of attempts, if they were made by then."""
+        raise NotImplementedError
 
-    def _forget_finished(self) -> None:
-        """Delete the claims that are over: no claim follows that would do so."""
-        if finished := self._held.take_finished():
-            with self._executor.idle_ledger.transaction():
-                leases.forget(self._executor.ledger, finished)
+    def reporting(self) -> AbstractContextManager[object]:
+        """Report for the desk what takes long, as long as a block lasts."""
+        return nullcontext()
+
+    def longest_wait(self, longest: float) -> float:
+        """Return how long (seconds) a worker may wait for a notification before it is to look again."""
+        return longest
+
+    @property
+    def under_way(self) -> UnderWay | None:
+        """The attempt that goes on in the main thread, if one does."""
+        return None
 
     def finish(self) -> int:
         """End the work that is still under way, and tell of it; return the exit status."""
         self._train.end()
-        try:
-            self._forget_finished()
-        except AWAY as error:  # their leases end
-            log.debug("claims that are over were not forgotten: %s", type(error).__name__)
+        with self.tolerating("claims that are over were not forgotten", level=logging.DEBUG):
+            if finished := self._held.take_finished():  # no claim follows that would forget them
+                with self._executor.idle_ledger.transaction():
+                    leases.forget(self._executor.ledger, finished)
         return 0
 
     def flush(self) -> None:
@@ -349,17 +412,6 @@ class Claimer:
         self._steps.close()
         self._engine.dispose()
         self._client.close()
-
-    def _notify(self) -> None:
-        """Call for help, or for ourselves later; a lost notification costs the sweep's interval."""
-        if self._breaker.is_open:
-            return
-        try:
-            if self._work_queue.notify_if_idle():
-                reach("drain.rung")
-        except RedisUnavailable as error:
-            self._breaker.failed()
-            log.info("workers can't be notified: %s", error)
 
 
 def listener_of(settings: Settings) -> Listener:

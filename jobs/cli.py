@@ -17,19 +17,20 @@ import psycopg
 from hookonce.jobs import handlers
 from hookonce.jobs.attempts.last_attempt import LastAttempt
 from hookonce.jobs.claimer import Claimer
-from hookonce.jobs.drain import Drain, configured, handlers_of
+from hookonce.jobs.drain import configured, handlers_of
 from hookonce.jobs.handlers import HandlerError, Registry
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.reloading import supervise as supervise_reloading
 from hookonce.jobs.slots.pool import Pool
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.jobs.slots.suspects import Suspects
 from hookonce.jobs.stopping import stopping
 from hookonce.jobs.worker import work
 from hookonce.receiver import logs
 from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.config.concurrency import MAX_CONCURRENCY
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import schema_of
-from hookonce.receiver.config.servers import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
@@ -119,13 +120,13 @@ def check_handlers(descriptor: int) -> NoReturn:
 def _claimer(concurrency: int, place: Path | None) -> Claimer:
     """Make what claims for so many slots; where it is one, its attempts are made in the thread that claims."""
     if concurrency == 1:
-        return Drain(*configured())
+        return SingleSlot(*configured())
     return Pool(*configured(), slots=concurrency, suspects=Suspects([*_WORKER, "--suspects"], place))
 
 
 def work_alone(claimer: Claimer, settings: Settings, place: Path | None) -> None:
     """Be one worker until stopped, the next after whoever wrote at `place`."""
-    if place and isinstance(claimer, Drain):  # one that runs many at once is at many
+    if place and isinstance(claimer, SingleSlot):  # one that runs many at once is at many
         claimer.come_after(LastAttempt(place))
     work(claimer, settings.redis_url)
     status = claimer.finish()
@@ -139,16 +140,16 @@ def work_on_suspects(place: Path | None, parent: int | None = None) -> None:
 
     Where the process `parent`, which has started this one, is gone, one is run all the same, and then no other.
     """
-    drain = Drain(*configured())
+    claimer = SingleSlot(*configured())
     if place:
-        drain.come_after(LastAttempt(place))
+        claimer.come_after(LastAttempt(place))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    while drain.run_suspects(at_most=1):
+    while claimer.run_suspects(at_most=1):
         if parent is not None and os.getppid() != parent:
             break
-    drain.finish()
-    drain.flush()
+    claimer.finish()
+    claimer.flush()
 
 
 def supervise(settings: Settings, alone: Sequence[str], processes: int, *, has_slots: bool = False) -> int:

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from hookonce.jobs import handlers
 from hookonce.jobs.attempts.last_attempt import LastAttempt
-from hookonce.jobs.drain import Drain, configured
+from hookonce.jobs.drain import configured
 from hookonce.jobs.handlers import HandlerError
 from hookonce.jobs.maintenance.sweep import Sweep
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.jobs.worker import work
 from hookonce.receiver.config import dotenv_file
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.processes.supervisor import BAD_CONFIGURATION, Child, Supervisor
@@ -58,12 +59,12 @@ def _begin(act: Callable[[Settings], None]) -> None:
 
 
 def _work(last: LastAttempt | None, warn: Callable[[Settings], None], settings: Settings) -> None:
-    drain = Drain(*configured())
+    claimer = SingleSlot(*configured())
     log.info("handlers", extra={"modules": list(settings.handlers), "handlers": len(handlers.registry)})
     warn(settings)
     if last:
-        drain.come_after(last)
-    work(drain, settings.redis_url)
+        claimer.come_after(last)
+    work(claimer, settings.redis_url)
 
 
 def _sweep(settings: Settings) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, Self
 import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
-from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.handlers import Handler
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
@@ -47,7 +47,7 @@ class Place(Protocol):
     @property
     def is_lost(self) -> bool: ...  # noqa: D102
     @property
-    def executor(self) -> AttemptConnection: ...  # noqa: D102
+    def executor(self) -> Executor: ...  # noqa: D102
 
 
 class Report:

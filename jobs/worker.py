@@ -8,6 +8,7 @@ import logging
 import signal
 import threading
 import time
+import zlib
 from datetime import timedelta
 from types import FrameType
 from typing import Any
@@ -23,11 +24,10 @@ from rq.serializers import JSONSerializer
 from hookonce.jobs import drain, stopping
 from hookonce.jobs.claimer import Claimer
 from hookonce.jobs.report import UnderWay
-from hookonce.jobs.rq_job import Job, NotOurs
 from hookonce.receiver.redis.bounded_socket import bounding
 from hookonce.receiver.redis.client import RedisUnavailable, connect, ping
 from hookonce.receiver.redis.client import client as redis_client
-from hookonce.receiver.redis.work_queue import QUEUE
+from hookonce.receiver.redis.work_queue import FUNCTION, MAX_IDS, QUEUE
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +40,58 @@ MAX_ANSWER = 4 * 1024**2
 MAX_BOOKS = 10_000
 """Entries in one of RQ's books; a worker makes one at a time, so more are a stranger's."""
 _POLL = 0.25
+MAX_ARGUMENT_BYTES = 64 * 1024
+"""Bytes of a notification's arguments; ours have some hundreds."""
+MAX_ID = 2**63 - 1
+"""Of an event: PostgreSQL's bigint."""
+_UNREAD = {b"result", b"exc_info", b"meta"}
+
+
+class NotOurs(Exception):  # noqa: N818  a verdict about a job
+    """The job is malformed, or asks for something other than a drain."""
+
+
+class Job(RqJob):
+    """A job that can be nothing but a notification.
+
+    Whoever can write to Redis could otherwise name any function in Python (`os.system`) as a job, a callback or a URL
+    to post to.
+    """
+
+    def restore(self, raw_data: dict[Any, Any]) -> None:
+        """Read the job from Redis. Raises `NotOurs` unless it is exactly what `receiver.redis.work_queue` writes."""
+        try:
+            super().restore(_bounded(raw_data))
+            ids = self.args[0] if self.func_name == FUNCTION and len(self.args) == 1 else None
+        except Exception as error:  # noqa: BLE001  whatever a stranger wrote there
+            raise NotOurs(f"a malformed job: {type(error).__name__}") from None
+        extras = (
+            self.kwargs,
+            self.webhooks,
+            self._success_callback_name,
+            self._failure_callback_name,
+            self._stopped_callback_name,
+            self.repeats_left,
+            self.retries_left,
+            self._dependency_ids,
+        )
+        if not isinstance(ids, list) or not all(type(n) is int and 0 < n <= MAX_ID for n in ids):
+            raise NotOurs(f"a job that is not {FUNCTION}([ids])")
+        if len(ids) > MAX_IDS or any(extras):
+            raise NotOurs(f"a job that is not {FUNCTION}([ids])")
+
+
+def _bounded(raw: dict[Any, Any]) -> dict[Any, Any]:
+    """Leave out what a notification lacks, and unpack its arguments up to a limit: a bomb would end the worker."""
+    data = raw.get(b"data", b"")
+    unpacking = zlib.decompressobj()
+    if data:
+        data = unpacking.decompress(data, MAX_ARGUMENT_BYTES)
+    if unpacking.unconsumed_tail or not unpacking.eof:
+        raise NotOurs("a job too large to be a notification")
+    return {field: value for field, value in raw.items() if field not in _UNREAD} | {
+        b"data": zlib.compress(data)
+    }
 
 
 class Worker(SimpleWorker):
@@ -48,7 +100,7 @@ class Worker(SimpleWorker):
     job_class = Job
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  RQ's signature
-        self._drain: Claimer = options.pop("drain", None) or drain.process_drain()
+        self._claimer: Claimer = options.pop("claimer", None) or drain.process_claimer()
         options |= {"job_class": Job, "serializer": JSONSerializer, "log_job_description": False}
         super().__init__(*args, **options)
         self._is_listening = False
@@ -85,7 +137,7 @@ class Worker(SimpleWorker):
 
     def _poll_ledger(self) -> None:
         """Look into the ledger, whoever notifies."""
-        self._drain.run_due()
+        self._claimer.run_due()
         self._looked_at = time.monotonic()
 
     def _take_job(self, timeout: int | None) -> tuple[RqJob, Queue] | None:
@@ -97,8 +149,9 @@ class Worker(SimpleWorker):
         queue, job_id = self.queues[0], None
         try:
             self._is_listening = True
-            patience: Any = None if timeout is None else self._patience()  # Redis takes parts of seconds
-            taken = Queue.lmove(self.connection, queue.key, patience)
+            # A batch that waits to be more may be due earlier; Redis takes parts of seconds.
+            wait: Any = None if timeout is None else self._claimer.longest_wait(LISTEN_TIMEOUT)
+            taken = Queue.lmove(self.connection, queue.key, wait)
             if taken is None:
                 return None
             job_id = taken[1]
@@ -112,10 +165,6 @@ class Worker(SimpleWorker):
             raise NotOurs(f"what is not a notification: {type(error).__name__}") from None
         finally:
             self._is_listening = False
-
-    def _patience(self) -> float:
-        """Return for how long to wait, in seconds: a batch that waits to be more may be due earlier."""
-        return self._drain.patience(LISTEN_TIMEOUT)
 
     def _drop(self, job_id: bytes | None) -> None:
         if job_id is None:  # no job at all: the queue is not a list, or Redis takes no writes
@@ -146,9 +195,9 @@ class Worker(SimpleWorker):
         except redis.RedisError as error:
             log.warning("a notification stays in Redis: %s", type(error).__name__)
         try:
-            drain.on_notification(self._drain, job.args[0])
+            drain.on_notification(self._claimer, job.args[0])
         except Exception:
-            log.exception("a drain failed")
+            log.exception("a claim failed")
         self._looked_at = time.monotonic()
 
     @property
@@ -190,7 +239,7 @@ class Worker(SimpleWorker):
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:  # noqa: ARG002  a signal handler
         """Stop after the attempt under way; what was claimed besides is let go of."""
-        _stop(self._drain, signum)
+        _stop(self._claimer, signum)
         self._stop_requested = True
         if self._is_listening:
             self._is_listening = False
@@ -203,24 +252,24 @@ class Worker(SimpleWorker):
         """Undo nothing."""
 
 
-def work(ledger: Claimer, redis_url: str, name: str | None = None) -> None:
+def work(claimer: Claimer, redis_url: str, name: str | None = None) -> None:
     """Work until SIGTERM or SIGINT: by notifications while Redis answers, by polling the ledger while it does not."""
-    ledger.requeue_ignored()
+    claimer.requeue_ignored()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda signum, _: _stop(ledger, signum))
-    with ledger.reporting():
+        signal.signal(number, lambda signum, _: _stop(claimer, signum))
+    with claimer.reporting():
         while not stopping.stopping.is_set():
             if _is_there(redis_url):
-                _listen(ledger, redis_url, name)
+                _listen(claimer, redis_url, name)
             until = time.monotonic() + AWAY_PAUSE.total_seconds()
             while not stopping.stopping.is_set() and time.monotonic() < until:
-                if not ledger.run_due():
+                if not claimer.run_due():
                     stopping.stopping.wait(_POLL)
 
 
-def _stop(ledger: Claimer, signum: int) -> None:
+def _stop(claimer: Claimer, signum: int) -> None:
     """Hear a signal to stop; if an attempt is under way in the main thread, say that it is waited for."""
-    if stopping.tell(signum) and (at := ledger.under_way):
+    if stopping.tell(signum) and (at := claimer.under_way):
         # In a thread: the signal may have come in the middle of a line that is being written.
         threading.Thread(target=_say_what_is_waited_for, args=[at]).start()
 
@@ -233,7 +282,7 @@ def _say_what_is_waited_for(at: UnderWay) -> None:
     )
 
 
-def _listen(ledger: Claimer, redis_url: str, name: str | None) -> None:
+def _listen(claimer: Claimer, redis_url: str, name: str | None) -> None:
     """Be an RQ worker until told to stop, or until Redis fails."""
     client = redis_client(
         redis_url,
@@ -244,7 +293,7 @@ def _listen(ledger: Claimer, redis_url: str, name: str | None) -> None:
     )
     try:
         listening = Worker(
-            [QUEUE], name=name, connection=client, worker_ttl=35, maintenance_interval=30, drain=ledger
+            [QUEUE], name=name, connection=client, worker_ttl=35, maintenance_interval=30, claimer=claimer
         )
         listening.work(logging_level="WARNING")
     except Exception as error:  # noqa: BLE001  whatever Redis says (that there is a worker of our name): the ledger is polled

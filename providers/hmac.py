@@ -16,7 +16,6 @@ different events may have equal bytes and no id, period says for how many second
 https://datatracker.ietf.org/doc/html/rfc2104
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +24,7 @@ from hookonce.providers.kit.registry.declared_options import (
     expect_ids_that_differ,
     header_named,
     hmac_scheme,
+    id_is_covered,
     id_place,
     identity,
     period,
@@ -56,7 +56,7 @@ def configure(options: Mapping[str, Any]) -> Configured:
         sign=sign,
         events=events,
         sender=Sender(
-            id_is_signed=_is_signed(options["id"], str(scheme.signed)),
+            id_is_signed=id_is_covered(options["id"], str(scheme.signed)),
             signed_message=scheme.signed_message if "{params}" in str(scheme.signed) else None,
             signs_url="{url}" in str(scheme.signed),
             retry_horizon=None,
@@ -69,16 +69,3 @@ def configure(options: Mapping[str, Any]) -> Configured:
             deliver=None if scheme.header else delivering(scheme.deliver, sign),
         ),
     )
-
-
-def _is_signed(place: str, signed: str) -> bool:
-    """Whether the event id is covered: one in the body is, others if the template has where they are.
-
-    What stands beside another part with nothing between can be shifted into it, and so can the fields of a form, whose
-    names and values are joined.
-    """
-    if name := header_named(place):
-        return re.search(rf"(?<!}}){{header:{re.escape(name)}}}(?!{{)", signed.lower()) is not None
-    if place.startswith("query:"):
-        return "{url}" in signed and "{params}" not in signed
-    return "{params}" not in signed

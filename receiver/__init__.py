@@ -15,7 +15,8 @@ sender gets its 2xx. The handlers run elsewhere, in the package jobs.
 `privacy`: what may be kept of a delivery: masking, redaction, encryption at rest
 `encryption`: AES-256-GCM with the configured keys
 `ledger`: every statement on PostgreSQL
-`idempotency`: operations that are done once per key: the API's, and those of others
+`endpoints`: people's own endpoints, done once per key, in Flask, Django and FastAPI
+`idempotency`: operations that are done once per key: the machine, and the stores of its records
 `redis`: everything that talks to Redis: the dedup window and the work queue
 `config`: hookonce.toml and the environment, as settings
 `monitoring`: health, metrics, traces, and the events that report alerts

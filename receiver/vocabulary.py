@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from hookonce.providers import Reason
+from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 
 TERMS: Final[Mapping[str, str]] = {
@@ -38,9 +39,9 @@ TERMS: Final[Mapping[str, str]] = {
     "sweep": "the process that finds what was forgotten, raises alerts, and prunes",
     "replay": "a new round of attempts on a stored event, under the same idempotency keys",
     "release": "to let a held event run",
-    "pause": "a source or a handler whose runs wait; deliveries are still taken",
-    "parked": "of an event or a run that is open: passed over while its source or handler is paused, its limit full, "
-    "or it is to be run by itself",
+    "pause": f"{reasons.nouns()} whose runs wait; deliveries are still taken",
+    "parked": "of an event or a run that is open: passed over while it is paused, its limit full, or it is to be run "
+    "by itself",
     "limit": "how often, or how many at once, a handler may run (`@on(rate=, concurrency=)`); what is beyond it waits",
     "circuit breaker": "pauses a handler that fails by one error again and again, and tries one event now and then",
     "idempotency key": "the same for every attempt of a run and for its replays; hand it on with effects elsewhere",

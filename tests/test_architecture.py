@@ -40,7 +40,8 @@ MAY_IMPORT = {
     "receiver.config": ("providers", "encryption", "processes", "source"),
     "receiver.ledger": ("providers", "config", "encryption", "failpoints", "source"),
     "receiver.redis": ("config", "source"),
-    "receiver.idempotency": ("config", "encryption", "failpoints", "ledger", "logs", "redis", "web"),
+    "receiver.idempotency": ("config", "encryption", "failpoints", "ledger", "redis"),
+    "receiver.endpoints": ("config", "failpoints", "idempotency", "logs", "web"),
     "receiver.outbound": ("providers", "source"),
     "receiver.samples": ("providers",),
     "receiver.vocabulary": ("providers", "ledger"),
@@ -64,6 +65,7 @@ MAY_IMPORT = {
         "providers",
         "config",
         "encryption",
+        "endpoints",
         "failpoints",
         "idempotency",
         "intake",
@@ -85,6 +87,7 @@ MAY_IMPORT = {
         "providers",
         "config",
         "encryption",
+        "endpoints",
         "idempotency",
         "intake",
         "ledger",
@@ -180,13 +183,13 @@ LIBRARIES = {
     "click": ("receiver.cli", "jobs.cli"),
     "cryptography": ("providers", "receiver.encryption"),
     "dotenv": ("receiver.config.dotenv_file",),
-    "django": ("hookonce.django", "jobs.attempts.django_executor", "receiver.idempotency.frameworks"),
-    "fastapi": ("receiver.idempotency.frameworks",),
+    "django": ("hookonce.django", "jobs.attempts.django_transaction", "receiver.endpoints.frameworks"),
+    "fastapi": ("receiver.endpoints.frameworks",),
     "flask": (
         "receiver.app",
         "receiver.api",
         "receiver.dashboard",
-        "receiver.idempotency.frameworks",
+        "receiver.endpoints.frameworks",
         "hookonce.flask",
     ),
     "uvloop": ("receiver.web.worker",),
@@ -201,7 +204,7 @@ LIBRARIES = {
         "jobs.attempts.traces",
     ),
     "prometheus_client": ("receiver.monitoring",),
-    "pydantic": ("receiver.config", "receiver.api", "receiver.cli", "jobs.command_models"),
+    "pydantic": ("receiver.config", "receiver.api", "receiver.cli", "jobs.commands"),
     "redis": ("receiver.redis", "jobs.worker", "hookonce.testing.servers"),
     "requests": (
         "receiver.outbound",
@@ -211,7 +214,7 @@ LIBRARIES = {
         "jobs.alerts.delivery",
     ),
     "rich": ("receiver.cli",),
-    "rq": ("receiver.redis", "jobs.worker", "jobs.rq_job"),
+    "rq": ("receiver.redis", "jobs.worker"),
     "starlette": ("hookonce.fastapi",),
     "sqlalchemy": ("receiver.ledger.database", "jobs", "hookonce.testing"),
     "uvicorn": ("receiver.api.mcp",),
@@ -242,8 +245,8 @@ ORDERS = {
         "handlers",
         "attempts",
         "alerts",
-        "drain",
         "slots",
+        "drain",
         "worker",
         "maintenance",
         "reloading",
@@ -255,17 +258,21 @@ ORDERS = {
 LATE = {
     "receiver.cli": "a command starts sooner without what it may not need",
     "hookonce.testing.plugin": "pytest loads it in every run, and most need nothing of it",
-    "receiver.idempotency.frameworks.detection": "frameworks that are not in use",
+    "receiver.endpoints.frameworks.detection": "frameworks that are not in use",
     "receiver.web.mounted": "the extra `otel`",
     "receiver.dev.file_watch": "the extra `embedded`",
     "receiver.monitoring.tracing": "the extra `otel`",
     "receiver.idempotency.counted": "the extra `otel`",
     "jobs.claimer": "the extra `otel`",
-    "jobs.attempts.attempt": "the ORM and asyncio, which only handlers that ask for them need",
+    "jobs.attempts.calls": "the ORM and asyncio, which only handlers that ask for them need",
 }
 """Where an import may stand inside a function, and why."""
 
+FORMER_LOGGERS = {"hookonce.jobs.batches.batch_attempt"}
+"""Names of modules that have moved: loggers keep them."""
 NAMES_MODULES = {
+    "jobs.attempts.batch_attempt": "its logger's name, which filters know",
+    "jobs.attempts.single": "its logger's name, which filters know",
     "providers.kit.registry.discovery": "the group of entry points is called so",
     "receiver.cli": "click's lazy group; the worker's commands are only named, for receiver/ never imports jobs/",
     "receiver.cli.commands.serve": "gunicorn loads the application and its settings",
@@ -484,7 +491,7 @@ def test_string_that_names_a_module_names_one_that_is_there(name):
     found = facts()[name].names
 
     assert found, f"{name} names nothing any more; take its row out"
-    for text in found:
+    for text in {*found} - FORMER_LOGGERS:
         module, _, attribute = text.partition(":")
         while module.removeprefix("hookonce.") not in PATHS:
             module, _, attribute = module.rpartition(".")
@@ -522,7 +529,7 @@ def test_docstring_of_a_package_names_each_of_its_modules_once(name):
 
 @for_each([name for name in FOLDERS if name not in ALIKE])
 def test_folder_can_be_taken_in_at_a_glance(name):
-    assert len(inside(name)) <= (22 if name == "receiver" else 25)
+    assert len(inside(name)) <= (23 if name == "receiver" else 25)
 
 
 def test_architecture_page_names_every_package_and_what_it_may_import():

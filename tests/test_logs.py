@@ -9,7 +9,7 @@ import pytest
 import responses
 from gunicorn.config import Config
 
-from hookonce.jobs.drain import Drain
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
 from hookonce.receiver import logs
@@ -60,7 +60,7 @@ def test_log_hashes_what_senders_call_things_where_that_is_wanted(inbox, lines):
     settings = replace(inbox.settings, log_ids="hash")
     receiver = Receiver(settings.database_url, settings.redis_url, log_ids="hash")
     receiver.add("stripe", load("stripe"), SECRET)
-    inbox.drains.append(Drain(settings, inbox.registry))
+    inbox.drains.append(SingleSlot(settings, inbox.registry))
     inbox.on(effect)
     try:
         deliver(receiver, b'{"id": "evt_1", "type": "invoice.paid", "account": "acct_of_ann"}')

@@ -15,11 +15,11 @@ from functools import cache
 import redis
 from flask import Flask, Response, request
 from rq import Queue, Worker
-from sqlalchemy import Engine, create_engine, insert, select, text, update
+from sqlalchemy import Engine, create_engine, insert, select, text
 
 from bench.load.deliveries import SECRET
 from hookonce.receiver.config.server_urls import libpq_url
-from hookonce.receiver.ledger.database.tables import bodies, events
+from hookonce.receiver.ledger.database.tables import bodies, events, runs
 
 app = Flask("obvious")
 QUEUE = "obvious"
@@ -62,8 +62,6 @@ def receive() -> Response:
             "account": str(payload["repository"]["id"]),
             "fingerprint": hashlib.sha256(body).digest(),
             "id_is_signed": False,
-            "status": "received",
-            "due_at": datetime.now(UTC),
         }
         number, at = connection.execute(
             insert(events).returning(events.c.id, events.c.received_at), row
@@ -79,8 +77,8 @@ def handle(number: int) -> None:
     with _engine().begin() as connection:
         connection.execute(select(bodies.c.body).where(bodies.c.event == number)).scalar_one()
         connection.execute(text("INSERT INTO effects (event) VALUES (:event)"), {"event": number})
-        done = {"status": "done", "due_at": None}
-        connection.execute(update(events).where(events.c.id == number).values(done))
+        done = {"event": number, "handler": "write", "cycle": 1, "status": "done", "attempts": 1}
+        connection.execute(insert(runs), done | {"finished_at": datetime.now(UTC)})
 
 
 def _answer(status: str) -> Response:

@@ -48,6 +48,7 @@ SCENARIOS = (
     Scenario("receivers", "new events by 1, 2, 4 gunicorn workers", receiving.scale_receivers, 35, 0),
     Scenario("workers", "a backlog by 1, 2, 4 worker processes", handling.scale_workers, 40, 0),
     Scenario("peers", "deliveries/s: FastAPI and dj-stripe beside ours", receiving.peers, 60, 0),
+    Scenario("pgqueuer", "a backlog by hookonce and by pgqueuer", queues.beside_pgqueuer, 60, 8),
     Scenario("queues", "a backlog by hookonce and by task queues, and kill -9", queues.handling, 230, 0),
     Scenario("memory", "memory after many events, and attacks", memory.memory, 230, 20),
 )

@@ -18,6 +18,20 @@ from hookonce.receiver.ledger.maintenance.partitions import make_partition
 SPAN = timedelta(days=90)
 BODY_SPAN = timedelta(days=30)
 CHUNK = 20_000  # rows a COPY
+OPEN = "open"
+"""The source of events that are still to be handled."""
+_OPEN = """
+WITH stored AS (
+    INSERT INTO hookonce.events (source, provider, event_id, type, fingerprint, id_is_signed)
+    SELECT %(source)s, 'github', gen_random_uuid()::text, 'push', sha256(n::text::bytea), false
+    FROM generate_series(1, %(received)s + %(waiting)s) AS n ORDER BY n
+    RETURNING id, received_at, source, type
+)
+INSERT INTO hookonce.queue (event, received_at, source, type, due_at, handler)
+SELECT id, received_at, source, type, now(),
+       CASE WHEN row_number() OVER (ORDER BY id) > %(received)s THEN 'app.open' END
+FROM stored
+"""
 _HEADERS = (
     '{"content-type": "application/json", "user-agent": "GitHub-Hookshot/044aadd", "x-github-event": "push"}'
 )
@@ -25,13 +39,18 @@ _BODY = body().replace("\\", "\\\\")
 _EVENTS = """
 COPY hookonce.events (id, source, provider, event_id, type, account, fingerprint, id_is_signed, received_at) FROM STDIN
 """
-_RUNS = "COPY hookonce.runs (event, handler, cycle, status, attempts, started_at, finished_at) FROM STDIN"
+_RUNS = """
+COPY hookonce.runs (event, handler, cycle, status, is_last, attempts, started_at, finished_at) FROM STDIN
+"""
 _QUEUE = "COPY hookonce.queue (event, received_at, source, type, due_at, waits) FROM STDIN"
 _BODIES = "COPY hookonce.bodies (event, received_at, url, headers, body, is_element) FROM STDIN"
 
 
 class Kind(NamedTuple):
-    """Events of one source and type: how many of ten thousand, when in the past they came, how they ended."""
+    """Events of one source and type: how many of ten thousand, when in the past they came, how they ended.
+
+    `replayed` ones were dead, were replayed, and are done.
+    """
 
     source: str
     type: str
@@ -43,12 +62,13 @@ class Kind(NamedTuple):
 
 
 KINDS = (
-    Kind("github", "push", 4000, is_signed=False),
+    Kind("github", "push", 3760, is_signed=False),
     Kind("github", "pull_request", 1000, is_signed=False),
     Kind("github", "check_run", 500, is_signed=False, status="ignored"),
     Kind("stripe", "invoice.paid", 2000),
     Kind("stripe", "charge.succeeded", 1450),
     Kind("stripe", "charge.refunded", 20, status="dead"),
+    Kind("stripe", "charge.failed", 240, status="replayed"),
     Kind("shopify", "orders/create", 1000, is_signed=False),
     Kind("stripe", "payout.failed", 1),
     Kind("partner", "stock.low", 1),
@@ -79,6 +99,12 @@ def load(connection: psycopg.Connection, rows: int, now: datetime) -> None:
         "SELECT setval(pg_get_serial_sequence('hookonce.events', 'id'), max(id)) FROM hookonce.events"
     )
     connection.execute("VACUUM ANALYZE")
+
+
+def add_open(connection: psycopg.Connection, received: int, waiting: int) -> None:
+    """Add events that no worker has met, and newer ones that wait for their handler."""
+    connection.execute(_OPEN, {"source": OPEN, "received": received, "waiting": waiting})
+    connection.execute("VACUUM ANALYZE hookonce.events, hookonce.queue")
 
 
 def _chunks(rows: int, now: datetime) -> Iterator[Sequence[_Row]]:
@@ -116,7 +142,11 @@ def _event(row: _Row) -> str:
 def _run(row: _Row) -> str:
     ended = row.at + timedelta(milliseconds=20)
     handler = "" if row.kind.status == "ignored" else f"app.{row.kind.source}"
-    return f"{row.number}\t{handler}\t1\t{row.kind.status}\t1\t{row.at}\t{ended}\n"
+    cycles = ("dead", "done") if row.kind.status == "replayed" else (row.kind.status,)
+    return "".join(
+        f"{row.number}\t{handler}\t{cycle}\t{status}\t{cycle == len(cycles)}\t1\t{row.at}\t{ended}\n"
+        for cycle, status in enumerate(cycles, 1)
+    )
 
 
 def _queued(row: _Row) -> str:

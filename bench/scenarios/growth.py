@@ -19,6 +19,7 @@ import psycopg
 from bench.load.sending import BadAnswers, closed, send
 from bench.run import Run
 from bench.scenarios import aged_ledger
+from bench.scenarios.handling import wal_bytes
 from bench.servers.disk import flush_milliseconds
 from bench.servers.stack import Server, Site
 from hookonce.jobs.maintenance import pruning, sweep
@@ -26,14 +27,19 @@ from hookonce.receiver.dashboard.blueprint import COOKIE
 from hookonce.receiver.dashboard.sessions import Sessions
 from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.maintenance.retention import Pruned, Retention, RetentionPass
+from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats import activity, event_counts
 
-STAGES = ("load", "ingest", "look", "prune")
+STAGES = ("load", "ingest", "statuses", "look", "prune")
 ROUNDS = 8
 DISTURBED = 2.0
 """Times as long as in the other half of a pair that a flush to disk may take for the pair to say something."""
 TUNED = ("shared_buffers = '1GB'", "max_wal_size = '8GB'")
 PRUNED_ROWS = 100_000
+WAITING = 100_000
+NEWEST = 50
 FOR_EVER = timedelta(days=10_000)
 LISTINGS = (
     "",
@@ -83,7 +89,13 @@ def growth(run: Run, rows: int, stages: Sequence[str]) -> None:
         run.note(growth_load_seconds=time.monotonic() - began)
     run.note(growth_rows=full.value("SELECT reltuples FROM pg_class WHERE relname = 'events'"))
     _tune(run)
-    for name, measure in (("load", _sizes), ("ingest", _ingest), ("look", _look), ("prune", _prune)):
+    for name, measure in (
+        ("load", _sizes),
+        ("ingest", _ingest),
+        ("statuses", _statuses),
+        ("look", _look),
+        ("prune", _prune),
+    ):
         if name in stages:
             print(f"{name} …", flush=True)
             measure(run)
@@ -158,9 +170,9 @@ def _fresh_wal(run: Run, server: Server, seconds: float) -> None:
     """Measure the WAL of the first events after a checkpoint, when each changed page is logged whole."""
     for name, is_random in (("growth_fresh_wal_bytes", False), ("growth_random_wal_bytes", True)) * 3:
         _settle(run)
-        before = _wal(run.stack.ours)
+        before = wal_bytes(run.stack.ours)
         result = send(closed(server.port, seconds, random=is_random))
-        run.note(**{name: (_wal(run.stack.ours) - before) / max(result["answered"], 1)})
+        run.note(**{name: (wal_bytes(run.stack.ours) - before) / max(result["answered"], 1)})
 
 
 def _is_disturbed(run: Run) -> bool:
@@ -221,6 +233,34 @@ def _oldest_rows(site: Site) -> Retention:
     return Retention(timedelta(seconds=site.value(query)), FOR_EVER, FOR_EVER, FOR_EVER)
 
 
+def _statuses(run: Run) -> None:
+    """Time the newest fifty events of each status, with fifty received ones behind many that wait."""
+    with run.stack.ours.connect() as connection:
+        aged_ledger.add_open(connection, NEWEST, WAITING)
+        for status, took in newest_of_each(connection).items():
+            print(f"  newest {NEWEST} {status}: {took:.1f} ms", flush=True)
+            run.note(growth_newest_ms=took)
+        connection.execute("DELETE FROM hookonce.queue WHERE source = %s", [aged_ledger.OPEN])
+        connection.execute("DELETE FROM hookonce.events WHERE source = %s", [aged_ledger.OPEN])
+    run.note(growth_newest_worst_ms=max(run.figures["growth_newest_ms"]))
+
+
+def newest_of_each(connection: psycopg.Connection) -> dict[str, float]:
+    """Return the milliseconds that the newest events of each status take; none may be lost."""
+    found = {}
+    for status in EventStatus:
+        if status is not EventStatus.LOST:
+            times = [_newest(connection, status) for _ in range(5)]
+            found[str(status)] = median(times)
+    return found
+
+
+def _newest(connection: psycopg.Connection, status: EventStatus) -> float:
+    began = time.perf_counter()
+    list(events.events(connection, Filter(status=status), NEWEST))
+    return (time.perf_counter() - began) * 1000
+
+
 def _look(run: Run) -> None:
     """Time `hookonce events list`, start of Python included, /metrics, and the first byte of dashboard pages."""
     site = run.stack.ours
@@ -263,18 +303,14 @@ def _both(run: Run) -> Iterator[tuple[Server, Server]]:
 def _rate(run: Run, site: Site, server: Server, seconds: float, name: str) -> float:
     """Send new events; note how much WAL each made, and how long the disk took for a flush before and after."""
     disk = [flush_milliseconds(run.stack.directory)]
-    before = _wal(site)
+    before = wal_bytes(site)
     result = send(closed(server.port, seconds))
-    after = _wal(site)
+    after = wal_bytes(site)
     disk.append(flush_milliseconds(run.stack.directory))
     beside = "growth_full" if name == "growth" else name
     run.note(**{f"{name}_wal_bytes": (after - before) / max(result["answered"], 1)})
     run.note(**{f"{beside}_disk_ms": sum(disk) / len(disk)})
     return float(result["rate"])
-
-
-def _wal(site: Site) -> float:
-    return site.value("SELECT pg_current_wal_insert_lsn() - '0/0'")
 
 
 def _oldest_day(site: Site) -> Retention:

@@ -85,7 +85,7 @@ def drain(  # noqa: PLR0913  the last three by keyword
 ) -> tuple[float, float]:
     """Make a backlog, start workers, and give events/s from the first write to the last, and the CPU of an event (µs).
 
-    Notes that by these names: of the workers, and of PostgreSQL.
+    Notes that by these names: of the workers, and of PostgreSQL. The WAL of an event is noted with PostgreSQL's CPU.
     """
     site = run.stack.ours
     site.empty()
@@ -94,16 +94,22 @@ def drain(  # noqa: PLR0913  the last three by keyword
         costs = dict(zip(names, (pids, [run.stack.postgres.pid]), strict=True))
         site.await_effects(count // 4)  # whoever starts costs more than work does
         before = {name: sum(map(cpu_seconds, each)) for name, each in costs.items()}
-        begun = site.value("SELECT count(*) FROM effects")
+        wal, begun = wal_bytes(site), site.value("SELECT count(*) FROM effects")
         site.await_effects(count)
         taken = {
             name: (sum(map(cpu_seconds, each)) - before[name]) / max(count - begun, 1) * 1e6
             for name, each in costs.items()
         }
-        run.note(**taken)
+        wal = (wal_bytes(site) - wal) / max(count - begun, 1)
+        run.note(**taken, **{names[1].replace("_us", "_wal_bytes").removeprefix("cpu_"): wal})
     rate = site.value(_BETWEEN)
     site.empty()
     return rate, sum(taken.values())
+
+
+def wal_bytes(site: Site) -> float:
+    """Return how much WAL the server has written so far, by its position in it."""
+    return site.value("SELECT pg_current_wal_insert_lsn() - '0/0'")
 
 
 def add_backlog(site: Site, count: int, type: str = "push") -> None:  # noqa: A002

@@ -42,6 +42,22 @@ def handling(run: Run) -> None:
                 _with_kills(run, queue, count // 2)
 
 
+def beside_pgqueuer(run: Run) -> None:
+    """Have hookonce, one at a time and with eight slots, and pgqueuer take up a backlog in turn."""
+    if not are_installed():
+        print("  the peers are not installed (`make bench-peers`); skipped", flush=True)
+        return
+    count = int(run.pick(3000, 600))
+    every = contenders(run.stack, lambda kind, jobs: add_backlog(run.stack.ours, jobs, kind))
+    queues = [queue for queue in every if queue.name in {"one", "eight", "pgqueuer"}]
+    for _ in run.rounds(3, 1, run.pick(20, 10)):
+        rates = {queue.name: _rate(run, queue, count) for queue in queues}
+        run.note(
+            one_to_pgqueuer=rates["one"] / rates["pgqueuer"],
+            eight_to_pgqueuer=rates["eight"] / rates["pgqueuer"],
+        )
+
+
 def _rate(run: Run, queue: JobQueue, count: int) -> float:
     """Note and give jobs per second from the first effect to the last; note the CPU of a job once all run."""
     queue.empty()

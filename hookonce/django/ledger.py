@@ -9,8 +9,9 @@ from typing import Any
 import psycopg
 from django.db import connections
 
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import libpq_url, schema_of
-from hookonce.receiver.config.servers import NO_POSTGRESQL, ConfigError, ledger_url
+from hookonce.receiver.config.servers import NO_POSTGRESQL, ledger_url
 from hookonce.receiver.ledger.database import connections as ledger
 from hookonce.receiver.ledger.database import schema
 from hookonce.receiver.ledger.runs import ends_by_function

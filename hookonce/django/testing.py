@@ -11,10 +11,10 @@ from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from hookonce.django.ledger import parts_of, require_shared
-from hookonce.django.worker import executor_on, import_webhooks, require_fitting
-from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from hookonce.django.worker import import_webhooks, require_fitting, transactions_on
+from hookonce.jobs.attempts.attempt import MakeTransactions
 from hookonce.jobs.handlers import Handler
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 
 _NOWHERE = {"NAME": "", "USER": "", "PASSWORD": "", "HOST": "", "PORT": ""}
 _OF_ITS_SERVER = {"pool", "service", "passfile"}
@@ -26,8 +26,8 @@ class DjangoWorker:
 
     def __init__(self, alias: str, database_url: str) -> None:
         self._alias = alias
-        self.executor: type[DjangoExecutor] = executor_on(alias, database_url)
-        """The class that makes attempts, as in `manage.py hookonce_worker`."""
+        self.transactions: MakeTransactions = transactions_on(alias, database_url)
+        """What handlers write in, as in `manage.py hookonce_worker`."""
         import_webhooks()
 
     @staticmethod

@@ -1,13 +1,15 @@
-"""Django's worker: the modules it finds handlers in, the handlers it refuses, and the class that makes their attempts.
+"""Django's worker: the modules it finds handlers in, the handlers it refuses, and what their transactions are.
 
 `python manage.py hookonce_worker` works by it, and so do tests (`hookonce.testing`).
 """
 
 from collections.abc import Iterable
+from functools import partial
 
 from django.utils.module_loading import autodiscover_modules
 
-from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from hookonce.jobs.attempts.attempt import MakeTransactions
+from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.jobs.handlers import Handler, HandlerError
 from hookonce.receiver.config.server_urls import schema_of
 
@@ -20,9 +22,9 @@ def import_webhooks() -> None:
     autodiscover_modules(WEBHOOKS)
 
 
-def executor_on(alias: str, database_url: str) -> type[DjangoExecutor]:
-    """Return the class that makes attempts on the connection of an alias, which leads to the ledger at that URL."""
-    return type("DjangoExecutor", (DjangoExecutor,), {"alias": alias, "place": schema_of(database_url)})
+def transactions_on(alias: str, database_url: str) -> MakeTransactions:
+    """Return what has handlers write on the connection of an alias, which leads to the ledger at that URL."""
+    return partial(DjangoTransactions, alias=alias, place=schema_of(database_url))
 
 
 def require_fitting(handlers: Iterable[Handler]) -> None:

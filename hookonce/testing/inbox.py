@@ -1,6 +1,6 @@
 """A real inbox in the process of a test: deliveries over HTTP's interface, a ledger in PostgreSQL, your handlers.
 
-Nothing of it is a stand-in. The receiver is the WSGI application that a framework mounts, and the worker's own drain
+Nothing of it is a stand-in. The receiver is the WSGI application that a framework mounts, and the worker's own slot
 makes the attempts, in a Django project by the executor of Django's worker; both are closed and opened again where a
 test lets one of them die.
 """
@@ -17,10 +17,11 @@ import psycopg
 from werkzeug.test import Client
 
 from hookonce.jobs import handlers, stopping
-from hookonce.jobs.attempts.attempt import Executor
-from hookonce.jobs.drain import Drain, handlers_of
+from hookonce.jobs.attempts.attempt import MakeTransactions
+from hookonce.jobs.drain import handlers_of
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.registration import import_handlers
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.providers.kit.crypto.secret_keys import wrong_secret
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.dev import generated_secrets
@@ -67,8 +68,8 @@ class FrameworkWorker(Protocol):
     """The worker of a framework: Django's (`hookonce.django.testing`)."""
 
     @property
-    def executor(self) -> type[Executor]:
-        """The class that makes attempts."""
+    def transactions(self) -> MakeTransactions:
+        """What handlers write in."""
 
     def require_fitting(self, handlers: Iterable[Handler]) -> None:
         """Raise `HandlerError` for a handler that this worker refuses."""
@@ -90,8 +91,8 @@ class Inbox:
         """As psycopg takes it; your tables are in there."""
         self._framework_worker = framework_worker
         self._is_by_framework = framework_worker is not None
-        self._drain: Drain | None = None
-        self.clock = Clock(database_url, self._close_drain)  # it remembers until when nothing is due
+        self._claimer: SingleSlot | None = None
+        self.clock = Clock(database_url, self._close_worker)  # it remembers until when nothing is due
         self._sources: dict[str, Source] = {}
         configured = load_settings(need_secrets=False)
         self._settings = replace(
@@ -170,7 +171,7 @@ class Inbox:
         """Run what is due until nothing is, as a worker does when it is notified; return the number of attempts."""
         attempts = self._work()
         while self._asked(waiting.unpark):
-            self._close_drain()  # it remembers until when nothing is due
+            self._close_worker()  # it remembers until when nothing is due
             attempts += self._work()
         return attempts
 
@@ -233,7 +234,7 @@ class Inbox:
         ]
         if not chosen:
             raise ValueError(f"none of {', '.join(map(str, wanted))} is decorated with @on")
-        self._close_drain()
+        self._close_worker()
         self._is_by_framework = django and self._framework_worker is not None
         self._registry = _registry_of(chosen)
 
@@ -276,18 +277,18 @@ class Inbox:
             self._intake = Intake(self._settings, self.clock.now)
         return Client(DeliveryEndpoint(self._settings, self._intake))
 
-    def _worker(self) -> Drain:
+    def _worker(self) -> SingleSlot:
         framework = self._framework_worker if self._is_by_framework else None
         if framework is not None:
             framework.require_no_transaction()
-        if self._drain is None:
+        if self._claimer is None:
             registry = self._registry or _registry_of(self._all_handlers())
             if framework is None:
-                self._drain = Drain(self._settings, registry)
+                self._claimer = SingleSlot(self._settings, registry)
             else:
                 framework.require_fitting(registry)
-                self._drain = Drain(self._settings, registry, framework.executor)
-        return self._drain
+                self._claimer = SingleSlot(self._settings, registry, framework.transactions)
+        return self._claimer
 
     def _all_handlers(self) -> Collection[Handler]:
         return list(handlers_of(self._for_handlers()))
@@ -308,7 +309,7 @@ class Inbox:
     def _until_next(self, pause: timedelta) -> timedelta:
         """Return how long to let pass until something may go on; what is due already may wait for its batch."""
         if pause <= timedelta():
-            ripe_in = self._worker().patience(_NO_BATCH)
+            ripe_in = self._worker().longest_wait(_NO_BATCH)
             pause = timedelta(seconds=ripe_in) if ripe_in < _NO_BATCH else timedelta()
         return pause + timedelta(milliseconds=1)
 
@@ -316,14 +317,14 @@ class Inbox:
         if self._intake is not None:
             self._intake.close()
             self._intake = None
-        self._close_drain()
+        self._close_worker()
         if self._framework_worker is not None:
             self._framework_worker.close()
 
-    def _close_drain(self) -> None:
-        if self._drain is not None:
-            self._drain.close()
-            self._drain = None
+    def _close_worker(self) -> None:
+        if self._claimer is not None:
+            self._claimer.close()
+            self._claimer = None
 
 
 def _registry_of(found: Collection[Handler]) -> Registry:

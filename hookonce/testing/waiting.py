@@ -1,7 +1,8 @@
 """What has not ended in the ledger of a test, when the next of it may go on, and what it waits for."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -9,11 +10,12 @@ import psycopg
 from psycopg.rows import class_row
 
 from hookonce.receiver.encryption import OFF
-from hookonce.receiver.ledger import pauses
+from hookonce.receiver.ledger import pauses, reasons
 from hookonce.receiver.ledger.queries import events
 from hookonce.receiver.ledger.queries.events import Detail, RunRow
+from hookonce.receiver.ledger.reasons import WaitsFor
 from hookonce.receiver.ledger.runs import breakers, parking
-from hookonce.receiver.ledger.states import WAITS_FOR_LIMIT, RunStatus, Waits, WaitsFor
+from hookonce.receiver.ledger.states import RunStatus, Waits
 
 _NAMED = 100
 """Events that are looked at to say what they wait for."""
@@ -32,13 +34,6 @@ _OPEN = f"""
 SELECT DISTINCT event FROM hookonce.queue WHERE waits IS DISTINCT FROM '{Waits.HELD}' ORDER BY event LIMIT %s
 """  # noqa: S608  a constant
 _PARKED = f"SELECT count(*) FROM hookonce.queue WHERE waits = '{Waits.HANDLER}'"  # noqa: S608  a constant
-
-_TEXTS = {
-    WaitsFor.LIMIT: "for a place of its limit",
-    WaitsFor.RATE: "for the time that its rate gives it",
-    WaitsFor.BACKOFF: "for the next attempt",
-    WaitsFor.DELAY: "for the time it asked for (RetryLater)",
-}
 
 
 class Left(NamedTuple):
@@ -73,40 +68,45 @@ def _parked(connection: psycopg.Connection) -> int:
 
 def story(connection: psycopg.Connection) -> str:
     """Return how much has not ended, and what it waits for: a line for each handler and reason."""
-    paused = {(each[0], each[1]) for each in pauses.paused(connection)}
+    paused = {each.name for each in pauses.paused(connection) if each.kind == reasons.HANDLER.kind}
     broken = {each.handler: each for each in breakers.breakers(connection) if each.is_open}
     ids = [row[0] for row in connection.execute(_OPEN, [_NAMED])]
-    found = [detail for each in ids if (detail := events.detail(connection, each, OFF))]
-    said = Counter(line for detail in found for line in _reasons(detail, paused, broken))
+    found = [
+        (detail, pauses.keeping(connection, each))
+        for each in ids
+        if (detail := events.detail(connection, each, OFF))
+    ]
+    said = Counter(line for detail, keeping in found for line in _reasons(detail, keeping, paused, broken))
     count = left(connection).events
     lines = [f"  {who}: {number} {why}" for (who, why), number in said.items()]
     return "\n".join([f"{count} event{'s' if count > 1 else ''} had not ended:", *lines])
 
 
 def _reasons(
-    found: Detail, paused: set[tuple[str, str]], broken: dict[str, breakers.Breaker]
+    found: Detail,
+    keeping: Sequence[tuple[str, str]],
+    paused: AbstractSet[str],
+    broken: Mapping[str, breakers.Breaker],
 ) -> Iterator[tuple[str, str]]:
-    source = found.event.source
+    source = f"source {found.event.source}"
     waiting = [run for run in found.runs if run.due_at is not None]
-    if ("source", source) in paused:
-        yield f"source {source}", f"waiting, source '{source}' is paused"
+    if keeping:
+        named = " and ".join(f"{kind} '{name}'" for kind, name in keeping)
+        yield source, f"waiting, {named} is paused"
     elif not waiting:
-        yield f"source {source}", "waiting for a worker"
+        yield source, "waiting for a worker"
     else:
         yield from ((run.handler, _reason(run, broken.get(run.handler), paused)) for run in waiting)
 
 
-def _reason(run: RunRow, breaker: breakers.Breaker | None, paused: set[tuple[str, str]]) -> str:
+def _reason(run: RunRow, breaker: breakers.Breaker | None, paused: AbstractSet[str]) -> str:
     if run.status == RunStatus.RUNNING:
         return "under way until its lease ends"
-    if run.parked == Waits.SUSPECT:
-        return "waiting to be run by itself, as its process died"
-    if run.parked and run.parked.startswith(WAITS_FOR_LIMIT):
-        return f"waiting {_TEXTS[WaitsFor.LIMIT]}"
+    if run.parked and (reason := reasons.why(run.parked)).testing:
+        return f"waiting {reason.testing}"
     if breaker is not None:
         return f"waiting for its circuit breaker, open after {breaker.failures} failures: {breaker.error}"
-    if ("handler", run.handler) in paused:
+    if run.handler in paused:
         return f"waiting, handler '{run.handler}' is paused"
-    waits_for = run.waits_for or WaitsFor.WORKER
-    why = _TEXTS.get(waits_for, f"for a {waits_for}")
+    why = reasons.of_waits_for(run.waits_for or WaitsFor.WORKER).testing
     return f"waiting {why}{f', after {run.error}' if run.error else ''}"

@@ -17,7 +17,7 @@ from hookonce.jobs.handlers import GiveUp, Handler, Registry
 from hookonce.providers.kit.registry import load
 from hookonce.providers.kit.signing.verdict import Sign
 from hookonce.receiver.config.alerts import ALERTS_SOURCE, Alerts
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 
 TIMEOUT = (3.05, 10)
 ATTEMPTS = 14

@@ -1,20 +1,20 @@
-"""One attempt of one run.
+"""One attempt of what was claimed.
 
-- `attempt`: the handler inside its transaction, and how it ended
+- `attempt`: the whole way: begin, call the handler, end or fail
+- `work`: its ports, what is attempted and what a handler writes in
+- `single`, `batch_attempt`: one run, a batch
+- `handler_transaction`, `django_transaction` (needs the extra), `long_run`: SQLAlchemy's, Django's, none that stays
+- `calls`: how handlers and callbacks are called; `orm_session`, `coroutines`: with an ORM session, on an event loop
+- `shared`: what the attempts of a process share
 - `attempt_connection`: the connection that attempts are made on
-- `endings`: an end as it is written down
-- `handler_transaction`: what a handler's transaction begins with, and must come back without
-- `train`: quick runs that share a flush of the disk
-- `held_claims`, `heartbeat`: the claims of a process, and what renews their leases
-- `long_run`: handlers without an open transaction
 - `transaction_guard`: what a handler may not do with its connection
 - `statement_effects`: what a statement does to transaction and session, by its text
-- `orm_session`, `coroutines`: the ORM session, and the event loop, of handlers that ask for them
-- `batch_results`: what a handler of batches is given where it is alone, and returned
+- `endings`: an end as it is written down; `sealing`: what of it is in the clear, and what is sealed
+- `train`: quick runs that share a flush of the disk
+- `held_claims`, `heartbeat`: the claims of a process, and what renews their leases
 - `failure_rows`: failures in a row by one error, for circuit breakers
 - `failure_callbacks`: who else hears of a failed attempt
 - `last_attempt`: what a worker was at that died
 - `time_limit`: what ends a handler that takes too long
-- `django_executor`: the same on Django's connection; needs the extra for Django
 - `listener`: who hears of attempts; `traces`: an attempt as a span, which needs the extra for OpenTelemetry
 """

@@ -4,7 +4,7 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -15,9 +15,17 @@ from sqlalchemy import Connection, Engine, RootTransaction
 from sqlalchemy.event import contains, listen
 from sqlalchemy.exc import SQLAlchemyError
 
-from hookonce.jobs.attempts.transaction_guard import SESSION_CHANGED, watch_sql
+from hookonce.jobs.attempts.transaction_guard import (
+    SESSION_CHANGED,
+    TRANSACTION_CHANGED,
+    Marking,
+    watch_sql,
+)
 from hookonce.receiver.ledger.database import engines, session_reset
+from hookonce.receiver.ledger.database.connections import is_stale
 from hookonce.receiver.ledger.runs import ends
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.ends import AttemptResult
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +38,18 @@ _MARGIN = 1.0
 """Seconds that a cancellation may take longer than it was given, and a thread to hear that its connection is gone."""
 
 
+class EndCutOff(psycopg.OperationalError):
+    """The connection broke while an attempt whose handler had returned was ended: it may be ended, or not."""
+
+
 class AttemptConnection:
     """One connection of an engine; `cut`, `cancel_statement` and `backend` are for other threads."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._connection: Connection | None = None
+        self._driver: psycopg.Connection[Any] | None = None  # under it
+        self._is_chained = False  # its transaction was begun by the end of the attempt before
         self._lock = threading.Lock()  # who acts on it from another thread finds it still in our hands
         self._cancelling: threading.Thread | None = None
         self._cancels_within = 0.0
@@ -45,7 +59,9 @@ class AttemptConnection:
     @property
     def ledger(self) -> psycopg.Connection:
         """The same connection without SQLAlchemy, for claiming and releasing between attempts."""
-        return engines.raw(self.connection)
+        if self._driver is None or self._connection is None or self._has_ended_idle():
+            self._open()
+        return self._driver  # type: ignore[return-value]  # it is open
 
     @property
     def idle_ledger(self) -> psycopg.Connection:
@@ -54,15 +70,13 @@ class AttemptConnection:
         Whoever goes on with what a handler was given, a thread or a callback, may have begun one: that connection is
         thrown away.
         """
-        self._require_idle()
+        self.require_idle()
         return self.ledger
 
-    def _require_idle(self) -> None:
-        connection = self._connection
-        if connection is None or connection.invalidated:
-            return
-        driver = engines.raw(connection)
-        if not is_begun(driver):
+    def require_idle(self) -> None:
+        """Throw the connection away if it is in a transaction: whoever began that is no attempt."""
+        connection, driver = self._connection, self._driver
+        if connection is None or driver is None or connection.invalidated or not is_begun(driver):
             return
         log.warning(THROWN_AWAY, driver.info.transaction_status.name.lower())
         shut_down(driver)
@@ -79,37 +93,50 @@ class AttemptConnection:
     @property
     def connection(self) -> Connection:
         """The connection in use, opened when needed: also where the server has ended it while it lay idle."""
-        if self._connection is not None and engines.has_ended_idle(self._connection):
-            self.discard()
-        if self._connection is None:
-            self._connection = self._engine.connect()
+        if self._connection is None or self._has_ended_idle():
+            return self._open()
         return self._connection
 
-    def _reset(self) -> None:
+    def _has_ended_idle(self) -> bool:
+        connection, driver = self._connection, self._driver
+        if connection is None or driver is None or connection.in_transaction():
+            return False
+        return driver.closed or (
+            driver.pgconn.transaction_status == TransactionStatus.IDLE and is_stale(driver)
+        )
+
+    def _open(self) -> Connection:
+        self.discard()
+        connection = self._engine.connect()
+        self._connection, self._driver = connection, engines.raw(connection)
+        return connection
+
+    def reset(self) -> None:
         """Make sure that nothing of the failed attempt is left on the connection."""
-        if self._connection is None:
+        self._is_chained = False
+        connection, driver = self._connection, self._driver
+        if connection is None or driver is None:
             return
         try:
-            driver = engines.raw(self._connection)
             is_broken = driver.closed or driver.info.transaction_status is TransactionStatus.ACTIVE
             if not is_broken:
                 if driver.prepare_threshold is None:  # a pooler is between, and gives the session to another
                     session_reset.roll_back(driver)
-                if transaction := self._connection.get_transaction():
+                if transaction := connection.get_transaction():
                     transaction.close()
                 driver.rollback()  # what SQLAlchemy does not know of
         except (psycopg.Error, SQLAlchemyError):
             is_broken = True
         if is_broken:
             self.discard()
-        self._clean()
+        self.clean()
 
-    def _clean(self) -> None:
+    def clean(self) -> None:
         """Let go of a connection whose session a handler has changed: the next one must not find that."""
-        if self._connection is None or self._connection.invalidated:
+        connection = self._connection
+        if connection is None or connection.invalidated:
             return
-        is_changed = self._connection.info.pop(SESSION_CHANGED, False)
-        if is_changed or getattr(engines.raw(self._connection), "is_used_up", False):
+        if connection.info.pop(SESSION_CHANGED, False) or getattr(self._driver, "is_used_up", False):
             self.discard()
 
     def take_out(self, *, asks_for_prepared: bool) -> None:
@@ -128,22 +155,91 @@ class AttemptConnection:
 
     def put_back(self) -> None:
         """Let go of the connection, rolled back: whoever waits needs none."""
-        self._reset()
+        self.reset()
         with self._lock:
-            connection, self._connection = self._connection, None
+            connection, self._connection, self._driver = self._connection, None, None
         if connection is not None:
             if not self._has_cancelled():
                 connection.invalidate()
             connection.close()
 
+    def begin_attempt(self, *, goes_on: bool) -> None:
+        """Begin a transaction for an attempt; where it `goes_on` that is the one that the last end began.
+
+        Nobody else's is met: a connection that was left in one is thrown away.
+        """
+        is_chained, self._is_chained = self._is_chained, False
+        if not is_chained:
+            self.require_idle()
+        elif not goes_on and (chained := self.connection.get_transaction()):
+            chained.rollback()
+        self.begin()
+
+    def be_idle(self) -> None:
+        """Be in no transaction, for an attempt that begins none."""
+        if self._is_chained:
+            self.reset()
+        else:
+            self.require_idle()
+
     def begin(self) -> RootTransaction:
         """Return the transaction that the last commit began, or begin one."""
-        return self.connection.get_transaction() or self.connection.begin()
+        connection = self.connection
+        return connection.get_transaction() or connection.begin()
 
-    def _begun(self) -> psycopg.Connection:
-        """Return the driver's connection, in a transaction that SQLAlchemy knows of."""
+    @property
+    def begun(self) -> psycopg.Connection:
+        """The driver's connection, in a transaction that SQLAlchemy knows of."""
         self.begin()
         return self.ledger
+
+    def rolled_back(self) -> psycopg.Connection:
+        """Roll back; return the driver's connection."""
+        self.reset()
+        return self.ledger
+
+    def end(  # noqa: PLR0913  the last two by keyword
+        self,
+        run: ClaimedRun,
+        ending: AttemptResult,
+        took: timedelta,
+        marking: Marking,
+        *,
+        has_next: bool = False,
+        waits_for_flush: bool = True,
+    ) -> None:
+        """End a run as done and commit; a transaction for the next is begun with that, if this one was plain.
+
+        Raises `LeaseLost`, and `EndCutOff`.
+        """
+        transaction, driver = self.begin(), self.ledger
+        chain = not self.connection.info.pop(TRANSACTION_CHANGED, False) and has_next
+        try:
+            ends.end(
+                driver,
+                run,
+                ending,
+                took,
+                chain=chain,
+                xact_id=marking.xact_id,
+                is_session_ours=marking.is_session_ours,
+                asks_for_prepared=marking.may_have_prepared,
+                waits_for_flush=waits_for_flush,
+            )
+        except psycopg.OperationalError as error:
+            if driver.broken:
+                raise EndCutOff(type(error).__name__) from error
+            raise
+        self._is_chained = chain
+        if not chain:
+            transaction.commit()
+
+    def end_by(self, write: Callable[[psycopg.Connection], None]) -> None:
+        """Have what else the transaction is for ended and committed."""
+        transaction = self.begin()
+        self.connection.info.pop(TRANSACTION_CHANGED, None)
+        write(self.ledger)
+        transaction.commit()
 
     def discard(self) -> None:
         """Close the connection, in whatever state it is; the next attempt opens another."""
@@ -153,13 +249,14 @@ class AttemptConnection:
                 self._connection.close()
             except SQLAlchemyError as error:
                 log.debug("closing a broken connection: %s", type(error).__name__)
-        self._connection = None
+        self._connection = self._driver = None
+        self._is_chained = False
 
     def cut(self) -> None:
         """Shut down the connection's socket, from another thread: whoever waits for it does no longer."""
         with self._lock, suppress(Exception):  # it may be closed at this moment, and that is as good
-            if self._connection is not None:
-                shut_down(engines.raw(self._connection))
+            if self._driver is not None:
+                shut_down(self._driver)
 
     def cancel_statement(self, timeout: timedelta) -> None:
         """Have what the connection is at cancelled, from another thread; return at once.
@@ -167,9 +264,9 @@ class AttemptConnection:
         Whoever then goes on to something else on this connection waits for it by `await_cancellation`.
         """
         with self._lock, suppress(Exception):  # same
-            if self._connection is None or (self._cancelling and self._cancelling.is_alive()):
+            if self._driver is None or (self._cancelling and self._cancelling.is_alive()):
                 return
-            given = (engines.raw(self._connection), timeout)
+            given = (self._driver, timeout)
             self._cancels_within = timeout.total_seconds() + _MARGIN
             self._cancelling = threading.Thread(target=_cancel, args=given, name="cancels", daemon=True)
             self._cancelling.start()
@@ -192,13 +289,13 @@ class AttemptConnection:
     @property
     def backend(self) -> int | None:
         """The process id of PostgreSQL's backend that the connection is with, if there is one."""
-        connection = self._connection
+        driver = self._driver
         with suppress(Exception):  # same
-            return engines.raw(connection).info.backend_pid if connection is not None else None
+            return driver.info.backend_pid if driver is not None else None
         return None
 
     @contextmanager
-    def ledger_for_once(self) -> Iterator[psycopg.Connection]:
+    def for_once(self) -> Iterator[psycopg.Connection]:
         """Lend another connection of the engine, for other threads."""
         with self._engine.connect() as connection:
             yield engines.raw(connection)

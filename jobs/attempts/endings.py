@@ -2,9 +2,10 @@
 
 import json
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from hookonce.jobs.attempts.transaction_guard import WAS_ROLLED_BACK
 from hookonce.jobs.event import BodyDropped, Refusal
@@ -19,6 +20,8 @@ from hookonce.receiver.logs import FINGERPRINT_DIGITS, digest, shown
 
 log = logging.getLogger(__name__)
 
+VERDICTS = (GiveUp, RetryLater, Refusal, BodyDropped, CannotDecrypt)
+"""Errors that say themselves what is to become of the run."""
 MAX_ERROR_LENGTH = 2000
 LEDGER_LEFT = "the connection to the database ended in the middle of it"
 KEY_MISSING_PAUSE = timedelta(seconds=30)
@@ -90,6 +93,16 @@ def storable(result: object) -> object:
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(f"a handler returns None or JSON; this result is neither: {error}") from None
     return json.loads(encoded)
+
+
+def results(returned: object, count: int) -> Sequence[Any]:
+    """Return the result of each run of a batch: its own from a list of so many, or what was returned for all of them.
+
+    Raises: TypeError for what is neither None nor JSON.
+    """
+    if isinstance(returned, list | tuple) and len(returned) == count:
+        return [storable(each) for each in returned]
+    return [storable(returned)] * count
 
 
 def names_of(run: ClaimedRun) -> dict[str, object]:

@@ -1,11 +1,27 @@
-"""What a transaction is given to a handler with, and must come back without, whoever's connection it is on."""
+"""The transaction that a handler writes in through SQLAlchemy, and the run's end with it, on one connection.
 
-from typing import Any
+The end is written and committed in one round trip, which begins the next run's transaction where one follows at once.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any, Self
 
 import psycopg
 from psycopg.pq import TransactionStatus
 
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.attempts.time_limit import TimeLimit
+from hookonce.jobs.attempts.transaction_guard import (
+    ROLLED_BACK,
+    TRANSACTION_CHANGED,
+    TransactionGuard,
+)
+from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.jobs.handlers import ISOLATION_LEVELS
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.ends import AttemptResult
 
 _ISOLATION = {level: f"SET TRANSACTION ISOLATION LEVEL {level}".encode() for level in ISOLATION_LEVELS}
 
@@ -17,10 +33,80 @@ def set_isolation(level: str) -> bytes:
 
 def require_at_rest(connection: psycopg.Connection[Any]) -> None:
     """Raise `RuntimeError` where a handler that has returned left its transaction aborted, or a statement under way."""
-    status = connection.info.transaction_status
-    if status is TransactionStatus.INERROR:
+    status = connection.pgconn.transaction_status
+    if status == TransactionStatus.INERROR:
         raise RuntimeError("the handler returned with its transaction aborted; let errors out")
-    if status is TransactionStatus.ACTIVE:
+    if status == TransactionStatus.ACTIVE:
         raise RuntimeError(
             "the handler returned with a statement under way; close its cursor, copy or pipeline"
         )
+
+
+class HandlerTransactions(AbstractContextManager["HandlerTransactions"]):
+    """The transactions of one executor, one after the other; itself the one that is open."""
+
+    rolled_back = ROLLED_BACK
+    takes_batches = True
+    shares_flushes = True
+    blocks: Blocks | None = None
+
+    def __init__(self, connection: AttemptConnection) -> None:
+        self.connection = connection
+        self._guard: TransactionGuard
+
+    def begin(self, work: Work) -> None:
+        """Begin the transaction, if the end of the one before has not."""
+        connection, isolation = self.connection, work.handler.isolation
+        connection.begin_attempt(goes_on=not isolation)
+        if isolation:
+            connection.ledger.execute(set_isolation(isolation))
+            connection.connection.info[TRANSACTION_CHANGED] = True
+
+    def open(self, work: Work, alarm: TimeLimit) -> AbstractContextManager[Transaction]:  # noqa: ARG002  the port's
+        """Guard the transaction that was begun."""
+        connection = self.connection
+        self._guard = work.marking = TransactionGuard(
+            connection.connection, connection.ledger, connection.adopt, work.mark
+        )
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def lent(self) -> AbstractContextManager[object]:
+        """Give the guarded connection out."""
+        return self._guard
+
+    def require_open(self) -> None:
+        """Raise `RolledBack` or `RuntimeError` where the handler's transaction can't be committed any more."""
+        self._guard.require_open()
+        require_at_rest(self.connection.ledger)
+
+    def end(
+        self,
+        run: ClaimedRun,
+        ending: AttemptResult,
+        took: timedelta,
+        *,
+        has_next: bool,
+        waits_for_flush: bool,
+    ) -> None:
+        """End a run as done and commit, in one round trip."""
+        self.connection.end(
+            run, ending, took, self._guard, has_next=has_next, waits_for_flush=waits_for_flush
+        )
+
+    def end_by(self, write: Callable[[psycopg.Connection], None]) -> None:
+        """Have a batch ended and committed."""
+        self.connection.end_by(write)
+
+    @property
+    def backend(self) -> int | None:
+        """The backend of the connection."""
+        return self.connection.backend
+
+    def discard(self) -> None:
+        """There is no other connection."""

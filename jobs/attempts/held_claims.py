@@ -1,6 +1,6 @@
-"""The claims of one process: which of their runs are not settled yet, so that leases are renewed while they must be.
+"""The claims of one process: which of their runs are not over yet, so that leases are renewed while they must be.
 
-A run is settled once its row of the queue is gone, given back or put off.
+A run is over once its row of the queue is gone, given back or put off.
 """
 
 import threading
@@ -30,8 +30,8 @@ class HeldClaims:
             for run in runs:
                 self._left.setdefault(run.token, set()).add(run.key)
 
-    def settled(self, runs: Iterable[ClaimedRun]) -> None:
-        """Hear of runs that are settled; twice is once, and of claims that were dropped is never."""
+    def over(self, runs: Iterable[ClaimedRun]) -> None:
+        """Hear of runs that are over; twice is once, and of claims that were dropped is never."""
         with self._lock:
             for run in runs:
                 left = self._left.get(run.token)
@@ -59,7 +59,7 @@ class HeldClaims:
 
     @property
     def tokens(self) -> Sequence[UUID]:
-        """The claims with runs that are not settled."""
+        """The claims with runs that are not over."""
         with self._lock:
             return list(self._left)
 

@@ -18,7 +18,7 @@ class Listener:
     def ended(self, run: ClaimedRun, ending: AttemptResult) -> None:
         """Hear how an attempt ended; that is durable by now, and the block may be over."""
 
-    def settled(self, run: ClaimedRun) -> None:
+    def over(self, run: ClaimedRun) -> None:
         """Hear that nothing more comes of an attempt, however it ended."""
 
     def attempting_batch(self, _runs: Sequence[ClaimedRun]) -> AbstractContextManager[object]:

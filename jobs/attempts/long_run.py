@@ -6,19 +6,32 @@ has committed stays, whatever becomes of the attempt: such a handler is done at 
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
 from types import TracebackType
 from typing import NoReturn
 
+import psycopg
 from sqlalchemy import Connection
 
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.handler_transaction import require_at_rest
-from hookonce.jobs.attempts.transaction_guard import OF_BLOCK, TransactionGuard
+from hookonce.jobs.attempts.heartbeat import Heartbeat
+from hookonce.jobs.attempts.time_limit import TimeLimit
+from hookonce.jobs.attempts.transaction_guard import (
+    OF_BLOCK,
+    ROLLED_BACK,
+    Marking,
+    OverlongBlock,
+    TransactionGuard,
+)
+from hookonce.jobs.attempts.work import Blocks, Transaction, Work
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.runs import leases
+from hookonce.receiver.ledger.runs import leases, marks
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.runs.marks import Marked
 
 OPEN_ALREADY = "a transaction of this event is open already; end its block first, or use tx.begin_nested()"
 OTHER_THREAD = "event.tx() is for the thread that the handler was called in; let others hand it what to write"
@@ -26,10 +39,6 @@ TOO_LONG = (
     "a block of event.tx() may be open for {:g} s, and was cut; end it before you wait for something else"
 )
 ENDED = "the attempt has ended; event.tx() can't be opened any more"
-
-
-class OverlongBlock(RuntimeError):  # noqa: N818  what was found
-    """A transaction was open for longer than its lease allows, and its connection is gone."""
 
 
 class _Block:
@@ -75,8 +84,8 @@ class LongRun:
         try:
             ours.begin()
             leases.lock(ours.ledger, self._run)
-            guard = TransactionGuard(connection := ours.connection, ours.adopt, texts=OF_BLOCK)
-            with guard:
+            guard = TransactionGuard(ours.connection, ours.ledger, ours.adopt, texts=OF_BLOCK)
+            with guard as connection:
                 yield connection
             guard.require_open()
             require_at_rest(ours.ledger)
@@ -112,3 +121,79 @@ class LongRun:
             raise RuntimeError(ENDED)
         if self._opened is not None:
             raise RuntimeError(OPEN_ALREADY)
+
+
+class LongTransactions:
+    """No transaction stays open while such a handler works: it opens its own, and its end has one by itself."""
+
+    rolled_back = ROLLED_BACK
+    takes_batches = False
+    shares_flushes = False
+
+    def __init__(self, connection: AttemptConnection, heartbeat: Heartbeat) -> None:
+        self.blocks: Blocks | None = None
+        self._connection = connection
+        self._heartbeat = heartbeat
+        self._run: LongRun
+
+    def begin(self, work: Work) -> None:
+        """Begin nothing that stays open."""
+        self._connection.be_idle()
+        (run,) = work.runs
+        self._run = LongRun(self._connection, run)
+        self.blocks = self._run.transaction
+
+    @contextmanager
+    def open(self, work: Work, alarm: TimeLimit) -> Iterator[Transaction]:  # noqa: ARG002  the port's
+        """Hold no connection as long as the handler has none, and watch over its transactions."""
+        self._connection.put_back()
+        work.marking.is_marked = (
+            True  # none of its transactions is, but one may go on that has locked the run
+        )
+        with self._heartbeat.cutting(self._run):
+            yield self
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Give no connection; when the handler has ended, none is to be had."""
+        try:
+            yield
+        finally:
+            self._run.end()
+
+    def require_open(self) -> None:
+        """There is nothing that could not be committed."""
+
+    def end(
+        self,
+        run: ClaimedRun,
+        ending: AttemptResult,
+        took: timedelta,
+        *,
+        has_next: bool,  # noqa: ARG002  the port's
+        waits_for_flush: bool,  # noqa: ARG002  the port's
+    ) -> None:
+        """End a run as done and commit, once none of its transactions goes on."""
+        lock(self._connection, run)
+        self._connection.end(run, ending, took, Marking())
+
+    def end_by(self, write: Callable[[psycopg.Connection], None]) -> None:
+        """Never called: such a handler takes no batches."""
+        raise NotImplementedError
+
+    @property
+    def backend(self) -> int | None:
+        """The backend of a transaction that is open."""
+        return self._connection.backend
+
+    def discard(self) -> None:
+        """There is no other connection."""
+
+
+def lock(connection: AttemptConnection, run: ClaimedRun) -> bool:
+    """Lock a run in our transaction, which is begun; return whether its handler has committed it by itself.
+
+    Raises `marks.Kept` where nothing ends a transaction of its that goes on.
+    """
+    marked = Marked.of(run.key)
+    return marks.patiently(lambda: marks.ask(connection.begun, marked), connection.rolled_back, [marked.key])

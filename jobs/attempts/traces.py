@@ -45,7 +45,7 @@ class Traces(Listener):
             with trace.use_span(span, record_exception=False):
                 yield
         except BaseException:
-            self.settled(run)
+            self.over(run)
             raise
 
     def ended(self, run: ClaimedRun, ending: AttemptResult) -> None:
@@ -55,7 +55,7 @@ class Traces(Listener):
             if ending.error is not None:
                 span.set_status(StatusCode.ERROR)
 
-    def settled(self, run: ClaimedRun) -> None:
+    def over(self, run: ClaimedRun) -> None:
         """End the span of an attempt."""
         if (span := self._spans.pop(run.key, None)) is not None:
             span.end()

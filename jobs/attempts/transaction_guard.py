@@ -10,9 +10,11 @@ were left on it are for nobody else.
 """
 
 import os
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn, Self
 
+import psycopg
 from psycopg import Cursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
@@ -59,14 +61,39 @@ class Texts(NamedTuple):
 OF_BLOCK = Texts(BLOCK_REFUSED, f"{WAS_ROLLED_BACK}; use tx.begin_nested()", BLOCK_ISOLATION)
 """The same for a block of `event.tx()`."""
 
+_ONLY_LOOK = ("psycopg", "sqlalchemy", "opentelemetry", "sentry_sdk", "ddtrace")
+"""Libraries that ask a cursor for its connection, and do nothing with it that stays."""
 _HOOKED = {"connection": ("commit", "rollback", "close"), "driver": ("commit", "rollback", "wait")}
+
+
+class Marking:
+    """What is known of the mark of an attempt's transaction, and of what it is sure to have left alone."""
+
+    def __init__(self) -> None:
+        self.xact_id: str | None = None
+        """The marked transaction's, good for the end of the attempt in this session."""
+        self.is_marked = False
+        """Whether a mark was tried."""
+        self.is_session_ours = True
+        """Whether all that the handler has sent is sure to have left alone what is prepared in the session."""
+        self.may_have_prepared = False
+        """Whether it may have prepared something there by a function."""
+
+    def unmarked(self) -> "Marking":
+        """Return the same for a transaction of ours that follows: it has no mark."""
+        self.xact_id = None
+        return self
 
 
 class RolledBack(Exception):  # noqa: N818  what was found
     """A handler's transaction is no longer the one it was given, and nothing that was written in that is there."""
 
 
-class TransactionGuard:
+class OverlongBlock(RuntimeError):  # noqa: N818  what was found
+    """A transaction was open for longer than its lease allows, and its connection is gone."""
+
+
+class TransactionGuard(Marking):
     """Keeps the handler in its block from committing the transaction it is given; savepoints work.
 
     What the handler sets up on the connection goes with the block, and what it keeps of it is closed then: `adopt` is
@@ -79,29 +106,24 @@ class TransactionGuard:
     def __init__(
         self,
         connection: Connection,
+        driver: psycopg.Connection[Any],
         adopt: Callable[[Connection], None],
         mark: Callable[[Cursor[Any]], str] | None = None,
         texts: Texts = Texts(),  # noqa: B008  immutable
     ) -> None:
+        super().__init__()
         self.texts = texts
-        self.xact_id: str | None = None
-        self.is_marked = False
         self._adopt = adopt
         self._mark = mark
         self._connection = connection
-        self._driver = engines.raw(connection)
-        self._place = schema.of(self._driver)
+        self._driver = driver
         self._given = connection.get_transaction()
         self._is_rolled_back = False
         self._is_given_out = False
         self._is_invalidated = False
         self.has_ended = False
-        self.is_session_ours = True
-        """Whether all that the handler has sent is sure to have left alone what is prepared in the session."""
-        self.may_have_prepared = False
-        """Whether it may have prepared something there by a function."""
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Connection:
         connection, driver = self._connection, self._driver
         self._options = connection.get_execution_options()
         self._factories = driver.row_factory, driver.cursor_factory
@@ -111,7 +133,7 @@ class TransactionGuard:
         connection.__dict__.update(dict.fromkeys(_HOOKED["connection"], self._refuse), guard=self)
         connection.__class__ = _GivenConnection
         driver.__dict__.update(commit=self._refuse, rollback=self._roll_back, guard=self)
-        return self
+        return connection
 
     def __exit__(self, *_: object) -> None:
         connection, driver = self._connection, self._driver
@@ -140,7 +162,7 @@ class TransactionGuard:
         if self._mark is None or self._is_rolled_back or not is_open:
             return
         self.is_marked = True
-        cursor = schema.cursor(self._driver, self._place)
+        cursor = schema.cursor(self._driver, schema.of_cursors(self._factories[1]))
         cursor.row_factory = tuple_row
         xact_id = self._mark(cursor)
         self.xact_id = self.xact_id or xact_id
@@ -212,12 +234,20 @@ class GivenCursor(Cursor[Any]):
     """A cursor of the driver's while a handler has the connection, whether or not SQLAlchemy has made it.
 
     What it is given it sends as it is: the ledger's schema is put into our own statements only.
-    psycopg asks a cursor for its `connection` itself, so that one can't be counted as given out there.
     """
 
     def __init__(self, connection: Any, *args: Any, **options: Any) -> None:  # noqa: ANN401  psycopg's
         super().__init__(connection, *args, **options)
         self._guard: TransactionGuard | None = connection.__dict__.get("guard")
+
+    @property
+    def connection(self) -> psycopg.Connection[Any]:
+        """The driver's connection, which is given out with it, as SQLAlchemy's is by its `connection`."""
+        guard = self._conn.__dict__.get("guard")
+        asks = sys._getframe(1).f_globals.get("__name__", "")  # noqa: SLF001  documented, for CPython
+        if guard is not None and asks.partition(".")[0] not in _ONLY_LOOK:
+            guard.give_out()
+        return self._conn
 
     def execute(self, query: Any, *args: Any, **options: Any) -> Self:  # noqa: ANN401, D102  psycopg's
         self._look_at(query)

@@ -1,6 +1,4 @@
 """Handlers that take many events at once, each of which keeps a run of its own (docs/decisions/0019).
 
 - `registration`: `@on_batch`
-- `batch_attempt`: a batch inside one transaction, and how it ended
-- `batch_drain`: the next batch of each handler, as long as there is time
 """

@@ -68,8 +68,8 @@ class MaintenanceTasks:
         quarantine.expire(connection, self._quarantines)
 
     def _park(self, connection: psycopg.Connection) -> None:
-        """Park what is due of paused sources, and what is hard to find the more seldom the longer it takes."""
-        if self._looks.begin() and not parking.park_sources(connection):
+        """Park what is due and paused by its row, and what is hard to find the more seldom the longer it takes."""
+        if self._looks.begin() and not parking.park_rows(connection):
             self._looks.end()
 
     def _count(self, connection: psycopg.Connection) -> None:

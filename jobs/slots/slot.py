@@ -1,22 +1,24 @@
-"""One slot: a thread that makes one attempt at a time, on a connection of its own, and outlives every job."""
+"""One slot: makes one attempt at a time, of a run or of a batch, on a connection of its own.
 
-import logging
+Whatever was cut off in it is settled before it makes another. A process with one slot works in its main thread; each of
+many has a thread, which outlives every job.
+"""
+
 import queue
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Protocol
 
-from hookonce.jobs.attempts.attempt import Executor
-from hookonce.jobs.claimer import AWAY
+from hookonce.jobs.attempts import endings
+from hookonce.jobs.attempts.attempt import Claimed, Executor
+from hookonce.jobs.attempts.last_attempt import LastAttempt
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.report import UnderWay
+from hookonce.receiver.ledger.runs.batches import ClaimedBatch
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
-
-log = logging.getLogger(__name__)
-
-_SETTLES_AGAIN = 0.25
-"""Seconds between two tries to settle a run that was cut off."""
+from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 
 
 class Supplier(Protocol):
@@ -25,39 +27,113 @@ class Supplier(Protocol):
     def next_for(self, slot: "Slot") -> ClaimedRun | None:
         """Return the run that a slot makes next, while it ends another."""
 
-    def settle(self, slot: "Slot", run: ClaimedRun) -> bool:
-        """Give back a run that was cut off, if it was not ended; return False where that must be tried again."""
-
-    def became_free(self, slot: "Slot") -> None:
-        """Hear that a slot has ended its last run."""
+    def put_back(self, run: ClaimedRun) -> None:
+        """Take back a run that a slot has not started."""
 
 
 class Slot:
-    """A thread; `give` it a run when it is free."""
+    """Makes attempts in the thread that calls `work`; without a supplier each by itself."""
 
-    def __init__(self, number: int, executor: Executor, registry: Registry, supplier: Supplier) -> None:
-        self.number = number
+    def __init__(
+        self, executor: Executor, registry: Registry, supplier: Supplier | None = None, number: int = 1
+    ) -> None:
         self.executor = executor
+        self.number = number
+        self.claimed: Claimed | None = None
+        """The run, or the batch, that it has begun and that is not settled yet."""
         self.under_way: UnderWay | None = None
-        self.is_lost = False
+        """The attempt that goes on; of a batch the first run's."""
         self.following: ClaimedRun | None = None
         """The run that it has taken to go on with after the one that is under way."""
+        self.is_lost = False
+        """Whether its handler has gone on in spite of its time limit."""
         self.has_freed_place = False
         """Whether it has ended a run of a handler of which only so many may be at once: another may wait for that."""
+        self.last_attempt: LastAttempt | None = None
+        """Where it is written down what is begun."""
         self._registry = registry
         self._supplier = supplier
-        self._given: queue.SimpleQueue[ClaimedRun | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work_on, name=f"slot {number}", daemon=True)
 
-    def begin(self) -> None:
+    def work(self, claimed: Claimed) -> int:
+        """Make an attempt, and those of the runs that follow; return how many runs were ended.
+
+        Raises what ends an attempt without settling it, the ledger's absence above all: then `settle` is to be called.
+        """
+        count, following = 0, None
+        try:
+            with self.executor.alarm:
+                while True:
+                    self._attempt(claimed)
+                    count += len(claimed.runs) if isinstance(claimed, ClaimedBatch) else 1
+                    if (following := self.following or self._next()) is None:
+                        return count
+                    claimed = following
+        finally:
+            self.under_way = None
+            if self.following is not None and self._supplier is not None:
+                self._supplier.put_back(self.following)
+            self.following = None
+
+    def settle(self) -> None:
+        """Give back what was cut off, unless it was ended. Raises what `work` raises."""
+        if (claimed := self.claimed) is None:
+            return
+        self.executor.give_back(claimed, WorkerEnd(endings.LEDGER_LEFT, self._registry))
+        self.claimed = None
+
+    def begin(self, claimed: Claimed) -> UnderWay:
+        """Note what is to be begun, so that nobody takes the slot for a free one."""
+        handler = self._registry.named(claimed.handler)
+        if handler is None:  # cannot be: the claim asked the same registry
+            raise LookupError(f"handler '{claimed.handler}' vanished from the registry")
+        first = claimed.runs[0] if isinstance(claimed, ClaimedBatch) else claimed
+        self.under_way = at = UnderWay(first, handler, time.monotonic())
+        self.claimed, self.following = claimed, None
+        return at
+
+    def _attempt(self, claimed: Claimed) -> None:
+        at = self.begin(claimed)
+        if self.last_attempt is not None:
+            self.last_attempt.begin(at.run)
+        self.executor.attempt(claimed, at.handler, self._has_next)
+        if isinstance(claimed, ClaimedRun):
+            self._registry.note(claimed.handler, timedelta(seconds=time.monotonic() - at.began))
+        self.claimed = None
+        self.has_freed_place |= at.handler.limit is not None and at.handler.limit.concurrency is not None
+
+    def _next(self) -> ClaimedRun | None:
+        return None if self._supplier is None else self._supplier.next_for(self)
+
+    def _has_next(self) -> bool:
+        """Take the next run, while this one ends; return whether there is one."""
+        self.following = self._next()
+        return self.following is not None
+
+
+class SlotThread(Slot):
+    """A slot with a thread of its own: `give` it a run when it is free."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        registry: Registry,
+        supplier: Supplier,
+        number: int,
+        work_on: Callable[["SlotThread", ClaimedRun], None],
+    ) -> None:
+        """`work_on` is called in its thread for each run that it is given; it raises nothing."""
+        super().__init__(executor, registry, supplier, number)
+        self._given: queue.SimpleQueue[ClaimedRun | None] = queue.SimpleQueue()
+        self._work_on = work_on
+        self._thread = threading.Thread(target=self._run, name=f"slot {number}", daemon=True)
+
+    def start(self) -> None:
         """Start the thread."""
         self._thread.start()
 
     def give(self, run: ClaimedRun) -> None:
-        """Have it run this, and then whatever its supplier has next."""
-        # At once, so that nobody takes the slot for a free one, or what it is at for something quick.
-        if (handler := self._registry.named(run.handler)) is not None:
-            self.under_way = UnderWay(run, handler, time.monotonic())
+        """Have it make the attempt of a run, and then of whatever its supplier has next."""
+        self.begin(run)
         self._given.put(run)
 
     def end(self, timeout: float) -> None:
@@ -65,43 +141,7 @@ class Slot:
         self._given.put(None)
         self._thread.join(timeout)
 
-    def _work_on(self) -> None:
+    def _run(self) -> None:
         while (run := self._given.get()) is not None:
-            while run is not None:
-                run = self._done(run)
-            self.under_way = self.following = None
-            self._supplier.became_free(self)
+            self._work_on(self, run)
         self.executor.close()
-
-    def _done(self, run: ClaimedRun) -> ClaimedRun | None:
-        """Make an attempt; return the next run. Whatever was cut off is settled before another is begun."""
-        self.following = None
-        try:
-            self._attempt(run)
-        except AWAY as error:
-            log.warning("a slot lost the ledger: %s", type(error).__name__)
-        except BaseException:
-            log.exception("a slot failed")
-        else:
-            return self.following
-        self.executor.discard()
-        while not self._supplier.settle(self, run):
-            time.sleep(_SETTLES_AGAIN)
-        return self.following
-
-    def _attempt(self, run: ClaimedRun) -> None:
-        handler = self._registry.named(run.handler)
-        if handler is None:  # cannot be: the claim asked the same registry
-            raise LookupError(f"handler '{run.handler}' vanished from the registry")
-        self.under_way = at = UnderWay(run, handler, time.monotonic())
-        with self.executor.alarm:
-            self.executor.attempt(run, handler, self._has_next)
-        self.has_freed_place |= handler.limit is not None and handler.limit.concurrency is not None
-        self._registry.note(run.handler, timedelta(seconds=time.monotonic() - at.began))
-        if self.following is None:
-            self.following = self._supplier.next_for(self)
-
-    def _has_next(self) -> bool:
-        """Take the next run, while this one ends; return whether there is one."""
-        self.following = self._supplier.next_for(self)
-        return self.following is not None

@@ -1,7 +1,7 @@
 """A time limit for one thread: a thread can't be killed, so it is told in steps, each stronger than the one before.
 
 At the limit `TimeUp` is raised in it and its statement is cancelled; every second again, for handlers that swallow it.
-After `Patience.grace` its socket is shut down. Whoever stays even then, in a call into C that waits for something else,
+After `Timeouts.grace` its socket is shut down. Whoever stays even then, in a call into C that waits for something else,
 has lost its slot: its run is ended for it. The watchdog rings (`hookonce.jobs.slots.watchdog`).
 """
 
@@ -14,7 +14,7 @@ from typing import Self
 
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
 from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
-from hookonce.jobs.slots.patience import USUAL, Patience
+from hookonce.jobs.slots.timeouts import USUAL, Timeouts
 
 _raise_in = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.py_object)(
     ("PyThreadState_SetAsyncExc", ctypes.pythonapi)
@@ -36,11 +36,11 @@ class Step(Enum):
 class SlotLimit(TimeLimit):
     """The limit of one slot's attempts; `ring` is called by another thread, everything else by the slot's."""
 
-    def __init__(self, connection: AttemptConnection | None = None, patience: Patience = USUAL) -> None:
+    def __init__(self, connection: AttemptConnection | None = None, timeouts: Timeouts = USUAL) -> None:
         """Limit what is done on a connection."""
         super().__init__()
         self._connection = connection
-        self._patience = patience
+        self._timeouts = timeouts
         self._lock = threading.Lock()
         self._thread = 0
         self._deadline: float | None = None
@@ -81,9 +81,9 @@ class SlotLimit(TimeLimit):
         with self._lock:
             if self._deadline is None or now < self._ring_at:
                 return Step.NONE
-            self._ring_at = now + self._patience.again.total_seconds()
+            self._ring_at = now + self._timeouts.again.total_seconds()
             late = now - self._deadline
-            if late >= self._patience.grace.total_seconds():
+            if late >= self._timeouts.grace.total_seconds():
                 if self._is_cut:
                     return Step.LOST
                 self._is_cut = True
@@ -97,5 +97,5 @@ class SlotLimit(TimeLimit):
                 if self._is_cut:
                     self._connection.cut()
                 else:
-                    self._connection.cancel_statement(self._patience.cancellation)
+                    self._connection.cancel_statement(self._timeouts.cancellation)
             return Step.CUT if self._is_cut else Step.CANCEL

@@ -5,9 +5,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Protocol
 
-from hookonce.jobs.attempts.attempt import Executor
+from hookonce.jobs.slots.slot import Slot
 from hookonce.jobs.slots.slot_limit import SlotLimit, Step
 
 TICK = 0.1
@@ -17,26 +16,20 @@ _REARM = timedelta(seconds=10)
 _STDERR = 2  # the descriptor: what handlers put in the place of `sys.stderr` may have none
 
 
-class Watched(Protocol):
-    """A slot as the watchdog sees it."""
-
-    @property
-    def executor(self) -> Executor: ...  # noqa: D102
-
-
 class Watchdog:
     """Looks at all slots ten times a second; `on_lost` is told of each that nothing has ended, again and again."""
 
     def __init__(
-        self, slots: Sequence[tuple[Watched, SlotLimit]], on_lost: Callable[[Watched], None]
+        self, slots: Sequence[tuple[Slot | None, SlotLimit]], on_lost: Callable[[Slot], None]
     ) -> None:
+        """Look at limits, with the slots that they are of; of what is no slot nothing is told."""
         self._slots = slots
         self._on_lost = on_lost
         self._end = threading.Event()
         self._armed_at = 0.0
         self._thread = threading.Thread(target=self._watch_on, name="watchdog", daemon=True)
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Start the thread."""
         self._thread.start()
 
@@ -54,5 +47,5 @@ class Watchdog:
                 held = (INTERPRETER_HELD + _REARM).total_seconds()
                 faulthandler.dump_traceback_later(held, exit=True, file=_STDERR)
             for slot, limit in self._slots:
-                if limit.ring(now) is Step.LOST:
+                if limit.ring(now) is Step.LOST and slot is not None:
                     self._on_lost(slot)

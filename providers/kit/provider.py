@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from hashlib import sha256
 from inspect import cleandoc, isfunction, signature
 from types import ModuleType
-from typing import Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from hookonce.providers import Delivery, Event, Rejected, Reply
 from hookonce.providers.kit.events.declare import one_event, one_of_two
@@ -15,6 +15,11 @@ from hookonce.providers.kit.events.fields import EventView, text_or_none
 from hookonce.providers.kit.schemes.shared_token import Token
 from hookonce.providers.kit.sender import Events, Sender
 from hookonce.providers.kit.signing.verdict import Sign, SignOptions
+
+if TYPE_CHECKING:
+    from hookonce.providers.kit.crypto.public_keys import (
+        Algorithm,
+    )  # the library's half that takes long to import
 
 NEEDED: Final = ("verify", "events", "sign")
 OPTIONAL: Final = ("handshake", "deliver", "sample", "decode", "check_secret")
@@ -48,6 +53,7 @@ _SHAPE: Final = "sender = Sender(id_is_signed=…, retry_horizon=…, …)"
 class Provider(Sender):
     """A sender's module, or what its `configure` made, ready to use; what it declares is said at `Sender`.
 
+    key_algorithm: what the sender signs with, where a public key verifies it and the scheme tells
     takes_keys: `verify`, and `handshake` too, have the keyword `keys` (URL → fetched document), may raise KeyNeeded
     summary: one line on what is signed
     """
@@ -58,6 +64,7 @@ class Provider(Sender):
     sign: Sign
     body_is_unsigned: bool = False
     handshake: Callable[..., Reply | None] | None = None
+    key_algorithm: "Algorithm | None" = None
     takes_keys: bool = False
     summary: str = ""
 
@@ -115,6 +122,7 @@ def provider(name: str, source: object, origin: str, module: object = None) -> P
         verify=verify,
         events=events,
         sign=source.sign,  # type: ignore[attr-defined]
+        key_algorithm=getattr(_scheme_of(verify), "key_algorithm", None),
         takes_keys="keys" in signature(verify).parameters,
         summary=summary(getattr(module, "__doc__", None)),
         **declared,

@@ -10,11 +10,13 @@ from hookonce.receiver.api.filters import EventFilter, Status
 from hookonce.receiver.api.models import Identifier, IdInPath, Page, Paged, RequestModel, ResponseModel
 from hookonce.receiver.api.operations import Call, Octets, operation
 from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import event_pages, events
 from hookonce.receiver.ledger.queries.events import Detail
+from hookonce.receiver.ledger.reasons import WaitsFor
 from hookonce.receiver.ledger.replay import bulk
-from hookonce.receiver.ledger.states import EventStatus, WaitsFor
+from hookonce.receiver.ledger.states import EventStatus
 
 LOOK_FOR_LOST = timedelta(seconds=1)
 KINDS = 1000
@@ -47,10 +49,7 @@ class Event(ResponseModel):
     occurred_at: datetime | None
     deliveries: int
     repeat_of: Identifier | None
-    parked: str | None = Field(
-        description="why it waits although it may be due: `source` or `handler`, paused; `limit:…`, whose limit is "
-        "full; `suspect`, its process died and it is run by itself"
-    )
+    parked: str | None = Field(description=f"why it waits although it may be due: {reasons.described()}")
     is_test: bool = Field(description="whether an operator sent it, to see whether handlers work")
 
 
@@ -87,7 +86,7 @@ class Run(ResponseModel):
     result: Any
     error: str | None
     parked: str | None = Field(
-        description="`handler` while that is paused, `limit:…` while its limit is full, `suspect` if its process died"
+        description=f"why it waits beside others of its event: {reasons.described(of_run=True)}"
     )
     waits_for: WaitsFor | None = Field(
         description="why one that waits is not run at once; `backoff` after a failure, `delay` if it asked for that, "

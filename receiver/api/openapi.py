@@ -12,8 +12,7 @@ from hookonce.receiver.api.models import ResponseModel
 from hookonce.receiver.api.operations import Octets, Operation
 from hookonce.receiver.api.problem import ProblemDetails
 from hookonce.receiver.api.routes import OPERATIONS
-from hookonce.receiver.idempotency import policy
-from hookonce.receiver.idempotency.records import HEADER_FORM
+from hookonce.receiver.endpoints import policy
 from hookonce.receiver.web import problem_details
 
 _REF = "#/components/schemas/{model}"
@@ -60,7 +59,7 @@ _KEY: dict[str, Any] = {
     "name": policy.HEADER,
     "in": "header",
     "description": "Makes the request safe to repeat: any text of the client's, a UUID for example.",
-    "schema": {"type": "string", "pattern": f"^{HEADER_FORM}$"},
+    "schema": {"type": "string", "pattern": f"^{policy.HEADER_FORM}$"},
 }
 
 

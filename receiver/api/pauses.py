@@ -1,9 +1,9 @@
 """Handlers, and pauses of sources and handlers."""
 
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from hookonce.receiver.api.models import RequestModel, ResponseModel, Text
 from hookonce.receiver.api.operations import Call, operation
@@ -11,14 +11,24 @@ from hookonce.receiver.api.problem import Problem
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.handlers import known_handlers, limits_of
+from hookonce.receiver.ledger.reasons import PAUSES
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.stats import batch_figures
 
-Kind = Literal["source", "handler"]
+
+def _kind(value: str) -> str:
+    if value not in PAUSES:
+        raise ValueError(f"expected one of {', '.join(PAUSES)}")
+    return value
+
+
+Kind = Annotated[
+    str, AfterValidator(_kind), WithJsonSchema({"type": "string", "enum": list(PAUSES), "title": "Kind"})
+]
 
 
 class PausePath(RequestModel):
-    """What is paused: a source or a handler, by its name."""
+    """What is paused, by its kind and its name."""
 
     kind: Kind
     name: Text
@@ -145,9 +155,12 @@ def list_pauses(call: Call) -> Pauses:
 
 @operation("PUT", "/pauses/{kind}/{name}", scope=Scope.ADMIN)
 def pause(call: Call, path: PausePath) -> Pause:
-    """Pause a source or a handler. A handler's name is taken at its word: it may never have run yet."""
-    if path.kind == "source" and path.name not in call.settings.sources:
-        raise Problem(404, f"no source is called '{path.name}'; `/sources` lists them")
+    """Pause something, for a person. A handler's name is taken at its word: it may never have run yet."""
+    wanted = PAUSES[path.kind]
+    if not wanted.may_be(path.name, call.settings.sources):
+        raise Problem(
+            404, f"no source is called '{wanted.source_of(path.name) or path.name}'; `/sources` lists them"
+        )
     pauses.pause(call.connection, path.kind, path.name, call.who)
     for each in pauses.paused(call.connection):
         if (each.kind, each.name) == (path.kind, path.name):
@@ -165,7 +178,7 @@ def resume(call: Call, path: PausePath) -> None:
 
 def _shown(pause: pauses.Pause) -> Pause:
     return Pause(
-        kind="source" if pause.kind == "source" else "handler",
+        kind=pause.kind,
         name=pause.name,
         by=_by(pause),
         since=pause.since,

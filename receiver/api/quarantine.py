@@ -7,7 +7,7 @@ from hookonce.receiver.api.models import RequestModel, ResponseModel, Time
 from hookonce.receiver.api.operations import Call, operation
 from hookonce.receiver.api.problem import Problem
 from hookonce.receiver.api.sources import SourcePath, source_of
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.intake.reverification import Reverified, reverify
 from hookonce.receiver.ledger import quarantine
 from hookonce.receiver.ledger.access.api_tokens import Scope

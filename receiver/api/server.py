@@ -14,7 +14,7 @@ from hookonce.receiver.api.models import RequestModel
 from hookonce.receiver.api.operations import Answer, Call, Octets, Operation
 from hookonce.receiver.api.problem import Problem, unauthorized
 from hookonce.receiver.config.settings import Settings
-from hookonce.receiver.idempotency import policy
+from hookonce.receiver.endpoints import policy
 from hookonce.receiver.idempotency.counted import Counted
 from hookonce.receiver.idempotency.operation import Stored
 from hookonce.receiver.idempotency.postgresql import PostgresStore

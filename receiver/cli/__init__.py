@@ -30,6 +30,7 @@ COMMANDS = {
     "conflicts": (f"{_HERE}.rejected:conflicts", "List events that came with two bodies under one id."),
     "db": (f"{_HERE}.db:db", "Bring the database schema up to date, or say where it is."),
     "demo": (f"{_HERE}.demo:demo", "Run the whole stack on signed samples, check it, and stop."),
+    "deploy": (f"{_HERE}.deploy:deploy", "Write the files that run it: systemd, compose, nginx …"),
     "dev": (f"{_HERE}.dev:dev", "Run the whole stack here until Ctrl-C."),
     "doctor": (f"{_HERE}.doctor:doctor", "Check everything, and say what to do."),
     "events": (f"{_HERE}.events:events", "List, show, export and import the events of the ledger."),
@@ -74,7 +75,7 @@ GROUPS = {
     "Try, and find out": ("trigger", "capture", "explain", "verify", "sign", "doctor"),
     "Put right": ("replay", "steps", "pause", "resume", "reverify", "quarantine", "window"),
     "Senders and secrets": ("sources", "providers", "secrets", "keys", "tokens"),
-    "Run in production": ("serve", "worker", "sweep", "db", "prune"),
+    "Run in production": ("serve", "worker", "sweep", "db", "prune", "deploy"),
     "About the command line": ("completion", "exits", "man"),
 }
 """The commands as `--help` shows them, each in one group."""

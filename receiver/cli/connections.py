@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from hookonce.receiver.config.servers import NO_POSTGRESQL, ConfigError, ledger_url
+from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.servers import NO_POSTGRESQL, ledger_url
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.schema_version import REVISION, SchemaBehind
 

@@ -12,7 +12,7 @@ from hookonce.providers.kit import http_file
 from hookonce.providers.kit.http_file import Captured
 from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.options import completion_types
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.config.sources import SourceReader, SourceTable
 from hookonce.receiver.source import Source

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from hookonce.receiver.config.commands import REFUSAL, Command
-from hookonce.receiver.idempotency import policy
+from hookonce.receiver.endpoints import policy
 from hookonce.receiver.idempotency.records import Result
 from hookonce.receiver.ledger.commands import CommandState, Outcome
 from hookonce.receiver.web import problem_details

@@ -19,10 +19,10 @@ from hookonce.receiver.commands.quotas import Quotas, limited_by
 from hookonce.receiver.commands.requests import PREFIX, Asked, Refused
 from hookonce.receiver.config.commands import Command
 from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.endpoints import policy
+from hookonce.receiver.endpoints.policy import Policy
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.idempotency import policy
 from hookonce.receiver.idempotency.counted import Outcome as Met
-from hookonce.receiver.idempotency.policy import Policy
 from hookonce.receiver.idempotency.records import Result
 from hookonce.receiver.intake.load import OverLimit
 from hookonce.receiver.intake.pipeline import Intake

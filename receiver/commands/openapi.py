@@ -7,8 +7,7 @@ from typing import Any
 
 from hookonce.receiver.commands.requests import ASYNC, EXPECTED_VERSION, PREFIX, TEXT
 from hookonce.receiver.config.commands import Command
-from hookonce.receiver.idempotency.policy import HEADER, REPLAYED
-from hookonce.receiver.idempotency.records import HEADER_FORM
+from hookonce.receiver.endpoints.policy import HEADER, HEADER_FORM, REPLAYED
 
 _TEXT = f"^{TEXT}$"
 _PROBLEM = {

@@ -11,13 +11,13 @@ from datetime import timedelta
 
 from hookonce.providers import Rejected
 from hookonce.receiver.config.commands import COMMAND, Command
-from hookonce.receiver.idempotency import policy
-from hookonce.receiver.idempotency.fingerprint import Request, canonical
+from hookonce.receiver.endpoints import policy
+from hookonce.receiver.idempotency.fingerprint import Request, canonical, is_json
 from hookonce.receiver.idempotency.records import Key, Result, scope_of
 from hookonce.receiver.ledger.store import NewEvent
 from hookonce.receiver.web.body import Reservation, read_body
 from hookonce.receiver.web.request import Request as HttpRequest
-from hookonce.receiver.web.request_headers import BODY_STATUS, bearer_token, is_json
+from hookonce.receiver.web.request_headers import BODY_STATUS, bearer_token
 
 PREFIX = "/commands/"
 MAX_LABEL = 255

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dotenv.parser import parse_stream
 
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 
 FILE = Path(".env")
 INHERITED = "HOOKONCE_DOTENV"

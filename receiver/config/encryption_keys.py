@@ -9,8 +9,9 @@ import re
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.secret_references import Reference, Unreadable
-from hookonce.receiver.config.servers import ConfigError, path_of, read_toml
+from hookonce.receiver.config.servers import path_of, read_toml
 from hookonce.receiver.encryption import KEY_BYTES, Keyring
 
 _HEX = re.compile(r"[0-9a-fA-F]{64}")

@@ -4,6 +4,7 @@ What needs nothing else of the configuration reads it with this alone: a listing
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,21 +12,12 @@ from typing import Any
 
 from hookonce.receiver.config import embedded_servers, server_urls
 from hookonce.receiver.config.embedded_servers import Servers
+from hookonce.receiver.config.mistakes import ConfigError
+
+_AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
+_WORD = re.compile(r"[\w.:/@%+~-]+(?:\s+[\w.:/@%+~-]+)*")
 
 NO_POSTGRESQL = "no PostgreSQL to use; set DATABASE_URL, or start `hookonce dev` in this directory"
-
-
-class ConfigError(Exception):
-    """The configuration can't be used; `mistakes` lists everything that is wrong, one line each."""
-
-    def __init__(self, mistakes: list[str]) -> None:
-        super().__init__("\n".join(mistakes))
-        self.mistakes = mistakes
-
-    @property
-    def text(self) -> str:
-        """All of it, as people are told."""
-        return "the configuration has mistakes:\n" + "\n".join(f"  - {mistake}" for mistake in self.mistakes)
 
 
 def ledger_url(environ: Mapping[str, str] | None = None) -> str:
@@ -75,10 +67,26 @@ def read_toml(environ: Mapping[str, str]) -> dict[str, Any]:
     if not environ.get("HOOKONCE_CONFIG") and not path.exists():
         return {}
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(
             [f"{path} can't be read: {error.strerror}; mend HOOKONCE_CONFIG or the file's permissions"]
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError([f"{path} is not valid TOML: {error}"]) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError([f"{path} is not valid TOML: it is not UTF-8 at byte {error.start}"]) from None
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError([f"{path} is not valid TOML: {error}{_line_of(error, text)}"]) from None
+
+
+def _line_of(error: tomllib.TOMLDecodeError, text: str) -> str:
+    """Return the line that an error of TOML is about, below the error; what stands behind a `=` may be a secret."""
+    at = _AT_LINE.search(str(error))
+    lines = text.splitlines()
+    number = int(at[1]) if at else len(lines)
+    if not 0 < number <= len(lines):
+        return ""
+    setting, mark, value = lines[number - 1].partition("=")
+    hidden = _WORD.sub("…", value)
+    return f"\n      {number} | {setting}{mark}{hidden}"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import unquote
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from hookonce.receiver.config import server_urls
 from hookonce.receiver.config.admin import AdminTable, Network, admin_token, send_to, trusted_proxies
@@ -24,10 +24,11 @@ from hookonce.receiver.config.commands import Command, CommandTable, read_comman
 from hookonce.receiver.config.concurrency import MAX_CONCURRENCY, concurrency
 from hookonce.receiver.config.durations import parse_duration
 from hookonce.receiver.config.encryption_keys import read_keyring
-from hookonce.receiver.config.quarantine import QuarantineTable, quarantine_mistakes
+from hookonce.receiver.config.file_mistakes import validated
+from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.quarantine import quarantine_mistakes
 from hookonce.receiver.config.servers import (
     NO_POSTGRESQL,
-    ConfigError,
     data_directory,
     find_servers,
     path_of,
@@ -35,7 +36,6 @@ from hookonce.receiver.config.servers import (
 )
 from hookonce.receiver.config.source_choices import outlasts_retries
 from hookonce.receiver.config.sources import SECRET_PREFIX, SourceReader, SourceTable
-from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.config.tracing import TracingTable, is_traced
 from hookonce.receiver.encryption import OFF, Keyring
 from hookonce.receiver.source import Limit, Source
@@ -242,45 +242,11 @@ def require_servers(settings: Settings, *, postgresql: bool = True, redis: bool 
 
 def _read_file(environ: Mapping[str, str], mistakes: list[str]) -> _File:
     try:
-        return _File.model_validate(read_toml(environ))
+        said = read_toml(environ)
     except ConfigError as error:
         mistakes += error.mistakes
-    except ValidationError as error:
-        mistakes.extend(f"{path_of(environ)}: {line}" for line in _explain(error))
-    return _File()
-
-
-def _explain(error: ValidationError) -> Iterator[str]:
-    """Turn pydantic's findings into one line each, with a suggestion for a misspelt key; values stay out."""
-    for finding in error.errors(include_input=False, include_url=False):
-        *parents, key = [str(part) for part in finding["loc"]]
-        where = ".".join(parents) or "top level"
-        if finding["type"] == "extra_forbidden":
-            model = _TABLES.get(parents[-1] if parents else "", _File)
-            yield f"[{where}] has no setting '{key}'{did_you_mean(key, _keys_of(model), 'it has')}"
-        else:
-            message = finding["msg"].lower().removeprefix("value error, ")
-            yield f"[{where}] {key}: {_EXPECTED.get(finding['type'], message)}"
-
-
-def _keys_of(model: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-_EXPECTED = {
-    "dict_type": "expected a table, as [sources.stripe] is one",
-    "model_type": "expected a table, as [sources.stripe] is one",
-    "list_type": 'expected a list: ["…"]',
-}
-"""What to say instead of pydantic's words, by its type of error."""
-
-_TABLES: Mapping[str, type[BaseModel]] = {
-    "receiver": _ReceiverTable,
-    "admin": AdminTable,
-    "alerts": AlertsTable,
-    "tracing": TracingTable,
-    "quarantine": QuarantineTable,
-}
+        return _File()
+    return validated(_File, said, mistakes, str(path_of(environ)))
 
 
 def _forgotten_too_early(sources: Iterable[Source], kept: timedelta) -> Iterator[str]:

@@ -9,11 +9,11 @@ from hookonce.receiver.dashboard.blueprint import actor, admin, context
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.handlers import KnownHandler, known_handlers, limits_of
 from hookonce.receiver.ledger.queries import handler_stats
+from hookonce.receiver.ledger.reasons import PAUSES, nouns
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.stats import batch_figures, worker_slots
 from hookonce.receiver.redis.workers import notify
 
-KINDS = ("source", "handler")
 _MAX_NAME_LENGTH = 300
 
 
@@ -55,7 +55,7 @@ def handlers() -> str:
 
 @admin.post("/pause")
 def pause() -> Response:
-    """Let the runs of a source or a handler wait."""
+    """Let the runs of what is named wait."""
     kind, name = _named()
     with context().ledger() as connection:
         pauses.pause(connection, kind, name, actor())
@@ -73,14 +73,20 @@ def resume() -> Response:
 
 
 def _back(kind: str, name: str) -> Response:
-    is_of_one = kind == "source" and request.form.get("back") == "source"
-    where = url_for("admin.source", name=name) if is_of_one else url_for(f"admin.{kind}s")
+    source = PAUSES[kind].source_of(name)
+    if source is None:
+        where = url_for("admin.handlers")
+    elif request.form.get("back") == "source":
+        where = url_for("admin.source", name=source)
+    else:
+        where = url_for("admin.sources")
     return make_response(redirect(where, 303))
 
 
 def _named() -> tuple[str, str]:
     kind, name = request.form.get("kind", ""), request.form.get("name", "").replace("\0", "")
-    is_known = name in context().settings.sources if kind == "source" else 0 < len(name) <= _MAX_NAME_LENGTH
-    if kind not in KINDS or not is_known:
-        abort(400, "Say which source or handler.")
+    pause = PAUSES.get(kind)
+    is_known = pause is not None and pause.may_be(name, context().settings.sources)
+    if not is_known or not 0 < len(name) <= _MAX_NAME_LENGTH:
+        abort(400, f"Say which: {nouns()}.")
     return kind, name

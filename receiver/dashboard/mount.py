@@ -26,7 +26,8 @@ from hookonce.receiver.dashboard.sign_in_throttle import SignInThrottle, shared_
 from hookonce.receiver.dashboard.source_pages import source, sources, test_event
 from hookonce.receiver.dashboard.template_filters import FILTERS
 from hookonce.receiver.intake.pipeline import Intake
-from hookonce.receiver.ledger.states import WAITS_FOR_LIMIT, EventStatus, RunStatus, Waits
+from hookonce.receiver.ledger import reasons
+from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.ledger.steps import StepStatus
 
 PAGES = (
@@ -61,8 +62,8 @@ def attach(app: Flask, settings: Settings, intake: Intake) -> None:
         EventStatus=EventStatus,
         StepStatus=StepStatus,
         RunStatus=RunStatus,
-        WAITS_FOR_LIMIT=WAITS_FOR_LIMIT,
-        Waits=Waits,
+        parked_for=reasons.why,
+        waits_for=reasons.of_waits_for,
     )
     app.jinja_env.undefined = StrictUndefined
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True

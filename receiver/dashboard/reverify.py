@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from flask import Response, abort, make_response, redirect, request, url_for
 
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.dashboard.blueprint import actor, admin, context
 from hookonce.receiver.intake import reverification
 from hookonce.receiver.intake.reverification import Reverified

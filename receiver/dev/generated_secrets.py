@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from hookonce.providers.kit.crypto.public_keys import new_key
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.source import Source
 
@@ -28,7 +29,11 @@ def make(settings: Settings) -> dict[str, str]:
 
     Raises `ConfigError` naming sources whose kind of secret can't be made up.
     """
-    without = {name: source for name, source in settings.sources.items() if not source.secrets}
+    without = {
+        name: source
+        for name, source in settings.sources.items()
+        if not source.secrets and (source.provider.needs_secret or not source.provider.key_algorithm)
+    }
     if not settings.sources and not settings.commands:
         without = {name: Source(name, load(name, settings.provider_places), ()) for name in USUAL}
     kept = _saved_secrets(settings.data)
@@ -92,6 +97,8 @@ def _candidates(kept: str | None, provider: Provider) -> Iterator[str]:
     prefixed = "whsec_" + base64.b64encode(secrets.token_bytes(24)).decode()
     plain = secrets.token_hex(32)
     yield from [kept] if kept else []
+    if provider.key_algorithm:  # half of a pair: with the private key we can sign test deliveries
+        yield new_key(provider.key_algorithm).strip().replace("\n", "\\n")
     yield from (prefixed, plain) if provider.name == "stripe" else (plain, prefixed)
 
 

@@ -20,6 +20,7 @@ from typing import Protocol
 import psycopg
 
 from hookonce.receiver.config import servers
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.idempotency import operation as machine
 from hookonce.receiver.idempotency.operation import Stored
 from hookonce.receiver.idempotency.records import (
@@ -103,7 +104,7 @@ class Operations:
         try:
             with connections.connect(self._url()) as connection:
                 counters.add(connection, counts)
-        except (psycopg.Error, LedgerUnavailable, servers.ConfigError) as error:
+        except (psycopg.Error, LedgerUnavailable, ConfigError) as error:
             log.debug("requests under keys were not counted yet: %s", type(error).__name__)
             with self._lock:
                 self._counts += counts

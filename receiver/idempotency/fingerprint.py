@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from hookonce.receiver.web.request_headers import is_json
-
 _MAX_DEPTH = 64
+_JSON = re.compile(r"application/(?:[\w.+-]+\+)?json", re.IGNORECASE)
 _BOUNDARY = re.compile(
     r'\s*multipart/[^;]*;(?:[^;]*;)*?\s*boundary=(?:"(?P<quoted>[^"]+)"|(?P<bare>[^\s;"]+))', re.IGNORECASE
 )
@@ -47,6 +46,11 @@ class Request:
         for part in (*(each.encode(errors="surrogatepass") for each in texts), body):
             digest.update(b"%d:" % len(part) + part)
         return digest.digest()
+
+
+def is_json(content_type: str) -> bool:
+    """Whether a content type is that of JSON, `application/problem+json` and its like among them."""
+    return _JSON.fullmatch(content_type.partition(";")[0].strip()) is not None
 
 
 def without_boundary(body: bytes, content_type: str) -> bytes | None:

@@ -21,8 +21,6 @@ MAX_KEY = 255
 _MAX_SCOPE = 500
 KEY_FORM = rf"[!-~]{{1,{MAX_KEY}}}"
 """A key as a regular expression: visible ASCII characters."""
-HEADER_FORM = rf'("([!#-\[\]-~]|\\["\\]){{1,{MAX_KEY // 2 - 1}}}"|[!#-+\--~][!-+\--~]{{0,{MAX_KEY - 1}}})'
-"""A key in a header: a comma only in quotes, since a header that is sent twice is joined by one."""
 _KEY = re.compile(KEY_FORM)
 
 

@@ -13,7 +13,7 @@ from datetime import datetime
 import psycopg
 
 from hookonce.providers import Rejected
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import RETRY_MARGIN, Settings, require_servers
 from hookonce.receiver.encryption import CannotDecrypt
 from hookonce.receiver.intake.handshake_secrets import accepts_handshake_secret

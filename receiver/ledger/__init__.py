@@ -3,7 +3,8 @@
 What takes deliveries in and what runs handlers read and write rows here and nowhere else:
 
 - `database`: connections and engines, the tables, their migrations
-- `states`: the statuses of events and runs, the moves that are allowed, and what a run may wait for
+- `states`: the statuses of events and runs, and the moves that are allowed
+- `reasons`: why a run that is open is not run yet, and what may be paused
 - `columns`: which fields of a shape are columns of which table
 - `store`: takes events in; the unique key decides what is new
 - `redeliveries`, `rejected`, `quarantine`, `handshake_secrets`: what else a delivery may leave

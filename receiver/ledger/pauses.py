@@ -1,4 +1,4 @@
-"""Pauses sources and handlers: deliveries are taken in all the same, runs wait.
+"""Pauses what `receiver.ledger.reasons` has pauses of: deliveries are taken in all the same, runs wait.
 
 A pause is a row, so it is instant whatever it stops; what it stops is parked by those who meet it, and made due again
 when it ends: see `receiver.ledger.runs.parking`.
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import psycopg
 
 from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.reasons import HANDLER, MATCHES, PAUSES, SOURCE
 from hookonce.receiver.ledger.runs import breakers, parking
 
 PATIENCE = timedelta(seconds=2)
@@ -28,6 +29,11 @@ SELECT kind, name, since, kind = 'handler' AND EXISTS (
     SELECT FROM hookonce.breakers WHERE handler = name AND opened_at IS NOT NULL)
 FROM hookonce.pauses ORDER BY kind, name
 """
+_KEEPING = f"""
+SELECT DISTINCT kind, name FROM hookonce.queue, LATERAL (
+    SELECT kind, name FROM hookonce.pauses WHERE {MATCHES} OFFSET 0) AS p
+WHERE event = %s ORDER BY kind, name
+"""  # noqa: S608  constants
 # Workers name handlers that have not run yet; a run without one is of an event that nobody takes.
 _HANDLERS = """
 SELECT handler FROM (SELECT handler FROM hookonce.runs ORDER BY event DESC LIMIT %(most)s) AS ended WHERE handler <> ''
@@ -58,12 +64,26 @@ def paused(connection: psycopg.Connection) -> list[Pause]:
 
 def by_handler(connection: psycopg.Connection) -> dict[str, Pause]:
     """Return the pauses of handlers."""
-    return {each.name: each for each in paused(connection) if each.kind == "handler"}
+    return {each.name: each for each in paused(connection) if each.kind == HANDLER.kind}
 
 
 def sources(connection: psycopg.Connection) -> set[str]:
     """Return the names of the sources that are paused."""
-    return {each.name for each in paused(connection) if each.kind == "source"}
+    return {each.name for each in paused(connection) if each.kind == SOURCE.kind}
+
+
+def of_source(connection: psycopg.Connection, source: str) -> list[Pause]:
+    """Return what is paused of a source, without the source itself."""
+    return [
+        each
+        for each in paused(connection)
+        if each.kind != SOURCE.kind and PAUSES[each.kind].source_of(each.name) == source
+    ]
+
+
+def keeping(connection: psycopg.Connection, event: int) -> list[tuple[str, str]]:
+    """Return what keeps the whole of an event waiting, or will as soon as a worker meets it: kinds and names."""
+    return connection.execute(_KEEPING, [event]).fetchall()
 
 
 def handlers(connection: psycopg.Connection) -> list[str]:
@@ -72,10 +92,10 @@ def handlers(connection: psycopg.Connection) -> list[str]:
 
 
 def pause(connection: psycopg.Connection, kind: str, name: str, who: str) -> bool:
-    """Pause a `source` or a `handler`; return whether it was not paused before. Audited."""
+    """Begin a pause of one of `PAUSES`; return whether it was not paused before. Audited."""
     with connection.transaction():
         changed = connection.execute(_PAUSE, [kind, name]).fetchone() is not None
-        if kind == "handler" and breakers.hand_over(connection, name):
+        if kind == HANDLER.kind and breakers.hand_over(connection, name):
             changed = True
         if changed:
             audit_log.note(connection, who, "pause", f"{kind} {name}")
@@ -93,7 +113,7 @@ def resume(
     with connection.transaction():
         connection.execute(_IN_TURN)
         was_paused = connection.execute(_RESUME, [kind, name]).fetchone() is not None
-        if kind == "handler":
+        if kind == HANDLER.kind:
             breakers.close(connection, name)
         if was_paused:
             audit_log.note(connection, who, "resume", f"{kind} {name}")

@@ -52,34 +52,15 @@ class RunStatus(_Status):
 class Waits(StrEnum):
     """Why something open is passed over by claims, the column `waits` of `queue`; NULL in whatever may be claimed.
 
-    It waits while its handler or its source is paused (`WAITS_FOR_SOURCE`), while all places of a limit are taken
-    (`WAITS_FOR_LIMIT`), or until a person releases it. A suspect may have been under way in a process that died, and is
-    run with nothing beside it (docs/decisions/0020).
+    These have no owner; all words are in `receiver.ledger.reasons`. It waits while its handler is paused, or until a
+    person releases it. A suspect may have been under way in a process that died, and is run with nothing beside it
+    (docs/decisions/0020).
     """
 
     HANDLER = "handler"
     SUSPECT = "suspect"
     HELD = "held"
 
-
-class WaitsFor(StrEnum):
-    """What a waiting run waits for; a run that is due waits for a worker."""
-
-    LIMIT = "limit"
-    RATE = "rate"
-    BREAKER = "breaker"
-    PAUSE = "pause"
-    SUSPECT = "suspect"
-    BATCH = "batch"
-    BACKOFF = "backoff"
-    DELAY = "delay"
-    WORKER = "worker"
-
-
-WAITS_FOR_LIMIT: Final = "limit:"
-"""Why a run waits while all places of its handler's limit are taken; whose limit (an account, a source) follows."""
-WAITS_FOR_SOURCE: Final = "source:"
-"""Why a run waits while its source is paused, whose name follows."""
 
 OPEN: Final = (EventStatus.RECEIVED, EventStatus.RUNNING, EventStatus.WAITING)
 """Events that are under way, parked ones among them: these, and no others, have a `due_at`."""

@@ -64,6 +64,18 @@ TALLIES = {
         "source",
         "status",
     ),
+    Kind.RECOVERED_RUN: (
+        "hookonce_recoveries",
+        "Runs whose lease had run out: run again, or dead; a batch counts once",
+        "handler",
+        "status",
+    ),
+    Kind.RECOVERED_RUN: (
+        "hookonce_recoveries",
+        "Runs whose lease had run out: run again, or dead; a batch counts once",
+        "handler",
+        "status",
+    ),
     Kind.REFUSED: (
         "hookonce_finalizations_refused",
         "Attempts that could not end: their lease was another's",
@@ -78,6 +90,20 @@ TALLIES = {
         "outcome",
     ),
     Kind.ENDED: ("hookonce_runs", "Runs that ended; again if replayed", "handler", "status"),
+    Kind.ATTEMPTS: ("hookonce_attempts", "Attempts of the runs that ended", "handler", ""),
+    Kind.RETRIES: (
+        "hookonce_retries",
+        "Attempts of the runs that ended, but for the first of each",
+        "handler",
+        "",
+    ),
+    Kind.ATTEMPTS: ("hookonce_attempts", "Attempts of the runs that ended", "handler", ""),
+    Kind.RETRIES: (
+        "hookonce_retries",
+        "Attempts of the runs that ended, but for the first of each",
+        "handler",
+        "",
+    ),
 }
 """Name, text, and the labels of subject and detail."""
 OF_EACH_SOURCE = (Kind.CONFLICT, Kind.WINDOW_HIT, Kind.REFUSED)
@@ -127,6 +153,9 @@ def _backlog(connection: psycopg.Connection) -> Iterator[Metric]:
     )
     due = backlog.due(connection)
     yield _gauge("hookonce_due", f"Events due now and not parked, {backlog.MAX_DUE} at most", [], [([], due)])
+    parked = [([word], float(count)) for word, count in backlog.parked(connection).items()]
+    text = f"Runs that are parked, by the reason, {backlog.MAX_COUNTED} of each at most"
+    yield _gauge("hookonce_parked", text, ["reason"], parked)
 
 
 def _counters(connection: psycopg.Connection, sources: Collection[str]) -> Iterator[Metric]:

@@ -7,15 +7,9 @@ from hookonce.providers import Reason
 BODY_STATUS = {Reason.TOO_LARGE: 413, Reason.UNSUPPORTED_ENCODING: 415}
 """The status for a body that `receiver.web.body` refuses; 400 for other reasons."""
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
-_JSON = re.compile(r"application/(?:[\w.+-]+\+)?json", re.IGNORECASE)
 
 
 def bearer_token(authorization: str) -> str | None:
     """Return the token that the header Authorization holds (RFC 6750); None where it holds none."""
     found = _BEARER.fullmatch(authorization.strip())
     return found[1] if found else None
-
-
-def is_json(content_type: str) -> bool:
-    """Whether a content type is that of JSON, `application/problem+json` and its like among them."""
-    return _JSON.fullmatch(content_type.partition(";")[0].strip()) is not None

@@ -4,6 +4,7 @@ import pytest
 
 from hookonce.receiver.cli.doctor import handlers as doctor_handlers
 from hookonce.receiver.cli.doctor import servers
+from hookonce.receiver.ledger import pauses
 from hookonce.receiver.redis.client import connect
 from tests.support import desk
 
@@ -55,6 +56,17 @@ def test_doctor_finds_what_is_wrong_with_the_ledger(hookonce, stored, ledger, st
 
 
 @pytest.mark.usefixtures("inbox", "rings")
+def test_doctor_says_what_a_person_has_paused(hookonce, ledger):
+    pauses.pause(ledger, "source", "stripe", "test")
+
+    examined = hookonce("doctor", "--json")
+
+    (told,) = [each["text"] for each in examined.documents if each["check"] == "paused"]
+    assert told.startswith("source stripe was paused")
+    assert levels(examined)["paused"] == "ok"
+
+
+@pytest.mark.usefixtures("inbox")
 def test_doctor_does_not_call_it_well_that_events_wait_for_a_breaker(hookonce, ledger):
     desk.stop(ledger, "shop.credit", 2)
 
@@ -127,6 +139,16 @@ def test_doctor_only_warns_of_a_secret_that_a_worker_would_need(hookonce, handle
     examined = hookonce("doctor", "--json")
 
     assert (levels(examined)["handlers"], examined.code) == ("warn", 0)
+
+
+@pytest.mark.usefixtures("rings")
+def test_doctor_asks_for_no_secret_where_a_set_of_keys_is_fetched(hookonce, inbox):
+    with (inbox / "hookonce.toml").open("a") as config:
+        config.write('[sources.fireblocks]\nfireblocks = { environment = "sandbox" }\n')
+
+    found = {each["check"]: each for each in hookonce("doctor", "--json").documents}["source fireblocks"]
+
+    assert (found["level"], found["text"]) == ("ok", "needs no secret: its sender's keys are fetched")
 
 
 @pytest.mark.usefixtures("inbox", "rings")

@@ -10,7 +10,7 @@ from hookonce.jobs.handlers import HandlerError
 from hookonce.receiver.cli.output import exits as exit_codes
 from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.exits import exits
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.dev.embedded import EmbeddedError
 from hookonce.receiver.encryption import KeyMissing, Tampered
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable

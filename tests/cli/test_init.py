@@ -8,7 +8,7 @@ import pytest
 
 from hookonce.providers.kit.registry import names
 from hookonce.receiver.cli.commands import init as command
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings
 from tests.support import forked_cli
 
@@ -108,7 +108,8 @@ def test_init_knows_every_sender(tmp_path, monkeypatch):
     settings = load_settings({}, need_secrets=False)
 
     assert len(settings.sources) == len(begun) > 200
-    assert refused == ["adobe_sign", "hmac", "token"]  # what they need besides a secret is the user's to know
+    needed = ["adobe_sign", "hmac", "jwt", "signed", "token"]
+    assert refused == needed  # what they need besides a secret is the user's to know
     compile(command.project.handlers(begun), "handlers.py", "exec")
 
 

@@ -20,6 +20,8 @@ def paused(ledger):
         (["credit"], ("handler", "credit")),
         (["app.never_ran"], ("handler", "app.never_ran")),
         (["stripe", "--kind", "handler"], ("handler", "stripe")),
+        (["stripe:invoice.*"], ("type", "stripe:invoice.*")),
+        (["stripe:*", "--kind", "type"], ("type", "stripe:*")),
     ],
 )
 def test_pause_tells_sources_from_handlers(hookonce, stored, paused, arguments, expected):
@@ -51,6 +53,14 @@ def test_pause_of_what_looks_like_a_typo_is_refused_unless_it_is_said_to_be_a_ha
     assert (tried.code, before) == (4, [])
     assert "did you mean 'app.credit'?" in tried.err
     assert (insisted.code, paused()) == (0, [("handler", "app.credt")])
+
+
+@pytest.mark.parametrize("kind", [[], ["--kind", "type"]])
+def test_pause_of_a_type_at_an_unknown_source_is_refused(hookonce, paused, kind):
+    tried = hookonce("pause", "strip:invoice.*", *kind)
+
+    assert (tried.code, paused()) == (4, [])
+    assert "no source is called 'strip'; did you mean 'stripe'?" in tried.err
 
 
 def test_pause_knows_a_handler_that_a_worker_has_named(hookonce, ledger, paused):

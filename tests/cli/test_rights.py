@@ -127,6 +127,26 @@ def test_doctor_names_what_a_role_lacks(role, hookonce):
     assert found["partitions"]["level"] == "ok"
 
 
+def test_upgrade_names_roles_that_have_no_right_on_new_tables(role, hookonce, monkeypatch):
+    migrate.upgrade(role.url)
+    role.admin.execute(hookonce("db", "roles", "--worker", role.name).out)
+    monkeypatch.setenv("DATABASE_URL", role.url)
+    role.admin.execute("DROP TABLE hookonce.marks")
+    role.admin.execute("CREATE TABLE hookonce.marks (event bigint, n smallint, token uuid)")
+
+    done = hookonce("db", "upgrade")
+
+    assert f"run `hookonce db roles` again for those that were given some: {role.name}\n" in done.err
+
+
+def test_upgrade_says_nothing_of_roles_that_have_all_rights(role, hookonce, monkeypatch):
+    migrate.upgrade(role.url)
+    role.admin.execute(hookonce("db", "roles", "--desk", role.name).out)
+    monkeypatch.setenv("DATABASE_URL", role.url)
+
+    assert "db roles" not in hookonce("db", "upgrade").err
+
+
 @pytest.mark.usefixtures("role")
 def test_db_roles_names_the_schema_that_is_configured(hookonce, monkeypatch):
     monkeypatch.setenv("HOOKONCE_SCHEMA", "inbox")

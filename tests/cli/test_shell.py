@@ -111,6 +111,7 @@ def test_table_has_no_color_when_no_color_is_set(monkeypatch, capsys):
 
 
 def test_completion_of_a_command_imports_no_other(place):
+    (place / ".env").write_text("DATABASE_URL=postgresql://localhost/shop\n", encoding="utf-8")
     script = (
         "import os, sys; sys.argv = ['hookonce']; os.environ |= {'COMP_WORDS': 'hookonce ', 'COMP_CWORD': '1', "
         "'_HOOKONCE_COMPLETE': 'bash_complete'}\n"

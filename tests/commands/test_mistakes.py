@@ -2,11 +2,11 @@
 
 import pytest
 
-from hookonce.jobs.attempts import attempt, endings
+from hookonce.jobs.attempts import attempt_connection, endings
 from hookonce.receiver.commands import answers, endpoint, requests
 from hookonce.receiver.config.commands import REFUSAL
+from hookonce.receiver.endpoints.policy import Policy
 from hookonce.receiver.idempotency.fingerprint import Request
-from hookonce.receiver.idempotency.policy import Policy
 from hookonce.receiver.intake.pipeline import Intake
 from hookonce.receiver.ledger.commands import CommandState, Outcome
 from hookonce.receiver.ledger.runs.ends import AttemptResult
@@ -93,7 +93,7 @@ def shows_the_state_to_everybody(patch):
 
 
 def keeps_what_a_refused_command_wrote(patch):
-    patch.setattr(attempt.Executor, "_reset", lambda _: None)
+    patch.setattr(attempt_connection.AttemptConnection, "reset", lambda _: None)
 
 
 def gives_refusals_as_results(patch):

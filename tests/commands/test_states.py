@@ -64,7 +64,7 @@ def bring_about(shop, how, body):
 def claim_and_die(shop):
     """Have a worker claim the run, and never be heard of again."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(shop._drain), "_run", lambda *_: 0)  # noqa: SLF001
+        patch.setattr(type(shop._drain), "_run_claimed", lambda *_: 0)  # noqa: SLF001
         shop.work_once()
 
 

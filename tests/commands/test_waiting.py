@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from hookonce.receiver.config.commands import Command
-from hookonce.receiver.idempotency import policy
+from hookonce.receiver.endpoints import policy
 from tests.support.commands import AUTH, DEADLINE, TOKENS
 from tests.support.waiting import until
 

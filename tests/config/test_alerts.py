@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 
 from hookonce.receiver.config.alerts import Rate
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings
 
 SECRET = "whsec_YWxlcnRzLW9mLXRoZS10ZXN0cw"

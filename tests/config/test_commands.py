@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings
 
 GOOD = {"handler": '"shop:pay"', "auth": '{ shop = ["env:SHOP"] }'}

@@ -1,7 +1,7 @@
 import pytest
 
 from hookonce.receiver.config import dotenv_file
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 
 
 @pytest.fixture

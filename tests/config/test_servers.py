@@ -3,7 +3,8 @@ import sys
 
 import pytest
 
-from hookonce.receiver.config.servers import ConfigError, ledger_url
+from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.servers import ledger_url
 from hookonce.receiver.config.settings import load_settings
 
 FILE = '[receiver]\ndatabase_url = "postgresql://file/db"\n'

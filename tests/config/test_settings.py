@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings, require_servers
 
 SECRET = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ"
@@ -111,6 +111,17 @@ def test_settings_lets_the_environment_win(written):
         ('[sources.a]\nprovider = "stripe"\nstripe = { x = 1 }', "takes no options"),
         ('[receiver]\nproviders = ["./nowhere"]\n[sources.a]\nprovider = "acme"', "nowhere"),
         ("[sources", "not valid TOML"),
+        ("[receiver]\nmax_body 5", "\n      2 | max_body 5"),
+        ("[sources.a]\nsecrets = [env:S]\n", "\n      2 | secrets = […]"),
+        (
+            '[commands.payments]\nhandler = "a:b"\nauth = {}\nname = "x"',
+            "[commands.payments] has no setting 'name'; it has actor, ",
+        ),
+        ("[commands.payments]\nauth = {}", "[commands.payments] handler: is missing"),
+        (
+            '[sources.a]\nprovider = "stripe"\nquarantine = { keep = "1d" }',
+            "[sources.a.quarantine] has no setting 'keep'",
+        ),
         (
             '[receiver]\nkeep_events = "3d"\n[sources.github]',
             "its sender retries for 3 d; set [receiver] keep_events",
@@ -126,6 +137,39 @@ def test_settings_lists_every_mistake_at_once(written):
     text = '[receiver]\nhandler = []\nmax_body = 1\n[sources.a]\nprovider = "stripe"\nwindow = "x"'
 
     assert len(mistakes(written(text))) == 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "also_wrong"),
+    [
+        ("[receiver]\nmax_body = true", '[sources.a]\nprovider = "stripe"\nsecrets = ["env:S"]'),
+        ("[receiver]\nhandlers = 3", '[sources.a]\nprovider = "stripe"\nsecret = ["env:S"]'),
+        ('[sources.b]\nprovider = "stripe"\nwindow = "x"', '[sources.a]\nprovider = "strip"'),
+        ('[sources.b]\nprovider = "stripe"\nwindow = "x"', 'heder = "X"'),
+        ('[sources.b]\nprovider = "stripe"\nsecrets = "env:B"', 'heder = "X"'),
+    ],
+)
+def test_settings_hide_no_mistake_behind_a_wrong_type(written, wrong, also_wrong):
+    alone = mistakes(written(wrong))
+
+    both = mistakes(written(f"{wrong}\n{also_wrong}"))
+
+    assert len(both) > len(alone)
+    assert set(alone) <= set(both)
+
+
+def test_settings_make_no_mistake_of_a_table_whose_sender_is_unknown(written):
+    found = mistakes(written('[sources.a]\nprovider = 5\nsecrets = ["env:S"]'))
+
+    assert len(found) == 1
+    assert "[sources.a] provider" in found[0]
+
+
+def test_settings_never_shows_a_secret_of_a_line_that_toml_can_not_read(written):
+    found = mistakes(written(f'[sources.a]\nsecrets = ["{SECRET} ]\n'))
+
+    assert "2 | secrets" in found[0]
+    assert SECRET not in found[0]
 
 
 def test_settings_never_shows_a_secret(written):

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.source import FOREVER, Limit
 

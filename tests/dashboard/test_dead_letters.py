@@ -1,7 +1,7 @@
 import pytest
 
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry, timedelta
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.queries.dead_groups import pattern_of
 from hookonce.receiver.ledger.replay import bulk_steps
 from tests.dashboard.test_events import EVIL, shown
@@ -85,7 +85,7 @@ def test_bulk_replay_is_done_when_all_have_ended(inbox, browser):
     registry = Registry()
     takes_all = ("stripe", "*", lambda *_: None, 3, (timedelta(0), timedelta(0)), timedelta(seconds=5))
     registry.add(Handler("shop.credit", *takes_all))
-    drain = Drain(inbox.settings, registry)
+    drain = SingleSlot(inbox.settings, registry)
     browser.get("/admin/bulk/new?status=dead")
 
     location = browser.post("/admin/bulk", status="dead", rate="").location

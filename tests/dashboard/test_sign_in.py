@@ -7,7 +7,7 @@ import pytest
 from itsdangerous import TimestampSigner
 
 from hookonce.receiver.app import create_app
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.dashboard.client_address import client_address
 from hookonce.receiver.dashboard.sessions import SESSION_TTL, Session, Sessions

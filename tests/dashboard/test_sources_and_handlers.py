@@ -3,8 +3,8 @@ from datetime import timedelta
 
 import pytest
 
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger.handlers import known_handlers, register_handlers
 from hookonce.receiver.ledger.handshake_secrets import keep
@@ -57,6 +57,20 @@ def test_source_is_paused_and_resumed_and_rung_for(inbox, browser, redis_url):
     assert [row[1:] for row in inbox.audit()[1:]] == [("pause", "source stripe"), ("resume", "source stripe")]
     with connect(redis_url) as client:
         assert WorkQueue(client).pending() == 1
+
+
+def test_page_of_a_source_shows_and_resumes_what_is_paused_of_it(inbox, browser):
+    browser.get("/admin/sources")
+
+    browser.post("/admin/pause", kind="type", name="stripe:invoice.*")
+    page = browser.get("/admin/sources/stripe").text
+    other = browser.get("/admin/sources/github").text
+    resumed = browser.post("/admin/resume", kind="type", name="stripe:invoice.*", back="source")
+
+    assert "type <b>stripe:invoice.*</b>" in page
+    assert "invoice.*" not in other
+    assert resumed.headers["Location"].endswith("/admin/sources/stripe")
+    assert inbox.rows("SELECT count(*) FROM hookonce.pauses") == [(0,)]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +131,7 @@ def test_worker_names_its_handlers(inbox):
     limits = (3, (timedelta(0), timedelta(0)), timedelta(seconds=5))
     for pattern in ("a.*", "b"):
         registry.add(Handler("shop.credit", "stripe", pattern, print, *limits))
-    drain = Drain(inbox.settings, registry)
+    drain = SingleSlot(inbox.settings, registry)
 
     for _ in range(2):
         drain.requeue_ignored()

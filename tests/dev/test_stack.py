@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.dev import generated_secrets
 from hookonce.receiver.dev.log_lines import failed_run, readable
@@ -166,7 +166,7 @@ def test_configured_secret_wins_over_a_kept_one(tmp_path):
 
 def test_secret_that_cannot_be_made_up_is_asked_for(tmp_path):
     class Picky:
-        name = "picky"
+        name, needs_secret, key_algorithm = "picky", True, None
 
         def check_secret(self, secret):
             raise ValueError(secret)
@@ -177,7 +177,9 @@ def test_secret_that_cannot_be_made_up_is_asked_for(tmp_path):
         generated_secrets.make(settings)
 
 
-@pytest.mark.parametrize("provider", ["stripe", "github", "gitlab", "slack", "shopify", "standard_webhooks"])
+@pytest.mark.parametrize(
+    "provider", ["stripe", "github", "gitlab", "slack", "shopify", "standard_webhooks", "discord"]
+)
 def test_secret_of_every_kind_can_be_made_up(tmp_path, provider):
     settings = Settings("", "", {"one": Source("one", load(provider), ())}, data=tmp_path)
 

@@ -26,7 +26,7 @@ def shell(tmp_path):
     environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # they would take most of the time
 
     def start(block):
-        block = block.replace("hookonce capture close", f"hookonce capture close --port {port}")
+        block = re.sub(r"hookonce capture (\w+)", rf"hookonce capture \1 --port {port}", block)
         command = ["bash", "-euc", block.replace(":8000", f":{port}")]
         return subprocess.Popen(
             command, cwd=tmp_path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -49,18 +49,25 @@ def wait_for(port):
     ).close()
 
 
-def test_page_leads_from_a_delivery_to_a_passing_test(shell):
-    capture, send, make, test, finish, use = blocks()
-
+def catch(shell, capture, send, name):
+    """Run the two blocks that catch a delivery, and return what the first one says."""
     listening = shell.start(capture)
     try:
         wait_for(shell.port)
         assert shell(send) == (0, '{"status": "captured"}\n')
-        assert "in close.http" in listening.communicate(timeout=DEADLINE)[0]
+        said = listening.communicate(timeout=DEADLINE)[0]
     finally:
         if listening.poll() is None:
             listening.send_signal(signal.SIGINT)
             listening.wait(DEADLINE)
+    assert f"in {name}.http" in said
+    return said
+
+
+def test_page_leads_from_a_delivery_to_a_passing_test(shell):
+    capture, send, make, test, finish, use = blocks()[:6]
+
+    catch(shell, capture, send, "close")
     code, said = shell(make)
 
     assert code == 0, said
@@ -71,3 +78,17 @@ def test_page_leads_from_a_delivery_to_a_passing_test(shell):
         assert re.search(r"^=* ?14 passed", said, re.MULTILINE), said
     code, said = shell(use)
     assert (code, "/hooks/close" in said) == (0, True), said
+
+
+def test_page_leads_from_a_key_pair_to_a_passing_test(shell):
+    capture, send, make, test, use = blocks()[6:]
+
+    shown = catch(shell, capture, send, "orbital").partition("\n")[2]
+    code, said = shell(make)
+
+    assert code == 0, said
+    assert [said in PAGE.read_text(), shown in PAGE.read_text()] == [True, True], said
+    code, said = shell(test)
+    assert (code, bool(re.search(r"^=* ?28 passed", said, re.MULTILINE))) == (0, True), said
+    code, said = shell(use)
+    assert (code, "/hooks/orbital" in said) == (0, True), said

@@ -56,7 +56,7 @@ def test_command_of_the_page_pays_once_and_refuses_for_good(shop):
 
 
 def test_contract_has_every_code():
-    files = [*(ROOT / "receiver/commands").glob("*.py"), ROOT / "receiver/idempotency/policy.py"]
+    files = [*(ROOT / "receiver/commands").glob("*.py"), ROOT / "receiver/endpoints/policy.py"]
     source = "\n".join(path.read_text() for path in files)
     codes = {one or other for one, other in SAID.findall(source)} | {"bad_key", "key_missing"}
     theirs = {

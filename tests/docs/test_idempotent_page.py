@@ -10,7 +10,7 @@ from django.test import RequestFactory
 from fastapi.testclient import TestClient
 
 from hookonce.receiver.config.server_urls import libpq_url
-from hookonce.receiver.idempotency import endpoint
+from hookonce.receiver.endpoints import policy, stores
 from tests.support.idempotency.applications import django_database
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "idempotent-endpoints.md"
@@ -39,7 +39,7 @@ class Bank:
 def page(database_url, redis_url, monkeypatch):
     """The page's code as a module."""
     monkeypatch.setenv("DATABASE_URL", database_url)
-    endpoint._ledger.cache_clear()  # noqa: SLF001  of other tests
+    stores.in_ledger.cache_clear()  # of other tests
     with django_database(ENGINE="django.db.backends.postgresql", **parameters_of(database_url)):
         module = types.ModuleType("shop")
         module.bank = module.carrier = Bank()
@@ -47,8 +47,8 @@ def page(database_url, redis_url, monkeypatch):
         source = "\n".join(re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE))
         exec(compile(source, str(PAGE), "exec"), vars(module))  # noqa: S102  our own page
         yield module
-    endpoint._ledger().close()  # noqa: SLF001
-    endpoint._ledger.cache_clear()  # noqa: SLF001
+    stores.in_ledger().close()
+    stores.in_ledger.cache_clear()
 
 
 def parameters_of(url):
@@ -119,4 +119,4 @@ def test_message_is_handled_once(page):
 def test_table_says_which_answers_are_kept():
     said = re.search(r"failed \(an exception, ([\d, ]+), 5xx\)", PAGE.read_text())
 
-    assert {int(status) for status in said[1].split(",")} == endpoint.RETRYABLE
+    assert {int(status) for status in said[1].split(",")} == policy.RETRYABLE

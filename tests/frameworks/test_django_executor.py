@@ -11,13 +11,15 @@ from django.db import DataError, connection, connections, models, transaction
 from psycopg.rows import dict_row
 
 from hookonce import GiveUp, RetryLater
-from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from hookonce.jobs import claimer
+from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.jobs.attempts.listener import Listener
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.report import Reporter
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.stats import worker_slots
 from tests.support.django_project import entry, lead
 from tests.support.inbox import inbox as plain_inbox
+from tests.support.waiting import until
 
 __all__ = ["entry", "plain_inbox"]
 
@@ -38,7 +40,7 @@ def credit(event, connection):
 
 @pytest.fixture
 def inbox(plain_inbox, entry):
-    plain_inbox.attempts_by = DjangoExecutor
+    plain_inbox.transactions = DjangoTransactions
     return plain_inbox
 
 
@@ -417,16 +419,38 @@ def test_run_is_done_over_a_connection_that_was_lost(inbox):
     assert inbox.effects() == ["a", "b"]
 
 
-def test_attempts_in_django_are_heard_of_too(inbox):
+@pytest.mark.parametrize("is_committed", [False, True], ids=["before its COMMIT", "behind its COMMIT"])
+def test_end_that_is_cut_off_is_charged_with_nothing_and_done_once(inbox, monkeypatch, is_committed):
+    def commit(driver):
+        if not cut_off and driver is connections["default"].connection:
+            cut_off.append(driver.info.backend_pid)
+            if is_committed:
+                right(driver)
+            inbox.connection.execute("SELECT pg_terminate_backend(%s, 5000)", cut_off)
+            driver.execute("SELECT 1")
+        right(driver)
+
+    right, cut_off = psycopg.Connection.commit, []
+    inbox.on(credit, attempts=1)
+    inbox.deliver("a")
+    monkeypatch.setattr(psycopg.Connection, "commit", commit)
+
+    until(lambda: (work(inbox), inbox.runs())[1], [("a", "credit", "done", 1)])
+
+    assert cut_off
+    assert inbox.effects() == ["a"]
+    assert not inbox.rows("SELECT FROM hookonce.failures")
+
+
+def test_attempts_in_django_are_heard_of_too(inbox, monkeypatch):
     heard = []
 
     class Heard(Listener):
         def ended(self, run, ending):
             heard.append((run.handler, ending.status))
 
+    monkeypatch.setattr(claimer, "listener_of", lambda _: Heard())
     inbox.on(credit)
-    work(inbox)
-    inbox.drains[0].executor.listener = Heard()
     inbox.deliver("a")
     work(inbox)
 
@@ -491,8 +515,8 @@ def test_handler_that_wrote_and_waits_is_named(inbox, monkeypatch):
 
     inbox.on(waits)
     [event] = inbox.deliver("a")
-    inbox.drains.append(Drain(inbox.settings, inbox.registry, DjangoExecutor))
-    reporter = Reporter(inbox.drains[0], inbox.drains[0].executor.ledger_for_once)
+    inbox.drains.append(SingleSlot(inbox.settings, inbox.registry, DjangoTransactions))
+    reporter = Reporter(inbox.drains[0].slot, inbox.drains[0].executor.ledger_for_once)
 
     work(inbox)
 

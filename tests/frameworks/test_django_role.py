@@ -7,7 +7,7 @@ import pytest
 from django.db import ProgrammingError, connection, transaction
 from psycopg import sql
 
-from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.receiver.ledger.database import roles
 from hookonce.receiver.ledger.database.roles import Task
 from tests.support.django_project import entry, lead
@@ -34,7 +34,7 @@ def inbox(plain_inbox, entry, database_url, administer):
         owner.execute(sql.SQL("GRANT SELECT, INSERT ON effects TO {}").format(sql.Identifier(name)))
         options = entry["OPTIONS"] | {"options": f"-c role={name}"}
         lead("default", entry | {"OPTIONS": options})
-        plain_inbox.attempts_by = DjangoExecutor
+        plain_inbox.transactions = DjangoTransactions
         yield plain_inbox
         connection.close()
         owner.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(name)))

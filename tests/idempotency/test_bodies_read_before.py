@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookonce.receiver.idempotency.frameworks import request
+from hookonce.receiver.endpoints.frameworks import request
 from tests.support.idempotency.readers import KINDS, LOSES, SHOPS, body_of
 
 

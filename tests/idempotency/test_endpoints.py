@@ -10,7 +10,7 @@ import flask
 import pytest
 
 from hookonce import RedisStore, current_operation, idempotent
-from hookonce.receiver.idempotency import endpoint
+from hookonce.receiver.endpoints import stores
 from hookonce.receiver.idempotency.records import Key, StoreUnavailable, scope_of
 from tests.support.idempotency.applications import APPLICATIONS, DEADLINE, InDjango, InFastAPI, InFlask, Till
 from tests.support.idempotency.places import OnPostgres
@@ -296,15 +296,15 @@ def test_current_operation_is_only_inside_of_one():
 
 def test_store_is_the_ledger_unless_another_is_named(database_url, till, monkeypatch):
     monkeypatch.setenv("DATABASE_URL", database_url)
-    endpoint._ledger.cache_clear()  # noqa: SLF001  of the tests before
+    stores.in_ledger.cache_clear()  # of the tests before
     apps = [kind(till) for kind in (InFlask, InDjango, InFastAPI)]
 
     answers = [app.post(BODY) for app in apps]
 
     assert [answer.is_replayed for answer in answers] == [False, True, True]
     assert len(till.paid) == 1
-    endpoint._ledger().close()  # noqa: SLF001
-    endpoint._ledger.cache_clear()  # noqa: SLF001
+    stores.in_ledger().close()
+    stores.in_ledger.cache_clear()
 
 
 def test_function_is_done_once_under_a_key(place):

@@ -8,7 +8,7 @@ import pytest
 
 from hookonce import SealedStore
 from hookonce.receiver.config.encryption_keys import configured_keyring
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.idempotency.records import Claim, Key, Result, State, StoreUnavailable, Terms
 from hookonce.receiver.ledger.database import connections

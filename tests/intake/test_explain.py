@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hookonce.providers import Reason
+from hookonce.providers.kit.crypto.public_keys import new_key
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.intake.explain.causes import explain
 from hookonce.receiver.intake.explain.checks import Case
@@ -174,3 +175,16 @@ def test_explanation_holds_no_secret_and_no_right_signature(name, wrong):
 )
 def test_form_says_kinds_and_lengths_and_no_values(value, model, expected):
     assert form(value, words(model)) == expected
+
+
+@pytest.mark.parametrize(("name", "header"), [("discord", "x-signature-ed25519"), ("gong", "authorization")])
+def test_delivery_of_a_key_pair_is_told_by_its_form_and_its_key(name, header):
+    provider = load(name)
+    key, other = (new_key(provider.key_algorithm) for _ in range(2))
+    genuine = sent(name, secret=key)
+    right, wrong = (explain(replace(genuine, secrets=(secret,))) for secret in (key, other))
+
+    assert (right.reason, wrong.reason) == (None, Reason.BAD_SIGNATURE)
+    assert "signs with another key" in wrong.cause
+    assert [check.is_right for check in wrong.checks if check.what == f"header {header}"] == [True]
+    assert key.split("\n")[1] not in str(asdict(wrong))

@@ -6,7 +6,7 @@ import pytest
 
 from hookonce.providers.kit import sender as senders
 from hookonce.providers.kit.provider import Provider
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.intake import load as loads
 from hookonce.receiver.redis.rate_limits import Asking, RateLimits
 from tests.support.shop_sources import HMAC

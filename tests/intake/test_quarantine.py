@@ -9,7 +9,7 @@ import pytest
 
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.intake.pipeline import Intake

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from hookonce.jobs.attempts.django_executor import DjangoExecutor
-from hookonce.jobs.batches.batch_attempt import BatchExecutor
-from hookonce.jobs.drain import Drain
+from hookonce.jobs.attempts.django_transaction import DjangoTransactions
+from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.handlers import Registry, RetryLater
 from hookonce.jobs.slots.pool import Pool
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.ledger.handlers import MOST_ANNOUNCED, register_handlers
 from hookonce.receiver.ledger.runs import takeover
@@ -70,9 +70,11 @@ class Deploy:
         registry.add(handler)
         return registry
 
-    def worker(self, name, kind=Drain, attempts_by=None, **options):
+    def worker(self, name, kind=SingleSlot, transactions=None, **options):
         """Start a worker of one of the two, which announces its handler as each does before it works."""
-        drain = kind(self.inbox.settings, self.registries[name], attempts_by or BatchExecutor, **options)
+        drain = kind(
+            self.inbox.settings, self.registries[name], transactions or HandlerTransactions, **options
+        )
         self.inbox.drains.append(drain)
         drain.requeue_ignored()
         return drain
@@ -116,7 +118,7 @@ def test_old_worker_gives_a_run_the_attempts_that_a_new_one_has_announced(inbox,
 @pytest.mark.usefixtures("entry")
 def test_old_worker_in_django_gives_the_attempts_that_a_new_one_has_announced(inbox, calls):
     deploy = Deploy(inbox, calls.fails)
-    old = deploy.worker("old", attempts_by=DjangoExecutor)
+    old = deploy.worker("old", transactions=DjangoTransactions)
     deploy.worker("new")
     inbox.deliver("a")
 

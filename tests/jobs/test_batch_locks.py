@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from hookonce.jobs.batches import batch_attempt
+from hookonce.jobs.attempts import single
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import breakers, takeover
 from hookonce.receiver.ledger.stats import counters
@@ -51,7 +51,7 @@ def test_end_of_a_lone_run_counts_it_before_it_ends_its_breaker(inbox, holds_whi
 
     def end(connection):
         with connection.transaction():
-            batch_attempt._count_alone(connection, "handler", partial(breakers.close, handler="handler"))  # noqa: SLF001
+            single._count_alone(connection, "handler", partial(breakers.close, handler="handler"))  # noqa: SLF001
 
     counts, breaker = "SELECT 1 FROM hookonce.batch_counts", "SELECT 1 FROM hookonce.breakers"
     assert not holds_while_it_waits_for(end, counts, breaker)

@@ -10,9 +10,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import text
 
-from hookonce.jobs import drain
-from hookonce.jobs.batches import batch_attempt
-from hookonce.jobs.drain import Drain
+from hookonce.jobs import claimer
+from hookonce.jobs.attempts import batch_attempt
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.runs import batch_parts, claims, due_for_batch, ends, takeover
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.ends import AttemptResult
@@ -53,7 +53,7 @@ def ends_without_the_token():
 
 
 def ends_those_that_are_left():
-    reword(ends, "_END_MANY", "1 / ((SELECT count(*) FROM gone) = %(count)s)::int", "count(*) FROM gone")
+    reword(ends, "_END_MANY", "LEFT JOIN gone", "JOIN gone")
 
 
 def leaves_what_it_takes_due():
@@ -61,11 +61,11 @@ def leaves_what_it_takes_due():
 
 
 def buries_a_whole_batch():
-    def outcome(_self, batch, _handler, error):
+    def outcome(self, error):
         dead = AttemptResult("dead", error=str(error))
-        return batch_attempt._Outcome(verdicts={run.event.id: (dead, error) for run in batch.runs})  # noqa: SLF001
+        return batch_attempt._Outcome(verdicts={run.event.id: (dead, error) for run in self.runs})  # noqa: SLF001
 
-    replace(batch_attempt.BatchExecutor, "_outcome", outcome)
+    replace(batch_attempt.BatchWork, "_outcome", outcome)
 
 
 def fails(inbox):
@@ -100,7 +100,7 @@ def dies(inbox):
         for name, ids in met.batchable.items():
             found = claim_batch(inbox.connection, inbox.registry, name, ids=ids)
             if found.batch and POISON not in {run.event.event_id for run in found.batch.runs}:
-                executor.attempt_batch(found.batch, taker)
+                executor.attempt(found.batch, taker)
             runs += [found.alone] if found.alone else []
         for run in runs:
             if run.event.event_id != POISON:
@@ -146,7 +146,7 @@ def is_shared(inbox):
 
 
 def working(inbox):
-    inbox.drains.append(Drain(inbox.settings, inbox.registry))
+    inbox.drains.append(SingleSlot(inbox.settings, inbox.registry))
     inbox.drains[0].requeue_ignored()  # which announces the attempts that takeovers go by
     return inbox.drains[0].executor
 
@@ -185,7 +185,7 @@ PLANTED = [
 @pytest.fixture(autouse=True)
 def soon_over(monkeypatch):
     """Have a worker end soon that a mistake keeps at it all the time."""
-    monkeypatch.setattr(drain, "DRAIN_BUDGET", timedelta(seconds=0.2))
+    monkeypatch.setattr(claimer, "DRAIN_BUDGET", timedelta(seconds=0.2))
 
 
 @pytest.fixture
@@ -193,7 +193,7 @@ def planted(monkeypatch):
     """A function that plants a mistake for one test: what `replace` and `reword` change is put back."""
 
     def plant(mistake):
-        for module in (ends, batch_parts, claims, due_for_batch, batch_attempt.BatchExecutor):
+        for module in (ends, batch_parts, claims, due_for_batch, batch_attempt.BatchWork):
             for name, value in list(vars(module).items()):
                 if not name.startswith("__"):
                     monkeypatch.setattr(module, name, value)

@@ -7,10 +7,10 @@ from itertools import takewhile
 import psycopg
 import pytest
 
-from hookonce.jobs.batches import batch_attempt
-from hookonce.jobs.drain import OneSlot
+from hookonce.jobs.attempts import batch_attempt
 from hookonce.jobs.handlers import GiveUp, RetryLater
 from hookonce.jobs.plan import Plan
+from hookonce.jobs.slots.capacity import OneAtATime
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import batch_claims, batch_parts, breakers, claims, ends, marks, takeover
 from hookonce.receiver.ledger.runs.decisions import Decision
@@ -161,7 +161,7 @@ def hides_nothing_that_is_behind_it(inbox):
     inbox.registry.note("slow", timedelta(seconds=5))
     ids = inbox.deliver(*names(3), type="track")
     inbox.deliver("slow", type="slow")
-    room = OneSlot(inbox.registry, quick_first=True)
+    room = OneAtATime(inbox.registry, quick_first=True)
     claim = claims.claim(inbox.connection, Plan(inbox.registry, room), inbox.registry.matching, room=room)
     assert [run.event.event_id for run in claim.runs] == ["slow"]
     assert {name: sorted(found) for name, found in claim.batchable.items()} == {"handler": ids}
@@ -212,12 +212,12 @@ def believes_whatever_is_named():
 
 
 def waits_for_whoever_is_named():
-    def outcome(self, batch, handler, error):
+    def outcome(self, error):
         if isinstance(error, RetryLater):
             error.event = None
-        return right(self, batch, handler, error)
+        return right(self, error)
 
-    right = replace(batch_attempt.BatchExecutor, "_outcome", outcome)
+    right = replace(batch_attempt.BatchWork, "_outcome", outcome)
 
 
 def takes_all_that_is_due():
@@ -274,7 +274,7 @@ def planted(monkeypatch):
             marks,
             Plan,
             batch_attempt,
-            batch_attempt.BatchExecutor,
+            batch_attempt.BatchWork,
         ):
             for name, value in list(vars(owner).items()):
                 if not name.startswith("__") or name == "__call__":

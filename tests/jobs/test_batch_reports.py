@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from hookonce.jobs.handlers import GiveUp
-from hookonce.jobs.slots.patience import Patience
+from hookonce.jobs.slots.timeouts import Timeouts
 from hookonce.receiver.ledger.stats import batch_figures, counters
 from tests.jobs.slots.conftest import let_go, pool_of
 from tests.jobs.test_batches import Batches, claimed, names, on_batches, rob, work_to_the_end
@@ -107,7 +107,7 @@ def test_batch_that_takes_too_long_says_so_where_many_run(inbox, pool_of):
     on_batches(inbox, spins, timeout=timedelta(seconds=0.3))
     inbox.deliver(*names(2))
 
-    with pool_of(2, patience=Patience(again=timedelta(seconds=0.2))) as pool:
+    with pool_of(2, timeouts=Timeouts(again=timedelta(seconds=0.2))) as pool:
         pool.run_due()
         until(lambda: [run[2] for run in inbox.runs()], ["done", "done"])
 

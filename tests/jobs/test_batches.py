@@ -271,7 +271,7 @@ def test_few_events_wait_for_others_and_the_others_go_on(inbox):
 
     assert taken.sizes == []
     assert inbox.effects() == ["quick"]
-    assert 20 < inbox.drains[0].patience(60) <= 30
+    assert 20 < inbox.drains[0].longest_wait(60) <= 30
 
 
 def test_those_that_waited_long_enough_are_taken(inbox):

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import GiveUp, HandlerError
 from hookonce.jobs.registration import on
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.handlers import register_handlers
 from hookonce.receiver.ledger.runs import breakers, parking, takeover
@@ -81,7 +81,7 @@ def test_failures_in_a_row_by_one_error_stop_the_handler(inbox, shop, caplog):
 
 
 def test_it_is_said_once_whichever_process_saw_the_last_failure(inbox, shop, caplog):
-    inbox.drains += [Drain(inbox.settings, inbox.registry) for _ in range(2)]
+    inbox.drains += [SingleSlot(inbox.settings, inbox.registry) for _ in range(2)]
     for n in range(7):
         inbox.deliver(f"evt_{n}")
         inbox.drains[n % 2].run_due()

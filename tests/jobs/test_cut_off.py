@@ -6,9 +6,9 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.attempts.endings import LEDGER_LEFT
-from hookonce.jobs.drain import Drain
+from hookonce.jobs.attempts.single import SingleRun
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.runs import ends, leases, takeover
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from tests.support import claiming
@@ -23,14 +23,14 @@ END_MYSELF = "SELECT pg_terminate_backend(pg_backend_pid())"
 def down(monkeypatch):
     """Set where the ledger stays away until an attempt whose session has ended can't be ended either."""
     down = set()
-    right = Executor._fail  # noqa: SLF001
+    right = SingleRun._write_failure  # noqa: SLF001
 
-    def fail(self, run, ending):
-        if run.event.event_id in down:
+    def write_failure(self, ending, **how):
+        if self.run.event.event_id in down:
             raise psycopg.OperationalError("the server is starting up")
-        return right(self, run, ending)
+        return right(self, ending, **how)
 
-    monkeypatch.setattr(Executor, "_fail", fail)
+    monkeypatch.setattr(SingleRun, "_write_failure", write_failure)
     return down
 
 
@@ -100,7 +100,7 @@ def test_suspect_that_was_claimed_and_never_started_is_charged_with_nothing(inbo
     inbox.on(effect, attempts=1)
     inbox.deliver("a")
     inbox.connection.execute("UPDATE hookonce.queue SET handler = 'effect', waits = 'suspect'")
-    drain = Drain(inbox.settings, inbox.registry)
+    drain = SingleSlot(inbox.settings, inbox.registry)
     inbox.drains.append(drain)
     assert drain._claim_suspect() is not None  # noqa: SLF001
     inbox.lapse()

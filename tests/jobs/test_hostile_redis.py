@@ -9,7 +9,7 @@ from rq.serializers import JSONSerializer
 from sqlalchemy import text
 
 from hookonce.jobs import stopping, worker
-from hookonce.jobs.rq_job import Job, NotOurs
+from hookonce.jobs.worker import Job, NotOurs
 from hookonce.receiver.redis.work_queue import FUNCTION, JOB_TIMEOUT, MAX_IDS
 from tests.support.hostile_redis import HostileRedis, honest
 

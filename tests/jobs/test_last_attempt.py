@@ -2,13 +2,15 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from hookonce.jobs.attempts.last_attempt import LastAttempt
 from hookonce.jobs.claimer import WORKER_ENDED
-from hookonce.jobs.drain import Drain, OneSlot
+from hookonce.jobs.slots.capacity import OneAtATime
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.runs import leases
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.ends import AttemptResult, LeaseLost
@@ -67,7 +69,7 @@ def errors(inbox):
 @pytest.fixture
 def drain(inbox):
     inbox.on(effect, attempts=2)
-    inbox.drains.append(Drain(inbox.settings, inbox.registry))
+    inbox.drains.append(SingleSlot(inbox.settings, inbox.registry))
     return inbox.drains[0]
 
 
@@ -121,7 +123,8 @@ def test_end_of_a_worker_that_was_at_nothing_is_no_failure(inbox, drain, died):
 def test_attempt_that_others_may_have_killed_is_a_suspect_at_once_and_not_charged(inbox, drain, tmp_path):
     inbox.deliver("evt_1")
     last = LastAttempt(tmp_path / "1")
-    (run,) = drain._claim(None, OneSlot(inbox.registry, quick_first=True)).runs  # noqa: SLF001
+    capacity = OneAtATime(inbox.registry, quick_first=True)
+    (run,) = drain._claim(None, capacity, time.monotonic() + 60).runs  # noqa: SLF001
     last.begin(run)
     last.ended("exit status 3")
 
@@ -139,7 +142,7 @@ def test_batch_whose_worker_ended_comes_back_in_halves_at_once(inbox, tmp_path):
 
     sizes = []
     inbox.on(killed, batch=BatchSize(8))
-    drains = [Drain(inbox.settings, inbox.registry) for _ in range(2)]
+    drains = [SingleSlot(inbox.settings, inbox.registry) for _ in range(2)]
     inbox.drains += drains
     inbox.deliver(*"abcd")
     last = LastAttempt(tmp_path / "1")

@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import HandlerError
 from hookonce.jobs.maintenance.tasks import MaintenanceTasks
 from hookonce.jobs.registration import on
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import limit_gate, takeover
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
@@ -295,7 +295,7 @@ def test_what_waited_runs_when_its_handler_has_no_limit_any_more(inbox):
     (limited,) = inbox.registry
     inbox.registry._handlers[:] = [dataclasses.replace(limited, limit=None)]  # noqa: SLF001  a new release
 
-    inbox.drains.append(Drain(inbox.settings, inbox.registry))
+    inbox.drains.append(SingleSlot(inbox.settings, inbox.registry))
     inbox.drains[0].requeue_ignored()
     inbox.work()
 

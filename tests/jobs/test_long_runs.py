@@ -15,10 +15,10 @@ from hookonce.jobs.attempts import heartbeat
 from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.jobs.attempts.long_run import OPEN_ALREADY, OTHER_THREAD, TOO_LONG
 from hookonce.jobs.attempts.transaction_guard import BLOCK_REFUSED
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.event import HAS_TRANSACTION, Refusal
 from hookonce.jobs.handlers import GiveUp, HandlerError, Registry, RetryLater
 from hookonce.jobs.registration import on
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.runs import leases, takeover
 from tests.support import claiming
 from tests.support.inbox import inbox
@@ -45,7 +45,7 @@ def long(inbox):
 
 @pytest.fixture
 def other_worker(inbox):
-    worker = Drain(inbox.settings, inbox.registry)
+    worker = SingleSlot(inbox.settings, inbox.registry)
     yield worker
     worker.close()
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from hookonce.jobs import claimer
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Registry
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.runs import limit_gate, rate_changes
 from hookonce.receiver.ledger.runs.rate_changes import RateChanges
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
@@ -38,7 +38,7 @@ def deploy(inbox, limit):
     (old,) = inbox.registry
     new = Registry()
     new.add(dataclasses.replace(old, limit=limit))
-    drain = Drain(inbox.settings, new)
+    drain = SingleSlot(inbox.settings, new)
     inbox.drains.append(drain)
     drain.tend_rates()
     return drain
@@ -173,7 +173,7 @@ def test_long_queue_has_nothing_else_looked_for_again(put_off, monkeypatch):
     monkeypatch.setattr(rate_changes, "TURN", timedelta(0))
     monkeypatch.setattr(claimer, "RATE_CHANGE_INTERVAL", timedelta(0))
     looks = []
-    monkeypatch.setattr(Drain, "requeue_ignored", lambda _: looks.append(1))
+    monkeypatch.setattr(SingleSlot, "requeue_ignored", lambda _: looks.append(1))
 
     drain = deploy(put_off, None)
     work_until(put_off, drain, 6)

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.report import Report, Reporter
 from hookonce.jobs.slots.pool import Pool
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.stats import worker_slots
@@ -26,7 +26,7 @@ REPORTS = "SELECT slots, busy, lost FROM hookonce.worker_slots"
 
 @pytest.fixture
 def drain(inbox):
-    inbox.drains.append(Drain(inbox.settings, inbox.registry))
+    inbox.drains.append(SingleSlot(inbox.settings, inbox.registry))
     return inbox.drains[0]
 
 
@@ -126,7 +126,7 @@ def test_nothing_is_written_where_nothing_takes_long(inbox, drain):
     looks = []
 
     def is_quick(event, _tx):
-        Reporter(drain, connect).look()
+        Reporter(drain.slot, connect).look()
         looks.append(event.event_id)
 
     inbox.on(is_quick)
@@ -152,7 +152,7 @@ def test_report_that_fails_is_made_again(inbox, drain, onlooker, error):
 
     event, found = deliver_to_one_that_waits(inbox, onlooker)
 
-    with Reporter(drain, connect):
+    with Reporter(drain.slot, connect):
         inbox.work()
 
     assert (len(refusals), found) == (2, [[("waits", event)]])
@@ -177,7 +177,7 @@ def test_end_waits_for_a_report_that_is_under_way_but_not_for_a_server_that_hang
     inbox.on(waits)
     inbox.deliver("a")
 
-    with Reporter(drain, connect):
+    with Reporter(drain.slot, connect):
         inbox.work()
     said = len(ended)
     let_go.set()

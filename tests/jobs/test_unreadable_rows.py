@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import exc
 
 from hookonce.jobs import claimer
-from hookonce.jobs.drain import Drain
+from hookonce.jobs.slots.single_slot import SingleSlot
 from tests.support.inbox import effect
 
 ZERO = datetime(1, 1, 1, tzinfo=UTC)
@@ -54,7 +54,7 @@ def test_suspect_that_can_not_be_read_is_dead(western):
     western.on(effect)
     western.deliver("odd", occurred_at=ZERO)
     western.connection.execute("UPDATE hookonce.queue SET handler = 'effect', waits = 'suspect'")
-    western.drains.append(Drain(western.settings, western.registry))
+    western.drains.append(SingleSlot(western.settings, western.registry))
 
     assert western.drains[0].run_suspects(time.monotonic() + 5) == 0
 

@@ -12,8 +12,7 @@ from rq.job import Job as AnyJob
 from rq.serializers import JSONSerializer
 
 from hookonce.jobs import worker
-from hookonce.jobs.rq_job import Job
-from hookonce.jobs.worker import Worker
+from hookonce.jobs.worker import Job, Worker
 from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.support.inbox import effect
 from tests.support.waiting import until
@@ -111,7 +110,7 @@ def work(inbox, client):
     inbox.work()
 
     def run(**options):
-        worker = Worker(["hookonce"], connection=client, worker_ttl=35, drain=inbox.drains[0])
+        worker = Worker(["hookonce"], connection=client, worker_ttl=35, claimer=inbox.drains[0])
         with contextlib.closing(client):
             worker.work(**({"burst": True} | options), logging_level="CRITICAL")
 

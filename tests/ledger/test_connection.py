@@ -1,7 +1,7 @@
 import psycopg
 import pytest
 
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.ledger.database import connections, migrate
 
 

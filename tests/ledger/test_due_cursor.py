@@ -265,7 +265,7 @@ def test_parking_passes_over_what_lies_before_a_time(connection):
     pauses.pause(connection, "source", "stripe", "test")
     (since,) = connection.execute("SELECT max(due_at) FROM hookonce.queue").fetchone()
 
-    parked = [parking.park_sources(connection, since), parking.park_sources(connection)]
+    parked = [parking.park_rows(connection, since), parking.park_rows(connection)]
 
     assert parked == [1, 1]
 
@@ -278,7 +278,7 @@ def test_where_to_park_is_not_walked_again_and_again(connection, clock, monkeypa
         clock.now += 2
         return 0
 
-    monkeypatch.setattr(parking, "park_sources", slow)
+    monkeypatch.setattr(parking, "park_rows", slow)
     cursor = DueCursor(clock)
     put(connection, "first")
     claim(connection, cursor)

@@ -15,6 +15,7 @@ from hookonce.receiver.config.server_urls import libpq_url, with_schema
 from hookonce.receiver.ledger.database import former_tables, migrate, migrations, upgrade_plan
 from hookonce.receiver.ledger.database.live_upgrade import Patience
 from hookonce.receiver.ledger.database.schema_version import REVISION
+from hookonce.receiver.ledger.stats import totals
 from tests.support import former_ledgers
 from tests.support.pooler import PGBOUNCER, pooling
 from tests.support.waiting import until
@@ -153,6 +154,18 @@ def test_operator_sees_what_was_seen_before(former, revision):
     upgrade(former)
 
     assert seen(former) == expected(revision, before)
+
+
+def test_upgrade_mends_sums_that_were_wrong(last):
+    with connected(last) as connection:
+        connection.execute(
+            "INSERT INTO hookonce.event_counts (source, what, count) VALUES ('stripe', 'events', 5)"
+        )
+
+    upgrade(last)
+
+    with connected(last) as connection:
+        assert totals.differences(connection) == {}
 
 
 def test_results_and_times_of_ended_runs_are_kept(former, revision):

@@ -196,8 +196,8 @@ def test_resume_goes_through_all_that_waits_for_its_time(connection, pausing, mo
     (other,) = put(connection, "other", source="github")
     end(connection, *claim(connection, "b"), LATER)
     connection.execute("UPDATE hookonce.queue SET due_at = now() + (1 + event % 5) * interval '1 h'")
-    for name in ("_HASTEN_SOURCE", "_HASTEN_HANDLER"):
-        monkeypatch.setattr(parking, name, getattr(parking, name).replace("FIRST 2000", "FIRST 3"))
+    for kind, statement in parking._HASTEN.items():  # noqa: SLF001
+        monkeypatch.setitem(parking._HASTEN, kind, statement.replace("FIRST 2000", "FIRST 3"))  # noqa: SLF001
     pause(connection, *pausing)
 
     resume(connection, *pausing)
@@ -252,7 +252,7 @@ def test_resume_of_a_source_finds_what_is_parked_of_all_handlers_and_of_none(con
         end(connection, run, AttemptResult("waiting"))
     put(connection, "evt_2")
     pause(connection, *SOURCE)
-    assert parking.park_sources(connection) == 3
+    assert parking.park_rows(connection) == 3
 
     assert parking.unpark(connection, *SOURCE)
 
@@ -266,7 +266,7 @@ def test_suspect_stays_one_whatever_is_paused(connection, pausing):
     pause(connection, *pausing)
 
     claim(connection, "a")
-    parking.park_sources(connection)
+    parking.park_rows(connection)
     alone = claiming.claim_suspect(connection, Planner("a"))
     resume(connection, *pausing)
 

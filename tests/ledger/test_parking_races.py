@@ -155,7 +155,7 @@ class Chaos:
 
     def sweep(self, connection, _):
         claims.is_anything_due(connection)
-        parking.park_sources(connection)
+        parking.park_rows(connection)
         parking.unpark_left(connection)
         time.sleep(0.05)
 
@@ -184,7 +184,7 @@ def work_off(connection):
     while takeover.take_over(connection):
         pass
     while True:
-        parking.park_sources(connection)
+        parking.park_rows(connection)
         claim = claiming.claim(connection, Planner())
         runs = list(claim.runs)
         if (suspect := claiming.claim_suspect(connection, Planner())) is not None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.maintenance.sweep import Sweep
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.config import server_urls
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
 from hookonce.receiver.ledger.database import connections, migrate
@@ -37,7 +37,7 @@ def test_inbox_works_through_a_pooler_in_transaction_mode(inbox, pooled_url, red
 
     inbox.on(effect)
     pooled = replace(inbox.settings, database_url=pooled_url)
-    drains, sweep, verdicts = [Drain(pooled, inbox.registry) for _ in range(2)], Sweep(pooled), {}
+    drains, sweep, verdicts = [SingleSlot(pooled, inbox.registry) for _ in range(2)], Sweep(pooled), {}
     threads = [threading.Thread(target=receive, args=[n]) for n in range(4)]
 
     for thread in threads:

@@ -219,7 +219,7 @@ def wait(connection):
         pauses.resume(connection, "handler", "credit", "test")
         pauses.pause(connection, "source", "stripe", "test")
         claiming.claim(connection, handlers(), limit=10)
-        parking.park_sources(connection)
+        parking.park_rows(connection)
         list(events.events(connection, Filter(status="received"), limit=10))
         pauses.resume(connection, "source", "stripe", "test")
 

@@ -10,8 +10,8 @@ import pytest
 from psycopg import sql
 from sqlalchemy import text
 
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger import pauses
@@ -121,7 +121,7 @@ def worked(given, redis_url, function, *, attempts=3):
     registry = Registry()
     options = {"attempts": attempts, "backoff": (timedelta(0), timedelta(0)), "timeout": timedelta(seconds=5)}
     registry.add(Handler(function.__name__, "stripe", "*", function, **options))
-    drain = Drain(settings_of(given.url(Task.WORKER), redis_url), registry)
+    drain = SingleSlot(settings_of(given.url(Task.WORKER), redis_url), registry)
     try:
         drain.run_due(())
     finally:

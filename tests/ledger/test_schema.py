@@ -14,8 +14,8 @@ from sqlalchemy import text
 from hookonce.jobs.maintenance.tasks import MaintenanceTasks
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import libpq_url, schema_of, with_schema
-from hookonce.receiver.config.servers import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.ledger.database import connections, migrate, schema
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable, database_identity

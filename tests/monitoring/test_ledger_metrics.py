@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.reasons import REASONS
 from hookonce.receiver.ledger.stats import worker_slots
 from tests.support import desk
 from tests.support.waiting import until
@@ -85,6 +86,12 @@ def test_suspects_are_counted_by_handler(scrape, connection):
     desk.suspects(connection, "shop.mail", 3)
 
     assert scrape()["hookonce_suspects"] == {ODD: 2, "shop.mail": 3}
+
+
+def test_what_is_parked_is_counted_by_its_reason(scrape, connection):
+    desk.suspects(connection, ODD, 2)
+
+    assert scrape()["hookonce_parked"] == {each.word: 0 for each in REASONS if each.word} | {"suspect": 2}
 
 
 def test_transaction_that_wrote_and_waits_is_the_oldest_of_its_handler(

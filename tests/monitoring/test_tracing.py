@@ -28,7 +28,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from hookonce.jobs import drain
 from hookonce.jobs.attempts import traces
-from hookonce.jobs.drain import Drain
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.intake import traced as traced_intake
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.monitoring import otel
@@ -65,7 +65,7 @@ def receiver(inbox, spans):  # noqa: ARG001  before anything is traced
     receiver = Receiver(inbox.settings.database_url, inbox.settings.redis_url, tracing=True)
     receiver.add("stripe", load("stripe"), SECRET)
     inbox.drains.append(
-        Drain(
+        SingleSlot(
             Settings(inbox.settings.database_url, inbox.settings.redis_url, {}, tracing=True), inbox.registry
         )
     )
@@ -224,7 +224,7 @@ def test_work_horse_sends_what_it_traced_before_it_ends(receiver, inbox, monkeyp
     inbox.on(credit)
     deliver(receiver)
     sent = []
-    monkeypatch.setattr(drain, "process_drain", lambda: inbox.drains[0])
+    monkeypatch.setattr(drain, "process_claimer", lambda: inbox.drains[0])
     monkeypatch.setattr(otel, "flush", lambda: sent.append(inbox.runs()))
 
     drain.perform([])

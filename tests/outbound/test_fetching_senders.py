@@ -10,7 +10,7 @@ import responses
 
 from hookonce.providers.amazon_sns import configure as sns
 from hookonce.receiver.app import create_app
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger.database import connections
 from tests.support.waiting import until

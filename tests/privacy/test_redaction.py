@@ -6,7 +6,7 @@ import pytest
 
 from hookonce.providers.kit.reading.json_paths import parse
 from hookonce.providers.kit.registry import load
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.encryption import OFF
 from hookonce.receiver.privacy.at_rest import imported

@@ -16,6 +16,7 @@ APART = {
     "crypto.public_keys",
     "reading.xml_body",
     "registry.declared_options",
+    "registry.key_pair_options",
     "registry.options",
     "registry.challenge_option",
     "registry.token_sender",

@@ -479,3 +479,51 @@ def test_contract_catches_a_signer_that(provider, bug):
     mutants = [replace(c, provider=replace(c.provider, sign=bug(c))) for c in cases(HERE / provider)]
 
     assert is_caught(mutants)
+
+
+TWINS = {"signed": "signed/ed25519-list, signed by the kit", "jwt": "jwt/rs256-body-hash, signed by the kit"}
+
+
+def without_looking(detail):
+    """A verifier that passes over what is refused with these words."""
+
+    def wrap(verify):
+        def lenient(delivery, secrets, now, **keys):
+            try:
+                verify(delivery, secrets, now, **keys)
+            except Rejected as error:
+                if detail not in error.detail:
+                    raise
+
+        return lenient
+
+    return wrap
+
+
+@pytest.mark.parametrize(
+    ("name", "detail"),
+    [
+        ("signed", "no key of this source made the signature"),
+        ("signed", "the signed time is"),
+        ("signed", "no usable public key"),
+        ("jwt", "no key of this source signed the token"),
+        ("jwt", "the token's h is not this body's"),
+        ("jwt", "the token is no longer valid"),
+        ("jwt", "no usable public key"),
+    ],
+)
+def test_contract_catches_what_a_key_pair_was_not_asked(name, detail):
+    case = next(each for each in cases(HERE / name) if each.name == TWINS[name])
+    provider = case.provider
+    lenient = replace(case, provider=replace(provider, verify=without_looking(detail)(provider.verify)))
+
+    assert [complaint for check in CHECKS if (complaint := complained(check, case))] == []
+    assert any(complained(check, lenient) for check in CHECKS)
+
+
+def complained(check, case):
+    try:
+        check(case)
+    except AssertionError as complaint:
+        return str(complaint) or "it does not"
+    return None

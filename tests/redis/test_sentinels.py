@@ -105,7 +105,7 @@ def test_worker_answers_a_bell_that_sentinels_lead_to(url):
     with connect(url) as client:
         WorkQueue(client).notify([7])
 
-        worker.Worker(["hookonce"], connection=client, drain=listening).work(
+        worker.Worker(["hookonce"], connection=client, claimer=listening).work(
             burst=True, logging_level="CRITICAL"
         )
 

@@ -13,7 +13,7 @@ from tests.support.for_each import for_each
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, 654321, tzinfo=UTC)
 URL = "https://hooks.example.com/hooks/source"
-DECLARED = ("hmac", "token")
+DECLARED = ("hmac", "jwt", "signed", "token")
 """Whose events are what the operator declares; nobody knows them beforehand."""
 
 

@@ -1,5 +1,6 @@
 """`python -m tests.soak`: SOAK_SECONDS (60), SOAK_CONCURRENCY (1) and SOAK_SEED (random) may be set.
 
+With SOAK_POOLED=1 PgBouncer is between all and PostgreSQL, in transaction mode; with SOAK_CRASHES=1 both crash, too.
 Exit status 1 if it failed. With a concurrency there are three worker processes of so many slots.
 
 After the storm servers go away, one story after the other, each for a twentieth of the time and 35 s at most.
@@ -28,6 +29,8 @@ def main():
         seconds=float(os.environ.get("SOAK_SECONDS") or 60),
         workers=3 if concurrency > 1 else Size.workers,
         concurrency=concurrency,
+        pooled=bool(os.environ.get("SOAK_POOLED")),
+        crashes=bool(os.environ.get("SOAK_CRASHES")),
     )
     say(f"soaking for {size.seconds:g} s, {concurrency} at once in a worker, SOAK_SEED={seed}")
     disk = MEMORY_DISK if os.access(MEMORY_DISK, os.W_OK) else Path(tempfile.gettempdir())

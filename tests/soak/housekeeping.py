@@ -110,9 +110,13 @@ FORGET = (
 
 
 class Housekeeper:
-    """Runs one command after the other in a thread of its own, from `start` to `stop`, and kills some."""
+    """Runs one command after the other in a thread of its own, from `start` to `stop`, and kills some.
 
-    def __init__(self, stack, random, old):
+    `may_fail`: servers crash beside it, so others may fail.
+    """
+
+    def __init__(self, stack, random, old, *, may_fail=False):
+        self._may_fail = may_fail
         self._stack = stack
         self._old = old
         self._random = random
@@ -122,6 +126,7 @@ class Housekeeper:
         self._other.write_text(configuration(second_first=True))
         self.ended = {"rotate": 0, "prune": 0}
         self.killed = 0
+        self.failed = 0
         self.mistakes = []
 
     def start(self):
@@ -173,6 +178,9 @@ class Housekeeper:
                 self.killed += 1
                 return
         if self._end(process) not in {0, PARTIAL}:
+            if may_die and self._may_fail:
+                self.failed += 1
+                return
             self.mistakes.append(f"{' '.join(command)} ended with {process.returncode}: see housekeeping.log")
         self.ended[command[-1]] += 1
 

@@ -35,6 +35,7 @@ class Killer:
         self.receivers = 0
         self.holding = []
         self.seconds = 0.0
+        self._ledger = None
 
     def start(self):
         self._began = time.monotonic()
@@ -43,6 +44,8 @@ class Killer:
     def stop(self):
         self._enough.set()
         self._thread.join()
+        if self._ledger is not None:
+            self._ledger.close()
         self.seconds = time.monotonic() - self._began
 
     @property
@@ -52,10 +55,6 @@ class Killer:
         return max(after - before for before, after in itertools.pairwise(times))
 
     def _kill_on(self):
-        with psycopg.connect(self._stack.database_url, autocommit=True) as self._ledger:
-            self._kill_until_enough()
-
-    def _kill_until_enough(self):
         while not self._enough.wait(self._random.uniform(*PAUSE)):
             if self._random.random() < RECEIVERS:
                 self._kill_receiver()
@@ -83,12 +82,16 @@ class Killer:
                     signal.pidfd_send_signal(handle, signal.SIGCONT)
 
     def _holds_work(self, pid):
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, psycopg.OperationalError):
             events, attempts = map(list, zip(*held_by(self._stack.directory, pid), strict=True))
-            return (
-                self._ledger.execute(HOLDS, {"events": events, "attempts": attempts}).fetchone() is not None
-            )
+            return bool(self._asked(HOLDS, {"events": events, "attempts": attempts}))
         return False
+
+    def _asked(self, query, values):
+        """Ask the ledger over a connection that is kept as long as it lasts."""
+        if self._ledger is None or self._ledger.closed:
+            self._ledger = psycopg.connect(self._stack.database_url, autocommit=True)
+        return self._ledger.execute(query, values).fetchall()
 
 
 @contextlib.contextmanager

@@ -15,9 +15,11 @@ from hookonce.receiver.dev.embedded import Postgres, Valkey
 from hookonce.receiver.ledger.database import migrate
 from hookonce.receiver.ledger.stats import totals
 from tests.soak import housekeeping
+from tests.soak.crasher import Crasher
 from tests.soak.housekeeping import Housekeeper
 from tests.soak.killer import Killer
 from tests.soak.storm import Storm
+from tests.support.pooler import Pooler
 from tests.support.stories.outside import OTHER_PLANS, World
 from tests.support.stories.plans import PLANS
 from tests.support.stories.sending import depot, stripe
@@ -34,6 +36,7 @@ HOLD = (0.02, 0.3)
 LATER_COPIES = (1, 1, 1, 1, 2)
 AT_HAND, AT_HAND_EVERY = 0.3, 0.2
 """Somebody is at work even while a storm brings nothing new: for so many seconds, every so many, for each process."""
+POOL_SIZE = 40
 HANDLERS = "tests.soak.handlers"
 LOOKED_AFTER = 60
 """Seconds in which workers come to look again at a ledger in which nothing is due."""
@@ -43,6 +46,7 @@ LOOKED_AFTER = 60
 class Size:
     """For how long; a storm's events, and the copies of each in the first; how many processes, and old events.
 
+    `pooled`: PgBouncer is between all and PostgreSQL, in transaction mode. `crashes`: both crash, too.
     `one_in`: seconds in which at least one kill must hit a process that holds work.
 
     In 60 s two busy cores take some 10,000 events.
@@ -57,6 +61,8 @@ class Size:
     senders: int = 4
     old: int = 400
     one_in: float = 3
+    pooled: bool = False
+    crashes: bool = False
 
 
 @dataclass
@@ -70,6 +76,7 @@ class Outcome:
     deliveries: int = 0
     worker_kills: int = 0
     receiver_kills: int = 0
+    crashes: dict = field(default_factory=dict)
     holding: int = 0
     longest_pause: float = 0
     lost: int = 0
@@ -106,6 +113,8 @@ class Outcome:
         kills = self.worker_kills + self.receiver_kills
         pace = f"one in {self.seconds / max(kills, 1):.1f} s"
         yield f"kills          {kills}, {pace} ({self.worker_kills} workers, {self.receiver_kills} receivers)"
+        crashes = ", ".join(f"{count} {way}" for way, count in sorted(self.crashes.items()))
+        yield f"crashes        {crashes or 'none'}"
         yield f"held work      {self.holding} of them, {self.longest_pause:.1f} s apart at most"
         done = (
             f"{self.rotated} rotations of keys, {self.pruned} prunings, {self.commands_killed} killed at it"
@@ -142,23 +151,36 @@ def soak(size, seed, disk):
         valkey = Valkey.start(directory)
         cleaning.callback(valkey.stop)
         migrate.upgrade(postgres.url)
+        pooler = (
+            Pooler(postgres.url, directory, size=POOL_SIZE, settings="SET timezone = UTC")
+            if size.pooled
+            else None
+        )
+        if pooler is not None:
+            cleaning.callback(pooler.kill)
         place = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="soak-")))
         stack = Impatient(
             place, postgres.url, valkey.url, web=size.web, workers=size.workers, handlers=HANDLERS
         ).make_effects()
         stack.environ["HOOKONCE_CONCURRENCY"] = str(size.concurrency)
+        if pooler is not None:
+            stack.environ["DATABASE_URL"] = pooler.url
+        crasher = Crasher(postgres, pooler, random.Random(seed + 3))  # noqa: S311  to be repeated
+        if size.crashes:
+            crasher.start()
+            cleaning.callback(crasher.close)
         housekeeping.grow_old(stack, size.old)
         cleaning.enter_context(running(stack))
         stack.run("second sweep", "sweep")
         stack.insist(stack.event())
-        return _rage(stack, size, seed)
+        return _rage(stack, size, seed, crasher)
 
 
-def _rage(stack, size, seed):
+def _rage(stack, size, seed, crasher):
     chance = random.Random(seed)  # noqa: S311  to be repeated, not to be kept secret
     outcome = Outcome(seed, size.one_in)
     killer, storm = Killer(stack, random.Random(seed + 1)), Storm(stack.path, size.senders)  # noqa: S311  same
-    housekeeper = Housekeeper(stack, random.Random(seed + 2), size.old)  # noqa: S311  same
+    housekeeper = Housekeeper(stack, random.Random(seed + 2), size.old, may_fail=size.crashes)  # noqa: S311  same
     killer.start()
     housekeeper.start()
     try:
@@ -167,10 +189,15 @@ def _rage(stack, size, seed):
         ):
             _blow(stack, storm, size, chance)
     finally:
+        if size.crashes:
+            crasher.stop()
         killer.stop()
         housekeeper.stop()
         storm.close()
-    stack.history.faults = killer.workers + killer.receivers
+    outcome.crashes = crasher.done
+    if crasher.failure is not None:
+        raise crasher.failure
+    stack.history.faults = killer.workers + killer.receivers + crasher.done.total()
     stack.history.deliveries = [housekeeping.as_stored(each) for each in stack.history.deliveries]
     stack.rest()
     housekeeper.finish()
@@ -183,7 +210,7 @@ def _rage(stack, size, seed):
     outcome.deliveries = len(stack.history.deliveries)
     outcome.rotated, outcome.pruned = housekeeper.ended["rotate"], housekeeper.ended["prune"]
     outcome.commands_killed, outcome.housekeeping = housekeeper.killed, housekeeper.mistakes
-    _count(stack, outcome)
+    _count(stack, outcome, crasher.done.total())
     return outcome
 
 
@@ -230,7 +257,7 @@ def _rows_of(stack, table):
     return stack.query(f"SELECT count(*) FROM hookonce.{table}")[0][0]  # noqa: S608  one of two names
 
 
-def _count(stack, outcome):
+def _count(stack, outcome, crashes):
     """Count events that were promised and are not done, and effects beyond the first, without the checker's help."""
     genuine = [delivery for delivery in stack.history.deliveries if delivery.is_authentic]
     sent = {each.event_id for delivery in genuine for each in delivery.events}
@@ -243,5 +270,5 @@ def _count(stack, outcome):
     outcome.done = dict(rows)
     world = World(stack.directory)
     outcome.world = world.counts()
-    outcome.outside = list(world.mistakes(outcome.worker_kills))
+    outcome.outside = list(world.mistakes(outcome.worker_kills + crashes))
     outcome.doubled = sum(count - 1 for _, _, count in effects)

@@ -31,9 +31,9 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import text
 
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry
 from hookonce.jobs.maintenance.sweep import Sweep
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger import pauses
@@ -83,10 +83,10 @@ class Run:
 
 @dataclass
 class Claimed:
-    """What the model knows of a claim: its runs in their order, and whether its lease is over."""
+    """What the model knows of a claim: its runs in their order, whether one was begun alone, and its lease is over."""
 
     runs: list
-    is_alone: bool = False
+    is_charged: bool = False
     is_over: bool = False
 
 
@@ -173,7 +173,7 @@ def made(directory, database_url, redis_url):
 
 def work(*place):
     """Do what a worker does when it is notified."""
-    Drain(*made(*place)).run_due()
+    SingleSlot(*made(*place)).run_due()
 
 
 class World:
@@ -186,7 +186,7 @@ class World:
         loaded, self.registry = made(*place)
         self.journal = directory / "entries"
         self.app = create_app(loaded)
-        self.drain = Drain(loaded, self.registry)
+        self.drain = SingleSlot(loaded, self.registry)
         self.sweep = Sweep(loaded)
         self.redis = redis.Redis.from_url(redis_url)
         self.database = psycopg.connect(database_url, autocommit=True)
@@ -334,7 +334,7 @@ class Inbox(RuleBasedStateMachine):
             assert each.attempt == run.attempts + 1
             run.token = each.token
         if runs:
-            self.claimed.append(Claimed(runs, is_alone=claimed[0].is_alone))
+            self.claimed.append(Claimed(runs, is_charged=claimed[0].is_alone))
         return claimed
 
     @rule()
@@ -355,7 +355,7 @@ class Inbox(RuleBasedStateMachine):
                 left = [run for run in claim.runs if run.token is not None]
                 for number, run in enumerate(left):
                     is_first = number == 0
-                    run.give_back(is_suspect=is_first, attempts=int(is_first and claim.is_alone))
+                    run.give_back(is_suspect=is_first, attempts=int(is_first and claim.is_charged))
         self.claimed = [claim for claim in self.claimed if not claim.is_over]
 
     @rule(claim=consumes(claims))
@@ -418,10 +418,10 @@ class Inbox(RuleBasedStateMachine):
                 kept.start()
             for name, run in kept.runs.items():
                 self.follow(event_id, name, run, found[name], entered[event_id, name])
-        for token, is_alone, rows in held:
+        for token, is_charged, rows in held:
             runs = [self.kept[event_id].runs[name] for event_id, name in rows]
             if not any(run in each for run in runs for each in known):
-                self.claimed.append(Claimed(runs, is_alone=is_alone))
+                self.claimed.append(Claimed(runs, is_charged=is_charged))
             assert all(str(run.token) == token for run in runs)
 
     def follow(self, event_id, name, run, found, entered):
@@ -559,7 +559,7 @@ IS_IGNORED = """
 SELECT FROM hookonce.runs r JOIN hookonce.events e ON e.id = r.event WHERE e.event_id = %s AND r.status = 'ignored'
 """
 HELD = """
-SELECT c.token::text, c.is_alone, array_agg(ARRAY[e.event_id, q.handler] ORDER BY t.number)
+SELECT c.token::text, c.is_alone AND c.started_at IS NOT NULL, array_agg(ARRAY[e.event_id, q.handler] ORDER BY t.number)
 FROM hookonce.claims c, unnest(c.events, c.places) WITH ORDINALITY AS t (event, n, number)
 JOIN hookonce.queue q USING (event, n) JOIN hookonce.events e ON e.id = q.event WHERE q.token = c.token
 GROUP BY c.token

@@ -13,6 +13,7 @@ from sqlalchemy import text
 from hookonce import GiveUp, Refusal
 from hookonce.jobs import drain, handlers
 from hookonce.jobs.handlers import Registry
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger.database import connections
@@ -100,7 +101,7 @@ class Shop:
         self.ledger = connections.connect(database_url)
         self.ledger.execute("CREATE TABLE IF NOT EXISTS public.payments (key text)")
         self._registry, handlers.registry = handlers.registry, Registry()
-        self._drain = drain.Drain(self.settings, drain.handlers_of(self.settings))
+        self._drain = SingleSlot(self.settings, drain.handlers_of(self.settings))
 
     def ask(self, body, key="one", *, path="payments", client="SHOP", method="POST", **headers):
         sent = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})

@@ -16,8 +16,8 @@ import psycopg
 from sqlalchemy import text
 
 from hookonce import NEVER_HAPPENED
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.config.server_urls import libpq_url
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.encryption import OFF
@@ -104,7 +104,7 @@ class Story:
             connection.execute(LET_TIME_PASS)
         if fatal is not None:
             arm(fatal, str(self._log))
-        drain = Drain(settings, registry)
+        drain = SingleSlot(settings, registry)
         count = drain.run_due()
         drain.close()
         return count

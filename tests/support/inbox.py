@@ -1,19 +1,22 @@
 """An inbox with handlers of a test's own, worked in the test's process."""
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
 
-from hookonce.jobs import drain as drains
 from hookonce.jobs import stopping
-from hookonce.jobs.batches.batch_attempt import BatchExecutor
-from hookonce.jobs.drain import Drain
+from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
 from hookonce.jobs.handlers import Handler, Registry
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import store
 from tests.support.new_event import new_event
+
+OPEN = "SELECT FROM hookonce.event_states WHERE status NOT IN ('done', 'dead', 'ignored')"
+"""Events that have not ended; one of which nothing is left is lost, and has no time at which it is due either."""
 
 
 @dataclass
@@ -24,11 +27,11 @@ class Inbox:
     connection: object
     drains: list = field(default_factory=list)
     registry: Registry = field(default_factory=Registry)
-    attempts_by: type = BatchExecutor
+    transactions: type = HandlerTransactions
 
     def on(self, function, *, pattern="*", **changes):
-        options = {"attempts": 3, "backoff": (drains.timedelta(0), drains.timedelta(0))}
-        options |= {"timeout": drains.timedelta(seconds=5)} | changes
+        options = {"attempts": 3, "backoff": (timedelta(0), timedelta(0))}
+        options |= {"timeout": timedelta(seconds=5)} | changes
         self.registry.add(Handler(function.__name__, "stripe", pattern, function, **options))
 
     def deliver(self, *ids, **changes):
@@ -37,7 +40,7 @@ class Inbox:
 
     def work(self, ids=()):
         if not self.drains:
-            self.drains.append(Drain(self.settings, self.registry, self.attempts_by))
+            self.drains.append(SingleSlot(self.settings, self.registry, self.transactions))
         return self.drains[0].run_due(ids)
 
     def steal(self):

@@ -35,7 +35,7 @@ PURE_PLACES = (
     "intake/test_group_commit.py",
     "intake/test_pipeline.py",
     "jobs/alerts/test_missing_deliveries.py",
-    "jobs/slots/test_occupancy.py",
+    "jobs/slots/test_capacity.py",
     "jobs/test_handler_signature.py",
     "jobs/test_handlers.py",
     "jobs/test_on_batch.py",

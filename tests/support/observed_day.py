@@ -12,8 +12,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from hookonce.jobs.alerts.watcher import AlertWatcher
 from hookonce.jobs.attempts import traces
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.config.alerts import Alerts, Rate
@@ -160,7 +160,7 @@ def work(settings, ledger):
         registry.add(Handler(handler.__name__, "stripe", pattern, handler, 5, pause, timedelta(seconds=5)))
     of_many = Handler("count", "stripe", "track", count, 5, pause, timedelta(seconds=5), batch=BatchSize(10))
     registry.add(of_many)
-    drain = Drain(settings, registry)
+    drain = SingleSlot(settings, registry)
     drain.run_due()
     drain.run_due()
     drain.close()

@@ -23,41 +23,58 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = {size}
 server_round_robin = 1
+max_client_conn = 1000
+server_login_retry = 1
 ignore_startup_parameters = options
 logfile =
 """
 SETTINGS = "SET timezone = UTC; SET statement_timeout = 1500; SET lock_timeout = 700"
 
 
-@contextmanager
-def pooling(database_url, directory, *, size=3, settings=SETTINGS):
-    """Pool `size` connections to a database; give the URL that leads there. `directory` may be entered by all."""
-    parts = urlsplit(database_url)
-    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-    host = query.get("host", parts.hostname)
-    sockets = directory / "pool"
-    sockets.mkdir()
-    sockets.chmod(0o777)
-    file = directory / "pgbouncer.ini"
-    file.write_text(
-        CONFIGURATION.format(
-            database=parts.path[1:],
-            host=host,
-            port=query.get("port", parts.port or 5432),
-            user=parts.username,
-            settings=settings,
-            directory=sockets,
-            size=size,
+class Pooler:
+    """A PgBouncer with `size` connections to a database; `url` leads there. `directory` may be entered by all."""
+
+    def __init__(self, database_url, directory, *, size=3, settings=SETTINGS):
+        parts = urlsplit(database_url)
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        self._host = query.get("host", parts.hostname)
+        self._sockets = directory / "pool"
+        self._sockets.mkdir()
+        self._sockets.chmod(0o777)
+        self._file = directory / "pgbouncer.ini"
+        self._file.write_text(
+            CONFIGURATION.format(
+                database=parts.path[1:],
+                host=self._host,
+                port=query.get("port", parts.port or 5432),
+                user=parts.username,
+                settings=settings,
+                directory=self._sockets,
+                size=size,
+            )
         )
-    )
-    process = subprocess.Popen([PGBOUNCER, "-q", file], stderr=subprocess.DEVNULL, **as_whom(host))
-    url = f"postgresql://{parts.username}@{parts.path}?host={sockets}&port=6432&pgbouncer=true"
+        self.url = f"postgresql://{parts.username}@{parts.path}?host={self._sockets}&port=6432&pgbouncer=true"
+        self.start()
+
+    def start(self):
+        self._process = subprocess.Popen(
+            [PGBOUNCER, "-q", self._file], stderr=subprocess.DEVNULL, **as_whom(self._host)
+        )
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+
+
+@contextmanager
+def pooling(database_url, directory, **options):
+    """Pool connections to a database as `Pooler` does; give the URL that leads there."""
+    pooler = Pooler(database_url, directory, **options)
     try:
-        await_answer(url)
-        yield url
+        await_answer(pooler.url)
+        yield pooler.url
     finally:
-        process.kill()
-        process.wait()
+        pooler.kill()
 
 
 def as_whom(host):

@@ -30,6 +30,8 @@ PARTNER = {"id": "$.id", "type": "$.type"}
 OPTIONS = {
     "adobe_sign": {"client_id": "CBJCHBCAABAA"},
     "hmac": {"header": "x-signature", **PARTNER},
+    "jwt": {"in": "header:x-jwt", "algorithms": ["RS256"], "body_hash": "body_sha256", **PARTNER},
+    "signed": {"algorithm": "ed25519", "header": "x-signature", **PARTNER},
     "token": {"in": "bearer", **PARTNER},
 }
 COLUMNS = (
@@ -80,7 +82,7 @@ def provider_of(name: str) -> Provider:
 @cache
 def facts(name: str) -> tuple[tuple[Case, dict[str, Any]], ...]:
     """Read a sender's test deliveries with what is written beside them, those to be refused left out."""
-    read = [(case, said(_file(case))) for case in captured_of(name)]
+    read = [(case, said(_file(case))) for case in captured_of(name) if not case.is_twin]
     return tuple((case, facts) for case, facts in read if case.reason is None)
 
 

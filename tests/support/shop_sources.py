@@ -3,8 +3,8 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Handler, Registry
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.ledger.database import connections
@@ -60,7 +60,7 @@ class Sources:
 
     def work(self):
         if self._drain is None:
-            self._drain = Drain(self.settings, self.registry)
+            self._drain = SingleSlot(self.settings, self.registry)
         return self._drain.run_due()
 
     def rows(self, query, *values):

@@ -12,6 +12,9 @@ a `.toml` or `.json` file of the same name beside it has the rest: anything but 
  "wrong_secret": another one that signs,
  "keys": {URL: document} that the receiver would fetch, "path_secret": what follows the source in the path,
  "timed": false for one without a signed time where others of this sender have one}
+
+Of a sender with a key pair the private key is known to nobody but the sender. Where no `signing_secret` is said, the
+delivery is a case as it came, and another one signed with a key of the kit's own, for all that has to be signed anew.
 """
 
 import json
@@ -20,14 +23,17 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hookonce.providers import Delivery, Event, KeyNeeded, Reason, Rejected, Reply
 from hookonce.providers.kit import http_file
+from hookonce.providers.kit.crypto.public_keys import Algorithm, can_sign, new_key
 from hookonce.providers.kit.crypto.secret_keys import wrong_secret
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.registry import load
+from hookonce.providers.kit.signing.verdict import SignOptions
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,7 @@ class Case:
     ids, types, accounts: what the events should have, None where nothing is expected
     reply: what the handshake should answer; reason: why the delivery should be refused
     timed: whether this delivery has a signed time, where the provider has a tolerance
+    is_twin: whether the delivery is another case's, signed anew with a key of the kit's own
     signing: the secret that signs; wrong: one of the same form that is another's; keys: what can be fetched
     """
 
@@ -54,6 +61,7 @@ class Case:
     signing: str = ""
     wrong: str = ""
     keys: Mapping[str, bytes] = field(default_factory=dict)
+    is_twin: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -138,7 +146,12 @@ def cases(folder: str | Path, name: str = "", places: Sequence[str] = ()) -> lis
     path = Path(folder)
     files = sorted({file for end in ("json", "http") for file in path.glob(f"*.{end}")})
     whole = [file for file in files if file.suffix == ".http" or not file.with_suffix(".http").exists()]
-    return [_case(file, said(file), name or path.name, places) for file in whole]
+    facts = {file: said(file) for file in whole}
+    return [
+        case
+        for file, told in facts.items()
+        for case in _cases(_case(file, told, name or path.name, places), told)
+    ]
 
 
 def said(file: Path) -> dict[str, Any]:
@@ -175,6 +188,31 @@ def _facts(file: Path) -> dict[str, Any]:
         f'{file} has no facts beside it; write {file.with_suffix(".toml").name} with at least `secret = "…"`'
     )
     raise ValueError(msg)
+
+
+def _cases(case: Case, facts: Mapping[str, Any]) -> list[Case]:
+    """Return the case, and of a sender with a key pair another one that a key of the kit's own signed."""
+    algorithm = case.provider.key_algorithm
+    if algorithm is None or "signing_secret" in facts or can_sign(case.secret):
+        return [case]
+    own = _key(algorithm, 0)
+    case = replace(case, signing="", wrong=_key(algorithm, 1))
+    if not case.is_genuine:
+        return [case]
+    sent = case.delivery
+    names = {"event_id": (case.ids or [""])[0], "type": (case.types or [""])[0]}
+    told: SignOptions = {"url": sent.url, "method": sent.method, "headers": sent.headers, **names}  # type: ignore[typeddict-item]
+    made = case.provider.delivery(sent.body, own, case.now, **told)
+    signed = replace(made, headers={**sent.headers, **made.headers}, path_secret=sent.path_secret)
+    twin = replace(case, name=f"{case.name}, signed by the kit", secret=own, signing=own, delivery=signed)
+    return [case, replace(twin, accounts=None, timed=True, is_twin=True)]
+
+
+@cache
+def _key(algorithm: Algorithm, number: int) -> str:
+    """Return one of the kit's own private keys."""
+    del number
+    return new_key(algorithm)
 
 
 def _case(file: Path, said: Mapping[str, Any], name: str, places: Sequence[str]) -> Case:

@@ -51,7 +51,7 @@ def check_refused(case: Case) -> None:
 
 def check_rotation(case: Case) -> None:
     """Any of several secrets opens, wherever it stands in the list."""
-    if not case.is_genuine:
+    if not case.is_genuine or not (case.secret or case.provider.needs_secret):
         return
     wrong = case.wrong
     for secrets in ([case.secret, wrong], [wrong, case.secret], [wrong, "", wrong, case.secret]):

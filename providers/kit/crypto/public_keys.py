@@ -1,10 +1,13 @@
-"""Public keys and what they verify: RSA (PKCS#1 v1.5), ECDSA on P-256, Ed25519; the key's kind is fixed by the scheme.
+"""Public keys and what they verify: RSA (PKCS#1 v1.5, PSS), ECDSA, Ed25519; the key's kind is fixed by the scheme.
+
+ECDSA is on P-256 with SHA-256 (or SHA-1), on P-384 with SHA-384 and on P-521 with SHA-512, as in signed tokens.
 
 A key is text in one of these forms: PEM (a public key, a certificate, or a private key, of which only the
 public half verifies), PEM or DER in base64, the 32 bytes of an Ed25519 key in hex or base64, or a JSON Web Key. PEM
 on one line, as environment variables have it, is taken too. With a private key we can sign test deliveries.
 """
 
+import hashlib
 import json
 import re
 from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
@@ -23,11 +26,47 @@ from cryptography.x509 import load_der_x509_certificate
 from hookonce.providers import Reason, Rejected
 from hookonce.providers.kit.crypto.signature_text import Encoding
 
-Algorithm = Literal["rsa-sha256", "rsa-sha1", "ecdsa-sha256", "ecdsa-sha1", "ed25519"]
+Algorithm = Literal[
+    "rsa-sha256",
+    "rsa-sha384",
+    "rsa-sha512",
+    "rsa-sha1",
+    "rsa-pss-sha256",
+    "rsa-pss-sha384",
+    "rsa-pss-sha512",
+    "ecdsa-sha256",
+    "ecdsa-sha384",
+    "ecdsa-sha512",
+    "ecdsa-sha1",
+    "ed25519",
+]
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | Ed25519PublicKey
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | Ed25519PrivateKey
 
-_HASHES: Final[dict[str, type[hashes.SHA1 | hashes.SHA256]]] = {"sha1": hashes.SHA1, "sha256": hashes.SHA256}
+_Hash = hashes.SHA1 | hashes.SHA256 | hashes.SHA384 | hashes.SHA512
+_HASHES: Final[dict[str, type[_Hash]]] = {
+    "sha1": hashes.SHA1,
+    "sha256": hashes.SHA256,
+    "sha384": hashes.SHA384,
+    "sha512": hashes.SHA512,
+}
+_CURVES: Final[dict[str, type[ec.EllipticCurve]]] = {
+    "sha1": ec.SECP256R1,
+    "sha256": ec.SECP256R1,
+    "sha384": ec.SECP384R1,
+    "sha512": ec.SECP521R1,
+}
+_JWK_CURVES: Final[dict[object, type[ec.EllipticCurve]]] = {
+    "P-256": ec.SECP256R1,
+    "P-384": ec.SECP384R1,
+    "P-521": ec.SECP521R1,
+}
+_RSA_BITS: Final = range(2048, 8193)
+"""Of keys in a JWK: RFC 7518 has no smaller ones, and a larger one would only cost time."""
+_NEW_RSA_BITS: Final = 2048
+_EXPONENT_BITS: Final = 32
+_RSA: Final[tuple[Algorithm, ...]] = ("rsa-sha256", "rsa-sha512", "rsa-sha384")
+_RSA_PSS: Final[tuple[Algorithm, ...]] = ("rsa-pss-sha256", "rsa-pss-sha512", "rsa-pss-sha384")
 _KINDS: Final[dict[str, tuple[type[Any], type[Any]]]] = {
     "rsa": (rsa.RSAPublicKey, rsa.RSAPrivateKey),
     "ecdsa": (ec.EllipticCurvePublicKey, ec.EllipticCurvePrivateKey),
@@ -35,7 +74,7 @@ _KINDS: Final[dict[str, tuple[type[Any], type[Any]]]] = {
 }
 _LOOKS: Final = {
     "rsa": "an RSA public key in PEM ('-----BEGIN PUBLIC KEY-----') or base64",
-    "ecdsa": "a P-256 public key in PEM ('-----BEGIN PUBLIC KEY-----') or base64",
+    "ecdsa": "a {curve} public key in PEM ('-----BEGIN PUBLIC KEY-----') or base64",
     "ed25519": "an Ed25519 public key: 32 bytes in hex or base64, or PEM",
 }
 _PEM: Final = re.compile(r"-----BEGIN ([A-Z ]+)-----(.*?)-----END \1-----", re.DOTALL)
@@ -52,16 +91,70 @@ def public_key(text: str, algorithm: Algorithm) -> PublicKey:
 
     Raises: ValueError with what a right key looks like, never with the key.
     """
-    kind = key_kind(algorithm)
-    public, private = _KINDS[kind]
+    public, private = _KINDS[key_kind(algorithm)]
     key = _loaded(text)
     found: Any = key.public_key() if isinstance(key, private) else key
-    right_curve = not isinstance(found, ec.EllipticCurvePublicKey) or isinstance(found.curve, ec.SECP256R1)
-    if not isinstance(found, public) or not right_curve:
-        msg = f"the key is not usable; expected {_LOOKS[kind]}"
+    if not isinstance(found, public) or not fits(found, algorithm):
+        msg = f"the key is not usable; expected {looks(algorithm)}"
         raise ValueError(msg)
     usable: PublicKey = found
     return usable
+
+
+def looks(algorithm: Algorithm) -> str:
+    """Say what a key for `algorithm` looks like."""
+    return _LOOKS[key_kind(algorithm)].format(
+        curve=f"P-{_CURVES.get(_hash(algorithm), ec.SECP256R1)().key_size}"
+    )
+
+
+def fits(key: PublicKey, algorithm: Algorithm) -> bool:
+    """Whether `key` is of the kind, and on the curve, that `algorithm` needs."""
+    on_curve = not isinstance(key, ec.EllipticCurvePublicKey) or isinstance(
+        key.curve, _CURVES[_hash(algorithm)]
+    )
+    return isinstance(key, _KINDS[key_kind(algorithm)][0]) and on_curve
+
+
+def algorithms_of(text: str) -> tuple[Algorithm, ...]:
+    """Return what a key, in any of the forms above, may verify, the usual one first; () for a text that is none."""
+    names: tuple[Algorithm, ...] = (
+        "ed25519",
+        *_RSA,
+        *_RSA_PSS,
+        "ecdsa-sha256",
+        "ecdsa-sha384",
+        "ecdsa-sha512",
+    )
+    found = []
+    for name in names:
+        with suppress(ValueError):
+            public_key(text, name)
+            found.append(name)
+    return tuple(found)
+
+
+def is_public_key(text: str) -> bool:
+    """Whether `text` is certainly a key and no shared secret: any 32 bytes could be an Ed25519 key."""
+    return _loaded(text) is not None and not _is_raw(text)
+
+
+def can_sign(text: str) -> bool:
+    """Whether `text` holds a private key."""
+    return isinstance(_loaded(text), PrivateKey)
+
+
+def new_key(algorithm: Algorithm) -> str:
+    """Return a new private key for `algorithm`, in PEM: for test deliveries, of which no sender knows."""
+    key: PrivateKey
+    if key_kind(algorithm) == "rsa":
+        key = rsa.generate_private_key(public_exponent=65537, key_size=_NEW_RSA_BITS)
+    elif key_kind(algorithm) == "ecdsa":
+        key = ec.generate_private_key(_CURVES[_hash(algorithm)]())
+    else:
+        key = Ed25519PrivateKey.generate()
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return key.private_bytes(*form).decode()
 
 
 def usable_keys(texts: Sequence[str], algorithm: Algorithm) -> list[PublicKey]:
@@ -77,22 +170,24 @@ def public_keys(texts: Sequence[str], algorithm: Algorithm) -> list[PublicKey]:
     """Like `usable_keys`. Raises: Rejected(no_secret) when there is none."""
     keys = usable_keys(texts, algorithm)
     if not keys:
-        raise Rejected(Reason.NO_SECRET, f"no usable public key; expected {_LOOKS[key_kind(algorithm)]}")
+        raise Rejected(Reason.NO_SECRET, f"no usable public key; expected {looks(algorithm)}")
     return keys
 
 
 def verifies(key: PublicKey, algorithm: Algorithm, signature: bytes, message: bytes) -> bool:
     """Whether `signature` (ECDSA in DER) is right; a key of another kind verifies nothing."""
-    kind, _, digest = algorithm.partition("-")
+    if not fits(key, algorithm):
+        return False
     try:
-        if kind == "rsa" and isinstance(key, rsa.RSAPublicKey):
-            key.verify(signature, message, padding.PKCS1v15(), _HASHES[digest]())
-        elif kind == "ecdsa" and isinstance(key, ec.EllipticCurvePublicKey):
-            key.verify(signature, message, ec.ECDSA(_HASHES[digest]()))
-        elif kind == "ed25519" and isinstance(key, Ed25519PublicKey):
-            key.verify(signature, message)
+        if isinstance(key, rsa.RSAPublicKey):
+            hashed = _HASHES[_hash(algorithm)]()
+            key.verify(
+                signature, message, _pss(hashed) if "-pss-" in algorithm else padding.PKCS1v15(), hashed
+            )
+        elif isinstance(key, ec.EllipticCurvePublicKey):
+            key.verify(signature, message, ec.ECDSA(_HASHES[_hash(algorithm)]()))
         else:
-            return False
+            key.verify(signature, message)
     except (InvalidSignature, UnsupportedAlgorithm):
         return False
     return True
@@ -108,16 +203,51 @@ def expect_signature(
 
 def signature_of(text: str, algorithm: Algorithm, message: bytes) -> bytes:
     """Return the signature by a private key, the same each time. Raises: ValueError for a key that can't sign."""
-    kind, _, digest = algorithm.partition("-")
     key = _loaded(text)
-    if kind == "rsa" and isinstance(key, rsa.RSAPrivateKey):
-        return key.sign(message, padding.PKCS1v15(), _HASHES[digest]())
-    if kind == "ecdsa" and isinstance(key, ec.EllipticCurvePrivateKey):
-        return key.sign(message, ec.ECDSA(_HASHES[digest](), deterministic_signing=True))
-    if kind == "ed25519" and isinstance(key, Ed25519PrivateKey):
+    right = isinstance(key, PrivateKey) and fits(key.public_key(), algorithm)
+    if right and isinstance(key, rsa.RSAPrivateKey):
+        if "-pss-" in algorithm:
+            return _pss_signature(key, message, _hash(algorithm))
+        return key.sign(message, padding.PKCS1v15(), _HASHES[_hash(algorithm)]())
+    if right and isinstance(key, ec.EllipticCurvePrivateKey):
+        return key.sign(message, ec.ECDSA(_HASHES[_hash(algorithm)](), deterministic_signing=True))
+    if right and isinstance(key, Ed25519PrivateKey):
         return key.sign(message)
-    msg = "a public key can't sign; to try the source out, put a private key of your own in its place"
+    msg = f"the private key is of another kind; expected the private half of {looks(algorithm)}"
+    if not isinstance(key, PrivateKey):
+        msg = "a public key can't sign; to try the source out, put a private key of your own in its place"
     raise ValueError(msg)
+
+
+def _hash(algorithm: Algorithm) -> str:
+    return algorithm.rpartition("-")[2]
+
+
+def _pss(hashed: _Hash) -> padding.PSS:
+    return padding.PSS(padding.MGF1(hashed), padding.PSS.AUTO)
+
+
+def _pss_signature(key: rsa.RSAPrivateKey, message: bytes, name: str) -> bytes:
+    """Sign by RFC 8017 (8.1.1) with a salt that is made of the message: `cryptography` has random ones only.
+
+    For test deliveries, which are the same each time; the time that it takes is not the same for each key.
+    """
+
+    def hashed(*parts: bytes) -> bytes:
+        return hashlib.new(name, b"".join(parts)).digest()
+
+    digest = hashed(message)
+    size, bits = len(digest), key.key_size - 1
+    length = -(-bits // 8)
+    salt = hashed(b"salt of a test delivery", digest)
+    own = hashed(bytes(8), digest, salt)
+    block = bytes(length - 2 * size - 2) + b"\x01" + salt
+    mask = b"".join(hashed(own, count.to_bytes(4)) for count in range(-(-len(block) // size)))[: len(block)]
+    masked = int.from_bytes(block) ^ int.from_bytes(mask)
+    kept = masked & ((1 << (len(block) * 8 - (8 * length - bits))) - 1)
+    encoded = int.from_bytes(kept.to_bytes(len(block)) + own + b"\xbc")
+    numbers = key.private_numbers()
+    return pow(encoded, numbers.d, numbers.public_numbers.n).to_bytes(-(-key.key_size // 8))
 
 
 def decode(text: str, encoding: Encoding) -> bytes | None:
@@ -143,15 +273,18 @@ def signature_in(name: str, text: str, encoding: Encoding) -> bytes:
 
 
 def jwk(data: Any) -> PublicKey | PrivateKey | None:  # noqa: ANN401  whatever the JSON held
-    """Return the key of a JSON Web Key (RFC 7517), None for what is none, or of a kind we do not use."""
+    """Return the key of a JSON Web Key (RFC 7517), None for what is none, or not for signatures as we use them."""
     try:
+        if data.get("use", "sig") != "sig" or "verify" not in data.get("key_ops", ["verify"]):
+            return None
         number = {name: int.from_bytes(_b64url(data[name])) for name in ("n", "e") if name in data}
         if data["kty"] == "RSA":
-            return rsa.RSAPublicNumbers(number["e"], number["n"]).public_key()
+            is_usual = number["n"].bit_length() in _RSA_BITS and number["e"].bit_length() <= _EXPONENT_BITS
+            return rsa.RSAPublicNumbers(number["e"], number["n"]).public_key() if is_usual else None
         point = {name: _b64url(data[name]) for name in ("x", "y") if name in data}
-        if data["kty"] == "EC" and data["crv"] == "P-256":
+        if data["kty"] == "EC" and data["crv"] in _JWK_CURVES:
             x, y = int.from_bytes(point["x"]), int.from_bytes(point["y"])
-            return ec.EllipticCurvePublicNumbers(x, y, ec.SECP256R1()).public_key()
+            return ec.EllipticCurvePublicNumbers(x, y, _JWK_CURVES[data["crv"]]()).public_key()
         if data["kty"] == "OKP" and data["crv"] == "Ed25519":
             return Ed25519PublicKey.from_public_bytes(point["x"])
     except (LookupError, TypeError, ValueError, AttributeError):
@@ -193,8 +326,17 @@ def _json(text: str) -> Any:  # noqa: ANN401
 
 
 def _raw(text: str) -> Any:  # noqa: ANN401
-    raw = decode(text, "hex") or decode(text, "base64")
-    return Ed25519PublicKey.from_public_bytes(raw) if raw and len(raw) == _SEED_BYTES else None
+    raw = _raw_bytes(text)
+    return Ed25519PublicKey.from_public_bytes(raw) if raw else None
+
+
+def _is_raw(text: str) -> bool:
+    return _raw_bytes(text.strip()) is not None
+
+
+def _raw_bytes(text: str) -> bytes | None:
+    raw = decode(text, "hex") or decode(text, "base64") or decode(text, "base64url")
+    return raw if raw and len(raw) == _SEED_BYTES else None
 
 
 def _der(text: str) -> Any:  # noqa: ANN401

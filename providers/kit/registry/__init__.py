@@ -8,6 +8,7 @@ are not senders.
 `discovery`: where modules lie, found without importing one
 `options`: checks what a source sets, all of it at once
 `declared_options`: options that say what a module would declare
+`key_pair_options`: the same of senders with a key pair
 `challenge_option`: the option that answers probes
 `chosen_ids`: ids and accounts where the operator wants them
 `token_sender`: senders that bring a token where their user wants it

@@ -3,9 +3,11 @@
 Each function takes its options from `Options`, which keeps the mistakes.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from hookonce.providers.kit.crypto.secret_keys import CODECS
 from hookonce.providers.kit.crypto.signature_text import ENCODINGS
@@ -55,6 +57,7 @@ _WHERE_EXPECTED: Final = (
     "expected 'header:Name', 'bearer', 'basic', 'query:name', 'path' or '$.path' of the body"
 )
 _NOWHERE: Final = fixed("")
+_URL: Final = re.compile(r"[!-~]{1,1000}")
 
 
 def hmac_scheme(given: Options) -> Hmac:
@@ -158,9 +161,38 @@ def place_or_none(given: Options, name: str, expected: str = _EXPECTED) -> Extra
     return _NOWHERE
 
 
+def https_url(given: Options, name: str) -> str:
+    """Return the URL of a document that may be fetched, empty if not given."""
+    url = given.text(name, "")
+    try:
+        parts = urlsplit(url)
+        is_plain = parts.hostname and not parts.username and not parts.fragment and parts.port in {None, 443}
+    except ValueError:
+        parts, is_plain = urlsplit(""), False
+    if url and (parts.scheme != "https" or not is_plain or not _URL.fullmatch(url)):
+        given.mistakes.append(
+            f"{name} is {url!r}, expected a whole URL, like 'https://acme.example/jwks.json'"
+        )
+        return ""
+    return url
+
+
 def header_named(place: str) -> str:
     """Return the header that a place names, in lower case; empty for other places."""
     return place.removeprefix("header:").lower() if place.startswith("header:") else ""
+
+
+def id_is_covered(place: str, signed: str) -> bool:
+    """Whether the template `signed` covers the event id: one in the body is, others if the template has where they are.
+
+    What stands beside another part with nothing between can be shifted into it, and so can the fields of a form, whose
+    names and values are joined.
+    """
+    if name := header_named(place):
+        return re.search(rf"(?<!}}){{header:{re.escape(name)}}}(?!{{)", signed.lower()) is not None
+    if place.startswith("query:"):
+        return "{url}" in signed and "{params}" not in signed
+    return "{params}" not in signed
 
 
 def period(given: Options, name: str) -> timedelta | None:
@@ -207,7 +239,7 @@ def identity(given: Options, name: str, within: timedelta | None) -> Identity:
     if within:
         return told_apart_by(RECEIPT)
     kind, _, rest = told.partition(":")
-    if kind in {"header", "query"} and rest:
+    if kind in {"header", "query", "claim"} and rest:
         return told_apart_by(f"{kind} {rest.lower() if kind == 'header' else rest}")
     if told.startswith("$"):
         return told_apart_by(told)

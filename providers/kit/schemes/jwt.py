@@ -3,26 +3,35 @@
 What a signed token is, and who signed it, is `providers.kit.crypto.jws`'s.
 
     Jwt(header="x-webhook-signature", issuers=("netlify",), body_hash=("sha256", "hex"))
+    Jwt(header="x-jws-signature", detached=True, algorithms=("RS512",), jwks="https://keys.example/jwks.json")
 """
 
+import hashlib
 import hmac
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final, Literal, Unpack
 
-from hookonce.providers import Delivery, Reason, Rejected
+from hookonce.providers import Delivery, KeyNeeded, Reason, Rejected
 from hookonce.providers.kit.crypto import jws
+from hookonce.providers.kit.crypto.fetched_keys import Documents
 from hookonce.providers.kit.crypto.jws import Alg, Key, Token
+from hookonce.providers.kit.crypto.public_keys import Algorithm
 from hookonce.providers.kit.crypto.secret_keys import Codec
 from hookonce.providers.kit.crypto.signature_text import Encoding, speller
 from hookonce.providers.kit.events.fields import EventView, Extractor
-from hookonce.providers.kit.reading.bodies import header_of, text_of
+from hookonce.providers.kit.reading import json_paths
+from hookonce.providers.kit.reading.bodies import header_of, json_body, parse_json, text_of
+from hookonce.providers.kit.signing import signature_in_body
 from hookonce.providers.kit.signing.verdict import SignOptions, made_id
 
 _BEARER: Final = "bearer "
+_MAX_AUDIENCES: Final = 100
 _MAX_TIME: Final = 1e12
 """Seconds beyond every calendar; what a token says may be an integer that no float can hold."""
 
@@ -44,28 +53,42 @@ class Jwt:
     """The scheme of a sender that puts a token into a header, signed with a secret or with its private key.
 
     header: where the token is; `Bearer` before it is passed over; the body is the token if empty
+    field: the path of a JSON body at which the token is, with an empty `header`; nothing else in the body is proven
+    detached: the token's payload is the body, which it leaves out; its header stands for its claims
     issuers: what `iss` may be; not looked at if empty
-    body_hash: the claim with the body's SHA-256 and its spelling; with `hash_is_optional` a delivery without
-        a body needs none
+    audiences: what `aud` must name one of; not looked at if empty
+    body_hash: the claim with the body's hash and its spelling; `hash` is SHA-256 unless said otherwise; with
+        `hash_is_optional` a delivery without a body needs none
     url: the claim that must name our URL, and how: as it is, or its SHA-256 in hex
     needs: the claims of time that must be there (`exp`, `nbf`, `iat`); those that are there always count
     leeway: how far our clocks may differ; max_age: how old `iat` may be, where the sender sets no end
     lifetime: how long the sender's tokens live, for tests
+    longest: how far ahead `exp` may be of a token that does not say when it was made
+    jwks: the URL of the sender's JWK set, fetched where a source has no secret; `verify_by_set` takes what was fetched
     more: what else must hold: raises Rejected
     """
 
     header: str = "authorization"
+    field: str = ""
+    detached: bool = False
     algorithms: tuple[Alg, ...] = ("HS256",)
     issuers: tuple[str, ...] = ()
+    audiences: tuple[str, ...] = ()
     body_hash: tuple[str, Encoding] | None = None
+    hash: str = "sha256"
     hash_is_optional: bool = False
     url: tuple[str, Literal["plain", "sha256"]] | None = None
     needs: tuple[str, ...] = ()
     leeway: timedelta = timedelta(0)
     max_age: timedelta | None = None
     lifetime: timedelta = timedelta(minutes=5)
+    longest: timedelta | None = None
     secret: Codec = "raw"  # noqa: S105  a codec's name
-    more: Callable[[Mapping[str, Any], Delivery], None] = field(default=lambda _, __: None)
+    jwks: str = ""
+    more: Callable[[Mapping[str, Any], Delivery], None] = dataclass_field(default=lambda _, __: None)
+
+    def __post_init__(self) -> None:
+        self.header = self.header.lower()
 
     @property
     def tolerance(self) -> timedelta | None:
@@ -75,15 +98,39 @@ class Jwt:
     @property
     def signs_body(self) -> bool | None:
         """True where the token holds the body's hash or is the body, None where only `more` could tell."""
-        return True if self.body_hash or not self.header else None
+        return True if self.body_hash or not self.header or self.detached else None
+
+    @property
+    def key_algorithm(self) -> Algorithm | None:
+        """What the sender signs with, None where a secret is shared."""
+        return jws.algorithm_of(self.algorithms[0])
 
     def check_secret(self, secret: str) -> None:
         """Raises: ValueError with what a secret or key of this sender looks like."""
-        self._key(secret)
+        if jws.is_shared(self.algorithms[0]):
+            self._key(secret)
+        else:
+            jws.expect_keys(secret, self.algorithms)
 
     def verify(self, delivery: Delivery, secrets: Sequence[str], now: datetime) -> None:
         """Accept `delivery` if its token is signed and speaks of it. Raises: Rejected."""
         self.check(delivery, self.keys(secrets), now)
+
+    def verify_by_set(
+        self, delivery: Delivery, secrets: Sequence[str], now: datetime, keys: Documents = None
+    ) -> None:
+        """Accept `delivery` if a key of `secrets`, or of the set, signed its token. Raises: Rejected, KeyNeeded."""
+        source = jws.KeySource(secrets, self.jwks, keys)
+        source.expect_usable(self.algorithms)
+        token = self.token(delivery)
+        algorithm = next((name for name in self.algorithms if name == token.header.get("alg")), None)
+        if algorithm is None and source.is_fetched:
+            raise Rejected(Reason.BAD_SIGNATURE, f"the token is not signed by {' or '.join(self.algorithms)}")
+        named = token.header.get("kid")
+        known = jws.known_keys(source, named, algorithm or self.algorithms[0])
+        if source.is_fetched and named is None and not jws.is_signed(token, known, self.algorithms):
+            raise KeyNeeded(self.jwks)  # a key without a name may be one that came since
+        self.check(delivery, known, now)
 
     def keys(self, secrets: Sequence[str]) -> list[Key]:
         """Return the keys of all usable secrets. Raises: Rejected(no_secret) when none is left."""
@@ -97,11 +144,25 @@ class Jwt:
 
     def token(self, delivery: Delivery) -> Token:
         """Return the token of `delivery`, not verified. Raises: Rejected(missing_header, bad_header, bad_body)."""
+        if self.field:
+            text = json_paths.find(json_body(delivery), json_paths.parse(self.field))
+            return jws.read(
+                text if isinstance(text, str) else "", f"{self.field} of the body", Reason.BAD_BODY
+            )
         if not self.header:
             return jws.read(text_of(delivery.body), "the body", Reason.BAD_BODY)
         name, value = header_of(delivery.headers, (self.header,))
         start = len(_BEARER) if value[: len(_BEARER)].lower() == _BEARER else 0
-        return jws.read(value[start:].strip(" "), f"header {name}")
+        text = value[start:].strip(" ")
+        return (
+            jws.read_detached(text, delivery.body, f"header {name}")
+            if self.detached
+            else jws.read(text, f"header {name}")
+        )
+
+    def said(self, delivery: Delivery) -> dict[str, Any]:
+        """Return the claims of a token that is, or is in, the body: for `one_event(read=…)`. Raises: Rejected."""
+        return self.token(delivery).claims
 
     def check(self, delivery: Delivery, keys: Sequence[Key], now: datetime) -> dict[str, Any]:
         """Return the claims of the token, which one of `keys` signed, which is of this delivery and of this time.
@@ -113,6 +174,9 @@ class Jwt:
         claims = token.claims
         if self.issuers and claims.get("iss") not in self.issuers:
             raise Rejected(Reason.BAD_SIGNATURE, "the token's issuer is another")
+        given = claims.get("aud")
+        if self.audiences and not {*self.audiences}.intersection(_texts(given)):
+            raise Rejected(Reason.BAD_SIGNATURE, "the token is for another audience")
         self._check_body(claims, delivery.body)
         self._check_url(claims, delivery.url)
         self.more(claims, delivery)
@@ -123,7 +187,29 @@ class Jwt:
         """Return the token's header. Raises: ValueError for a secret that can't sign."""
         claims = self.claims(body, now, **options)
         key = jws.signing_key(secret, self.secret, self.algorithms[0])
+        if self.detached:
+            times = {name: claims[name] for name in self.needs}
+            return {self.header: jws.make_detached(body, key, self.algorithms[0], times)}
         return {self.header: jws.make(claims, key, self.algorithms[0])}
+
+    def deliver(self, body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> Delivery:
+        """Return a delivery whose body is, or holds, a token of what `body` says. Raises: ValueError as `sign` does."""
+        text = body.decode("utf-8", "replace")
+        with suppress(Rejected):
+            inner = json_paths.find(parse_json(text), json_paths.parse(self.field)) if self.field else text
+            text = json.dumps(jws.read(inner, "it").claims) if isinstance(inner, str) else text
+        told = signature_in_body.json_or_empty(text.encode())
+        claims = (told if isinstance(told, dict) else {}) | self.claims(body, now, **options)
+        if isinstance(told, dict) and "jti" in told:
+            claims["jti"] = told["jti"]
+        key = jws.signing_key(secret, self.secret, self.algorithms[0])
+        token = jws.make(claims, key, self.algorithms[0])
+        headers = {
+            "content-type": "application/json" if self.field else "application/jwt",
+            **options.get("headers", {}),
+        }
+        made = json.dumps(json_paths.put(None, json_paths.parse(self.field), token)) if self.field else token
+        return Delivery(options.get("method", "POST"), options.get("url", ""), headers, made.encode())
 
     def claims(self, body: bytes, now: datetime, **options: Unpack[SignOptions]) -> dict[str, Any]:
         """Return what the sender would say of `body` at `now`."""
@@ -134,8 +220,11 @@ class Jwt:
         claims["jti"] = options.get("event_id") or made_id(body)
         if self.issuers:
             claims["iss"] = self.issuers[0]
+        if self.audiences:
+            claims["aud"] = self.audiences[0]
         if self.body_hash and (body or not self.hash_is_optional):
-            claims[self.body_hash[0]] = speller(self.body_hash[1], 32).spell(sha256(body).digest())
+            digest = hashlib.new(self.hash, body).digest()
+            claims[self.body_hash[0]] = speller(self.body_hash[1], len(digest)).spell(digest)
         if self.url:
             claims[self.url[0]] = self._url(options.get("url", ""))
         return claims
@@ -150,9 +239,10 @@ class Jwt:
         given = claims.get(name)
         if given is None and not body and self.hash_is_optional:
             return
-        speak = speller(encoding, 32)
+        digest = hashlib.new(self.hash, body).digest()
+        speak = speller(encoding, len(digest))
         folded = speak.fold(given) if isinstance(given, str) else None
-        if folded is None or not hmac.compare_digest(folded, speak.folded(sha256(body).digest())):
+        if folded is None or not hmac.compare_digest(folded, speak.folded(digest)):
             raise Rejected(Reason.BAD_SIGNATURE, f"the token's {name} is not this body's")
 
     def _check_url(self, claims: Mapping[str, Any], url: str) -> None:
@@ -174,6 +264,14 @@ class Jwt:
         leeway = self.leeway.total_seconds()
         if times["exp"] is not None and now >= times["exp"] + leeway:
             raise Rejected(Reason.STALE, "the token is no longer valid")
+        undated = times["iat"] is None and times["nbf"] is None
+        if (
+            self.longest
+            and undated
+            and times["exp"] is not None
+            and times["exp"] - now > self.longest.total_seconds()
+        ):
+            raise Rejected(Reason.STALE, "the token is good for too long")
         ahead = (self.tolerance or self.lifetime).total_seconds()
         if times["iat"] is not None and times["iat"] - now > ahead:
             raise Rejected(Reason.STALE, "the token was issued in the future")
@@ -185,3 +283,9 @@ class Jwt:
             and abs(now - times["iat"]) > self.max_age.total_seconds()
         ):
             raise Rejected(Reason.STALE, "the token was issued too long ago, or in the future")
+
+
+def _texts(value: object) -> list[str]:
+    """Return a claim that is a text, or a list of texts."""
+    listed = value[:_MAX_AUDIENCES] if isinstance(value, list) else [value]
+    return [each for each in listed if isinstance(each, str)]

@@ -1,6 +1,7 @@
 """What must not get into a file that somebody will commit: credentials in headers and in the URL.
 
-A signature is not a credential, and without it a delivery is of no use to a test, so it stays. What is masked
+A signature is not a credential, and without it a delivery is of no use to a test, so it stays; so does a signed token
+that names the hash of this very body. What is masked
 becomes `[secret]`; the name of the scheme in `Authorization` stays too, so that a test can put a secret back.
 """
 
@@ -13,6 +14,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from hookonce.providers.kit.http_file import MASK, Captured
+from hookonce.receiver.cli.capture.shapes import is_bound
 
 _CREDENTIAL: Final = re.compile(r"authorization|cookie|token|secret|passw|api-?key|(?<![a-z])key(?![a-z])")
 _HARMLESS: Final = re.compile(r"idempotency|signature")
@@ -30,7 +32,10 @@ class Masker:
 
     def masked(self, request: Captured) -> tuple[Captured, list[str]]:
         """Return the request with its credentials masked, and the names of what was."""
-        headers = [(name, self._header(name, value)) for name, value in request.headers]
+        headers = [
+            (name, value if is_bound(value, request.body) else self._header(name, value))
+            for name, value in request.headers
+        ]
         target = self._target(request.target)
         changed = [name for (name, now), (_, was) in zip(headers, request.headers, strict=True) if now != was]
         changed += ["the URL"] if target != request.target else []

@@ -4,7 +4,7 @@ import click
 
 from hookonce.receiver.cli.connections import configured, ledger, notify_workers
 from hookonce.receiver.cli.output.tables import print_json, show
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.ledger import alerts as ledger_alerts
 from hookonce.receiver.monitoring import alert_events
 

@@ -15,13 +15,13 @@ import click
 
 from hookonce.providers.kit.http_file import Captured, written
 from hookonce.receiver.cli import local_sources
-from hookonce.receiver.cli.capture import server
+from hookonce.receiver.cli.capture import server, shapes
 from hookonce.receiver.cli.capture.ledger_watch import LedgerWatch
 from hookonce.receiver.cli.capture.masking import Masker
 from hookonce.receiver.cli.connections import configured, ledger
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.output.tables import clean
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 
 PORT = 8000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
@@ -154,6 +154,8 @@ def _put(masker: Masker, request: Captured, source: str, output: Path | None, *,
     hidden = f"; masked: {', '.join(what)}" if what else ""
     text = f"captured {masked.method} {masked.target}, {len(masked.body)} bytes{where}{hidden}"
     click.echo(clean(text), err=True)
+    for line in shapes.described(request):
+        click.echo(clean(line), err=True)
 
 
 def _print(raw: bytes) -> None:

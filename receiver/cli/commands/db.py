@@ -4,12 +4,18 @@ import click
 
 from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.options.examples import examples
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import libpq_url, schema_of
-from hookonce.receiver.config.servers import NO_POSTGRESQL, ConfigError, ledger_url
+from hookonce.receiver.config.servers import NO_POSTGRESQL, ledger_url
 from hookonce.receiver.config.settings import require_servers
 from hookonce.receiver.ledger.database import connections, engines, live_upgrade, migrate, roles, upgrade_plan
 from hookonce.receiver.ledger.database.roles import Task
 from hookonce.receiver.monitoring import rights
+
+GRANT_AGAIN = (
+    "the ledger has tables on which no role was given a right since; run `hookonce db roles` again for those that were"
+    " given some: {}"
+)
 
 
 def database_url() -> str:
@@ -53,8 +59,10 @@ def upgrade(*, only_plan: bool, finish: bool) -> None:
         return
     click.echo(f"the schema is at {migrate.upgrade(url, say=_Said(), finish=finish)}", err=True)
     with connections.connect(url) as connection:
-        warning = rights.search_path(connection, schema_of(url))
-    if warning:
+        warnings = [rights.search_path(connection, schema_of(url))]
+        if behind := roles.behind(connection):
+            warnings.append(GRANT_AGAIN.format(", ".join(behind)))
+    for warning in filter(None, warnings):
         click.echo(f"hookonce: {warning}", err=True)
 
 

@@ -13,7 +13,7 @@ from hookonce.receiver.cli.local_sources import dev, sources
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.tables import clean, print_json
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings, load_settings
 from hookonce.receiver.ledger import handshake_secrets
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
@@ -96,6 +96,8 @@ def _secrets(settings: Settings) -> Iterator[Finding]:
         elif source.secrets:
             origin = "made up by `hookonce dev`" if name in made_up else f"{len(source.secrets)} set"
             yield Finding("ok", f"source {name}", f"signing secrets: {origin}")
+        elif not source.provider.needs_secret:
+            yield Finding("ok", f"source {name}", "needs no secret: its sender's keys are fetched")
         else:
             yield Finding(
                 "warn",

@@ -1,6 +1,5 @@
 """`hookonce init`: the three files that a project begins with."""
 
-import os
 import tomllib
 from pathlib import Path
 
@@ -11,7 +10,8 @@ from hookonce.receiver.cli.new import project
 from hookonce.receiver.cli.new.project import NewSource
 from hookonce.receiver.cli.options import completion_types
 from hookonce.receiver.cli.options.examples import examples
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.cli.output.new_files import write_new
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.sources import SOURCE_NAME, SourceReader, SourceTable
 
 
@@ -25,12 +25,12 @@ def init(senders: tuple[str, ...]) -> None:
     that hookonce does not know.
     """
     sources = [_source(name) for name in dict.fromkeys(senders or ("stripe",))]
-    has_toml = not _write(Path("hookonce.toml"), project.toml(sources))
-    _write(Path("handlers.py"), project.handlers(sources))
-    has_dotenv = not _write(Path(".env"), project.dotenv(sources), mode=0o600)
+    has_toml = not write_new(Path("hookonce.toml"), project.toml(sources))
+    write_new(Path("handlers.py"), project.handlers(sources))
+    has_dotenv = not write_new(Path(".env"), project.dotenv(sources), mode=0o600)
     ignored = Path(".gitignore")
     if not ignored.exists():
-        _write(ignored, project.IGNORED)
+        write_new(ignored, project.IGNORED)
     elif ".env" not in ignored.read_text(encoding="utf-8").split():
         click.echo(".gitignore does not name .env, which holds secrets: add it", err=True)
     missing = [source for source in sources if source.name not in _configured()] if has_toml else []
@@ -72,17 +72,3 @@ def _configured() -> set[str]:
     except (OSError, ValueError):
         return set()
     return set(sources) if isinstance(sources, dict) else set()
-
-
-def _write(path: Path, text: str, mode: int = 0o666) -> bool:
-    """Write a file, unless it is there; return whether it was not."""
-    try:
-        with os.fdopen(
-            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8"
-        ) as file:
-            file.write(text)
-    except FileExistsError:
-        click.echo(f"{path} is there and was left as it is", err=True)
-        return False
-    click.echo(f"wrote {path}", err=True)
-    return True

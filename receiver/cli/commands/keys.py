@@ -9,7 +9,7 @@ import click
 from hookonce.receiver.cli.connections import configured, ledger, operator
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.tables import print_json, show
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.encryption import KEY_BYTES, Keyring, key_id
 from hookonce.receiver.ledger.maintenance import key_rotation
 

@@ -38,7 +38,9 @@ def new() -> None:
     help="A delivery of `hookonce capture`: the module is filled in with what it shows.",
 )
 @click.option(
-    "--secret", default="", help="What that delivery was signed with: tells how. Roll it afterwards."
+    "--secret",
+    default="",
+    help="What that delivery was signed with, or the sender's public key: tells how. Roll a secret afterwards.",
 )
 @click.option(
     "--table",
@@ -48,8 +50,8 @@ def new() -> None:
 def provider(name: str, places: str | None, source: Path | None, secret: str, table: bool) -> None:  # noqa: FBT001  a flag
     """Write a provider called NAME, with its test.
 
-    It is for a plain HMAC sender, or with --from for what the delivery shows (a signature or a shared
-    token), and is registered in hookonce.toml. Where the generic providers `hmac`, `token` or
+    It is for a plain HMAC sender, or with --from for what the delivery shows (a signature, a signed or a shared
+    token), and is registered in hookonce.toml. Where the generic providers `hmac`, `signed`, `jwt`, `token` or
     `standard_webhooks` take such a delivery, it proposes the table for that instead. Run the test as it
     says, then change the module until captured deliveries pass too. Exit 3 if the secret fits in no way that
     was tried: then the module is a guess.

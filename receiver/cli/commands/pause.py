@@ -13,12 +13,13 @@ from hookonce.receiver.cli.output.errors import NotFound
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.config.suggestions import did_you_mean
-from hookonce.receiver.ledger import pauses
+from hookonce.receiver.ledger import pauses, reasons
+from hookonce.receiver.ledger.reasons import HANDLER, SOURCE
 
 _IS_A_TYPO = 0.8
 """From which likeness on, by difflib, a name is taken for another that was mistyped."""
 _KIND = click.option(
-    "--kind", type=click.Choice(("source", "handler")), help="What NAME is, where it could be both."
+    "--kind", type=click.Choice(tuple(reasons.PAUSES)), help="What NAME is, where it could be both."
 )
 
 
@@ -49,28 +50,33 @@ def resume(name: str, kind: str | None) -> None:
 
 
 def kind_of(connection: psycopg.Connection, settings: Settings, name: str, kind: str | None) -> str:
-    """Return whether a name is a source's or a handler's; `kind` settles it. Raises: `NotFound`.
+    """Return of which kind a name is; `kind` settles it. Raises: `NotFound`.
 
     A handler may be paused before it has run: a dotted name that resembles none is taken at its word, with a warning,
     and with `--kind handler` any name is.
     """
     known_sources = local_sources.sources(settings)
-    if kind != "handler" and name in known_sources:
-        return "source"
+    of_rows = [each for each in reasons.OF_ROWS if kind in {None, each.kind}]
+    for each in of_rows:
+        if each.may_be(name, known_sources):
+            return each.kind
     known = pauses.handlers(connection)
-    if kind != "source" and name in known:
-        return "handler"
+    is_for_handler = kind in {None, HANDLER.kind}
+    if is_for_handler and name in known:
+        return HANDLER.kind
     looks_like = get_close_matches(name, known, n=1, cutoff=_IS_A_TYPO)
-    is_new_handler = kind == "handler" or (kind is None and "." in name)
+    sources = {source for each in of_rows if (source := each.source_of(name))}
+    is_new_handler = kind == HANDLER.kind or (kind is None and "." in name and sources <= {name})
     if kind is None and is_new_handler and looks_like:
         hint = f"; did you mean '{looks_like[0]}'? (`--kind handler` takes any name)"
         raise NotFound(f"no handler is called {name!r}{hint}")
     if not is_new_handler:
-        what = "source" if kind else "source or handler"
+        what = SOURCE.kind if kind or sources - {name} else "source or handler"
+        asked = next(iter(sources - {name}), name)
         names = list(known_sources) + ([] if kind else known)
-        raise NotFound(f"no {what} is called {name!r}{did_you_mean(name, names)}")
+        raise NotFound(f"no {what} is called {asked!r}{did_you_mean(asked, names)}")
     hint = clean(did_you_mean(name, known)) if known else ""
     click.echo(
         f"no worker has named handler {clean(name)}, nor did it run; taken at your word{hint}", err=True
     )
-    return "handler"
+    return HANDLER.kind

@@ -7,7 +7,7 @@ import click
 import psycopg
 
 from hookonce.receiver.config.concurrency import cores, processes
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings, require_servers
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable

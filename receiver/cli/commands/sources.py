@@ -13,7 +13,7 @@ from hookonce.providers.kit import registry
 from hookonce.receiver.cli import local_sources
 from hookonce.receiver.cli.connections import configured, ledger
 from hookonce.receiver.cli.output.tables import cell, print_json, show
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger import handshake_secrets, pauses
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable

@@ -10,7 +10,8 @@ from pathlib import Path
 from hookonce.receiver.cli.dev.introduction import introduce_source
 from hookonce.receiver.cli.dev.screen import echo, say
 from hookonce.receiver.config import dotenv_file
-from hookonce.receiver.config.servers import ConfigError, path_of
+from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.servers import path_of
 from hookonce.receiver.dev.file_watch import changes
 from hookonce.receiver.dev.stack import RECEIVER, WORKER, Stack
 

@@ -7,7 +7,7 @@ import psycopg
 
 from hookonce.receiver.cli.connections import ledger
 from hookonce.receiver.cli.doctor.servers import Finding
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind

@@ -1,4 +1,4 @@
-"""What `hookonce doctor` finds of the ledger: events of which there is nothing but that they came."""
+"""What `hookonce doctor` finds of the ledger: events of which nothing is left but that they came, runs unclaimed."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -8,18 +8,25 @@ import psycopg
 
 from hookonce.receiver.cli.connections import ledger
 from hookonce.receiver.cli.doctor.servers import Finding
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.ledger.maintenance import lost_events as lost
+from hookonce.receiver.ledger.maintenance import unclaimed_runs
 
 TIME_LIMIT = timedelta(seconds=1)
 """How long it looks, newest first; what is older a sweep looks through in the course of a day."""
 
+NAMED = 20
+UNCLAIMED = (
+    "{} runs are under a claim that there is not, so no worker takes them (newest events: {}); the sweep gives them one"
+    " again: have `hookonce sweep` or a worker run, and please report it"
+)
+
 
 def lost_events(settings: Settings) -> Iterator[Finding]:
-    """Name lost events; nothing while the database is away, which another check tells."""
+    """Name lost events, and runs whose claim is gone; nothing while the database is away, which another check tells."""
     with (
         suppress(psycopg.Error, LedgerUnavailable, SchemaBehind, ConfigError),
         ledger(settings) as connection,
@@ -29,3 +36,7 @@ def lost_events(settings: Settings) -> Iterator[Finding]:
             yield Finding("fail", "events", lost.words(found))
         else:
             yield Finding("ok", "events", "each has an open run or an outcome")
+        if unclaimed := unclaimed_runs.found(connection, TIME_LIMIT):
+            yield Finding(
+                "fail", "claims", UNCLAIMED.format(len(unclaimed), " ".join(map(str, unclaimed[:NAMED])))
+            )

@@ -9,7 +9,7 @@ import psycopg
 from hookonce.receiver.cli.output.times import ago, soon
 from hookonce.receiver.cli.output.words import counted, events_that_wait
 from hookonce.receiver.config.server_urls import schema_of
-from hookonce.receiver.ledger import alerts
+from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
@@ -170,6 +170,7 @@ def _backlog(connection: psycopg.Connection) -> Iterator[Finding]:
     """Look at what is due, and at what waits for a breaker, which is parked and so never due."""
     stopped = [each for each in breakers.breakers(connection) if each.is_open]
     yield from map(_stopped, stopped)
+    yield from (_paused(each) for each in pauses.paused(connection) if not each.is_of_breaker)
     age = timedelta(seconds=backlog.oldest_due(connection))
     if age > MAX_BACKLOG_AGE:
         yield Finding(
@@ -179,6 +180,11 @@ def _backlog(connection: psycopg.Connection) -> Iterator[Finding]:
         yield Finding("ok", "backlog", "nothing else has been due for long")
     else:
         yield Finding("ok", "backlog", "nothing has been due for long")
+
+
+def _paused(pause: pauses.Pause) -> Finding:
+    text = f"{pause.kind} {pause.name} was paused {ago(pause.since)}; `hookonce resume` it to have its runs go on"
+    return Finding("ok", "paused", text)
 
 
 def _stopped(breaker: Breaker) -> Finding:

@@ -3,6 +3,7 @@
 import json
 import string
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,14 @@ import click
 
 from hookonce.providers import Delivery, Event, Rejected, kit
 from hookonce.providers.kit import Timestamp, http_file, one_event
+from hookonce.providers.kit.crypto.public_keys import is_public_key
+from hookonce.providers.kit.schemes.jwt import Jwt
 from hookonce.receiver.cli.new.files import Made
 from hookonce.receiver.cli.new.guess import Guess, guess
 from hookonce.receiver.cli.new.source_table import source_table
 
+_BY_KEY_PAIR = {"Signed": "public_key_signature", "Jwt": "jwt"}
+"""Schemes of senders with a key pair, each with its module in the kit."""
 _MAX_ON_ONE_LINE = 2  # arguments that go on one line
 _MODULE = string.Template('''\
 """$summary
@@ -24,8 +29,8 @@ long it retries. Then link to the sender's own page.
 https://example.com/docs/webhooks
 """
 
-from hookonce.providers.kit import $names
-
+${before}from hookonce.providers.kit import $names
+$after
 scheme = $scheme
 verify = scheme.verify
 sign = $sign
@@ -101,15 +106,19 @@ def _module(name: str, known: Guess, request: http_file.Captured) -> str:
     how = "sends a shared token and signs nothing" if known.scheme == "Token" else "signs"
     signed = known.arguments.get("signed", "{body}")
     what = {
+        "Signed": f"{how} `{signed}` with a private key, {known.arguments.get('algorithm')}".replace(
+            "\n", "\\n"
+        ),
+        "Jwt": f"sends a signed token, {' or '.join(known.arguments.get('algorithms', ()))}",
         "Hmac": f"{how} `{signed}` with HMAC-{known.arguments.get('hash', 'sha256').upper()}".replace(
             "\n", "\\n"
         ),
         "StandardWebhooks": f"{how} as Standard Webhooks do",
         "Token": how,
     }[known.scheme]
-    timed = known.scheme == "StandardWebhooks" or "timestamp" in known.arguments
+    timed = known.scheme in {"StandardWebhooks", "Jwt"} or "timestamp" in known.arguments
     names = {
-        known.scheme,
+        *([known.scheme] if known.scheme not in _BY_KEY_PAIR else []),
         "Sender",
         "one_event",
         "signer",
@@ -121,25 +130,37 @@ def _module(name: str, known: Guess, request: http_file.Captured) -> str:
     headers = {"event_id": known.in_headers.get("id"), "type": known.in_headers.get("type")}
     extra = "".join(f', {key}="{header}"' for key, header in headers.items() if header)
     places = [f"{key}={_place(*place)}" for key, place in known.places.items()]
-    if _is_text(request):
+    if _is_in_body(known):
+        places.append("read=scheme.said")
+        names.add("signature_in_body")
+    elif _is_text(request):
         places.append("read=any_body")
         names.add("any_body")
-    is_unsigned = known.scheme == "Token" or ("id" in known.in_headers and "{header:" not in signed)
+    is_open = known.arguments.get("body_is_unsigned", False)
+    is_unsigned = (
+        known.scheme == "Token" or is_open or ("id" in known.in_headers and "{header:" not in signed)
+    )
+    arguments = {name: value for name, value in known.arguments.items() if name != "body_is_unsigned"}
     declared = [
         f"id_is_signed={not is_unsigned}",
         "retry_horizon=None",
         f"identity={_identity(known)}",
         *(["tolerance=scheme.tolerance"] if timed else []),
-        *(["max_body=1 << 20"] if "field" in known.arguments else []),
+        *(["body_is_unsigned=True"] if is_open else []),
+        *(["signed_in_parts=True"] if _is_in_body(known) and "field" in known.arguments else []),
+        *(["max_body=1 << 20"] if "field" in known.arguments or _is_in_body(known) else []),
         *(["unauthenticated=True"] if "path" in known.arguments else []),
         "check_secret=scheme.check_secret",
         *(["deliver=delivering(scheme.deliver, sign)"] if _is_elsewhere(known) else []),
     ]
+    where = _BY_KEY_PAIR.get(known.scheme, "")
     return _MODULE.substitute(
         summary=f"{name.replace('_', ' ').title()} {what}.",
         names=", ".join(sorted(names, key=lambda each: (each.islower(), each))),
-        scheme=_call(known.scheme, known.arguments, apart=len(known.arguments) > _MAX_ON_ONE_LINE),
-        sign=f"signer(scheme.sign{extra})",
+        before="from datetime import timedelta\n\n" if known.scheme == "Jwt" else "",
+        after=f"from hookonce.providers.kit.schemes.{where} import {known.scheme}\n" if where else "",
+        scheme=_call(known.scheme, arguments, apart=len(arguments) > _MAX_ON_ONE_LINE),
+        sign=f"signer({'signature_in_body' if _is_in_body(known) else 'scheme'}.sign{extra})",
         places="\n" + "".join(f"    {line},\n" for line in places),
         declared=f"\n    {f',{chr(10)}    '.join(declared)},\n",
     )
@@ -147,7 +168,12 @@ def _module(name: str, known: Guess, request: http_file.Captured) -> str:
 
 def _is_elsewhere(known: Guess) -> bool:
     """Whether what proves the sender is not in a header."""
-    return not known.arguments.keys().isdisjoint({"query", "path", "field"})
+    return _is_in_body(known) or not known.arguments.keys().isdisjoint({"query", "path", "field"})
+
+
+def _is_in_body(known: Guess) -> bool:
+    """Whether a signed token is, or is in, the body."""
+    return known.scheme == "Jwt" and not known.arguments["header"]
 
 
 def _is_text(request: http_file.Captured) -> bool:
@@ -168,6 +194,8 @@ def _value(value: object) -> str:
     if isinstance(value, Timestamp):
         parts = {"header": value.header, "key": value.key, "unit": "" if value.unit == "s" else value.unit}
         return _call("Timestamp", {key: text for key, text in parts.items() if text})
+    if isinstance(value, timedelta):
+        return f"timedelta(minutes={int(value.total_seconds() // 60)})"
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
@@ -184,6 +212,8 @@ def _identity(known: Guess) -> str:
         return "scheme.identity"
     if function in {"field", "header"}:
         [name] = arguments
+        if _is_in_body(known):
+            return f"told_apart_by({json.dumps(f'claim {name[2:]}')})"
         return f"told_apart_by({json.dumps(name if function == 'field' else f'header {name.lower()}')})"
     return 'told_apart_by("body", because="say why equal bodies are one event")'
 
@@ -191,7 +221,10 @@ def _identity(known: Guess) -> str:
 def _event(known: Guess, request: http_file.Captured) -> Event | None:
     """What the module will make of the delivery."""
     headers = request.lowered()
+    arguments = {name: value for name, value in known.arguments.items() if name != "body_is_unsigned"}
     read = kit.any_body if _is_text(request) else kit.json_body
+    if _is_in_body(known):
+        read = Jwt(**arguments).said
     place = {
         key: getattr(kit, parts[0])(*parts[1:])
         for key, parts in known.places.items()
@@ -206,7 +239,11 @@ def _event(known: Guess, request: http_file.Captured) -> Event | None:
 
 
 def _facts(known: Guess, request: http_file.Captured, secret: str, event: Event | None) -> str:
-    lines = [f"secret = {_toml(secret)}  # what it was signed with; roll it before you commit this"]
+    is_public = is_public_key(secret) or known.scheme in _BY_KEY_PAIR
+    what = (
+        "the sender's public key" if is_public else "what it was signed with; roll it before you commit this"
+    )
+    lines = [f"secret = {_toml(secret)}  # {what}"]
     lines += ['evidence = "captured"']
     if event:
         lines += [
@@ -225,8 +262,10 @@ def _toml(text: str) -> str:
 
 def _remarks(name: str, known: Guess, secret: str, event: Event | None) -> list[str]:
     remarks = []
-    if known.scheme == "Hmac" and known.found:
-        remarks.append(f"the secret verifies it: {_call(known.scheme, known.arguments)}")
+    if known.scheme in {"Hmac", *_BY_KEY_PAIR} and known.found:
+        what = "the key" if known.scheme in _BY_KEY_PAIR else "the secret"
+        arguments = {name: value for name, value in known.arguments.items() if name != "body_is_unsigned"}
+        remarks.append(f"{what} verifies it: {_call(known.scheme, arguments)}")
     elif known.scheme == "Token":
         remarks.append(f"nothing is signed, the secret comes along: {_call(known.scheme, known.arguments)}")
     elif not known.found:
@@ -248,5 +287,5 @@ def _remarks(name: str, known: Guess, secret: str, event: Event | None) -> list[
 
 def _unsure(secret: str) -> str:
     if secret:
-        return "no way of signing that was tried fits this secret"
+        return "no way of signing that was tried fits this secret, or public key"
     return "how it is signed is a guess; with --secret it would be tried out"

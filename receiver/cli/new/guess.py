@@ -4,19 +4,25 @@ Names and lengths tell most of it. With the secret the rest is tried out: only w
 is called found, everything else is a guess and said to be one.
 """
 
+import json
 import re
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import product
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from hookonce.providers import Delivery, Rejected
 from hookonce.providers.kit import Hmac, Timestamp, any_body, instant
+from hookonce.providers.kit.crypto import jws
+from hookonce.providers.kit.crypto.public_keys import Algorithm, algorithms_of
 from hookonce.providers.kit.crypto.secret_keys import CODECS, Codec
 from hookonce.providers.kit.http_file import MASK, Captured
+from hookonce.providers.kit.schemes.public_key_signature import Signed
+from hookonce.receiver.cli.capture.shapes import body_hashes, bytes_of, key_pair_algorithms, token_in
 
 _SIGNATURE: Final = re.compile(r"sign|hmac|(?<![a-z])(sig|hash|digest)(?![a-z])")
 _TIME: Final = re.compile(r"timestamp|(?<![a-z])(time|ts|sent-at|date)(?![a-z])")
@@ -31,7 +37,7 @@ _MAX_DEPTH: Final = 3
 _NO_TIME: Final = ("{body}", "{url}{body}", "{method}{url}{body}", "{body}{url}")
 _BETWEEN: Final = (".", "", ":", "\n", "|", "-", "_", ",", "&")
 _CODECS: Final[list[dict[str, Codec]]] = [{"secret": codec} if codec != "raw" else {} for codec in CODECS]
-_IDS: Final = ("id", "event_id", "eventId", "event.id", "uuid", "message_id", "delivery_id", "data.id")
+_IDS: Final = ("id", "jti", "event_id", "eventId", "event.id", "uuid", "message_id", "delivery_id", "data.id")
 _TYPES: Final = ("type", "event_type", "eventType", "event", "event.type", "topic", "name", "action", "kind")
 _TIMES: Final = (
     "created_at",
@@ -75,20 +81,168 @@ def guess(request: Captured, secret: str) -> Guess | None:
     if vendors:
         known = {"vendors": tuple(vendors)}
         return Guess("StandardWebhooks", known, {**places, "id": ("scheme.id",)}, {}, found=True)
-    schemes = list(_schemes(delivery))
-    fitting = (scheme for scheme in schemes if secret and _verifies(scheme, delivery, secret))
-    found = next(fitting, None)
-    in_header = re.search(r"\{header:([^}]+)\}", found.get("signed", "")) if found else None
-    if in_header:  # what is signed besides the body is the id
-        places, in_headers = {**places, "id": ("header", in_header[1])}, {**in_headers, "id": in_header[1]}
-    if found:
-        return Guess("Hmac", found, places, in_headers, found=True)
-    token = next(_tokens(request, secret), None)
-    if token and (secret or not schemes):
-        if "field" in token and places["id"] == ("body_digest",):  # a new token is no new event
-            places = {**places, "id": ("data_digest", token["field"])}
-        return Guess("Token", token, places, in_headers, found=True)
-    return Guess("Hmac", schemes[0], places, in_headers) if schemes else None
+    if token := _signed_token(delivery, secret):
+        return _of_token(token, delivery, places, in_headers, secret)
+    schemes, by_key_pair = list(_schemes(delivery)), list(_key_pair_schemes(delivery, secret))
+    for scheme, tried in ((Hmac, schemes), (Signed, by_key_pair)):
+        found = next((each for each in tried if secret and _verifies(scheme, each, delivery, secret)), None)
+        if found:
+            return Guess(scheme.__name__, found, *_with_signed_id(found, places, in_headers), found=True)
+    shared = next(_tokens(request, secret), None)
+    if shared and (secret or not schemes):
+        if "field" in shared and places["id"] == ("body_digest",):  # a new token is no new event
+            places = {**places, "id": ("data_digest", shared["field"])}
+        return Guess("Token", shared, places, in_headers, found=True)
+    is_pair = by_key_pair and not (schemes and _is_called_hmac(schemes[0]))
+    likeliest = next(iter(by_key_pair if is_pair else schemes), None)
+    return Guess("Signed" if is_pair else "Hmac", likeliest, places, in_headers) if likeliest else None
+
+
+def _with_signed_id(
+    scheme: Mapping[str, Any], places: dict[str, tuple[str, ...]], in_headers: dict[str, str]
+) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """Return the places with the id in the header that is signed besides the body, if there is one."""
+    named = [name for name in re.findall(r"\{header:([^}]+)\}", scheme.get("signed", "")) if _ID.search(name)]
+    if not named:
+        return places, in_headers
+    return {**places, "id": ("header", named[0])}, {**in_headers, "id": named[0]}
+
+
+def _is_called_hmac(scheme: Mapping[str, Any]) -> bool:
+    """Whether a signature as long as one of Ed25519 says that it is none, or cannot be one."""
+    said = " ".join([str(scheme.get("header", "")), scheme.get("prefix", ""), scheme.get("key", "")]).lower()
+    return scheme.get("hash") != "sha512" or "hmac" in said or "512" in said
+
+
+def _signed_token(delivery: Delivery, secret: str) -> tuple[dict[str, Any], jws.Token] | None:
+    """Return where a signed token is, as arguments of `Jwt`, and the token."""
+    for name, value in delivery.headers.items():
+        text = value[7:] if value[:7].lower() == "bearer " else value
+        if (token := token_in(text, delivery.body)) and text != secret:
+            return {"header": name, **({} if token.claims is not token.header else {"detached": True})}, token
+    text = delivery.body.decode("latin-1")
+    if token := token_in(text):
+        return {"header": ""}, token
+    for path, value in _texts(_read_json(delivery.body)):
+        if token := token_in(value):
+            return {"header": "", "field": path}, token
+    return None
+
+
+def _texts(data: object, at: str = "$", deep: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield each text in objects, three deep, with its path."""
+    for key, value in data.items() if isinstance(data, dict) and deep < _MAX_DEPTH else ():
+        path = f"{at}.{key}"
+        if isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_-]+", key):
+            yield path, value
+        yield from _texts(value, path, deep + 1)
+
+
+def _read_json(body: bytes) -> object:
+    with suppress(ValueError, RecursionError):
+        return json.loads(body)
+    return None
+
+
+def _of_token(
+    known: tuple[dict[str, Any], jws.Token],
+    delivery: Delivery,
+    places: Mapping[str, tuple[str, ...]],
+    in_headers: Mapping[str, str],
+    secret: str,
+) -> Guess:
+    """Return what a token shows: who may have signed it, what it says of the body, and which times it has."""
+    where, token = known
+    alg = str(token.header.get("alg"))
+    arguments: dict[str, Any] = {**where, "algorithms": (alg,)}
+    hashed = (
+        next(body_hashes(token, delivery.body), None)
+        if where["header"] and not where.get("detached")
+        else None
+    )
+    if hashed:
+        claim, encoding, name = hashed
+        arguments |= {"body_hash": (claim, encoding), **({} if name == "sha256" else {"hash": name})}
+    elif where["header"] and not where.get("detached"):
+        arguments["body_is_unsigned"] = True
+    issuer = token.claims.get("iss")
+    arguments |= {"issuers": (issuer,)} if isinstance(issuer, str) and issuer else {}
+    needs = tuple(name for name in ("exp", "iat") if isinstance(token.claims.get(name), int))[:1]
+    arguments["needs"] = needs
+    arguments |= {"max_age": timedelta(minutes=5)} if needs == ("iat",) else {}
+    arguments["leeway"] = timedelta(minutes=1)
+    if not where["header"]:
+        places, in_headers = _places(token.claims, delivery.headers)
+        if places["id"] == ("body_digest",):
+            again = ("$.exp", "$.nbf", "$.iat", "$.jti")
+            places = {**places, "id": ("data_digest", *again)}
+    return Guess("Jwt", arguments, places, in_headers, found=bool(secret) and _signs(alg, token, secret))
+
+
+def _signs(alg: str, token: jws.Token, secret: str) -> bool:
+    algorithm = next((name for name in jws.ALGS if name == alg), None)
+    if algorithm is None:
+        return False
+    with suppress(ValueError, Rejected):
+        keys: Sequence[jws.Key]
+        if jws.is_shared(algorithm):
+            keys = [jws.verifying_key(secret, "raw", algorithm)]
+        else:
+            keys = jws.known_keys(jws.KeySource((secret,)), token.header.get("kid"), algorithm)
+        return jws.is_signed(token, keys, (algorithm,))
+    return False
+
+
+def _key_pair_schemes(delivery: Delivery, secret: str) -> Iterator[dict[str, Any]]:
+    """Everything that a key pair could have signed, the likeliest first; `secret` is its public key, if known."""
+    known = _algorithms(secret) if secret else ()
+    for name in delivery.headers:
+        value = delivery.headers[name]
+        if not _SIGNATURE.search(name):
+            continue
+        for spelled, text in _spellings({"header": name}, value):
+            for encoding, raw in bytes_of(text):
+                told = spelled if encoding == "base64" else {**spelled, "encoding": encoding}
+                for algorithm, form in key_pair_algorithms(raw):
+                    if known and algorithm not in known:
+                        continue
+                    formed = told if form == "der" else {**told, "form": form}
+                    for times in _times(formed, delivery):
+                        for signed in _signed(times, delivery):
+                            yield {"algorithm": algorithm, **formed, **times, **signed}
+
+
+def _algorithms(secret: str) -> tuple[Algorithm, ...]:
+    """Return what a public key, or the first usable one of a JWK set, may verify."""
+    if own := algorithms_of(secret):
+        return own
+    return tuple(
+        algorithm
+        for alg in jws.ALGS
+        if (algorithm := jws.algorithm_of(alg)) and not _complains(jws.expect_keys, secret, (alg,))
+    )
+
+
+def _complains(check: Callable[..., object], *arguments: object) -> bool:
+    try:
+        check(*arguments)
+    except ValueError:
+        return True
+    return False
+
+
+def _spellings(place: Mapping[str, str], value: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """How the header holds its signature, and the signature's text: in a list under a key, behind a prefix, or bare."""
+    pairs = [found for part in re.split("[,;]", value) if (found := _LIST.fullmatch(part))]
+    if len(pairs) > 1:
+        separator = {} if "," in value else {"separator": ";"}
+        yield from (({**place, "key": pair[1], **separator}, pair[2].strip()) for pair in pairs)
+        return
+    plain = _PREFIX.fullmatch(value)
+    if plain:
+        yield dict(place), value
+        if plain[1]:
+            yield {**place, "prefix": plain[1]}, plain[2]
 
 
 def _tokens(request: Captured, secret: str) -> Iterator[dict[str, Any]]:
@@ -124,9 +278,11 @@ def _read(request: Captured) -> object:
     return None
 
 
-def _verifies(scheme: Mapping[str, Any], delivery: Delivery, secret: str) -> bool:
+def _verifies(
+    kind: type[Hmac] | type[Signed], scheme: Mapping[str, Any], delivery: Delivery, secret: str
+) -> bool:
     try:
-        Hmac(**scheme).authentic(delivery, [secret])
+        kind(**scheme).authentic(delivery, [secret])
     except (Rejected, ValueError):
         return False
     return True
@@ -206,6 +362,7 @@ def _signed(times: Mapping[str, Any], delivery: Delivery) -> Iterator[dict[str, 
     for mark in _BETWEEN:
         parts = ["{timestamp}", "{body}"]
         texts = [parts, parts[::-1], *(["v0", *parts], ["v1", *parts]), *([name, *parts] for name in ids)]
+        texts += [["v1", *ids_and_parts] for ids_and_parts in ([name, *parts] for name in ids)]
         texts += [["{url}", *parts], ["{timestamp}", "{method}", "{url}", "{body}"]]
         yield from ({"signed": mark.join(each)} for each in texts)
 
@@ -215,6 +372,11 @@ def _events(delivery: Delivery) -> tuple[dict[str, tuple[str, ...]], dict[str, s
     body: Any = None
     with suppress(Rejected):
         body = any_body(delivery)
+    return _places(body, delivery.headers)
+
+
+def _places(body: object, sent: Mapping[str, str]) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """Return where in a body, or in the headers that were sent, id, type and time are."""
     places: dict[str, tuple[str, ...]] = {}
     in_headers: dict[str, str] = {}
     for name, paths, headers, otherwise in (
@@ -224,7 +386,7 @@ def _events(delivery: Delivery) -> tuple[dict[str, tuple[str, ...]], dict[str, s
         ("occurred_at", _TIMES, None, ()),
     ):
         path = _first(body, paths)
-        header = next((each for each in delivery.headers if headers and headers.search(each)), "")
+        header = next((each for each in sent if headers and headers.search(each)), "")
         if path:
             places[name] = ("field", path)
         elif header:

@@ -7,7 +7,13 @@ from typing import Any
 from hookonce.providers.kit import Timestamp
 from hookonce.receiver.cli.new.guess import Guess
 
-_PROVIDERS = {"Hmac": "hmac", "Token": "token", "StandardWebhooks": "standard_webhooks"}
+_PROVIDERS = {
+    "Hmac": "hmac",
+    "Jwt": "jwt",
+    "Signed": "signed",
+    "Token": "token",
+    "StandardWebhooks": "standard_webhooks",
+}
 
 
 def source_table(name: str, known: Guess) -> str:
@@ -24,7 +30,8 @@ def source_table(name: str, known: Guess) -> str:
 
 
 def _options(known: Guess) -> dict[str, Any]:
-    scheme = _where(known.arguments) if known.scheme == "Token" else dict(known.arguments)
+    told = {"Token": _where, "Jwt": _of_token}
+    scheme = told.get(known.scheme, dict)(known.arguments)
     return scheme | {key: _place(*place) for key, place in known.places.items()}
 
 
@@ -36,6 +43,27 @@ def _where(arguments: Mapping[str, Any]) -> dict[str, Any]:
     kind, name = next(iter(arguments.items()))
     where = kind if kind in {"basic", "path"} else name if kind == "field" else f"{kind}:{name}"
     return {"in": where, **prefix}
+
+
+def _of_token(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that say where a signed token is, and what it must say."""
+    header, hashed = arguments["header"], arguments.get("body_hash")
+    where = arguments.get("field") or (
+        "bearer" if header == "authorization" else f"header:{header}" if header else "body"
+    )
+    said: dict[str, Any] = {"in": where, "algorithms": list(arguments["algorithms"])}
+    said |= {name: True for name in ("detached", "body_is_unsigned") if arguments.get(name)}
+    if hashed:
+        table = {"claim": hashed[0], "encoding": hashed[1], "hash": arguments.get("hash", "sha256")}
+        is_usual = (hashed[1], table["hash"]) == ("hex", "sha256")
+        said["body_hash"] = hashed[0] if is_usual else table
+    if issuers := arguments.get("issuers"):
+        said["issuer"] = issuers[0]
+    if arguments["needs"] != ("exp",):
+        said["needs"] = list(arguments["needs"])
+    if max_age := arguments.get("max_age"):
+        said["tolerance"] = int(max_age.total_seconds())
+    return said
 
 
 def _place(kind: str, *arguments: str) -> str:
@@ -52,4 +80,8 @@ def _value(value: object) -> str:
     if isinstance(value, Timestamp):
         said = {"header": value.header, "key": value.key, "unit": "" if value.unit == "s" else value.unit}
         return _inline({key: text for key, text in said.items() if text})
+    if isinstance(value, Mapping):
+        return _inline(value)
+    if isinstance(value, list | bool):
+        return json.dumps(value)
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -11,7 +11,7 @@ from hookonce.receiver.cli.connections import configured
 from hookonce.receiver.cli.options.completion_types import PROVIDERS, SOURCES
 from hookonce.receiver.cli.options.time_option import SINCE
 from hookonce.receiver.cli.output.tables import clean
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.suggestions import did_you_mean
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.states import EventStatus

@@ -11,8 +11,9 @@ import click
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.tables import cell, clean
 from hookonce.receiver.cli.output.times import ago
+from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.queries.events import Detail, RunRow
-from hookonce.receiver.ledger.states import WAITS_FOR_LIMIT, RunStatus, Waits, WaitsFor
+from hookonce.receiver.ledger.states import RunStatus
 from hookonce.receiver.ledger.steps import StepRow, StepStatus
 
 _MAX_SHOWN = 4000
@@ -140,37 +141,15 @@ def _heading(text: str) -> str:
     return click.style(text, bold=True)
 
 
-_WAITS_FOR = {
-    WaitsFor.LIMIT: "parked: its limit is full",
-    WaitsFor.RATE: "its rate is used up",
-    WaitsFor.BREAKER: "parked: its handler failed too often, and its breaker is open",
-    WaitsFor.PAUSE: "parked: paused",
-    WaitsFor.SUSPECT: "its process died: is run by itself",
-    WaitsFor.BATCH: "for others of its batch",
-    WaitsFor.BACKOFF: "failed, and is tried again later",
-    WaitsFor.DELAY: "asked to be called later",
-    WaitsFor.WORKER: "for a worker",
-}
-
-
 def _waits(run: RunRow) -> str:
     """Return what a run waits for."""
-    return f" ({_WAITS_FOR[run.waits_for]})" if run.waits_for else ""
+    return f" ({reasons.of_waits_for(run.waits_for).terminal})" if run.waits_for else ""
 
 
 def _why(found: Detail) -> str:
     """Return why an event is passed over: what the run waits for that it is parked for."""
     parked = found.event.parked
-    if not parked:
-        return ""
-    if parked == Waits.SUSPECT:
-        what = WaitsFor.SUSPECT
-    elif parked.startswith(WAITS_FOR_LIMIT):
-        what = WaitsFor.LIMIT
-    else:
-        is_stopped = any(run.waits_for == WaitsFor.BREAKER for run in found.runs)
-        what = WaitsFor.BREAKER if is_stopped and parked == Waits.HANDLER else WaitsFor.PAUSE
-    return f" ({_WAITS_FOR[what]})"
+    return f" ({reasons.why(parked, [run.waits_for for run in found.runs]).terminal})" if parked else ""
 
 
 def _when(moment: datetime, now: datetime) -> str:

@@ -8,6 +8,7 @@ from hookonce.receiver.dashboard.blueprint import admin, context
 from hookonce.receiver.dashboard.source_pages.source_health import lacks_secret, read_signs
 from hookonce.receiver.dashboard.source_pages.sources import rows, secrets_of
 from hookonce.receiver.intake import test_events
+from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.queries.rejected import rejected_deliveries
 from hookonce.receiver.ledger.stats import totals
 
@@ -25,6 +26,7 @@ def source(name: str) -> str:
         signs = read_signs(connection)
         (row,) = rows(connection, {name: chosen}, signs, now)
         secrets = secrets_of(chosen, totals.secrets(connection).get(name, {}))
+        paused = pauses.of_source(connection, name)
         counts = {
             status: count for each, status, count in totals.events_by_status(connection) if each == name
         }
@@ -38,6 +40,7 @@ def source(name: str) -> str:
         lacks_secret=lacks_secret(chosen, signs.handed),
         is_handed=name in signs.handed,
         counts=counts,
+        paused=paused,
         refused=refused,
         test_types=test_events.types(chosen) if chosen.tests else (),
         now=now,

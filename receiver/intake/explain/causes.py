@@ -69,6 +69,11 @@ def _forged(case: Case, _refusal: Rejected) -> tuple[str, str]:
         return meant
     if any(check.what == "length of the body" and check.is_right is False for check in checks(case)):
         return "the body was changed on its way: its length is not what the sender said", _RAW
+    if case.provider.key_algorithm:
+        return (
+            "the sender signs with another key, or the body was changed in a way that leaves no trace",
+            "compare the public key with the one that the sender shows for this very endpoint and mode (test or live)",
+        )
     return (
         "the sender signs with another secret, or the body was changed in a way that leaves no trace",
         "compare the secret with the one on the sender's page, for this very endpoint and mode (test or live)",

@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Final
 
 from hookonce.providers import Delivery, KeyNeeded, Reason, Rejected
+from hookonce.providers.kit.crypto.public_keys import Algorithm, new_key
 from hookonce.providers.kit.crypto.secret_keys import wrong_secret
 from hookonce.providers.kit.provider import Provider
 from hookonce.providers.kit.signing.timestamps import TOLERANCE
@@ -102,16 +104,32 @@ def age(case: Case) -> timedelta | None:
 
 def _model(case: Case) -> Delivery | None:
     """Return the delivery that the sender would make of this body, signed with a secret made up here."""
-    secret = wrong_secret(case.secrets[0]) if case.secrets else _MADE_UP_SECRET
+    if case.provider.key_algorithm:
+        secret = _own_key(case.provider.key_algorithm)
+    else:
+        secret = wrong_secret(case.secrets[0]) if case.secrets else _MADE_UP_SECRET
     options = {"event_id": _ID, "type": _TYPE, "url": case.delivery.url, "method": case.delivery.method}
     with suppress(ValueError, Rejected):
         return case.provider.delivery(case.delivery.body, secret, case.now, **options)  # type: ignore[arg-type]
     return None
 
 
+@cache
+def _own_key(algorithm: Algorithm) -> str:
+    """Return a private key of our own: the sender's is known to nobody, and each has signatures of the same form."""
+    return new_key(algorithm)
+
+
 def _secrets(case: Case) -> Check:
     count = len(case.secrets)
     is_right = bool(count) or not case.provider.needs_secret
+    if case.provider.key_algorithm:
+        expected = (
+            "at least one public key"
+            if case.provider.needs_secret
+            else "a public key, or none: a set is fetched"
+        )
+        return Check("keys", expected, f"{count} configured", is_right)
     return Check("secrets", "at least one", f"{count} configured", is_right)
 
 

@@ -12,6 +12,7 @@ _BETWEEN: Final = re.compile(r"([,;:\s]+)")
 _PAIR: Final = re.compile(r"([A-Za-z][A-Za-z0-9_-]{0,15})=(.*[^=].*)")
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,11}")
 _FORMS: Final = (
+    (re.compile(r"eyJ[\w-]+\.(eyJ[\w-]*)?\.[\w-]+"), "<signed token>"),
     (re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"), "<uuid>"),
     (re.compile(r"\d{13}"), "<unix milliseconds>"),
     (re.compile(r"\d{10}"), "<unix seconds>"),

@@ -6,6 +6,7 @@
 - `engines`: SQLAlchemy over psycopg, for handlers
 - `schema`: the schema that they lie in, which every statement names
 - `flushing`: makes durable what was committed without waiting for the disk
+- `plans`: transactions on the queue, and how its statements are planned
 - `session_reset`: what a handler leaves in a session, taken out before its COMMIT
 - `tables`: the tables, as SQLAlchemy Core knows them
 - `roles`, `functions`: what each role may do where there are several, and what is done for it with the owner's rights

@@ -62,12 +62,16 @@ def withdraw(connection: Connection) -> Connection:
     """Return another object for a connection and its transaction; the one that others may have kept is closed.
 
     Whoever kept it, a thread that goes on or a callback, is told so, and can begin nothing on what is somebody else's
-    by now. SQLAlchemy knows no such thing, so its private names stand here; what notices their change is
-    `tests/jobs/attempts/test_kept_connections.py`.
+    by now. Listeners to the engine listen to it, and none that a handler has added. SQLAlchemy knows no such thing, so
+    its private names stand here; what notices their change is `tests/jobs/attempts/test_kept_connections.py`, and
+    `test_left_in_drivers.py` beside it.
     """
     kept = connection.__dict__
     fresh = Connection.__new__(Connection)
     fresh.__dict__.update(kept, _nested_transaction=None)
+    if fresh.__dict__.pop("_has_events", False):
+        del fresh.__dict__["dispatch"]
+        fresh.dispatch = fresh.dispatch._join(fresh.engine.dispatch)  # noqa: SLF001  as its constructor does
     if (transaction := connection.get_transaction()) is not None:
         transaction.connection = fresh
     kept.update(

@@ -4,8 +4,8 @@ from typing import Any
 
 import psycopg
 
-UNFLUSHED = b"SET LOCAL synchronous_commit = off"
-"""For one transaction: its commit is not waited for."""
+from hookonce.receiver.ledger.database.round_trip import require, round_trip
+
 # A commit that has written to the log waits for all that was written before.
 _FLUSH = "SELECT pg_logical_emit_message(true, 'hookonce', '')"
 _USUAL = "SELECT current_setting('synchronous_commit') = 'on'"
@@ -27,5 +27,5 @@ def can_flush(connection: psycopg.Connection[Any]) -> bool:
 
 def flush(connection: psycopg.Connection[Any]) -> None:
     """Make durable what was committed before, by anybody. Raises: `psycopg.Error`."""
-    with connection.transaction():
-        connection.execute(_FLUSH, prepare=True)
+    for result in round_trip(connection, [(_FLUSH, {}), ("COMMIT", {})]):
+        require(result)

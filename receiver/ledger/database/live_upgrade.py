@@ -96,6 +96,10 @@ class Steps:
         """Have PostgreSQL look through what the swap has only declared; nobody waits for it."""
         self.tried(lambda wait: self._in_transaction(lambda driver: driver.execute(_VALIDATE), wait))
 
+    def recount(self, recount: Callable[[psycopg.Connection[Any]], None]) -> None:
+        """Have the events counted afresh: the sums of before may be wrong, and none are kept of slices yet."""
+        self.tried(lambda wait: self._in_transaction(recount, wait))
+
     def _copy(self) -> None:
         def step(driver: psycopg.Connection[Any]) -> bool:
             last = former_tables.copy_range(driver)

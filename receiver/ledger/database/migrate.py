@@ -22,8 +22,8 @@ from psycopg import sql
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import OperationalError
 
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import is_pooled, schema_of
-from hookonce.receiver.config.servers import ConfigError
 from hookonce.receiver.ledger.database import (
     connections,
     engines,
@@ -41,6 +41,7 @@ from hookonce.receiver.ledger.database.live_upgrade import (
     is_locked_out,
 )
 from hookonce.receiver.ledger.maintenance import partitions
+from hookonce.receiver.ledger.stats import event_counts
 
 _LOCK = 0x686F6F6B6F6E6365  # "hookonce" in ASCII: one upgrade at a time per database
 _VERSION_TABLE = "hookonce_version"
@@ -119,6 +120,7 @@ def upgrade(
                 steps.validate()
                 finish = finish or not is_in_use
                 reached = tried(lambda wait: _upgraded(engine, place, wait))
+                steps.recount(event_counts.recount)
             _contract(steps, finish=finish)
             return reached
     finally:

@@ -192,3 +192,20 @@ def lacking(connection: psycopg.Connection, task: Task) -> Sequence[tuple[str, s
             word, _, column = right.partition(" ")
             rows.append((f"hookonce.{table}", word, column.strip("()")))
     return connection.execute(_LACKS, [*map(list, zip(*rows, strict=True))]).fetchall()
+
+
+_ARE_BEHIND = """
+SELECT DISTINCT pg_get_userbyid(granted.grantee)
+FROM unnest(%(tables)s::text[]) AS t (name) JOIN pg_class c ON c.oid = to_regclass(t.name),
+     aclexplode(c.relacl) AS granted
+WHERE granted.grantee NOT IN (0, c.relowner)
+      AND EXISTS (SELECT FROM unnest(%(tables)s::text[]) AS t (name) JOIN pg_class c ON c.oid = to_regclass(t.name)
+                  WHERE c.relacl IS NULL)
+ORDER BY 1
+"""
+
+
+def behind(connection: psycopg.Connection) -> Sequence[str]:
+    """Return the roles that were given rights on the ledger, if it has tables since on which none were given."""
+    tables = [f"hookonce.{table}" for table in RIGHTS]
+    return [role for (role,) in connection.execute(_ARE_BEHIND, {"tables": tables})]

@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -67,11 +67,10 @@ def round_trip(
 ) -> list[PGresult]:
     """Send statements and wait for their results: one for each, up to the first that has failed (`require`).
 
-    `first`: plain ones before these; their results are first, too.
-    They go to the transaction that is open; as psycopg does, one is begun where there is none.
-    They are prepared, and found prepared the next time, on a `PreparingConnection` that `prepare` vouches for: nobody
-    but psycopg has deallocated anything there. Raises: `psycopg.OperationalError` when the server is gone; what was
-    sent may then have been done.
+    `first`: those without values that go before these; their results are first, too. All go to the transaction that is
+    open; as psycopg does, one is begun where there is none. They are prepared, and found prepared the next time, on a
+    `PreparingConnection` that `prepare` vouches for: nobody but psycopg has deallocated anything there. Raises:
+    `psycopg.OperationalError` when the server is gone; what was sent may then have been done.
     """
     prepares = prepare and _IS_TOLD and not PreparingConnection.is_betrayed
     prepares &= connection.prepare_threshold is not None
@@ -85,10 +84,8 @@ def round_trip(
         try:
             if begins:
                 pgconn.send_query_params(b"BEGIN", None)
-            for text in first:
-                pgconn.send_query_params(text, None)
-            for text, parameters in wanted:
-                if preparing is None or not parameters:  # COMMIT: to be parsed costs it next to nothing
+            for text, parameters in [*((text, []) for text in first), *wanted]:
+                if preparing is None:
                     pgconn.send_query_params(text, parameters)
                     continue
                 name = preparing.prepared.get(text) or new.get(text)
@@ -148,6 +145,16 @@ def failed_by(result: PGresult, error: type[psycopg.Error]) -> bool:
     return result.error_field(DiagnosticField.SQLSTATE) == (error.sqlstate or "").encode()
 
 
+def _list_as_text(values: Sequence[object], encoding: str) -> bytes:
+    """Return an array as PostgreSQL reads it."""
+    found = [_as_text(value, encoding) for value in values]
+    quoted = (
+        b"NULL" if each is None else b'"' + each.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
+        for each in found
+    )
+    return b"{" + b",".join(quoted) + b"}"
+
+
 def _results(pgconn: PGconn) -> PQGen[list[PGresult]]:
     """Flush what was sent, then collect what comes until the end of the pipeline."""
     while pgconn.flush():
@@ -190,6 +197,8 @@ def _as_text(value: object, encoding: str) -> bytes | None:
         if "\0" in value:  # libpq would send what is before it
             raise psycopg.DataError("a text with a NUL can't be stored")
         return value.encode(encoding)
+    if isinstance(value, list):
+        return _list_as_text(value, encoding)
     return _AS_TEXT[type(value)](value)
 
 
@@ -198,6 +207,7 @@ _AS_TEXT: Mapping[type, Callable[[Any], bytes]] = {
     int: lambda value: b"%d" % value,
     bytes: lambda value: b"\\x" + value.hex().encode(),
     UUID: lambda value: value.hex.encode(),
+    datetime: lambda value: value.isoformat().encode(),
     # One number of microseconds would be too large for PostgreSQL 14.
     timedelta: lambda value: b"%d seconds %d microseconds" % divmod(value // _MICROSECOND, 1_000_000),
 }

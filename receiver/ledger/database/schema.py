@@ -31,7 +31,12 @@ def cursor(connection: "Connection[Any]", schema: str) -> "Cursor[Any]":
 
 def of(connection: "Connection[Any]") -> str:
     """Return the schema that a connection's statements name."""
-    return getattr(connection.cursor_factory, "schema_name", USUAL_SCHEMA)
+    return of_cursors(connection.cursor_factory)
+
+
+def of_cursors(kind: object) -> str:
+    """Return the schema that cursors of a class name."""
+    return str(getattr(kind, "schema_name", USUAL_SCHEMA))
 
 
 @lru_cache(maxsize=16)

@@ -3,5 +3,6 @@
 - `partitions`: the days of `bodies`, made ahead and dropped
 - `retention`: what has outlived its horizon
 - `lost_events`: events of which nothing is left but that they came
+- `unclaimed_runs`: runs under a claim that there is not
 - `key_rotation`: encrypts what is kept with another key
 """

@@ -5,7 +5,8 @@ that row away leaves an outcome. So one is a mistake of ours, or of whoever wrot
 loudly.
 A replay puts it back into the queue.
 
-The sweeps look through the whole ledger, newest first, together: a few slices at each of their turns.
+The sweeps look through the whole ledger, newest first, together: a few slices at each of their turns. On that way they
+also find runs whose claim is gone (`receiver.ledger.maintenance.unclaimed_runs`).
 """
 
 import logging
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 import psycopg
 
+from hookonce.receiver.ledger.maintenance import unclaimed_runs
 from hookonce.receiver.ledger.states import EventStatus
 from hookonce.receiver.ledger.stats.event_counts import SLICE
 
@@ -28,6 +30,9 @@ _LOOKED_AT_AGAIN = 4
 """Slices that had lost events: by now these may have been replayed."""
 NAMED = 20
 """Of a slice, the events that are named."""
+
+
+UNCLAIMED = "%s runs were under a claim that there is not, and were given one again; please report it"
 
 
 class LostEvent(NamedTuple):
@@ -89,6 +94,9 @@ def look(connection: psycopg.Connection) -> int:
         while following >= 0:
             lost = of_slice(connection, following)
             _keep(connection, following, lost)
+            unclaimed = unclaimed_runs.claim_again(connection, following * SLICE, (following + 1) * SLICE)
+            if unclaimed:
+                log.error(UNCLAIMED, len(unclaimed), extra={"events": unclaimed[:NAMED]})
             if lost:
                 log.error("%s", words(lost), extra={"events": [event.id for event in lost[:NAMED]]})
             found += len(lost)

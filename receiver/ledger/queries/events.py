@@ -21,16 +21,9 @@ from hookonce.receiver.ledger.decryption import (
 from hookonce.receiver.ledger.queries import event_filter
 from hookonce.receiver.ledger.queries.event_filter import Filter, Reach
 from hookonce.receiver.ledger.queries.id_ranges import extent
+from hookonce.receiver.ledger.reasons import PARKED, PARKED_RUN, WAITS_FOR, WaitsFor
 from hookonce.receiver.ledger.results import opened, shallow
-from hookonce.receiver.ledger.runs.clock import PUT_OFF
-from hookonce.receiver.ledger.states import (
-    WAITS_FOR_LIMIT,
-    WAITS_FOR_SOURCE,
-    EventStatus,
-    RunStatus,
-    Waits,
-    WaitsFor,
-)
+from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.ledger.steps import StepRow
 
 PAGE_SIZE = 10_000
@@ -116,8 +109,7 @@ COLUMNS = f"""id, source, provider, event_id, type, account, status, CASE WHEN s
     THEN (SELECT min(coalesce(c.lease_until, q.due_at))
           FROM hookonce.queue q LEFT JOIN hookonce.claims c ON c.token = q.token WHERE q.event = events.id)
     ELSE due_at END AS due_at,
-received_at, occurred_at, deliveries, repeat_of, CASE WHEN starts_with(waits, '{WAITS_FOR_SOURCE}') THEN 'source'
-    WHEN waits <> '{Waits.HELD}' THEN waits END AS parked, is_test"""  # noqa: S608  constants
+received_at, occurred_at, deliveries, repeat_of, {PARKED} AS parked, is_test"""  # noqa: S608  constants
 """Of `hookonce.event_states`, called `events`: those of an `EventRow`."""
 
 _EVENT = f"SELECT {COLUMNS} FROM hookonce.event_states AS events WHERE id = %s"  # noqa: S608  a constant
@@ -135,27 +127,7 @@ SELECT r.handler, r.status, r.attempts, r.cycle, r.due_at, r.lease_until, r.star
        CASE WHEN r.status <> '{RunStatus.DONE}' THEN
            (SELECT f.error FROM hookonce.failures f WHERE f.event = r.event AND f.handler = r.handler
             ORDER BY f.id DESC LIMIT 1)
-       END AS error, CASE WHEN NOT starts_with(r.waits, '{WAITS_FOR_SOURCE}') THEN r.waits END AS parked, CASE
-           WHEN r.status <> '{RunStatus.WAITING}' THEN NULL
-           WHEN starts_with(r.waits, '{WAITS_FOR_LIMIT}') THEN '{WaitsFor.LIMIT}'
-           WHEN r.waits = '{Waits.SUSPECT}' THEN '{WaitsFor.SUSPECT}'
-           WHEN r.waits = '{Waits.HANDLER}' AND EXISTS (SELECT FROM hookonce.breakers b
-                                                        WHERE b.handler = r.handler AND b.opened_at IS NOT NULL)
-           THEN '{WaitsFor.BREAKER}'
-           WHEN r.waits IS NOT NULL THEN '{WaitsFor.PAUSE}'
-           WHEN r.due_at <= now() AND (
-               EXISTS (SELECT FROM hookonce.batches b WHERE b.handler = r.handler AND r.event = ANY(b.events))
-               OR EXISTS (SELECT FROM hookonce.handlers h WHERE h.handler = r.handler
-                          AND r.due_at > now() - (h.models->'limits'->>'wait_seconds')::float * interval '1 second'))
-           THEN '{WaitsFor.BATCH}'
-           WHEN r.due_at <= now() THEN '{WaitsFor.WORKER}'
-           WHEN r.slot_at IS NOT NULL THEN '{WaitsFor.RATE}'
-           WHEN EXISTS (SELECT FROM hookonce.failures f
-                        WHERE (f.event, f.handler, f.cycle) = (r.event, r.handler, r.cycle) AND f.attempt >= r.attempts)
-           THEN '{WaitsFor.BACKOFF}'
-           WHEN starts_with(r.schedule, '{PUT_OFF}') THEN '{WaitsFor.DELAY}'
-           ELSE '{WaitsFor.WORKER}'
-       END AS waits_for
+       END AS error, {PARKED_RUN} AS parked, {WAITS_FOR} AS waits_for
 FROM hookonce.run_states r WHERE r.event = %s ORDER BY r.handler
 """  # noqa: S608  constants
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import psycopg
 
 from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.database import plans
 from hookonce.receiver.ledger.runs import batch_parts, claims, due_for_batch, due_rows
 from hookonce.receiver.ledger.runs.batch_parts import Part
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
@@ -54,7 +55,7 @@ def claim(
 ) -> BatchClaim:
     """Lease what a handler of batches is to take next; committed. `ids`: events that it takes, if due."""
     size = handler.size
-    with connection.pipeline(), connection.transaction():
+    with plans.claiming(connection):
         pauses = connection.execute(claims.PAUSED, prepare=True)
         clock = connection.execute("SELECT now()", prepare=True)
         waiting = batch_parts.locked(connection, handler.name)

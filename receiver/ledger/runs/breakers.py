@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from hookonce.receiver.ledger.due import IS_NOT_PAUSED
+from hookonce.receiver.ledger.reasons import IS_NOT_PAUSED
 from hookonce.receiver.ledger.states import Waits
 
 FIRST_TRY = timedelta(seconds=30)
@@ -66,13 +66,14 @@ SELECT handler, tries FROM hookonce.breakers
 WHERE opened_at IS NOT NULL AND (try_at <= now() OR try_at > now() + %s) AND handler = ANY(%s)
 ORDER BY handler FOR UPDATE SKIP LOCKED
 """
-# From a place between the oldest and the newest on; what is of a paused source is passed over, a page of it at most.
+# From a place between the oldest and the newest on; what is paused besides is passed over, a page of it at most.
 _PARKED = f"""
 WITH ends AS (
     SELECT min(event) AS first, max(event) AS last FROM hookonce.queue
     WHERE waits = '{Waits.HANDLER}' AND waiting_handler = %(handler)s
 ), page AS MATERIALIZED (
-    SELECT event, n, waits, source FROM hookonce.queue WHERE waits = '{Waits.HANDLER}' AND waiting_handler = %(handler)s
+    SELECT event, n, waits, source, type FROM hookonce.queue
+    WHERE waits = '{Waits.HANDLER}' AND waiting_handler = %(handler)s
         AND event >= (SELECT first + floor((last - first + 1) * %(place)s)::bigint FROM ends)
     ORDER BY event LIMIT {_PAGE}
 ), few AS MATERIALIZED (

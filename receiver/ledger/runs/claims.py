@@ -17,7 +17,8 @@ from typing import Protocol
 import psycopg
 
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.due import IS_DUE_SINCE, IS_NOT_PAUSED
+from hookonce.receiver.ledger.database import plans
+from hookonce.receiver.ledger.reasons import HANDLER, IS_DUE_SINCE, IS_NOT_PAUSED, OF_ROWS
 from hookonce.receiver.ledger.runs import due_rows, leases, limit_gate, parking, unreadable
 from hookonce.receiver.ledger.runs.claimed import LEASE, ClaimedRun, QueuedRun
 from hookonce.receiver.ledger.runs.decisions import Decide, Decision, Paused, PlannedRun
@@ -69,12 +70,14 @@ UNION ALL SELECT '{_SUSPECT}', '', NULL FROM (
 HAVING bool_or(token IS NULL AND due_at <= now()) OR count(*) = {_LOOK}
 """  # noqa: S608  constants
 
+# By the place of each row, which is locked: any join by its key may be planned the other way round.
 _LEASE = """
 WITH leased AS (
     UPDATE hookonce.queue q SET handler = t.handler, token = t.token
-    FROM unnest(%(events)s::bigint[], %(places)s::smallint[], %(handlers)s::text[], %(tokens)s::uuid[])
-         AS t (event, n, handler, token)
-    WHERE q.event = t.event AND q.n = t.n
+    FROM (SELECT handler, token, (SELECT ctid FROM hookonce.queue r WHERE r.event = t.event AND r.n = t.n) AS row
+          FROM unnest(%(events)s::bigint[], %(places)s::smallint[], %(handlers)s::text[], %(tokens)s::uuid[])
+               AS t (event, n, handler, token) OFFSET 0) AS t
+    WHERE q.ctid = t.row
 )
 INSERT INTO hookonce.claims (token, lease_until, events, places, slots, is_alone, handler)
 SELECT token, now() + %(lease)s, array_agg(event ORDER BY number), array_agg(n ORDER BY number), %(slots)s,
@@ -159,7 +162,7 @@ def claim(  # noqa: PLR0913  all but three by keyword
     have under way. `finished`: claims of this worker that are over, to be forgotten.
     """
     cursor = cursor or DueCursor()
-    with connection.pipeline(), connection.transaction():
+    with plans.claiming(connection):
         pauses = connection.execute(PAUSED, prepare=True)
         if done := list(finished):
             leases.forget(connection, done)
@@ -192,7 +195,7 @@ def claim_suspect(
     connection: psycopg.Connection, decide: Decide, takers: Takers, handlers: Sequence[str]
 ) -> ClaimedRun | None:
     """Lease a suspect of these handlers, to be run with nothing beside it; its start is counted. Committed."""
-    with connection.pipeline(), connection.transaction():
+    with plans.claiming(connection):
         pauses = connection.execute(PAUSED, prepare=True)
         due, odd = due_rows.suspect(connection, handlers)
         paused = paused_of(pauses.fetchall())
@@ -214,12 +217,12 @@ def paused_of(rows: Sequence[tuple[str, str, int | None]]) -> Paused:
     """Sort what was read besides the queue."""
     kinds = {kind for kind, _, _ in rows}
     return Paused(
-        frozenset(name for kind, name, _ in rows if kind == "source"),
-        frozenset(name for kind, name, _ in rows if kind == "handler"),
+        frozenset(name for kind, name, _ in rows if kind == HANDLER.kind),
         frozenset((event, name) for kind, name, event in rows if kind == _TRIAL and event is not None),
         frozenset(name for kind, name, _ in rows if kind == _TRIAL),
         is_anything_lost=_LOST in kinds,
         has_suspects=_SUSPECT in kinds,
+        has_rows=not kinds.isdisjoint(pause.kind for pause in OF_ROWS),
     )
 
 
@@ -234,7 +237,7 @@ def _with_pauses(
     names = {each.handler for each in planned if each.waits == Waits.HANDLER}
     if not names:
         return planned
-    left = parking.lock_pauses(connection, "handler", names)
+    left = parking.lock_pauses(connection, HANDLER.kind, names)
     if left == names:
         return planned
     return decide(due, paused._replace(handlers=paused.handlers - (names - left)))
@@ -400,8 +403,8 @@ def _park(
     """
     waiting = sum(each.waits == Waits.HANDLER for each in planned)
     try:
-        if paused.sources:
-            waiting += _park_sources(connection, cursor)
+        if paused.has_rows:
+            waiting += _park_rows(connection, cursor)
         if 2 * sum(each.waits == Waits.HANDLER for each in planned) > len(planned):
             waiting += _park_head(connection, decide, paused, cursor)
     except psycopg.Error as error:
@@ -409,10 +412,13 @@ def _park(
     return waiting
 
 
-def _park_sources(connection: psycopg.Connection, cursor: DueCursor) -> int:
-    """Park what is due of paused sources, and now and then what lies before the cursor; return how many. Committed."""
+def _park_rows(connection: psycopg.Connection, cursor: DueCursor) -> int:
+    """Park what is due and paused by its row, and now and then what lies before the cursor; return how many.
+
+    Committed.
+    """
     since = None if cursor.parking.begin() else cursor.since
-    parked = parking.park_sources(connection, since)
+    parked = parking.park_rows(connection, since)
     if not parked:  # what finds something is worth its time
         cursor.parking.end()
     return parked
@@ -423,7 +429,7 @@ def _park_head(connection: psycopg.Connection, decide: Decide, paused: Paused, c
 
     Where most of what a claim has met is of that kind, many more may come: they would keep all others waiting.
     """
-    with connection.pipeline(), connection.transaction():
+    with plans.claiming(connection):
         planned = _with_pauses(connection, decide, due_rows.head(connection, cursor), paused)
         others = {each.row.event.id for each in planned if each.waits != Waits.HANDLER}
         waiting = [each for each in planned if each.row.event.id not in others]
@@ -431,10 +437,10 @@ def _park_head(connection: psycopg.Connection, decide: Decide, paused: Paused, c
     return len(waiting)
 
 
-# Of those of paused sources, which are yet to be parked, no more than these are passed over: a worker parks them.
+# Of those that are paused, and yet to be parked, no more than these are passed over: a worker parks them.
 _ANYTHING_DUE = f"""
 WITH head AS MATERIALIZED (
-    SELECT source, due_at FROM hookonce.queue
+    SELECT source, type, due_at FROM hookonce.queue
     WHERE {IS_DUE_SINCE} ORDER BY due_at LIMIT {_LOOK})
 SELECT EXISTS (SELECT FROM head WHERE {IS_NOT_PAUSED}) OR (SELECT count(*) FROM head) = {_LOOK}
            OR EXISTS (SELECT FROM hookonce.claims WHERE lease_until <= now()),

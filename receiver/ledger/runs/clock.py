@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 import psycopg
 
+from hookonce.receiver.ledger.reasons import PUT_OFF
 from hookonce.receiver.ledger.runs import queue_pages
 from hookonce.receiver.ledger.runs.claimed import LEASE
 
@@ -21,7 +22,6 @@ log = logging.getLogger(__name__)
 
 SET_BACK = timedelta(minutes=1)
 """By how much the clock must have been set back at once; less passes by itself."""
-PUT_OFF = "put off"
 PUT_OFF_NOW = f"'{PUT_OFF}@' || extract(epoch FROM now())"
 """SQL: the `schedule` of what is put off for a while by no rate, and leaves no failure: it tells when that was."""
 

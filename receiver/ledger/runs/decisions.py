@@ -11,17 +11,18 @@ from hookonce.receiver.ledger.runs.run_limits import RunLimit
 
 
 class Paused(NamedTuple):
-    """What is paused, and the handlers that failed last; `trials`: (event, handler) that may run all the same.
+    """The handlers that are paused, and those that failed last; `trials`: (event, handler) that may run all the same.
 
-    `is_anything_lost`: leases are over. `has_suspects`: suspects are due, of whichever handlers.
+    `is_anything_lost`: leases are over. `has_suspects`: suspects are due, of whichever handlers. `has_rows`: something
+    is paused that rows are told by; they are not among the due ones.
     """
 
-    sources: AbstractSet[str] = frozenset()
     handlers: AbstractSet[str] = frozenset()
     trials: AbstractSet[tuple[int, str]] = frozenset()
     failing: AbstractSet[str] = frozenset()
     is_anything_lost: bool = False
     has_suspects: bool = False
+    has_rows: bool = False
 
 
 class Decision(Enum):

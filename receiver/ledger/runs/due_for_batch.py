@@ -11,7 +11,7 @@ from typing import NamedTuple
 import psycopg
 from psycopg.rows import tuple_row
 
-from hookonce.receiver.ledger.due import IS_DUE_SINCE, MAY_BE_CLAIMED
+from hookonce.receiver.ledger.reasons import IS_DUE_SINCE, MAY_BE_CLAIMED
 from hookonce.receiver.ledger.runs import due_rows, unreadable
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, QueuedRun
 from hookonce.receiver.ledger.runs.due_rows import HEAVY, OF_QUEUE, VALUES

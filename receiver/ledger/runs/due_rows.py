@@ -6,10 +6,10 @@ import psycopg
 from psycopg.rows import args_row
 
 from hookonce.receiver.ledger.columns import values
-from hookonce.receiver.ledger.due import IS_DUE, IS_DUE_SINCE, IS_NOT_PAUSED, MAY_BE_CLAIMED
+from hookonce.receiver.ledger.reasons import IS_DUE, IS_DUE_SINCE, IS_NOT_PAUSED, MAY_BE_CLAIMED
 from hookonce.receiver.ledger.runs import unreadable
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, QueuedRun
-from hookonce.receiver.ledger.runs.due_cursor import DueCursor
+from hookonce.receiver.ledger.runs.due_cursor import DueCursor, Kind
 from hookonce.receiver.ledger.states import Waits
 
 HEAVY = 256 * 1024
@@ -40,16 +40,19 @@ ORDER BY d.{order}, d.event, d.n
 
 
 _DUE_ANY = reading(f"{IS_DUE_SINCE} AND {IS_NOT_PAUSED}")
-_DUE_NAMED = reading(f"{MAY_BE_CLAIMED} AND event = ANY(%(ids)s)")
-_DUE_OF_HANDLER = reading(f"{MAY_BE_CLAIMED} AND event = ANY(%(ids)s) AND handler = %(handler)s")
+# Written so that no index but that of the key fits: in the order of due times all that is due would be read for them.
+_NAMED = MAY_BE_CLAIMED.replace("waits IS NULL", "coalesce(waits, '') = ''") + " AND event = ANY(%(ids)s)"
+_DUE_NAMED = reading(_NAMED)
+_DUE_OF_HANDLER = reading(f"{_NAMED} AND handler = %(handler)s")
 
 # Among what has become due last, the first of each kind that is not left out.
-_DUE_BESIDE = reading(f"""{MAY_BE_CLAIMED} AND event = ANY(ARRAY(
-         SELECT event FROM (SELECT event, due_at, source, type FROM hookonce.queue WHERE {IS_DUE}
-                            ORDER BY due_at DESC LIMIT {_LATEST}) AS latest
-         WHERE NOT EXISTS (SELECT FROM unnest(%(sources)s::text[], %(types)s::text[]) AS t (source, type)
-                           WHERE (t.source, t.type) = (latest.source, latest.type))
-         ORDER BY due_at LIMIT %(limit)s))""")  # noqa: S608  constants
+_BESIDE = f"""
+SELECT event FROM (SELECT event, due_at, source, type FROM hookonce.queue WHERE {IS_DUE}
+                   ORDER BY due_at DESC LIMIT {_LATEST}) AS latest
+WHERE NOT EXISTS (SELECT FROM unnest(%(sources)s::text[], %(types)s::text[]) AS t (source, type)
+                  WHERE (t.source, t.type) = (latest.source, latest.type))
+ORDER BY due_at LIMIT %(limit)s
+"""  # noqa: S608  constants
 
 # Of handlers that are here, neither they nor their sources paused; or it is tried for a breaker.
 _IS_SUSPECT_DUE = f"""waits = '{Waits.SUSPECT}' AND waiting_handler = ANY(%(handlers)s)
@@ -71,14 +74,21 @@ def locked(
         return _locked(connection, _DUE_NAMED, limit, ids=list(ids))
     for look in cursor.looks():
         if look.beside:
-            sources, types = zip(*look.beside, strict=True)
-            due, odd = _locked(connection, _DUE_BESIDE, limit, sources=list(sources), types=list(types))
+            ids = _beside(connection, look.beside, limit)
+            due, odd = _locked(connection, _DUE_NAMED, limit, ids=ids) if ids else ([], [])
         else:
             due, odd = _locked(connection, _DUE_ANY, limit, since=look.since)
         cursor.found(look, due, limit)
         if due or odd:
             break
     return due, odd
+
+
+def _beside(connection: psycopg.Connection, crowd: Sequence[Kind], limit: int) -> list[int]:
+    """Return the events that have become due lately, those of some kinds left out."""
+    sources, types = zip(*crowd, strict=True)
+    values = {"sources": list(sources), "types": list(types), "limit": limit}
+    return [event for (event,) in connection.execute(_BESIDE, values, prepare=True)]
 
 
 def suspect(connection: psycopg.Connection, handlers: Sequence[str]) -> tuple[list[QueuedRun], list[int]]:

@@ -8,15 +8,15 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, LiteralString, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import psycopg
+from psycopg.pq import DiagnosticField
 from psycopg.pq.abc import PGresult
 
 from hookonce.receiver.failpoints import reach
-from hookonce.receiver.ledger.database import session_reset
-from hookonce.receiver.ledger.database.arrays import array
-from hookonce.receiver.ledger.database.flushing import UNFLUSHED
+from hookonce.receiver.ledger.database import plans, schema, session_reset
 from hookonce.receiver.ledger.database.round_trip import (
     PreparingConnection,
     Statement,
@@ -35,6 +35,8 @@ class LeaseLost(claimed.LeaseLost):
     """The run is no longer ours: its lease ran out and somebody has taken it, or it was ended for us."""
 
 
+_NO_EVENT = "{}.runs.event"
+"""The column that an outcome without an event lacks."""
 Also = Callable[[psycopg.Connection], None]
 
 
@@ -62,52 +64,53 @@ class AttemptResult:
     waits: str | None = None
 
 
-def _ending(found: str, result: str, *others: str) -> str:
+def _ending(wanted: str, found: str, results: str, *others: str) -> str:
     """Write the statement that ends rows of the queue as done: all of them, or none.
 
-    `found` says which these are, `result` what came of each. Each only under our token, and only in the transaction
-    `xact_id` of this session; it fails by dividing by zero if one is not ours, so that a COMMIT behind it in the
-    pipeline does nothing. Advisory locks that a handler has left in the session go with it.
+    `found` says which these are, `wanted` how many, `results` what came of each. Each is ended only under our token,
+    and only in the transaction `xact_id` of this session. An outcome without an event is what is left of a row that is
+    not ours: it is refused (`_is_refused`), so that a COMMIT behind it in the pipeline does nothing. Advisory locks
+    that a handler has left in the session go with the row.
     """
     return f"""
 WITH gone AS (
     DELETE FROM hookonce.queue q {found} AND q.token = %(token)s
           AND (%(xact_id)s::text IS NULL OR %(xact_id)s::text::xid8 = pg_current_xact_id_if_assigned())
-    RETURNING q.event, q.handler, q.cycle, q.attempts, {result}
-), {"".join(others)} ended AS (
-    INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, started_at, finished_at, result, sealed_result,
-                               key_id)
-    SELECT event, handler, cycle, '{RunStatus.DONE}', attempts + 1, clock_timestamp() - %(took)s::interval,
-           clock_timestamp(), result, sealed, key FROM gone
-)
-SELECT 1 / ((SELECT count(*) FROM gone) = %(count)s)::int, pg_advisory_unlock_all()
+    RETURNING q.event, q.n, q.handler, q.cycle, q.attempts, pg_advisory_unlock_all()
+){"".join(others)}
+INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, started_at, finished_at, result, sealed_result,
+                           key_id)
+SELECT gone.event, gone.handler, cycle, '{RunStatus.DONE}', attempts + 1, clock_timestamp() - %(took)s::interval,
+       clock_timestamp(), {results} FROM {wanted}
 """  # noqa: S608  constants
 
 
 _END_ONE = _ending(
+    "(VALUES (1)) AS one LEFT JOIN gone ON true",
     "WHERE q.event = %(event)s AND q.n = %(n)s",
-    "%(result)s::text::json AS result, %(sealed_result)s::bytea AS sealed, %(key)s::text AS key",
+    "%(result)s::text::json, %(sealed)s::bytea, %(key)s::text",
 )
 # With the batch's claim, and what it counts for.
 _END_MANY = _ending(
-    """USING unnest(%(events)b::bigint[], %(places)b::smallint[], %(results)b::text[], %(sealed)b::bytea[],
-                  %(keys)b::text[]) AS t (event, n, result, sealed, key)
+    """unnest(%(events)s::bigint[], %(places)s::smallint[], %(results)s::text[], %(sealed)s::bytea[], %(keys)s::text[])
+     AS t (event, n, result, sealed, key) LEFT JOIN gone ON gone.event = t.event AND gone.n = t.n""",
+    """USING unnest(%(events)s::bigint[], %(places)s::smallint[]) AS t (event, n)
     WHERE q.event = t.event AND q.n = t.n""",
-    "t.result::json AS result, t.sealed, t.key",
-    """claim AS (
+    "t.result::json, t.sealed, t.key",
+    """, claim AS (
     DELETE FROM hookonce.claims WHERE token = %(token)s
 ), counted AS (
     INSERT INTO hookonce.batch_counts AS c (handler, batches, events, halvings)
-    VALUES (%(handler)s, 1, %(count)s, 0)
+    VALUES (%(handler)s, 1, cardinality(%(events)s::bigint[]), 0)
     ON CONFLICT (handler) DO UPDATE SET batches = c.batches + 1, events = c.events + excluded.events
-),""",
+)""",
 )
 
 # Of a source that keeps no bodies, with the end of the last run: what failed needs its body again. Ends of siblings
 # take turns, and each sees in its next statement what those before it have committed.
-_LOCK_EVENTS = "SELECT FROM hookonce.events WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
+_LOCK_EVENTS = "SELECT FROM hookonce.events WHERE id = ANY(%(unkept)s::bigint[]) ORDER BY id FOR UPDATE"
 _DROP_BODIES = f"""
-DELETE FROM hookonce.bodies b USING unnest(%s::bigint[], %s::timestamptz[]) AS t (event, received_at)
+DELETE FROM hookonce.bodies b USING unnest(%(unkept)s::bigint[], %(times)s::timestamptz[]) AS t (event, received_at)
 WHERE b.event = t.event AND b.received_at = t.received_at
       AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = t.event)
       AND NOT EXISTS (SELECT FROM hookonce.runs r WHERE r.event = t.event AND r.is_last
@@ -175,56 +178,17 @@ def end(  # noqa: PLR0913  the last six by keyword
     Raises `LeaseLost` if the run is no longer ours, or the transaction not the one called `xact_id`; the caller
     must roll back.
     """
-    commit = "COMMIT AND CHAIN" if chain else "COMMIT"
-    resets = taking_out(connection, asks_for_prepared=asks_for_prepared)
-    if not waits_for_flush:
-        resets = (UNFLUSHED, *resets) if asks_for_prepared else (*resets, UNFLUSHED)
-    statements = [_ended(run, ending, took, xact_id)]
-    statements += [(marks.DELETE_ONE, run.key._asdict())] if xact_id is not None else []
-    if run.event.keep_body and ending.also is None:
-        reach("run.ended")
-        results = round_trip(connection, [*statements, (commit, {})], first=resets, prepare=is_session_ours)
-        is_prepared = _read(results, run, len(resets))
-    else:
-        is_prepared = _end_in_steps(
-            connection, run, ending, resets=resets, statements=statements, commit=commit
-        )
-    if asks_for_prepared and is_prepared:
-        use_up(connection)
-
-
-def _end_in_steps(  # noqa: PLR0913  the last three by keyword
-    connection: psycopg.Connection[Any],
-    run: ClaimedRun,
-    ending: AttemptResult,
-    *,
-    resets: Sequence[bytes],
-    statements: Sequence[Statement],
-    commit: str,
-) -> bool:
-    """End an attempt with what else belongs to it; return whether the last of the resets has said yes."""
-    taken_out: list[psycopg.Cursor[Any]] = []
-    try:
-        with connection.pipeline():
-            taken_out += [connection.execute(statement) for statement in resets]
-            if not run.event.keep_body:
-                connection.execute(_LOCK_EVENTS, [[run.event.id]], prepare=True)
-            ended, *_ = [connection.execute(*statement, prepare=True) for statement in statements]
-            if not run.event.keep_body:
-                connection.execute(_DROP_BODIES, [[run.event.id], [run.event.received_at]])
-            if ending.also is not None:
-                ending.also(connection)
-            reach("run.ended")
-            connection.execute(commit)
-    except psycopg.errors.DivisionByZero:
-        if is_theirs(taken_out, ended):
-            raise
-        raise lost(run) from None
-    return _says_yes(taken_out)
-
-
-def _says_yes(resets: Sequence[psycopg.Cursor[Any]]) -> bool:
-    return bool(resets) and resets[-1].description is not None and resets[-1].fetchone() == (True,)
+    _commit(
+        connection,
+        [run],
+        _ended(run, ending, took, xact_id),
+        partial(lost, run),
+        also=ending.also,
+        commit="COMMIT AND CHAIN" if chain else "COMMIT",
+        planned=plans.FOR_END if waits_for_flush else plans.FOR_UNFLUSHED_END,
+        is_session_ours=is_session_ours,
+        asks_for_prepared=asks_for_prepared,
+    )
 
 
 def end_many(  # noqa: PLR0913  the last three by keyword
@@ -241,40 +205,58 @@ def end_many(  # noqa: PLR0913  the last three by keyword
 
     Raises `LeaseLost` if one of them is no longer ours; the caller must roll back.
     """
+    places = {"events": [run.event.id for run in runs], "places": [run.n for run in runs]}
     values = {
+        **places,
         "handler": runs[0].handler,
         "token": runs[0].token,
-        **_places(runs),
-        "results": array("text", [_json(each.result) for each in endings]),
-        "sealed": array("bytea", [each.sealed_result for each in endings]),
-        "keys": array("text", [each.key_id for each in endings]),
-        "count": len(runs),
+        "results": [_json(each.result) for each in endings],
+        "sealed": [each.sealed_result for each in endings],
+        "keys": [each.key_id for each in endings],
         "took": took,
         "xact_id": xact_id,
     }
-    unkept = sorted((run.event.id, run.event.received_at) for run in runs if not run.event.keep_body)
-    events, times = [event for event, _ in unkept], [at for _, at in unkept]
-    taken_out: list[psycopg.Cursor[Any]] = []
-    try:
-        with connection.pipeline():
-            resets = taking_out(connection, asks_for_prepared=asks_for_prepared)
-            taken_out += [connection.execute(statement) for statement in resets]
-            if unkept:
-                connection.execute(_LOCK_EVENTS, [events])
-            ended = connection.execute(_END_MANY, values, prepare=True)
-            if unkept:
-                connection.execute(_DROP_BODIES, [events, times])
-            if xact_id is not None:
-                marks.delete(connection, marks.Marked.of_batch(runs))
-            if also is not None:
-                also(connection)
-            reach("batch.ended")
-            connection.execute("COMMIT")
-    except psycopg.errors.DivisionByZero:
-        if is_theirs(taken_out, ended):
-            raise
-        raise lost_batch(runs) from None
-    if asks_for_prepared and _says_yes(taken_out):
+    unmarked = [(marks.DELETE, {**places, "token": runs[0].token})] if xact_id is not None else []
+    _commit(
+        connection,
+        runs,
+        [*_with_bodies(runs, (_END_MANY, values)), *unmarked],
+        partial(lost_batch, runs),
+        also=also,
+        asks_for_prepared=asks_for_prepared,
+    )
+
+
+def _commit(  # noqa: PLR0913  by keyword
+    connection: psycopg.Connection,
+    runs: Sequence[ClaimedRun],
+    statements: Sequence[Statement],
+    lost: Callable[[], LeaseLost],
+    *,
+    also: Also | None,
+    commit: str = "COMMIT",
+    planned: bytes = plans.FOR_END,
+    is_session_ours: bool = True,
+    asks_for_prepared: bool = False,
+) -> None:
+    """Take out of the session what a handler has left there, end its runs, do what belongs to that, and commit."""
+    asked = (session_reset.IS_ANYTHING_PREPARED,) if asks_for_prepared else ()
+    first = (*taking_out(connection), *asked, planned)
+    done: list[PGresult] = []
+
+    def send(statements: Sequence[Statement], first: Sequence[bytes] = ()) -> None:
+        for result in round_trip(connection, statements, first=first, prepare=is_session_ours):
+            if _is_refused(result, connection):
+                raise lost()
+            done.append(require(result))
+
+    if also is not None:
+        send(statements, first)
+        also(connection)
+        statements, first = (), ()
+    reach("batch.ended" if len(runs) > 1 else "run.ended")
+    send([*statements, (commit, {})], first)
+    if asks_for_prepared and done[len(first) - 2].get_value(0, 0) == b"t":
         use_up(connection)
 
 
@@ -286,13 +268,11 @@ def end_within(
     Raises `LeaseLost` as `end` does.
     """
     try:
-        if not run.event.keep_body:
-            cursor.execute(_LOCK_EVENTS, [[run.event.id]])
-        cursor.execute(*_ended(run, ending, took, xact_id))
-        if not run.event.keep_body:
-            cursor.execute(_DROP_BODIES, [[run.event.id], [run.event.received_at]])
-        cursor.execute(marks.DELETE_ONE, run.key._asdict())
-    except psycopg.errors.DivisionByZero:
+        for statement in _ended(run, ending, took, xact_id):
+            cursor.execute(*statement)
+    except psycopg.errors.NotNullViolation as error:
+        if error.pgresult is None or not _is_refused(error.pgresult, cursor.connection):
+            raise
         raise lost(run) from None
     reach("run.ended")
 
@@ -332,22 +312,14 @@ def fail_rows(
         "keys": [each.key_id for each in endings],
         "took": took,
     }
-    return {
-        Place(event, n): RunStatus.DEAD if is_dead else RunStatus.WAITING
-        for event, n, is_dead in connection.execute(_FAIL, values)
-    }
+    with connection.pipeline():
+        connection.execute(plans.FOR_END)
+        failed = connection.execute(_FAIL, values)
+    return {Place(event, n): RunStatus.DEAD if is_dead else RunStatus.WAITING for event, n, is_dead in failed}
 
 
-def is_theirs(resets: Sequence[psycopg.Cursor[Any]], ended: psycopg.Cursor[Any]) -> bool:
-    """Return whether an error is a deferred trigger's of the user's: at the resets, or at the COMMIT."""
-    return ended.rowcount > 0 or any(each.statusmessage is None for each in resets)
-
-
-def taking_out(connection: psycopg.Connection[Any], *, asks_for_prepared: bool = False) -> Sequence[bytes]:
-    """Return what takes out of a session what a handler has left there; nothing where no handler can have had it.
-
-    With `asks_for_prepared` the last one asks whether a handler has prepared anything there.
-    """
+def taking_out(connection: psycopg.Connection[Any]) -> Sequence[bytes]:
+    """Return what takes out of a session what a handler has left there; nothing where no handler can have had it."""
     if not isinstance(connection, PreparingConnection):
         return ()
     if connection.info.encoding != "utf-8":  # what is sent behind them is to be in the usual one
@@ -355,8 +327,7 @@ def taking_out(connection: psycopg.Connection[Any], *, asks_for_prepared: bool =
         for result in round_trip(connection, [], first=connection.reset.statements):
             require(result)
         return ()
-    asked = (session_reset.IS_ANYTHING_PREPARED,) if asks_for_prepared else ()
-    return (*connection.reset.statements, *asked)
+    return connection.reset.statements
 
 
 def use_up(connection: psycopg.Connection[Any]) -> None:
@@ -365,17 +336,12 @@ def use_up(connection: psycopg.Connection[Any]) -> None:
         connection.is_used_up = True
 
 
-def _read(results: Sequence[PGresult], run: ClaimedRun, resets: int) -> bool:
-    """Read what came of the end of a run and of its commit; return whether the last of the resets has said yes."""
-    for result in results[:resets]:
-        require(result)
-    ends = results[resets:]
-    if failed_by(ends[0], psycopg.errors.DivisionByZero):
-        raise lost(run)
-    for result in ends:
-        require(result)
-    last = results[resets - 1] if resets else None
-    return bool(last and last.ntuples and last.get_value(0, 0) == b"t")
+def _is_refused(result: PGresult, connection: psycopg.Connection[Any]) -> bool:
+    """Return whether the end of a run that is not ours has failed."""
+    fields = (DiagnosticField.SCHEMA_NAME, DiagnosticField.TABLE_NAME, DiagnosticField.COLUMN_NAME)
+    return failed_by(result, psycopg.errors.NotNullViolation) and _NO_EVENT.format(
+        schema.of(connection)
+    ) == ".".join((result.error_field(field) or b"").decode(errors="replace") for field in fields)
 
 
 def mark(cursor: psycopg.Cursor[Any], run: ClaimedRun) -> str:
@@ -410,26 +376,27 @@ def lost_batch(runs: Sequence[ClaimedRun]) -> LeaseLost:
     )
 
 
-def _ended(
-    run: ClaimedRun, ending: AttemptResult, took: timedelta, xact_id: str | None
-) -> tuple[LiteralString, dict[str, Any]]:
-    """Return the statement that ends an attempt, and its values."""
-    return _END_ONE, {
+def _ended(run: ClaimedRun, ending: AttemptResult, took: timedelta, xact_id: str | None) -> list[Statement]:
+    """Return the statements that end an attempt, with their values."""
+    values = {
         **run.key._asdict(),
         "result": _json(ending.result),
-        "sealed_result": ending.sealed_result,
+        "sealed": ending.sealed_result,
         "key": None if ending.sealed_result is None else ending.key_id,
         "took": took,
-        "count": 1,
         "xact_id": xact_id,
     }
+    unmarked = [(marks.DELETE_ONE, run.key._asdict())] if xact_id is not None else []
+    return [*_with_bodies([run], (_END_ONE, values)), *unmarked]
 
 
-def _places(runs: Sequence[ClaimedRun]) -> dict[str, Any]:
-    return {
-        "events": array("bigint", [run.event.id for run in runs]),
-        "places": array("smallint", [run.n for run in runs]),
-    }
+def _with_bodies(runs: Sequence[ClaimedRun], end: Statement) -> list[Statement]:
+    """Return what ends runs, with what drops the bodies that are not to be kept."""
+    if all(run.event.keep_body for run in runs):
+        return [end]
+    unkept = sorted((run.event.id, run.event.received_at) for run in runs if not run.event.keep_body)
+    values = {"unkept": [event for event, _ in unkept], "times": [at for _, at in unkept]}
+    return [(_LOCK_EVENTS, values), end, (_DROP_BODIES, values)]
 
 
 def _json(result: Any) -> str | None:  # noqa: ANN401  whatever the handler returned

@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 import psycopg
 
+from hookonce.receiver.ledger.reasons import LIMIT
 from hookonce.receiver.ledger.runs.claimed import ClaimedRun
 from hookonce.receiver.ledger.runs.run_limits import Given, Rate, RunLimit, Schedule
-from hookonce.receiver.ledger.states import WAITS_FOR_LIMIT
 
 MAX_WAITING = 10_000
 AHEAD = timedelta(seconds=2)
@@ -80,7 +80,7 @@ INSERT INTO hookonce.limit_places (handler, key, event, token)
 SELECT * FROM unnest(%s::text[], %s::text[], %s::bigint[], %s::uuid[]) AS t
 ON CONFLICT (handler, event) DO UPDATE SET key = excluded.key, token = excluded.token
 """
-_IS_PARKED = f"waits = '{WAITS_FOR_LIMIT}' || %(key)s AND waiting_handler = %(handler)s"
+_IS_PARKED = f"waits = '{LIMIT.prefix}' || %(key)s AND waiting_handler = %(handler)s"
 # Event by event: whatever the planner thinks of the table.
 _IS_ONE_PARKED = _IS_PARKED.replace("waits =", "waits IS NOT DISTINCT FROM")
 # The oldest, of those without a time of their rate only so many.
@@ -101,13 +101,13 @@ WITH oldest AS MATERIALIZED (
 SELECT event FROM mine ORDER BY event
 """  # noqa: S608  constants
 _IS_ANY_PARKED = (
-    f"SELECT FROM hookonce.queue WHERE waits = '{WAITS_FOR_LIMIT}' || %s AND waiting_handler = %s LIMIT 1"
+    f"SELECT FROM hookonce.queue WHERE waits = '{LIMIT.prefix}' || %s AND waiting_handler = %s LIMIT 1"
 )
 _COUNTS = f"""
 SELECT h.handler, w.count FROM (SELECT DISTINCT handler FROM hookonce.limits WHERE has_queue) AS h, LATERAL (
     SELECT count(*) FROM (
         SELECT FROM hookonce.queue q WHERE q.waiting_handler = h.handler
-            AND q.waits = ANY(ARRAY(SELECT '{WAITS_FOR_LIMIT}' || l.key FROM hookonce.limits l
+            AND q.waits = ANY(ARRAY(SELECT '{LIMIT.prefix}' || l.key FROM hookonce.limits l
                                     WHERE l.handler = h.handler AND l.has_queue))
         LIMIT %(most)s) AS found) AS w
 ORDER BY h.handler
@@ -208,7 +208,7 @@ def hold_back(connection: psycopg.Connection, limited: Sequence[LimitedRun], at_
         slot_at = each.slot_at if by.rate is not None and by.is_by(each.schedule) else None
         if not places.has_one_for(each):
             slot = None if slot_at is None else slot_at - now
-            held[row] = Held(waits=WAITS_FOR_LIMIT + each.key[1], slot=slot)
+            held[row] = Held(waits=LIMIT.prefix + each.key[1], slot=slot)
             full.add(each.key)
         elif (delay := _delay(each.key, by.rate, slot_at, heads, now)) is not None:
             held[row] = Held(delay, slot=delay)

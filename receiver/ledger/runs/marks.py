@@ -25,7 +25,6 @@ from uuid import UUID
 
 import psycopg
 
-from hookonce.receiver.ledger.database.arrays import array
 from hookonce.receiver.ledger.runs.claimed import Attempt, ClaimedRun
 
 log = logging.getLogger(__name__)
@@ -49,7 +48,7 @@ class Kept(psycopg.errors.LockNotAvailable):
     """Nothing ends a marked transaction, since it is prepared or at its COMMIT: its run stays in its claim."""
 
 
-_ROWS = "unnest(%(events)b::bigint[], %(places)b::smallint[]) AS t (event, n)"
+_ROWS = "unnest(%(events)s::bigint[], %(places)s::smallint[]) AS t (event, n)"
 _INSERT = f"""
 WITH ours AS MATERIALIZED (
     SELECT q.event, q.n, q.token FROM hookonce.queue q JOIN {_ROWS} ON q.event = t.event AND q.n = t.n
@@ -59,11 +58,11 @@ WITH ours AS MATERIALIZED (
 )
 SELECT count(*), pg_current_xact_id()::text, (SELECT pg_advisory_xact_lock_shared(%(key)s)) FROM ours
 """  # noqa: S608  constants
-_DELETE = f"""
+DELETE = f"""
 DELETE FROM hookonce.marks m USING {_ROWS} WHERE m.event = t.event AND m.n = t.n AND m.token = %(token)s
 """  # noqa: S608  constants
 DELETE_ONE = "DELETE FROM hookonce.marks WHERE event = %(event)s AND n = %(n)s AND token = %(token)s"
-"""For a run by itself; `_DELETE` is for what was marked together."""
+"""For a run by itself; `DELETE` is for what was marked together."""
 _LOCK = f"""
 SELECT FROM hookonce.queue q JOIN {_ROWS} ON q.event = t.event AND q.n = t.n
 WHERE q.token = %(token)s ORDER BY q.event, q.n FOR UPDATE OF q
@@ -113,8 +112,8 @@ class Marked:
     def values(self) -> dict[str, Any]:
         """What the statements about it are given."""
         return {
-            "events": array("bigint", [event for event, _ in self.rows]),
-            "places": array("smallint", [n for _, n in self.rows]),
+            "events": [event for event, _ in self.rows],
+            "places": [n for _, n in self.rows],
             "token": self.token,
         }
 
@@ -136,7 +135,7 @@ def insert(cursor: psycopg.Cursor[Any], marked: Marked) -> str | None:
 
 def delete(cursor: "psycopg.Cursor[Any] | psycopg.Connection[Any]", marked: Marked) -> None:
     """Delete the mark of an attempt, in the transaction that ends it."""
-    cursor.execute(_DELETE, marked.values)
+    cursor.execute(DELETE, marked.values)
 
 
 def ask(connection: psycopg.Connection[Any], marked: Marked) -> bool:

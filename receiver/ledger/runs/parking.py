@@ -5,8 +5,9 @@ that row `FOR SHARE`. Who ends the pause deletes the row first, which waits for 
 that: whatever was parked for that pause is then committed and found. If he is stopped halfway, a sweep goes on: what
 is parked under a pause that is gone is un-parked, whoever left it.
 
-Runs of paused handlers are parked by claims only (hookonce.receiver.ledger.runs.claims): which handlers take an
-event, workers alone know. A suspect stays one, whatever is paused: claims pass it over.
+What may be paused, and how that is told, is in `receiver.ledger.reasons`. Runs of paused handlers are parked by claims
+only (hookonce.receiver.ledger.runs.claims): which handlers take an event, workers alone know. A suspect stays one,
+whatever is paused: claims pass it over.
 """
 
 import time
@@ -14,12 +15,12 @@ from datetime import datetime, timedelta
 
 import psycopg
 
-from hookonce.receiver.ledger.due import IS_DUE, IS_DUE_SINCE
+from hookonce.receiver.ledger import reasons
+from hookonce.receiver.ledger.reasons import IS_DUE_SINCE, IS_OF_ROWS, MATCHES, PAUSES
 from hookonce.receiver.ledger.runs import queue_pages
-from hookonce.receiver.ledger.states import WAITS_FOR_SOURCE, Waits
 
 PARK_BATCH = 2500
-"""Due runs among which those of paused sources are parked in one go; it takes some 100 ms."""
+"""Due runs among which those that are paused are parked in one go; it takes some 100 ms."""
 _MET = 100
 """Runs at the head of the queue: if none of these is to be parked, claims have little to pass over."""
 UNPARK_BATCH = 1000
@@ -27,21 +28,23 @@ SWEEP_TURN = timedelta(milliseconds=500)
 """How long a sweep goes on with what was left parked."""
 
 # The row of a pause is locked only where there is something to park: otherwise claims would write to it all the time.
-_PARK_SOURCES = f"""
+_PARK_ROWS = f"""
 WITH met AS MATERIALIZED (
-    SELECT source FROM hookonce.queue
-    WHERE EXISTS (SELECT FROM hookonce.pauses WHERE kind = 'source') AND {IS_DUE_SINCE} ORDER BY due_at LIMIT {_MET}
+    SELECT source, type FROM hookonce.queue
+    WHERE EXISTS (SELECT FROM hookonce.pauses WHERE {IS_OF_ROWS}) AND {IS_DUE_SINCE} ORDER BY due_at LIMIT {_MET}
 ), paused AS MATERIALIZED (
-    SELECT name FROM hookonce.pauses WHERE kind = 'source' AND name IN (SELECT source FROM met) FOR SHARE
+    SELECT kind, name FROM hookonce.pauses WHERE {IS_OF_ROWS} AND EXISTS (SELECT FROM met WHERE {MATCHES}) FOR SHARE
 ), head AS MATERIALIZED (
-    SELECT event, n, source AS name FROM hookonce.queue
+    SELECT event, n, source, type FROM hookonce.queue
     WHERE {IS_DUE_SINCE} AND EXISTS (SELECT FROM paused) ORDER BY due_at LIMIT {PARK_BATCH}
+), found AS MATERIALIZED (
+    SELECT event, n, (SELECT kind || ':' || name FROM paused WHERE {MATCHES} ORDER BY kind, name LIMIT 1) AS waits
+    FROM head
 ), mine AS MATERIALIZED (
-    SELECT q.event, q.n FROM head JOIN paused USING (name) JOIN hookonce.queue q USING (event, n)
-    WHERE {IS_DUE} FOR UPDATE OF q SKIP LOCKED
+    SELECT q.event, q.n, found.waits FROM found JOIN hookonce.queue q USING (event, n)
+    WHERE found.waits IS NOT NULL AND due_at <= now() AND q.waits IS NULL AND token IS NULL FOR UPDATE OF q SKIP LOCKED
 )
-UPDATE hookonce.queue q SET waits = '{WAITS_FOR_SOURCE}' || source FROM mine
-WHERE (q.event, q.n) = (mine.event, mine.n)
+UPDATE hookonce.queue q SET waits = mine.waits FROM mine WHERE (q.event, q.n) = (mine.event, mine.n)
 """  # noqa: S608  constants
 
 _LOCK_PAUSES = "SELECT name FROM hookonce.pauses WHERE kind = %s AND name = ANY(%s) ORDER BY name FOR SHARE"
@@ -78,28 +81,29 @@ WITH RECURSIVE named AS (
     FROM named WHERE named.handler IS NOT NULL)
 SELECT handler FROM named WHERE handler IS NOT NULL
 """
-_SOURCES_PARKED = f"""
+_NAMES_PARKED = """
 WITH RECURSIVE named AS (
-    (SELECT waits FROM hookonce.queue WHERE waits > '{WAITS_FOR_SOURCE}' ORDER BY waits LIMIT 1)
+    (SELECT waits FROM hookonce.queue WHERE waits > %(prefix)s ORDER BY waits LIMIT 1)
     UNION ALL
     SELECT (SELECT q.waits FROM hookonce.queue q WHERE q.waits > named.waits ORDER BY q.waits LIMIT 1)
-    FROM named WHERE starts_with(named.waits, '{WAITS_FOR_SOURCE}'))
-SELECT substr(waits, {len(WAITS_FOR_SOURCE) + 1}) FROM named WHERE starts_with(waits, '{WAITS_FOR_SOURCE}')
-"""  # noqa: S608  constants
+    FROM named WHERE starts_with(named.waits, %(prefix)s))
+SELECT substr(waits, length(%(prefix)s) + 1) FROM named WHERE starts_with(waits, %(prefix)s)
+"""
 _PAUSED = "SELECT name FROM hookonce.pauses WHERE kind = %s"
 
 # What waits, for its next attempt or for a worker that knows its handler, is due at once.
-_HASTEN_SOURCE = queue_pages.change_page("source = %(name)s", "due_at = now()")
-_HASTEN_HANDLER = queue_pages.change_page("handler = %(name)s", "due_at = now()")
+_HASTEN = {
+    kind: queue_pages.change_page(pause.of("%(name)s"), "due_at = now()") for kind, pause in PAUSES.items()
+}
 
 
-def park_sources(connection: psycopg.Connection, since: datetime | None = None) -> int:
-    """Park what is due of paused sources, `PARK_BATCH` runs at most; return how many were. Committed.
+def park_rows(connection: psycopg.Connection, since: datetime | None = None) -> int:
+    """Park what is due and told by its row to be paused, `PARK_BATCH` runs at most; return how many were. Committed.
 
     What was due before `since` is passed over.
     """
     with connection.transaction():
-        return connection.execute(_PARK_SOURCES, {"since": since}).rowcount
+        return connection.execute(_PARK_ROWS, {"since": since}).rowcount
 
 
 def lock_pauses(connection: psycopg.Connection, kind: str, names: set[str]) -> set[str]:
@@ -108,14 +112,14 @@ def lock_pauses(connection: psycopg.Connection, kind: str, names: set[str]) -> s
 
 
 def unpark(connection: psycopg.Connection, kind: str, name: str, until: float | None = None) -> bool:
-    """Make due what is parked for a source or a handler, retries included; return whether nothing is left.
+    """Make due what is parked for a pause, retries included; return whether nothing is left.
 
-    Its pause must be over: a claim would park it again. Committed batch by batch; ends `until` a time of our
+    The pause must be over: a claim would park it again. Committed batch by batch; ends `until` a time of our
     monotonic clock.
     """
-    if kind == "handler":
-        return _unpark_runs(connection, Waits.HANDLER, name, until)
-    waits = WAITS_FOR_SOURCE + name
+    waits = reasons.word_of(kind, name)
+    if PAUSES[kind].by_plan:
+        return _unpark_runs(connection, waits, name, until)
     handlers = [row[0] for row in connection.execute(_HANDLERS_PARKED, {"waits": waits})]
     return all(_unpark_runs(connection, waits, handler, until) for handler in [*handlers, None])
 
@@ -136,16 +140,19 @@ def _unpark_runs(
 
 
 def hasten(connection: psycopg.Connection, kind: str, name: str) -> None:
-    """Make due at once what waits for its time and is not parked, of a source or a handler. Committed in pages."""
-    statement = _HASTEN_SOURCE if kind == "source" else _HASTEN_HANDLER
-    queue_pages.change_later(connection, statement, {"name": name})
+    """Make due at once what waits for its time and is not parked, of what was paused. Committed in pages."""
+    queue_pages.change_later(connection, _HASTEN[kind], {"name": name})
 
 
 def unpark_left(connection: psycopg.Connection) -> None:
     """Un-park what is parked under a pause that is gone, for `SWEEP_TURN` at most. Safe in many processes at once."""
     until = time.monotonic() + SWEEP_TURN.total_seconds()
-    for kind, query in (("source", _SOURCES_PARKED), ("handler", _HANDLERS_PARKED)):
-        names = [row[0] for row in connection.execute(query, {"waits": Waits.HANDLER})]
+    for kind, pause in PAUSES.items():
+        word = reasons.word_of(kind, "")
+        query, values = (
+            (_HANDLERS_PARKED, {"waits": word}) if pause.by_plan else (_NAMES_PARKED, {"prefix": word})
+        )
+        names = [row[0] for row in connection.execute(query, values)]
         paused = {row[0] for row in connection.execute(_PAUSED, [kind])}
         for name in names:
             if name not in paused and not unpark(connection, kind, name, until):

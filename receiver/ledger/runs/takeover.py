@@ -108,6 +108,11 @@ class _Left:
         self.locked = {row.place for row in locked}
         self.marked = marked
 
+    def tallies(self, row: Place, detail: str) -> Sequence[Tally]:
+        """Return what counts the recovery of a row: by its source, and by its handler."""
+        handler, _ = self.attempts[row]
+        return [Tally(Kind.RECOVERED, self.sources[row], detail), Tally(Kind.RECOVERED_RUN, handler, detail)]
+
 
 class Handlers(Protocol):
     """What is known of handlers here."""
@@ -234,7 +239,8 @@ def _settle(connection: psycopg.Connection, claim: Claim, left: _Left, how: Work
     if committed:
         _fail(connection, claim, committed, AttemptResult(RunStatus.DEAD, error=marks.COMMITTED))
         connection.execute(_FORGET_MARKS, [claim.token])
-        recovered.update(Tally(Kind.RECOVERED, left.sources[row], RunStatus.DEAD) for row in committed)
+        for row in committed:
+            recovered.update(left.tallies(row, RunStatus.DEAD))
     if claim.handler is not None and rest:
         _give_back(connection, rest, suspects=set())
         parts = batch_parts.halves([row.event for row in rest])
@@ -242,15 +248,18 @@ def _settle(connection: psycopg.Connection, claim: Claim, left: _Left, how: Work
         recovered.update(
             Tally(Kind.RECOVERED, source, AGAIN) for source in {left.sources[row] for row in rest}
         )
+        recovered[Tally(Kind.RECOVERED_RUN, claim.handler, AGAIN)] += 1
     elif claim.is_alone and claim.is_started:
         for row in rest:
             handler, attempt = left.attempts[row]
             ending = how.charged(handler, attempt)
             is_dead = _fail(connection, claim, [row], ending)[row] == RunStatus.DEAD
-            recovered[Tally(Kind.RECOVERED, left.sources[row], RunStatus.DEAD if is_dead else AGAIN)] += 1
+            recovered.update(left.tallies(row, RunStatus.DEAD if is_dead else AGAIN))
     elif rest:
         _give_back(connection, rest, suspects=started)
-        recovered.update(Tally(Kind.RECOVERED, left.sources[row], AGAIN) for row in rest if row in started)
+        for row in rest:
+            if row in started:
+                recovered.update(left.tallies(row, AGAIN))
     if recovered:
         counters.add(connection, recovered)
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import psycopg
 
-from hookonce.receiver.ledger.due import IS_DUE, MAY_BE_CLAIMED
+from hookonce.receiver.ledger.reasons import IS_DUE, MAY_BE_CLAIMED, REASONS
 from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.ledger.stats import totals
 
@@ -100,6 +100,18 @@ _DUE = f"""
 SELECT (SELECT count(DISTINCT event) FROM (SELECT event FROM hookonce.queue WHERE {IS_DUE} LIMIT %(most)s) AS these)
        + (SELECT count(DISTINCT event) FROM ({_LEFT}) AS dropped)
 """  # noqa: S608  constants
+
+
+_PARKED = " UNION ALL ".join(
+    f"""SELECT '{word}', count(*)
+FROM (SELECT FROM hookonce.queue WHERE {reason.found_by("waits")} LIMIT %(most)s) AS these"""  # noqa: S608  constants
+    for word, reason in {each.word: each for each in REASONS if each.word}.items()
+)
+
+
+def parked(connection: psycopg.Connection) -> dict[str, int]:
+    """Count the runs that claims pass over, by the reason's word; `MAX_COUNTED` of each at most."""
+    return dict(connection.execute(_PARKED, {"most": MAX_COUNTED}).fetchall())
 
 
 _REPLAYS = """

@@ -10,9 +10,11 @@ is counted by, `what` the kind, and after a dot its detail:
     recovered.again|dead    a lease that had run out was found, and the run leased again, or buried
     refused                 an attempt that could not be ended, because its lease was somebody else's by then; these two
                             count a batch once for each of its sources
+    recovered-run.<same>    the same, by the handler of the run; a batch counts once
     redis.<phase>           an error of Redis, by what it was asked for; counted by no source
     key.<outcome>           a request under a key, by operation (`receiver.idempotency.counted`)
-    ended.<status>          a run that ended, by handler; `receiver.ledger.stats.run_durations` counts these
+    ended.<status>          a run that ended, by handler; `receiver.ledger.stats.run_durations` counts these, and
+    attempts, retries       how many attempts it had, and how many of them came after the first
 
 How many rows there may be depends on the configuration and the code, never on what strangers send.
 """
@@ -33,10 +35,13 @@ class Kind(StrEnum):
     MET = "met"
     TYPE = "type"
     RECOVERED = "recovered"
+    RECOVERED_RUN = "recovered-run"
     REFUSED = "refused"
     REDIS_ERROR = "redis"
     KEY = "key"
     ENDED = "ended"
+    ATTEMPTS = "attempts"
+    RETRIES = "retries"
 
 
 class Tally(NamedTuple):

@@ -1,6 +1,6 @@
 """How long the last attempts of runs took: a histogram per source, among the sums of `activity`.
 
-How they ended is counted by handler besides (`receiver.ledger.stats.counters`).
+How they ended, and in how many attempts, is counted by handler besides (`receiver.ledger.stats.counters`).
 """
 
 from datetime import datetime
@@ -13,7 +13,7 @@ LIMITS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 # `took.<n>`: last attempts that took up to the n-th of LIMITS; `took.sum`: how long all of them took (µs).
 _ADD = """
 WITH ended AS MATERIALIZED (
-    SELECT e.source, r.handler, r.status, extract(epoch FROM r.finished_at - r.started_at)::float AS took
+    SELECT e.source, r.handler, r.status, r.attempts, extract(epoch FROM r.finished_at - r.started_at)::float AS took
     FROM hookonce.runs r CROSS JOIN LATERAL (SELECT source FROM hookonce.events WHERE id = r.event OFFSET 0) AS e
     WHERE r.finished_at >= %(begin)s AND r.finished_at < %(end)s AND r.started_at <= r.finished_at
           AND r.handler <> ''
@@ -24,6 +24,8 @@ SELECT 0, 'epoch'::timestamptz, source, 'took.' || n, count(*) FROM
 GROUP BY source, n
 UNION ALL SELECT 0, 'epoch', source, 'took.sum', round(sum(took) * 1000000) FROM ended GROUP BY source
 UNION ALL SELECT 0, 'epoch', handler, 'ended.' || status, count(*) FROM ended GROUP BY handler, status
+UNION ALL SELECT 0, 'epoch', handler, 'attempts', sum(attempts) FROM ended GROUP BY handler
+UNION ALL SELECT 0, 'epoch', handler, 'retries', sum(greatest(attempts - 1, 0)) FROM ended GROUP BY handler
 ORDER BY 3, 4
 ON CONFLICT (minutes, at, source, what) DO UPDATE SET count = activity.count + excluded.count
 """

@@ -9,7 +9,7 @@ from hookonce.jobs.handlers import Registry
 from hookonce.providers import Delivery
 from hookonce.providers.kit.registry import load
 from hookonce.receiver.config.alerts import Alerts
-from hookonce.receiver.config.servers import ConfigError
+from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.monitoring import alert_events
 

@@ -7,12 +7,13 @@ from functools import partial
 import psycopg
 import pytest
 
-from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.receiver.dev.embedded import Postgres
 from hookonce.receiver.ledger.database import migrate
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from tests.support import waiting
 from tests.support.django_project import entry
+from tests.support.inbox import OPEN
 from tests.support.inbox import inbox as plain_inbox
 
 __all__ = ["entry", "plain_inbox"]
@@ -79,12 +80,12 @@ def test_crash_of_postgresql_leaves_no_innocent_run_dead(inbox, database_url, re
         inbox.work()
         if inbox.connection.closed or inbox.connection.broken:
             inbox.connection = psycopg.connect(database_url, autocommit=True)
-        return not inbox.rows("SELECT FROM hookonce.event_states WHERE due_at IS NOT NULL")
+        return not inbox.rows(OPEN)
 
     calls = []
     if kind == "django":
         request.getfixturevalue("entry")
-        inbox.attempts_by = DjangoExecutor
+        inbox.transactions = DjangoTransactions
     inbox.on(copies, batch=BatchSize(3) if kind == "batch" else None)
     inbox.deliver("a", "b", "c")
 

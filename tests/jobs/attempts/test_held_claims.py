@@ -20,12 +20,12 @@ def runs(count, token=None):
 def test_claim_is_held_until_each_of_its_runs_is_settled_however_often():
     held, (first, last) = HeldClaims(), runs(2)
     held.add([first, last])
-    held.settled([first])
-    held.settled([first])
+    held.over([first])
+    held.over([first])
 
     assert (held.tokens, held.take_finished(), held.holds(last)) == ([first.token], [], True)
 
-    held.settled([last])
+    held.over([last])
     assert (held.tokens, held.take_finished(), held.take_finished()) == ([], [first.token], [])
 
 
@@ -33,7 +33,7 @@ def test_claim_that_was_dropped_is_not_forgotten_by_us():
     held, claimed = HeldClaims(), runs(2)
     held.add(claimed)
     held.drop([claimed[0].token])
-    held.settled(claimed)
+    held.over(claimed)
 
     assert (held.tokens, held.take_finished(), held.holds(claimed[0])) == ([], [], False)
 
@@ -42,7 +42,7 @@ def test_claim_with_a_run_that_is_left_in_it_is_not_forgotten_by_us():
     held, claimed = HeldClaims(), runs(2)
     held.add(claimed)
     held.leave(claimed[:1])
-    held.settled(claimed)
+    held.over(claimed)
 
     assert (held.tokens, held.take_finished()) == ([], [])
 
@@ -50,7 +50,7 @@ def test_claim_with_a_run_that_is_left_in_it_is_not_forgotten_by_us():
 def test_claims_that_were_not_forgotten_are_given_again():
     held, claimed = HeldClaims(), runs(1)
     held.add(claimed)
-    held.settled(claimed)
+    held.over(claimed)
     held.give_back_finished(held.take_finished())
 
     assert held.take_finished() == [claimed[0].token]

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from hookonce.jobs.attempts import failure_callbacks
-from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.database import engines
@@ -130,7 +130,7 @@ def test_connection_that_is_not_idle_before_a_claim_is_thrown_away_and_said(inbo
     inbox.on(handler, batch=batch)
     inbox.deliver("a", "b")
     inbox.work()
-    leave(inbox.drains[0].executor)
+    leave(inbox.drains[0].executor.connection)
     before = now_of_the_worker(inbox)
 
     inbox.deliver("c", "d")
@@ -158,7 +158,7 @@ def test_thread_that_is_at_a_statement_holds_no_claim_up(inbox, caplog):
     inbox.on(effect)
     inbox.deliver("a")
     inbox.work()
-    driver = engines.raw(inbox.drains[0].executor._connection)  # noqa: SLF001  as a handler's thread has it
+    driver = engines.raw(inbox.drains[0].executor.connection._connection)  # noqa: SLF001  as a handler's thread has it
     thread = threading.Thread(target=lambda: tried(lambda: driver.execute("SELECT pg_sleep(60)")))
     thread.start()
     until(lambda: driver.info.transaction_status.name, "ACTIVE")
@@ -179,7 +179,7 @@ def test_slot_meets_no_transaction_that_somebody_has_left_open(inbox, caplog):
         inbox.deliver("a")
         until(lambda: (pool.run_due(), inbox.effects())[1], ["a"])
         until(lambda: int(pool.is_idle), 1)
-        left_open(pool._slots[0].executor)  # noqa: SLF001
+        left_open(pool._slots[0].executor.connection)  # noqa: SLF001
         inbox.deliver("b")
         until(lambda: (pool.run_due(), inbox.effects())[1], ["a", "b"])
     finally:
@@ -213,7 +213,7 @@ def test_transaction_left_open_in_django_is_thrown_away_and_said(inbox, caplog):
     def handler(event, connection):
         connection.cursor().execute("INSERT INTO effects (event) VALUES (%s)", [event.event_id])
 
-    inbox.attempts_by = DjangoExecutor
+    inbox.transactions = DjangoTransactions
     inbox.on(handler)
     inbox.deliver("a")
     inbox.work()

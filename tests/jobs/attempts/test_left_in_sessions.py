@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from hookonce.jobs.attempts.django_executor import DjangoExecutor
-from hookonce.jobs.drain import Drain
+from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.slots.pool import Pool
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import ends
@@ -208,7 +208,7 @@ def handlers(leaving):
 
 @contextlib.contextmanager
 def one_slot(inbox):
-    drain = Drain(inbox.settings, inbox.registry, inbox.attempts_by)
+    drain = SingleSlot(inbox.settings, inbox.registry, inbox.transactions)
     yield drain.run_due
     drain.close()
 
@@ -293,7 +293,7 @@ def in_django(leaving, entry):  # noqa: ARG001  first there is Django
 
     leaving.inbox.registry = Registry()
     leaving.inbox.on(django, attempts=1)
-    leaving.inbox.attempts_by = DjangoExecutor
+    leaving.inbox.transactions = DjangoTransactions
     return leaving
 
 

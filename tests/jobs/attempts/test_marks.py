@@ -15,7 +15,7 @@ from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
 from tests.stories.mistakes import replace, reword
 from tests.support import claiming
-from tests.support.inbox import effect, inbox
+from tests.support.inbox import OPEN, effect, inbox
 from tests.support.waiting import DeadlineMissed, until
 
 __all__ = ["inbox"]
@@ -46,11 +46,7 @@ def marked(run, stale):
 
 def worked(inbox):
     """Work until nothing is due, whoever must be waited for."""
-    until(
-        lambda: (inbox.work(), not inbox.rows("SELECT FROM hookonce.event_states WHERE due_at IS NOT NULL"))[
-            1
-        ]
-    )
+    until(lambda: (inbox.work(), not inbox.rows(OPEN))[1])
 
 
 def mark_open_at_the_takeover(inbox):

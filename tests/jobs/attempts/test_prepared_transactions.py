@@ -11,9 +11,9 @@ import psycopg
 import pytest
 from psycopg import conninfo
 
-from hookonce.jobs.attempts.django_executor import DjangoExecutor
-from hookonce.jobs.drain import Drain
+from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.jobs.slots.pool import Pool
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.dev.embedded import Postgres, postgres
 from hookonce.receiver.ledger.database import migrate
@@ -101,8 +101,8 @@ def batch(events, tx):
 
 
 @contextmanager
-def one(inbox, attempts_by=None):
-    drain = Drain(inbox.settings, inbox.registry, *([attempts_by] if attempts_by else []))
+def one(inbox, transactions=None):
+    drain = SingleSlot(inbox.settings, inbox.registry, *([transactions] if transactions else []))
     yield drain
     drain.close()
 
@@ -122,7 +122,7 @@ KINDS = {
     "in a slot": (plain, {}, slots),
     "batch": (batch, {"batch": BatchSize(2)}, one),
     "batch in a slot": (batch, {"batch": BatchSize(2)}, slots),
-    "Django": (of_django, {}, partial(one, attempts_by=DjangoExecutor)),
+    "Django": (of_django, {}, partial(one, transactions=DjangoTransactions)),
 }
 OF_BLOCKS = {
     "block": (of_blocks, {"tx": "none"}, one),
@@ -153,7 +153,7 @@ def left_prepared(inbox, kind):
         inbox.deliver(*others)
         kept = {"a": "running"} | ({"b": "running"} if is_batch else {})
         worked(kept | others)
-        until(lambda: worker.executor.claims.tokens, [])  # nobody renews it
+        until(lambda: worker.executor.shared.claims.tokens, [])  # nobody renews it
         inbox.lapse()
         inbox.deliver("e", *(["f"] if is_batch else []))
         others |= {"e": "done"} | ({"f": "done"} if is_batch else {})

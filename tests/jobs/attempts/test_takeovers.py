@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.held_claims import HeldClaims
 from hookonce.receiver.ledger.runs import ends, marks, takeover
@@ -117,7 +117,7 @@ def test_run_is_ended_whatever_its_handler_has_set_for_its_transaction(inbox, st
 
     inbox.connection.execute("CREATE SCHEMA elsewhere")
     if by == "Django":
-        inbox.attempts_by = DjangoExecutor
+        inbox.transactions = DjangoTransactions
     inbox.on(sets_in_django if by == "Django" else sets)
     inbox.deliver("a", "b")
 
@@ -185,4 +185,4 @@ def test_claim_is_worked_though_what_others_lost_can_not_be_taken_over(inbox, mo
 
     assert [row[2:] for row in inbox.runs()] == [("running", 1), ("done", 1)]
     assert "what others have lost was not taken over: OperationalError" in caplog.text
-    assert inbox.drains[0].executor.claims.tokens == []
+    assert inbox.drains[0].executor.shared.claims.tokens == []

@@ -14,11 +14,11 @@ import pytest
 from sqlalchemy import text
 
 from hookonce.jobs.attempts import train as trains
-from hookonce.jobs.drain import Drain
 from hookonce.jobs.handlers import Registry
 from hookonce.jobs.slots.pool import Pool
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.dev.embedded import Postgres
-from hookonce.receiver.ledger.database import connections, flushing, migrate
+from hookonce.receiver.ledger.database import connections, flushing, migrate, plans
 from hookonce.receiver.ledger.runs import ends
 from tests.support.inbox import effect, inbox
 from tests.support.waiting import ENOUGH, DeadlineMissed, until
@@ -57,7 +57,7 @@ def quick(inbox):
     inbox.on(effect)
     inbox.deliver("first")
     inbox.work()
-    until(lambda: inbox.drains[0].executor.train.ticket() is not None)
+    until(lambda: inbox.drains[0].executor.shared.train.ticket() is not None)
     return inbox
 
 
@@ -123,13 +123,13 @@ def test_runs_that_must_not_wait_for_no_flush(inbox, held, changes):
     inbox.on(works_long if "tx" in changes else effect, **changes)
     inbox.deliver("first")
     inbox.work()
-    until(lambda: inbox.drains[0].executor.train.ticket() is not None)
+    until(lambda: inbox.drains[0].executor.shared.train.ticket() is not None)
     held.clear()
     inbox.deliver(*names())
 
     inbox.work()
 
-    assert not inbox.drains[0].executor.train._aboard  # noqa: SLF001
+    assert not inbox.drains[0].executor.shared.train._aboard  # noqa: SLF001
 
 
 def test_run_that_takes_long_waits_for_nobody_to_make_it_durable(quick, caplog):
@@ -208,7 +208,7 @@ def test_crash_of_the_server_loses_effect_and_end_together_and_each_run_is_done_
 
     crashing.on(works)
     made = (
-        Drain(crashing.settings, crashing.registry)
+        SingleSlot(crashing.settings, crashing.registry)
         if slots == 1
         else Pool(crashing.settings, crashing.registry, slots=slots)
     )
@@ -225,7 +225,7 @@ def test_crash_of_the_server_loses_effect_and_end_together_and_each_run_is_done_
     try:
         crashing.deliver("first")
         until(crashing.effects, ["first"])
-        until(lambda: made.executor.train.ticket() is not None)
+        until(lambda: made.executor.shared.train.ticket() is not None)
         held.clear()
         crashing.deliver(*names(20), "last")
         assert reached.wait(30)
@@ -265,7 +265,7 @@ def test_statement_of_the_end_says_that_it_is_not_flushed(quick, monkeypatch):
     right = ends.round_trip
 
     def round_trip(connection, statements, **options):
-        sent.append(flushing.UNFLUSHED in options["first"])
+        sent.append(plans.FOR_UNFLUSHED_END in options["first"])
         return right(connection, statements, **options)
 
     monkeypatch.setattr(ends, "round_trip", round_trip)
@@ -277,7 +277,7 @@ def test_statement_of_the_end_says_that_it_is_not_flushed(quick, monkeypatch):
 
 
 def test_run_whose_flush_has_lost_its_connection_is_in_doubt(quick):
-    train = quick.drains[0].executor.train
+    train = quick.drains[0].executor.shared.train
     ticket = train.ticket()
     quick.connection.execute(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"

@@ -4,14 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from hookonce.jobs.slots.patience import Patience
 from hookonce.jobs.slots.pool import Pool
+from hookonce.jobs.slots.timeouts import Timeouts
 from hookonce.jobs.stopping import hurrying, stopping
 from tests.support.inbox import inbox
 
 __all__ = ["inbox"]
 
-IMPATIENT = Patience(
+IMPATIENT = Timeouts(
     again=timedelta(seconds=0.2), grace=timedelta(seconds=0.3), broken=timedelta(seconds=0.5)
 )
 """Steps after a time limit that follow one another within parts of a second."""

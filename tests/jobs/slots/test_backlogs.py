@@ -11,7 +11,7 @@ from hookonce.receiver.ledger.runs import claims, due_cursor, due_rows
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.due_cursor import DueCursor
 from hookonce.receiver.ledger.runs.run_limits import Rate, RunLimit
-from tests.support.inbox import effect
+from tests.support.inbox import OPEN, effect
 from tests.support.waiting import until
 
 SLOTS = 4
@@ -131,7 +131,7 @@ def test_what_nobody_takes_is_passed_with_one_notification(inbox, pool_of):
 
     with pool_of(SLOTS) as pool:
         pool.run_due()
-        until(lambda: not inbox.rows("SELECT FROM hookonce.event_states WHERE due_at IS NOT NULL"))
+        until(lambda: not inbox.rows(OPEN))
 
     assert inbox.effects() == ["quick"]
 

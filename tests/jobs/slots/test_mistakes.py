@@ -10,11 +10,10 @@ from sqlalchemy import text
 from hookonce.jobs.attempts import heartbeat
 from hookonce.jobs.attempts.attempt import Executor
 from hookonce.jobs.plan import EVERYTHING, Plan
-from hookonce.jobs.slots import ending
+from hookonce.jobs.slots import lost_slots
 from hookonce.jobs.slots import pool as pools
-from hookonce.jobs.slots.ending import Ending
-from hookonce.jobs.slots.occupancy import Occupancy
-from hookonce.jobs.slots.room import QUICK, SlotRoom
+from hookonce.jobs.slots.capacity import QUICK, Capacity, ClaimCapacity
+from hookonce.jobs.slots.lost_slots import LostSlots
 from hookonce.jobs.slots.slot_limit import SlotLimit
 from hookonce.jobs.stopping import stopping
 from hookonce.receiver.ledger.runs import claims, ends, leases, takeover
@@ -196,14 +195,14 @@ def stuck(inbox, pool_of, let_go, seconds):
     inbox.on(neighbour, pattern="neighbour", timeout=HOUR)
     inbox.deliver("n", type="neighbour")
     inbox.deliver("s", type="stays")
-    with pool_of(8, patience=IMPATIENT) as pool:
+    with pool_of(8, timeouts=IMPATIENT) as pool:
         pool.run_due()
         until(inbox.runs, [("n", "neighbour", "done", 1), ("s", "stays", "waiting", 1)], seconds=seconds)
     assert inbox.effects() == ["n"]
 
 
 def lets_a_slot_outlive_its_lease(patch):
-    patch.setattr(Ending, "end_lost", lambda *_: None)
+    patch.setattr(LostSlots, "end_lost", lambda *_: None)
 
 
 def ends_a_neighbour_at_the_limit(patch):
@@ -232,7 +231,7 @@ def broken(inbox, pool_of, let_go, seconds):
     inbox.on(neighbour, pattern="neighbour", timeout=HOUR)
     inbox.deliver("n", type="neighbour")
     inbox.deliver("s", type="stays")
-    with pool_of(4, patience=IMPATIENT) as pool:
+    with pool_of(4, timeouts=IMPATIENT) as pool:
         pool.run_due()
         until(stopping.is_set, seconds=seconds)
         assert pool.finish() == pools.RESTART
@@ -240,20 +239,19 @@ def broken(inbox, pool_of, let_go, seconds):
 
 
 def takes_neighbours_along(patch):
-    patch.setattr(Executor, "hand_back", lambda *_: False)
+    patch.setattr(Executor, "give_back", lambda *_: False)
 
 
 def counts_what_it_hands_back(patch):
-    right = Executor._fail  # noqa: SLF001
+    def fail_rows(connection, token, places, endings, *took):
+        return right(connection, token, places, [replace(each, counted=True) for each in endings], *took)
 
-    def fail(self, run, ending):
-        return right(self, run, replace(ending, counted=True))
-
-    patch.setattr(Executor, "_fail", fail)
+    right = ends.fail_rows
+    patch.setattr(ends, "fail_rows", fail_rows)
 
 
 def never_starts_anew(patch):
-    patch.setattr(ending, "LOST_SHARE", 0)
+    patch.setattr(lost_slots, "LOST_SHARE", 0)
 
 
 def mixed(inbox, pool_of, let_go, seconds):
@@ -273,8 +271,8 @@ def mixed(inbox, pool_of, let_go, seconds):
 
 
 def keeps_no_slot_for_quick_handlers(patch):
-    patch.setattr(SlotRoom, "_lane", lambda *_: QUICK)
-    patch.setattr(Occupancy, "_may_be_slow", lambda *_: False)
+    patch.setattr(ClaimCapacity, "_lane", lambda *_: QUICK)
+    patch.setattr(Capacity, "_may_be_slow", lambda *_: False)
 
 
 STORIES = {

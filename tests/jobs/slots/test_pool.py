@@ -5,7 +5,9 @@ from datetime import timedelta
 from sqlalchemy import text
 
 from hookonce.jobs.handlers import GiveUp
-from hookonce.receiver.ledger.runs import due_cursor
+from hookonce.jobs.plan import Plan
+from hookonce.jobs.slots.capacity import ClaimCapacity
+from hookonce.receiver.ledger.runs import claims, due_cursor
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.run_limits import RunLimit
 from tests.support.inbox import effect
@@ -116,6 +118,34 @@ def test_quick_handler_goes_on_while_two_slow_ones_take_the_same_event(inbox, po
         finally:
             enough.set()
         are_done(inbox, 2)
+
+
+def test_sibling_without_capacity_is_left_for_another_worker(inbox):
+    def first(_event, _tx):
+        pass
+
+    def second(_event, _tx):
+        pass
+
+    for slow in (first, second):
+        inbox.on(slow)
+        inbox.registry.note(slow.__name__, timedelta(seconds=5))
+    inbox.deliver("a")
+
+    def claimed():
+        capacity = ClaimCapacity(inbox.registry, slots=4, slow=1, tried=())
+        plan, takers = Plan(inbox.registry, capacity), inbox.registry.matching
+        claim = claims.claim(inbox.connection, plan, takers, room=capacity)
+        return [(run.handler, run.attempt) for run in claim.runs], claim.is_more
+
+    assert claimed() == ([("first", 1)], True)
+    assert inbox.rows(
+        "SELECT handler, waits, token IS NULL, due_at <= now() FROM hookonce.queue ORDER BY n"
+    ) == [
+        ("first", None, False, True),
+        ("second", None, True, True),
+    ]
+    assert claimed() == ([("second", 1)], False)
 
 
 def test_all_slots_are_used_where_all_handlers_are_slow(inbox, pool_of):
@@ -265,10 +295,10 @@ def test_calls_for_help_come_one_at_a_time(pool_of, monkeypatch):
     with pool_of(2) as pool:
         monkeypatch.setattr(pool, "_notify", lambda: calls.append(1))
         for _ in range(3):
-            pool._call_for_help()  # noqa: SLF001
+            pool.call_for_help()
         assert len(calls) == 1
         time.sleep(0.15)
-        pool._call_for_help()  # noqa: SLF001
+        pool.call_for_help()
         assert len(calls) == 2
 
 

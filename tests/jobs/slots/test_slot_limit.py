@@ -11,8 +11,8 @@ from sqlalchemy import text
 from hookonce.jobs.attempts import attempt_connection
 from hookonce.jobs.attempts.time_limit import TimeUp
 from hookonce.jobs.slots import pool as pools
-from hookonce.jobs.slots.patience import Patience
 from hookonce.jobs.slots.slot_limit import SlotLimit, Step
+from hookonce.jobs.slots.timeouts import Timeouts
 from hookonce.jobs.stopping import stopping
 from hookonce.receiver.ledger.database.round_trip import PreparingConnection
 from tests.jobs.slots.conftest import IMPATIENT
@@ -109,7 +109,7 @@ def test_slot_that_nothing_ends_is_lost_and_its_run_ended_for_it(inbox, pool_of,
     inbox.on(effect, pattern="quick")
     inbox.deliver("a", type="stuck")
 
-    with pool_of(8, patience=IMPATIENT) as pool:
+    with pool_of(8, timeouts=IMPATIENT) as pool:
         pool.run_due()
         until(inbox.runs, [("a", "stuck", "dead", 1)])
         slots = inbox.rows("SELECT 1")
@@ -140,7 +140,7 @@ def test_quarter_of_the_slots_lost_ends_the_process_and_charges_no_neighbour(inb
     inbox.deliver("s", type="stuck")
     inbox.deliver("w", type="waits")
 
-    with pool_of(4, patience=IMPATIENT) as pool:
+    with pool_of(4, timeouts=IMPATIENT) as pool:
         pool.run_due()
         until(stopping.is_set)
         status = pool.finish()
@@ -164,7 +164,7 @@ def test_graceful_stop_waits_for_what_is_under_way_and_gives_back_the_rest(inbox
     inbox.deliver("l", type="long")
     inbox.deliver("s", type="short")
 
-    with pool_of(4, patience=Patience(stop=timedelta(seconds=1))) as pool:
+    with pool_of(4, timeouts=Timeouts(stop=timedelta(seconds=1))) as pool:
         pool.run_due()
         until(lambda: [row[2] for row in inbox.runs()], ["running"] * 2)
         stopping.set()
@@ -193,7 +193,7 @@ def test_exception_that_comes_too_late_never_comes():
 
 
 def test_handler_that_swallows_the_first_is_told_again():
-    limit, told = SlotLimit(patience=Patience(again=timedelta(seconds=0.05))), []
+    limit, told = SlotLimit(timeouts=Timeouts(again=timedelta(seconds=0.05))), []
 
     def work():
         with limit.limit(timedelta(seconds=0.01)):
@@ -312,7 +312,7 @@ def test_cancellation_that_never_ends_keeps_no_slot(inbox, pool_of, monkeypatch,
     inbox.on(effect, pattern="next", attempts=1)
     inbox.deliver("l", type="late")
 
-    with pool_of(1, patience=Patience(cancellation=timedelta(seconds=0.1))) as pool:
+    with pool_of(1, timeouts=Timeouts(cancellation=timedelta(seconds=0.1))) as pool:
         pool.run_due()
         until(lambda: [row[2] for row in inbox.runs()], ["running"])
         pool.run_due(inbox.deliver("n", type="next"))

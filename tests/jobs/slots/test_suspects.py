@@ -13,9 +13,9 @@ from types import SimpleNamespace
 import pytest
 
 from hookonce.jobs.plan import EVERYTHING, Plan
-from hookonce.jobs.slots.patience import Patience
 from hookonce.jobs.slots.suspect_child import SuspectChild
 from hookonce.jobs.slots.suspects import Suspects
+from hookonce.jobs.slots.timeouts import Timeouts
 from hookonce.jobs.stopping import hurrying, stopping
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.runs import claims, takeover
@@ -216,6 +216,39 @@ def test_child_whose_last_suspect_was_done_ended_none(inbox, suspects, environ, 
     assert not [each for each in caplog.messages if "ended its process" in each]
 
 
+ENDS_BY = """
+import os, sys
+from pathlib import Path
+from hookonce.jobs.attempts.last_attempt import LastAttempt
+from hookonce.jobs.drain import configured
+from hookonce.jobs.slots.single_slot import SingleSlot
+from hookonce.receiver.ledger.runs import leases
+
+worker = SingleSlot(*configured())
+run = worker._claim_suspect()
+LastAttempt(Path(sys.argv[sys.argv.index("--place") + 1])).begin(run)
+leases.note_start(worker.executor.idle_ledger, run)
+os._exit(int(sys.argv[1]))
+"""
+"""A child that begins a suspect, and ends by a status at once."""
+
+
+@pytest.mark.usefixtures("environ")
+@pytest.mark.parametrize(
+    ("status", "left"), [(os.EX_UNAVAILABLE, ("waiting", "suspect", 0)), (3, ("waiting", "suspect", 1))]
+)
+def test_child_is_charged_unless_the_ledger_has_left_it(inbox, suspects, tmp_path, status, left):
+    suspects(quick=["a"])
+    ours = Suspects([sys.executable, "-c", ENDS_BY, str(status)], tmp_path / "1")
+    ours.tend(inbox.connection, ["quick"])
+    until(lambda: not ours.count(), seconds=SECONDS)
+
+    ours.tend(inbox.connection, [])
+
+    assert inbox.rows("SELECT status, waits, attempts FROM hookonce.run_states") == [left]
+    assert inbox.rows("SELECT FROM hookonce.claims") == []
+
+
 def hurry_when_it_is_said(caplog):
     try:
         until(lambda: "waiting up to" in caplog.text)
@@ -230,7 +263,7 @@ def test_stop_says_that_a_suspect_is_waited_for_and_hurries_when_told_again(
     suspects(long=["a"])
 
     ours = Suspects([*WORKER, "--suspects"], tmp_path / "1", stops_within=HOUR)
-    with pool_of(2, suspects=ours, patience=Patience(stop=HOUR)) as pool:
+    with pool_of(2, suspects=ours, timeouts=Timeouts(stop=HOUR)) as pool:
         pool.run_due()
         until(lambda: inbox.rows(RUNNING_ALONE.format("long")), seconds=SECONDS)
         stopping.set()

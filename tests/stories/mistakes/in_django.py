@@ -1,8 +1,10 @@
 """Mistakes of a worker in Django; each name completes "a worker that …"."""
 
-from django.db import transaction
+from datetime import timedelta
 
-from hookonce.jobs.attempts.django_executor import DjangoExecutor
+from django.db import connections, transaction
+
+from hookonce.jobs.attempts.attempt import Executor
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.ledger.runs import marks
 from hookonce.receiver.ledger.runs.ends import AttemptResult
@@ -10,17 +12,17 @@ from tests.stories.mistakes import replace
 
 
 def marks_done_in_a_second_transaction():
-    def attempt(self, run, handler, following):
-        self.begin()
-        event = self._event(run, handler)
-        self._reset()
+    def make(self, work):
+        event = work.given(None)
+        self.connection.reset()
         with transaction.atomic():
             reach("handler.entered")
-            result = handler.function(event, self._database())
+            result = work.handler.function(event, connections["default"])
         reach("handler.returned")
-        return self._end(run, AttemptResult("done", result), following())
+        self.connection.begin()
+        self.connection.end(work.run, AttemptResult("done", result), timedelta(0), work.marking)
 
-    replace(DjangoExecutor, "_attempt", attempt)
+    replace(Executor, "_make", make)
 
 
 def believes_that_what_failed_is_rolled_back():

@@ -84,7 +84,7 @@ SELECT id, received_at, %s, %s::text::json, %s, %s FROM hookonce.events WHERE id
 
 
 def puts_into_the_queue_in_a_second_transaction():
-    leave_out("), queued AS (", "), unreadable AS (")
+    leave_out("), queued AS (", ")%u")
 
     def insert(connection, events):
         stored = right(connection, events)
@@ -99,8 +99,8 @@ def puts_into_the_queue_in_a_second_transaction():
 
 def leave_out(beginning, what_follows):
     """Leave a part out of the statement that inserts events."""
-    start, end = store._INSERT.index(beginning), store._INSERT.index(what_follows)
-    replace(store, "_INSERT", store._INSERT[:start] + store._INSERT[end:])
+    start, end = store._INSERT_NEW.index(beginning), store._INSERT_NEW.index(what_follows)
+    replace(store, "_INSERT_NEW", store._INSERT_NEW[:start] + store._INSERT_NEW[end:])
 
 
 QUEUE = """

@@ -5,7 +5,7 @@
 
 # ruff: noqa: SLF001  a mistake is made inside
 
-from hookonce.jobs import drain
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.ledger.maintenance import retention
 from hookonce.receiver.ledger.replay import events as replays
 from hookonce.receiver.ledger.runs import marks, takeover
@@ -68,4 +68,4 @@ def looks_at_the_queue_before_it_locks():
 
 
 def goes_on_before_its_run_is_settled():
-    replace(drain.Drain, "_settle_left", lambda _: None)
+    replace(SingleSlot, "_settle_left", lambda _: None)

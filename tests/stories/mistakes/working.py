@@ -3,7 +3,7 @@
 import time
 from datetime import UTC, datetime, timedelta
 
-from hookonce.jobs import claimer, drain, plan
+from hookonce.jobs import buffer, claimer, plan
 from hookonce.jobs.attempts import attempt as attempts
 from hookonce.jobs.attempts import endings, heartbeat
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
@@ -21,17 +21,18 @@ def never_sweeps():
 
 
 def marks_done_in_a_second_transaction():
-    def attempt(self, run, handler, _has_next):
-        event = self._event(run, handler)
-        with self.connection.begin():
+    def make(self, work):
+        event, connection = work.given(None), self.connection.connection
+        self.connection.reset()
+        with connection.begin():
             reach("handler.entered")
-            result = handler.function(event, self.connection)
+            result = work.handler.function(event, connection)
         reach("handler.returned")
-        with self.connection.begin():
-            ends.end(engines.raw(self.connection), run, AttemptResult("done", result), timedelta(0))
+        with connection.begin():
+            ends.end(engines.raw(connection), work.run, AttemptResult("done", result), timedelta(0))
         reach("run.committed")
 
-    replace(attempts.Executor, "_attempt", attempt)
+    replace(attempts.Executor, "_make", make)
 
 
 def commits_what_a_failed_attempt_wrote():
@@ -40,7 +41,7 @@ def commits_what_a_failed_attempt_wrote():
             engines.raw(self._connection).commit()
         right(self)
 
-    right = replace(AttemptConnection, "_reset", keep)
+    right = replace(AttemptConnection, "reset", keep)
 
 
 def believes_that_what_failed_is_rolled_back():
@@ -73,7 +74,7 @@ def finishes_without_the_token():
 
 
 def finishes_what_is_not_its_own_any_more():
-    reword(ends, "_END_ONE", "SELECT 1 / (", "SELECT 1 + (")
+    reword(ends, "_END_ONE", "LEFT JOIN gone", "JOIN gone")
 
 
 def fails_without_the_token():
@@ -105,10 +106,10 @@ def leases_by_its_own_clock():
 
 
 def starts_the_last_of_a_claim_first():
-    def run(self, claimed, until):
-        return right(self, claimed[::-1], until)
+    def put(self, runs, until):
+        return right(self, runs[::-1], until)
 
-    right = replace(drain.Drain, "_run", run)
+    right = replace(buffer.Buffer, "put", put)
 
 
 def charges_nobody_who_was_alone():

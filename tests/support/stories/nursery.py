@@ -166,18 +166,20 @@ def _work_in_django(listener, *, tight):
     """Work as `manage.py hookonce_worker` does."""
     from hookonce.django import ledger_database  # noqa: PLC0415  of use to nobody else
     from hookonce.jobs import drain  # noqa: PLC0415  same
-    from hookonce.jobs.attempts.django_executor import DjangoExecutor  # noqa: PLC0415  same
+    from hookonce.jobs.attempts.django_transaction import DjangoTransactions  # noqa: PLC0415  same
+    from hookonce.jobs.slots.single_slot import SingleSlot  # noqa: PLC0415  same
     from tests.support import django_project  # noqa: PLC0415  same
 
     django_project.lead("default", ledger_database())
-    _work(listener, tight=tight, made=drain.Drain(*drain.configured(), DjangoExecutor))
+    _work(listener, tight=tight, made=SingleSlot(*drain.configured(), DjangoTransactions))
 
 
 def _work(_listener, *, tight, made=None):
     """Answer the rings that wait, then run what is to be run alone, which one that goes on looks for without a ring."""
     from hookonce.jobs import drain  # noqa: PLC0415  of no use to receivers
+    from hookonce.jobs.slots.single_slot import SingleSlot  # noqa: PLC0415  same
 
-    made = made or drain.Drain(*drain.configured())
+    made = made or SingleSlot(*drain.configured())
     _answer(made, tight=tight)
     with suppress(Exception):  # a server may be away
         made.run_suspects()
@@ -186,14 +188,14 @@ def _work(_listener, *, tight, made=None):
 
 def _answer(made, *, tight):
     """Answer the rings that wait, and end when there are none."""
-    from hookonce.jobs import claimer, drain, worker  # noqa: PLC0415  same
+    from hookonce.jobs import claimer, worker  # noqa: PLC0415  same
 
     _beat()
     if tight:  # the budget is over after every attempt, and two events are a full batch
-        drain.DRAIN_BUDGET, claimer.CLAIM_BATCH = timedelta(0), 2
+        claimer.DRAIN_BUDGET, claimer.CLAIM_BATCH = timedelta(0), 2
     client = redis.Redis.from_url(os.environ["REDIS_URL"])
     name = f"worker-{os.getpid()}-{time.monotonic_ns()}"
-    listening = worker.Worker([worker.QUEUE], connection=client, name=name, drain=made)
+    listening = worker.Worker([worker.QUEUE], connection=client, name=name, claimer=made)
     listening.work(burst=True, logging_level="ERROR")
 
 
@@ -219,8 +221,9 @@ def _work_many(_listener, *, tight):
 def _work_on(_listener, *, tight):  # noqa: ARG001
     """Work as `hookonce worker` does, until told to stop."""
     from hookonce.jobs import drain, worker  # noqa: PLC0415  same
+    from hookonce.jobs.slots.single_slot import SingleSlot  # noqa: PLC0415  same
 
-    worker.work(drain.Drain(*drain.configured()), os.environ["REDIS_URL"])
+    worker.work(SingleSlot(*drain.configured()), os.environ["REDIS_URL"])
 
 
 def _sweep(_listener, *, tight):  # noqa: ARG001
@@ -271,7 +274,7 @@ NEEDED = {
         "django.db.backends.postgresql.base",
         "django.db.models.sql.compiler",
         "encodings.ascii",
-        "hookonce.jobs.attempts.django_executor",
+        "hookonce.jobs.attempts.django_transaction",
         "hookonce.jobs.worker",
         "hookonce.jobs.maintenance.sweep",
         "tests.support.django_project",

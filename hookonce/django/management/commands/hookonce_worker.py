@@ -9,10 +9,11 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from hookonce.django.ledger import require_shared
-from hookonce.django.worker import WEBHOOKS, executor_on, import_webhooks, require_fitting
+from hookonce.django.worker import WEBHOOKS, import_webhooks, require_fitting, transactions_on
 from hookonce.jobs import cli
-from hookonce.jobs.drain import Drain, handlers_of
+from hookonce.jobs.drain import handlers_of
 from hookonce.jobs.handlers import Registry
+from hookonce.jobs.slots.single_slot import SingleSlot
 from hookonce.receiver.cli.output.exits import exits
 from hookonce.receiver.config.settings import Settings
 
@@ -50,7 +51,9 @@ def _supervise(alias: str, processes: int) -> int:
 
 def _work_alone(alias: str, place: Path | None) -> None:
     settings, registry = _ready(alias)
-    cli.work_alone(Drain(settings, registry, executor_on(alias, settings.database_url)), settings, place)
+    cli.work_alone(
+        SingleSlot(settings, registry, transactions_on(alias, settings.database_url)), settings, place
+    )
 
 
 def _ready(alias: str) -> tuple[Settings, Registry]:

@@ -65,10 +65,14 @@ CREATE TABLE IF NOT EXISTS hookonce.slice_counts (
 )
 """
 
+# What may be paused, the code says (`receiver.ledger.reasons`).
+PAUSES_UNCHECKED = "ALTER TABLE hookonce.pauses DROP CONSTRAINT IF EXISTS pauses_kind_check"
+
 
 def upgrade() -> None:
     """Make the tables, and move what there is into them."""
     op.execute(SLICE_COUNTS)
+    op.execute(PAUSES_UNCHECKED)
     connection = engines.raw(op.get_bind())
     if context.config.attributes.get("is_new"):
         former_tables.make_of_nothing(connection)

@@ -1,0 +1,76 @@
+"""How handlers and callbacks are called: with what a signature asks for, on an event loop where one is `async def`."""
+
+import logging
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hookonce.jobs.attempts import failure_callbacks
+from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
+from hookonce.jobs.attempts.time_limit import TimeLimit
+from hookonce.jobs.attempts.transaction_guard import ExitForkedChildren
+from hookonce.jobs.error_summary import whereabouts
+from hookonce.jobs.handlers import Handler
+
+if TYPE_CHECKING:
+    from hookonce.jobs.attempts.coroutines import EventLoop
+
+log = logging.getLogger(__name__)
+
+Call = Callable[[Any, Any], object]
+"""Calls a handler with what it is given, and with what it writes on."""
+
+
+class Calls:
+    """The calls of one executor, and its event loop, once there is one."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, Call] = {}
+        self._loop: EventLoop | None = None
+
+    def of(self, handler: Handler, alarm: TimeLimit) -> Call:
+        """Return what calls a handler; what that needs is imported with the first."""
+        return self._of.get(handler.name) or self._of.setdefault(handler.name, self._made(handler, alarm))
+
+    def _made(self, handler: Handler, alarm: TimeLimit) -> Call:
+        if handler.is_long:
+            return partial(_without_connection, handler.function)
+        if handler.signature.is_async:
+            return partial(self._event_loop(alarm).call, handler.function, handler.signature)
+        if handler.signature.takes_session:
+            from hookonce.jobs.attempts import orm_session
+
+            return partial(orm_session.call, handler.function, handler.signature.session_class)
+        return handler.function
+
+    def call_back(self, failure: FailedAttempt, alarm: TimeLimit) -> None:
+        """Call the callbacks of `on_failure`; each has its share of their time, and what it raises is logged."""
+        share = failure_callbacks.TIMEOUT / len(failure_callbacks.callbacks)
+        for callback in failure_callbacks.callbacks:
+            try:
+                with alarm.limit(share), ExitForkedChildren():
+                    result = callback(failure)
+                    if isinstance(result, Coroutine):
+                        self._event_loop(alarm).run(result)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001  the user's code
+                log.warning("a callback of on_failure failed: %s", whereabouts(error))
+
+    def close(self) -> None:
+        """Close the event loop."""
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
+        self._of.clear()
+
+    def _event_loop(self, alarm: TimeLimit) -> "EventLoop":
+        if self._loop is None:
+            from hookonce.jobs.attempts.coroutines import EventLoop
+
+            self._loop = EventLoop(alarm)
+        return self._loop
+
+
+def _without_connection(function: Callable[[Any], object], event: object, _: object) -> object:
+    return function(event)

@@ -1,0 +1,324 @@
+"""Attempts on Django's own connection: what a handler writes through the ORM commits together with the run's `done`.
+
+The handler runs inside `transaction.atomic(durable=True)`, and our end is the last statement there; Django commits, and
+then calls the hooks of `on_commit`. Nothing is read through Django's connection: it has adapters and a time zone of its
+own. Claims, bodies and failures go through ours: a run takes two connections and one more commit (docs/decisions/0018).
+
+Each transaction is marked before its handler: there are too many ways past Django to look at each statement.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from datetime import timedelta
+from types import ModuleType
+from typing import Any
+
+import psycopg
+from django.db import connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+
+from hookonce.jobs.attempts.attempt_connection import (
+    THROWN_AWAY,
+    AttemptConnection,
+    EndCutOff,
+    is_begun,
+    shut_down,
+)
+from hookonce.jobs.attempts.endings import names_of
+from hookonce.jobs.attempts.handler_transaction import require_at_rest, set_isolation
+from hookonce.jobs.attempts.statement_effects import effects_of
+from hookonce.jobs.attempts.time_limit import TimeLimit, TimeUp
+from hookonce.jobs.attempts.transaction_guard import REFUSED, WAS_ROLLED_BACK, RolledBack
+from hookonce.jobs.attempts.work import Blocks, Transaction, Work
+from hookonce.jobs.error_summary import whereabouts
+from hookonce.receiver.config.server_urls import USUAL_SCHEMA
+from hookonce.receiver.ledger.database import schema, session_reset
+from hookonce.receiver.ledger.database.connections import is_stale
+from hookonce.receiver.ledger.database.session_reset import SessionReset
+from hookonce.receiver.ledger.runs import ends, ends_by_function
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.ends import Also, AttemptResult
+
+log = logging.getLogger(__name__)
+
+ROLLED_BACK = f"{WAS_ROLLED_BACK}; put what may be rolled back in a transaction.atomic() of its own"
+CLOSED = "the handler closed the connection that its transaction was on; it is hookonce's to close"
+MUST_ROLL_BACK = (
+    "the handler returned after an error of the database, or a set_rollback(True), that its transaction can't survive; "
+    "let errors out, or put what may fail in a transaction.atomic() of its own"
+)
+
+# As for connections of ours (`receiver.ledger.database.engines`): a backend whose worker is gone lets go of its locks.
+_SET_UP = "SET client_connection_check_interval = 500; SET idle_in_transaction_session_timeout = '2h'"
+
+
+class DjangoTransactions:
+    """The transactions of one executor on the connection of an alias of DATABASES.
+
+    A handler gets `(event, connection)`.
+    """
+
+    rolled_back = ROLLED_BACK
+    takes_batches = False
+    shares_flushes = False
+    blocks: Blocks | None = None
+
+    def __init__(
+        self, connection: AttemptConnection, alias: str = "default", place: str = USUAL_SCHEMA
+    ) -> None:
+        """Write on the connection of `alias`, which leads to the ledger in the schema `place`."""
+        self.alias = alias
+        self.place = place
+        self._connection = connection
+        self._set_up: psycopg.Connection[Any] | None = None
+        self._session_reset = session_reset.NOTHING
+        self._factories: tuple[Any, Any] = (tuple_row, psycopg.Cursor)
+        self._ends: ModuleType = ends
+        """The module whose statements mark and end runs with the rights that Django's role has."""
+
+    def begin(self, work: Work) -> None:  # noqa: ARG002  the port's
+        """Begin, on our connection, what the body of an event is read in."""
+        self._connection.begin_attempt(goes_on=False)
+
+    @contextmanager
+    def open(self, work: Work, alarm: TimeLimit) -> Iterator[Transaction]:
+        """Begin a marked transaction of Django's; after the commit call its hooks, whose errors harm nobody's run."""
+        self._connection.reset()  # nothing of ours stays open while the handler runs
+        database = self._database()
+        opened = _Opened(self, database, work)
+        hooks = _Hooks(alarm, work.handler.timeout)
+        try:
+            with hooks, transaction.atomic(using=self.alias, durable=True), _rolling_back(database):
+                opened.begin()
+                transaction.on_commit(hooks.begin, using=self.alias)
+                yield opened
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            if not hooks.have_begun:
+                if opened.is_cut_off:
+                    raise EndCutOff(type(error).__name__) from error
+                raise
+            _log_failed_hook(work, error)
+        finally:
+            if opened.uses_session_up:
+                database.close()
+        if opened.also is not None:  # on our connection: Django's role need have no rights for that
+            with self._connection.ledger.transaction():
+                opened.also(self._connection.ledger)
+
+    def discard(self) -> None:
+        """Close Django's connection, in whatever state it is."""
+        database = connections[self.alias]
+        if not database.in_atomic_block:
+            database.close()
+
+    @property
+    def backend(self) -> int | None:
+        """The process id of the backend that Django's connection is with: the handler writes there."""
+        with suppress(Exception):  # it may be closed at this moment
+            return self._set_up.info.backend_pid if self._set_up is not None else None
+        return None
+
+    def mark(self, cursor: psycopg.Cursor[Any], run: ClaimedRun) -> str:
+        """Mark a run in a handler's transaction, by what Django's role may do."""
+        return str(self._ends.mark(cursor, run))
+
+    def end_within(
+        self,
+        cursor: psycopg.Cursor[Any],
+        run: ClaimedRun,
+        ending: AttemptResult,
+        took: timedelta,
+        xact_id: str,
+    ) -> None:
+        """End a run in its handler's transaction, by what Django's role may do. Raises `LeaseLost`."""
+        self._ends.end_within(cursor, run, ending, took, xact_id)
+
+    def cursor(self, database: BaseDatabaseWrapper) -> psycopg.Cursor[Any]:
+        """Return a cursor for statements of ours, past Django's own kind."""
+        return schema.cursor(database.connection, self.place)
+
+    def _database(self) -> BaseDatabaseWrapper:
+        """Return Django's connection, open; whatever others there are, their time may be over.
+
+        Where none says how long a connection may be kept (CONN_MAX_AGE), ours is kept from run to run.
+        """
+        database = self._idle_database()
+        for each in connections.all(initialized_only=True):
+            if each is not database or each.errors_occurred or each.settings_dict["CONN_MAX_AGE"] != 0:
+                each.close_if_unusable_or_obsolete()
+        if database.connection is not None and is_stale(database.connection):
+            database.close()
+        database.ensure_connection()
+        if database.connection is not self._set_up:
+            self._set_up = database.connection
+            if not database.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):  # else a pooler is in between
+                with database.cursor() as cursor:
+                    cursor.execute(_SET_UP)
+            with self.cursor(database) as cursor:
+                self._ends = ends_by_function if ends_by_function.are_needed(cursor) else ends
+            self._session_reset = SessionReset.of(database.connection, has_settings=True)
+            self._factories = database.connection.row_factory, database.connection.cursor_factory
+        # A handler before may have set others.
+        database.connection.row_factory, database.connection.cursor_factory = self._factories
+        return database
+
+    def _idle_database(self) -> BaseDatabaseWrapper:
+        """Return Django's connection; one that somebody has left in a transaction is thrown away."""
+        database = connections[self.alias]
+        driver = database.connection
+        if driver is None or not (database.in_atomic_block or is_begun(driver)):
+            return database
+        log.warning(THROWN_AWAY, driver.info.transaction_status.name.lower())
+        shut_down(driver)
+        with suppress(psycopg.Error):
+            driver.close()
+        del connections[self.alias]
+        return connections[self.alias]
+
+    def take_out(self, database: BaseDatabaseWrapper) -> bool:
+        """Take out of Django's session what the handler has left there; what Django has set there stays.
+
+        Return whether anything is prepared there, which uses the session up.
+        """
+        driver = database.connection
+        with database.wrap_database_errors, driver.pipeline():
+            for statement in self._session_reset.statements:
+                psycopg.Cursor(driver).execute(statement)
+            if driver.prepare_threshold is None:
+                return False
+            asked = psycopg.Cursor(driver, row_factory=tuple_row).execute(session_reset.IS_ANYTHING_PREPARED)
+            return bool(asked.fetchone() == (True,))
+
+
+class _Opened:
+    """One transaction of Django's."""
+
+    shares_flushes = False
+
+    def __init__(self, owner: DjangoTransactions, database: BaseDatabaseWrapper, work: Work) -> None:
+        self.also: Also | None = None
+        """What is to be written once it is committed."""
+        self._owner = owner
+        self._database = database
+        self._driver: psycopg.Connection[Any] = database.connection
+        self._work = work
+        self._watch = _Watch()
+        self._has_prepared = False
+        self._is_ending = False
+
+    def begin(self) -> None:
+        """Begin the transaction on the server, with the level that was declared, and mark it."""
+        (run,), marking, isolation = self._work.runs, self._work.marking, self._work.handler.isolation
+        with self._owner.cursor(self._database) as cursor:
+            if isolation:
+                cursor.execute(set_isolation(isolation))
+            marking.is_marked = True
+            marking.xact_id = self._owner.mark(cursor, run)
+
+    @contextmanager
+    def lent(self) -> Iterator[BaseDatabaseWrapper]:
+        """Give Django's connection, and see what goes through it."""
+        with self._database.execute_wrapper(self._watch):
+            yield self._database
+
+    def require_open(self) -> None:
+        """Raise `RolledBack` or `RuntimeError` where it can't be committed any more."""
+        database = self._database
+        if database.closed_in_transaction or database.connection is None:
+            raise RolledBack(CLOSED)
+        if database.connection.info.transaction_status is TransactionStatus.IDLE:
+            raise RolledBack(ROLLED_BACK)
+        if database.needs_rollback:
+            raise RolledBack(MUST_ROLL_BACK)
+        require_at_rest(database.connection)
+
+    def end(
+        self,
+        run: ClaimedRun,
+        ending: AttemptResult,
+        took: timedelta,
+        *,
+        has_next: bool,  # noqa: ARG002  the port's
+        waits_for_flush: bool,  # noqa: ARG002  the port's
+    ) -> None:
+        """End the run, as the last statement of the transaction, which Django commits."""
+        self.also, self._is_ending = ending.also, True
+        self._has_prepared = self._owner.take_out(self._database)
+        with self._owner.cursor(self._database) as cursor:
+            self._owner.end_within(cursor, run, ending, took, str(self._work.marking.xact_id))
+
+    def end_by(self, write: Callable[[psycopg.Connection], None]) -> None:
+        """Never called: Django's worker takes no batches."""
+        raise NotImplementedError
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether its connection ended while it was ended: it may be committed, or not."""
+        return self._is_ending and self._driver.closed
+
+    @property
+    def uses_session_up(self) -> bool:
+        """Whether the session holds what can't be taken out of it."""
+        return self._watch.is_session_changed or self._has_prepared
+
+
+def _log_failed_hook(work: Work, error: BaseException) -> None:
+    """Say that what was to happen after the commit did not; as in a request of Django's, nobody tries again."""
+    (run,) = work.runs
+    log.error("the run is done, but a hook of on_commit failed: %s", whereabouts(error), extra=names_of(run))
+    if isinstance(error, TimeUp):  # it may have cut a call into libpq, on any of them
+        connections.close_all()
+
+
+@contextmanager
+def _rolling_back(database: BaseDatabaseWrapper) -> Iterator[None]:
+    """Roll back on an error, with what a rollback leaves in the session: Django would only do the first."""
+    try:
+        yield
+    except BaseException:
+        if (driver := database.connection) is not None and not driver.closed:
+            with suppress(psycopg.Error):
+                session_reset.roll_back(driver)
+        raise
+
+
+class _Watch:
+    """Sees the SQL that goes through Django: refuses what plainly ends the transaction, and notes what outlasts it."""
+
+    def __init__(self) -> None:
+        self.is_session_changed = False
+
+    def __call__(self, execute: Callable[..., Any], sql: Any, *arguments: Any) -> Any:  # noqa: ANN401  Django's
+        if isinstance(sql, str):
+            effects = effects_of(sql)
+            if effects.ends_transaction:
+                raise RuntimeError(REFUSED)
+            self.is_session_changed |= effects.changes_session
+        return execute(sql, *arguments)
+
+
+class _Hooks:
+    """The time of what runs after the commit: `begin` is the first hook, and the handler's limit holds from then on."""
+
+    def __init__(self, alarm: TimeLimit, limit: timedelta) -> None:
+        self.have_begun = False
+        self._alarm = alarm
+        self._time = limit
+        self._limit: ExitStack = ExitStack()
+
+    def begin(self) -> None:
+        """Start the time: it is committed."""
+        self.have_begun = True
+        limit: AbstractContextManager[None] = self._alarm.limit(self._time)
+        self._limit.enter_context(limit)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._limit.close()

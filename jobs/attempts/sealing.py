@@ -1,0 +1,90 @@
+"""What is kept of events and errors in the clear, and what is sealed; no SQL, no connection."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+from hookonce.jobs.attempts import endings
+from hookonce.jobs.attempts.time_limit import TimeUp
+from hookonce.jobs.attempts.transaction_guard import OverlongBlock, RolledBack
+from hookonce.jobs.error_summary import message_of, summarize, whereabouts
+from hookonce.jobs.event import BodyDropped, StepError
+from hookonce.jobs.steps import StepStopped
+from hookonce.jobs.traceback_text import traceback_text
+from hookonce.receiver.encryption import (
+    OFF,
+    CannotDecrypt,
+    KeyMissing,
+    Keyring,
+    body_context,
+    result_context,
+    traceback_context,
+)
+from hookonce.receiver.idempotency.records import StoreUnavailable
+from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
+from hookonce.receiver.ledger.runs.ends import AttemptResult
+
+OURS = (
+    TimeUp,
+    RolledBack,
+    OverlongBlock,
+    BodyDropped,
+    CannotDecrypt,
+    StepError,
+    StepStopped,
+    StoreUnavailable,
+)
+"""Errors whose text is ours, and quotes nothing of the event's."""
+
+
+class Sealing:
+    """Seals by a keyring, if it has keys; `mask` takes secrets out of the tracebacks that are kept."""
+
+    def __init__(self, keyring: Keyring = OFF, mask: Callable[[str], str] = str) -> None:
+        self.keyring = keyring
+        self._mask = mask
+
+    def require_key(self) -> None:
+        """Raise `KeyMissing` where what a handler returns could not be stored."""
+        if self.keyring.is_on:
+            self.keyring.encrypt(b"", ("test",))
+
+    def opened(self, event: ClaimedEvent, text: bytes, key: str | None) -> bytes:
+        """Return the body of an event, stored as `text` under a key. Raises `CannotDecrypt`."""
+        if key is None:
+            return text
+        return self.keyring.open(text, key, body_context(event.source, event.event_id, event.fingerprint))
+
+    def result(self, run: ClaimedRun, ending: AttemptResult) -> AttemptResult:
+        """Seal what a handler returned, where bodies are sealed. Raises `KeyMissing`."""
+        if ending.result is None or not self.keyring.is_on:
+            return ending
+        plain = json.dumps(ending.result).encode()
+        text, key = self.keyring.encrypt(plain, result_context(run.event.id, run.handler))
+        return replace(ending, result=None, sealed_result=text, key_id=key)
+
+    def traceback(self, run: ClaimedRun, ending: AttemptResult, error: BaseException) -> AttemptResult:
+        """Add the traceback to a failure; sealed it may tell more, and what the error says besides."""
+        if ending.error is None:
+            return ending
+        text = traceback_text(error, with_details=self.keyring.is_on) or self._left_out(error)
+        if text is None:
+            return ending
+        plain = endings.storable_text(self._mask(text)).encode()
+        try:
+            sealed, key = self.keyring.encrypt(
+                plain, traceback_context(run.event.id, run.handler, run.cycle, run.attempt)
+            )
+        except KeyMissing:  # what should be sealed must not be stored open
+            return ending
+        return replace(ending, traceback=sealed, key_id=key)
+
+    def said(self, error: BaseException) -> str:
+        """Return what is kept of an error in the clear: where things are sealed, its class and place."""
+        if not self.keyring.is_on:
+            return message_of(error) if isinstance(error, endings.VERDICTS) else summarize(error)
+        return message_of(error) if isinstance(error, OURS) else whereabouts(error)
+
+    def _left_out(self, error: BaseException) -> str | None:
+        """Return what an error says, where that is not said in the clear."""
+        return summarize(error) if self.keyring.is_on and not isinstance(error, OURS) else None

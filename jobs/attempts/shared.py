@@ -1,0 +1,42 @@
+"""What the attempts of one process share, whichever thread makes them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hookonce.jobs.attempts.failure_rows import FailureRows
+from hookonce.jobs.attempts.heartbeat import Heartbeat
+from hookonce.jobs.attempts.held_claims import HeldClaims
+from hookonce.jobs.attempts.listener import Listener
+from hookonce.jobs.attempts.sealing import Sealing
+from hookonce.jobs.attempts.train import Train
+from hookonce.providers.kit.provider import Provider
+from hookonce.receiver.idempotency.postgresql import Connections
+
+
+class Speed(Protocol):
+    """What is known of how long handlers take."""
+
+    def is_quick(self, name: str) -> bool:
+        """Return whether a handler's attempts are so short that they may share a flush."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The parts of one process.
+
+    `provider_of` gives what reads a source's bodies, also by the provider's name. `steps` lends the connections that
+    steps are written on; without it there are none. Without `train` each commit waits for its own flush.
+    """
+
+    provider_of: Callable[[str, str], Provider | None]
+    claims: HeldClaims
+    heartbeat: Heartbeat
+    speed: Speed
+    train: Train | None = None
+    steps: Connections | None = None
+    sealing: Sealing = field(default_factory=Sealing)
+    listener: Listener = field(default_factory=Listener)
+    failure_rows: FailureRows = field(default_factory=FailureRows)
+    warned: set[str] = field(default_factory=set)
+    """Handlers of which it was said already that their lists have another length than their batches."""

@@ -1,0 +1,263 @@
+"""One run: what its handler is given, and how its attempt ends."""
+
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import psycopg
+
+from hookonce.jobs.attempts import endings, failure_callbacks
+from hookonce.jobs.attempts.failure_callbacks import failure_of
+from hookonce.jobs.attempts.long_run import lock
+from hookonce.jobs.attempts.transaction_guard import Marking
+from hookonce.jobs.attempts.work import Blocks, HasNext, Host, Transaction
+from hookonce.jobs.event import ReceivedEvent, received
+from hookonce.jobs.handlers import Handler
+from hookonce.jobs.steps import steps_of
+from hookonce.receiver.config.commands import COMMAND
+from hookonce.receiver.failpoints import reach
+from hookonce.receiver.ledger.runs import ends, leases, marks, takeover
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.ends import Also, AttemptResult, LeaseLost
+from hookonce.receiver.ledger.runs.marks import Kept, Marked
+from hookonce.receiver.ledger.runs.takeover import WorkerEnd
+from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.stats import batch_figures
+
+log = logging.getLogger("hookonce.jobs.attempts.attempt")  # as filters know it
+
+
+def event_of(host: Host, run: ClaimedRun, handler: Handler, blocks: Blocks | None = None) -> ReceivedEvent:
+    """Make what a handler gets of a run. Raises `BodyDropped` and `CannotDecrypt`."""
+    shared, event = host.shared, run.event
+    shared.sealing.require_key()
+    body, key = event.body, event.key_id
+    if body is None and event.url is not None and (found := leases.load_body(host.connection.ledger, event)):
+        body, key = found
+    if body is not None and key is not None:
+        body = shared.sealing.opened(event, body, key)
+    steps = shared.steps
+    make_steps = None
+    if steps is not None and handler.batch is None:
+        make_steps = partial(steps_of, run, handler, steps, shared.sealing.keyring)
+    return received(run, body, shared.provider_of(event.source, event.provider), make_steps, blocks)
+
+
+class SingleRun:
+    """One attempt of one run; `Work`, as `Executor` asks for it."""
+
+    def __init__(self, host: Host, run: ClaimedRun, handler: Handler, has_next: HasNext) -> None:
+        self.handler = handler
+        self.run = run
+        self.marking = Marking()
+        self.has_started = False
+        self._host = host
+        self._has_next = has_next
+        self._began = time.monotonic()
+        self._event: ReceivedEvent | None = None
+        self._ending: AttemptResult | None = None
+        self._ticket: int | None = None  # of the train that it is told of with
+
+    @property
+    def runs(self) -> Sequence[ClaimedRun]:
+        """The run."""
+        return [self.run]
+
+    def listened(self) -> AbstractContextManager[object]:
+        """Have listeners hear of it."""
+        return self._host.shared.listener.attempting(self.run)
+
+    def note_start(self) -> None:
+        """Write down that a suspect's handler is about to be called, so that its death is charged."""
+        if self.run.is_alone:
+            leases.note_start(self._host.connection.idle_ledger, self.run)
+        self.has_started = True
+
+    def given(self, blocks: Blocks | None) -> object:
+        """Return the event; for a handler of batches a list of it."""
+        self._event = event_of(self._host, self.run, self.handler, blocks)
+        return [self._event] if self.handler.batch else self._event
+
+    def mark(self, cursor: psycopg.Cursor[Any]) -> str:
+        """Mark the attempt in its handler's transaction."""
+        return ends.mark(cursor, self.run)
+
+    def end(self, transaction: Transaction, returned: object) -> None:
+        """End it as done, and commit; a quick one need not wait for the disk."""
+        if self._event is not None:
+            self._event.require_steps_ended()
+        result = endings.results(returned, 1)[0] if self.handler.batch else endings.storable(returned)
+        self._ending = ending = AttemptResult(RunStatus.DONE, result, also=self._after_success())
+        has_next = self._has_next()
+        train = self._host.shared.train
+        if train is not None and has_next and transaction.shares_flushes and self._may_share(ending):
+            self._ticket = train.ticket()
+        transaction.end(
+            self.run,
+            self._host.shared.sealing.result(self.run, ending),
+            self._took(),
+            has_next=has_next,
+            waits_for_flush=self._ticket is None,
+        )
+
+    def tell_end(self) -> None:
+        """Tell of it now, or with the flush."""
+        self._host.connection.clean()
+        if self._ticket is None:
+            self._tell()
+        elif (train := self._host.shared.train) is not None:
+            train.board(self._ticket, self.run, self._tell_flushed)
+
+    def is_ours(self) -> bool:
+        """Return whether the run is still under its token."""
+        return leases.is_ours(self._host.connection.begun, self.run)
+
+    def refused(self, lost: LeaseLost) -> None:
+        """Say, and count, that it could not be ended, since its lease is somebody else's."""
+        log.warning("lease lost: %s", lost, extra=endings.names_of(self.run))
+        self._host.count_refused({self.run.event.source})
+
+    def fail(self, error: BaseException, said: str | None) -> None:
+        """End it as its error says: tried again, or dead."""
+        reach("failure.rolled_back")
+        sealing, rows, run = self._host.shared.sealing, self._host.shared.failure_rows, self.run
+        if isinstance(error, endings.VERDICTS):
+            ending = endings.verdict(run, self.handler, error, sealing.said)
+        else:
+            ending = endings.failure(run, self.handler, sealing.said(error) if said is None else said)
+            ending = replace(ending, also=rows.after_failure(self.handler, error))
+            if run.is_trial and ending.also is not None:
+                ending = endings.of_trial(run, self.handler, ending)
+        try:
+            has_committed = self.marking.is_marked and self._has_committed()
+        except Kept:
+            leave(self._host, [self.run])
+            return
+        if has_committed:
+            ending = AttemptResult(RunStatus.DEAD, error=endings.committed(ending.error))
+        ending = sealing.traceback(run, ending, error)
+        try:
+            status = self._write_failure(ending, has_committed=has_committed)
+        except LeaseLost as lost:
+            self.refused(lost)
+            return
+        reach("failure.committed")
+        self._host.connection.clean()
+        rows.say_if_opened(ending.also)
+        self._ending = replace(ending, status=status)
+        self._tell()
+        if ending.error is not None and failure_callbacks.callbacks:
+            self._host.tell_failure(failure_of(run, error, is_dead=status == RunStatus.DEAD))
+
+    def over(self) -> None:
+        """Let go of the run, unless it is told of with a flush."""
+        if self._ticket is None:
+            self._host.shared.claims.over([self.run])
+            self._host.shared.listener.over(self.run)
+
+    def _may_share(self, ending: AttemptResult) -> bool:
+        """Return whether a run need not wait for the disk: it is quick, plain, and nobody waits for its answer."""
+        run, handler = self.run, self.handler
+        is_plain = ending.also is None and self.marking.xact_id is None and run.event.keep_body
+        is_plain &= self._event is not None and not self._event.has_steps
+        is_wanted = not (handler.durable or handler.batch or run.is_alone or run.event.provider == COMMAND)
+        return is_plain and is_wanted and self._host.shared.speed.is_quick(handler.name)
+
+    def _after_success(self) -> Also | None:
+        """Return what is written with the end of an attempt that succeeds."""
+        also = self._host.shared.failure_rows.after_success(self.handler.name)
+        return partial(_count_alone, handler=self.handler.name, also=also) if self.handler.batch else also
+
+    def _took(self) -> timedelta:
+        return timedelta(seconds=time.monotonic() - self._began)
+
+    def _has_committed(self) -> bool:
+        """Return whether the handler has committed its attempt by itself; the answer holds until the run is ended.
+
+        So the run is locked in our transaction, which ends it: what is still on its way then finds it ended. Raises
+        `marks.Kept` where nothing ends what is on its way.
+        """
+        return lock(self._host.connection, self.run)
+
+    def _write_failure(self, ending: AttemptResult, *, has_committed: bool) -> RunStatus:
+        """End an attempt that did not succeed, and commit; return what its run is now. Raises `LeaseLost`."""
+        connection = self._host.connection
+        if ending.status == RunStatus.DONE:  # a refused command
+            sealed = self._host.shared.sealing.result(self.run, ending)
+            connection.end(self.run, sealed, self._took(), self.marking.unmarked())
+            return ending.status
+        ledger, transaction = connection.begun, connection.begin()
+        found = ends.fail(ledger, [self.run], [ending], self._took())
+        if not found:
+            raise ends.lost(self.run)
+        if ending.also is not None:
+            ending.also(ledger)
+        if has_committed:
+            marks.delete(ledger, Marked.of(self.run.key))
+        connection.take_out(asks_for_prepared=self.marking.may_have_prepared)
+        reach("failure.ended")
+        transaction.commit()
+        if has_committed:
+            self._host.discard()  # whatever else it did there
+        (status,) = found.values()
+        return status
+
+    def _tell(self) -> None:
+        """Tell of an attempt that has ended for good."""
+        ending = self._ending
+        if ending is None:
+            return
+        self._host.shared.listener.ended(self.run, ending)
+        log_end(self.run, ending)
+
+    def _tell_flushed(self) -> None:
+        """Tell of a run that is durable by now."""
+        self._ticket = None
+        self._tell()
+        self.over()
+
+
+def give_back(host: Host, run: ClaimedRun, cut_off: WorkerEnd | None, *, has_started: bool) -> bool:
+    """Give a run back, due at once; return whether it was not ended. Again cut off, it is a suspect.
+
+    One that was alone is charged, if it was cut off once its handler was called.
+    """
+    claims = host.shared.claims
+    is_suspect = cut_off is not None and claims.was_cut_off(run)
+    charged = cut_off if has_started else None
+    try:
+        is_given_back = takeover.settle(host.connection.idle_ledger, run, charged, is_suspect=is_suspect)
+    except Kept:
+        leave(host, [run])
+        return False
+    if is_given_back and cut_off is not None:
+        claims.note_cut_off(run)
+    return is_given_back
+
+
+def log_end(run: ClaimedRun, ending: AttemptResult) -> None:
+    """Log how a run has ended."""
+    if log.isEnabledFor(logging.INFO):
+        log.info("run", extra={**endings.names_of(run), "status": ending.status})
+
+
+def leave(host: Host, runs: Sequence[ClaimedRun]) -> None:
+    """Leave runs in their claim whose transaction goes on, nothing ending it: a takeover will find it ended."""
+    host.connection.reset()
+    host.shared.claims.leave(runs)
+    log.warning(
+        "a handler's transaction is prepared, or at its COMMIT: its run stays as it is until that has ended",
+        extra=endings.names_of(runs[0]),
+    )
+
+
+def _count_alone(connection: psycopg.Connection, handler: str, also: Also | None) -> None:
+    # In the order of a batch's end: both lock the same rows.
+    batch_figures.count_alone(connection, handler)
+    if also is not None:
+        also(connection)

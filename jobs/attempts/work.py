@@ -1,0 +1,149 @@
+"""What an attempt is made of, as `jobs.attempts.attempt` sees it.
+
+`Work`: one run (`jobs.attempts.single`), or a batch (`jobs.attempts.batch_attempt`). `Transactions`: what its handler
+writes in: SQLAlchemy's transaction, Django's, or none that stays open.
+"""
+
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any, Protocol
+
+import psycopg
+from sqlalchemy import Connection
+
+from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
+from hookonce.jobs.attempts.shared import Shared
+from hookonce.jobs.attempts.time_limit import TimeLimit
+from hookonce.jobs.attempts.transaction_guard import Marking
+from hookonce.jobs.handlers import Handler
+from hookonce.receiver.ledger.runs.claimed import ClaimedRun
+from hookonce.receiver.ledger.runs.ends import AttemptResult, LeaseLost
+
+HasNext = Callable[[], bool]
+"""Returns whether another run follows at once."""
+Blocks = Callable[[], AbstractContextManager[Connection]]
+"""Opens a short transaction of a handler that has none."""
+
+
+def no_next() -> bool:
+    """Return that no other run follows."""
+    return False
+
+
+class Host(Protocol):
+    """What makes attempts, as work knows it."""
+
+    connection: AttemptConnection
+    shared: Shared
+    tell_failure: Callable[[FailedAttempt], None]
+
+    def count_refused(self, sources: AbstractSet[str]) -> None:
+        """Count an end that was refused."""
+
+    def discard(self) -> None:
+        """Close the connections."""
+
+
+class Transaction(Protocol):
+    """One transaction that was begun."""
+
+    shares_flushes: bool
+    """Whether its commit need not wait for the disk, where that is allowed."""
+
+    def lent(self) -> AbstractContextManager[object]:
+        """Lend the handler its connection, as long as the block lasts."""
+
+    def require_open(self) -> None:
+        """Raise `RolledBack` or `RuntimeError` where what the handler has left can't be committed any more."""
+
+    def end(
+        self,
+        run: ClaimedRun,
+        ending: AttemptResult,
+        took: timedelta,
+        *,
+        has_next: bool,
+        waits_for_flush: bool,
+    ) -> None:
+        """End a run as done and commit; where `has_next`, the next transaction may be begun with that.
+
+        Raises `LeaseLost`, and `EndCutOff`.
+        """
+
+    def end_by(self, write: Callable[[psycopg.Connection], None]) -> None:
+        """End a batch: `write` ends its runs, and commits."""
+
+
+class Work(Protocol):
+    """One attempt of what was claimed together; `marking`: what is known of its transaction."""
+
+    marking: Marking
+    has_started: bool
+    """Whether its handler was called, or is about to be."""
+
+    @property
+    def handler(self) -> Handler:
+        """Who takes it."""
+
+    @property
+    def runs(self) -> Sequence[ClaimedRun]:
+        """What was claimed."""
+
+    def listened(self) -> AbstractContextManager[object]:
+        """Have listeners hear of the attempt, as long as the block lasts."""
+
+    def note_start(self) -> None:
+        """Write down that the handler is about to be called, where a start is charged."""
+
+    def given(self, blocks: Blocks | None) -> object:
+        """Return what the handler is given. Raises `BodyDropped` and `CannotDecrypt`, or what stands for several."""
+
+    def mark(self, cursor: psycopg.Cursor[Any]) -> str:
+        """Mark the handler's transaction by a cursor in it; return its id. Raises `LeaseLost`."""
+
+    def end(self, transaction: Transaction, returned: object) -> None:
+        """End it as done, in its handler's transaction, and commit. Raises `LeaseLost`, and `TypeError` for no JSON."""
+
+    def tell_end(self) -> None:
+        """Tell of an end that is committed, once it is durable."""
+
+    def is_ours(self) -> bool:
+        """Return whether it is still under its token."""
+
+    def refused(self, lost: LeaseLost) -> None:
+        """Say, and count, that it could not be ended, since its lease is somebody else's."""
+
+    def fail(self, error: BaseException, said: str | None) -> None:
+        """End it as failed, its writes being rolled back; dead, should they be committed after all.
+
+        `said` is what is kept of the error, where that is not told by the error alone.
+        """
+
+    def over(self) -> None:
+        """Hear that the attempt has ended, however; nothing more comes of what shares no flush."""
+
+
+class Transactions(Protocol):
+    """Gives each attempt its transaction; for one executor."""
+
+    rolled_back: str
+    """What is said of a handler that has rolled its transaction back."""
+    takes_batches: bool
+    blocks: Blocks | None
+    """What `event.tx()` opens, since `begin`."""
+
+    def begin(self, work: Work) -> None:
+        """Begin, on our connection, what the body of an event may be read in."""
+
+    def open(self, work: Work, alarm: TimeLimit) -> AbstractContextManager[Transaction]:
+        """Open the handler's transaction, as long as the block lasts; it is to be ended in it."""
+
+    @property
+    def backend(self) -> int | None:
+        """The process id of the backend that the handler writes on; for other threads."""
+
+    def discard(self) -> None:
+        """Close connections besides ours, in whatever state they are."""

@@ -1,0 +1,31 @@
+"""Circle signs the body with ECDSA (P-256, SHA-256), in base64 (DER); of Wallets, Contracts, CPN, Gateway, StableFX.
+
+The secret is the public key that `X-Circle-Key-Id` names, as Circle's API gives it (`/v2/notifications/publicKey/<id>`,
+for CPN and StableFX under a path of their own): base64, which never changes for an id. Asking for it takes an API key,
+so it is not fetched; name several while Circle has several. The id is `$.notificationId`, the same on every attempt.
+What Circle Mint sends comes by Amazon SNS (`amazon_sns`).
+
+https://developers.circle.com/api-reference/verify-webhook-signatures
+"""
+
+from hookonce.providers.kit import Sender, field, one_event, signer, told_apart_by
+from hookonce.providers.kit.schemes.public_key_signature import Signed
+
+scheme = Signed(header="x-circle-signature", algorithm="ecdsa-sha256")
+verify = scheme.verify
+sign = signer(scheme.sign)
+events = one_event(
+    id=field("$.notificationId"),
+    type=field("$.notificationType"),
+    account=field("$.subscriptionId"),
+    occurred_at=field("$.timestamp"),
+)
+
+sender = Sender(
+    id_is_signed=True,
+    retry_horizon=None,
+    horizon_unknown="its page says that it tries again, and not for how long",
+    identity=told_apart_by("$.notificationId"),
+    check_secret=scheme.check_secret,
+    setup_url="https://console.circle.com/",
+)

@@ -1,0 +1,76 @@
+"""Any sender that signs with a private key, described on the source: Ed25519, ECDSA, RSA. It needs no code.
+
+    signed = { algorithm = "ed25519", header = "X-Signature", encoding = "hex", id = "$.id", type = "$.event" }
+    signed = { algorithm = "rsa-sha256", header = "X-S", jwks = "https://a.example/jwks", id = "$.id", type = "$.type" }
+
+The secret is the sender's public key: PEM, that or DER in base64, the 32 bytes of an Ed25519 key in hex or base64, a
+JWK, or a JWK set. It is no secret, but configured as one. With jwks, the https URL of the sender's JWK set, a source
+needs none: the set is fetched under the rules for keys, kept for an hour, and fetched again when a delivery names a
+key that it lacks (or, without key_id, the header with the key's name, when none of its keys fits), at most once a
+minute. Where a source has secrets nothing is fetched.
+
+algorithm (required) is ed25519, rsa-sha256, rsa-sha384, rsa-sha512, rsa-pss-sha256, rsa-pss-sha384, rsa-pss-sha512,
+ecdsa-sha256 (P-256), ecdsa-sha384 (P-384) or ecdsa-sha512 (P-521), and never the delivery's choice. header (required),
+prefix, encoding (base64, hex, base64url) and, of ECDSA, form (der, numbers) say what the signature looks like; key and
+separator that it is one of a list (`t=1,v1=abc` has key = "v1"). signed is the template: {body}, {timestamp}, {url},
+{method}, {params}, {header:name}. timestamp names its header, or is a table { header or key, unit (s, ms, iso, any),
+tolerance in seconds }. id, type, account, occurred_at, volatile and period are as for `hmac`.
+
+https://datatracker.ietf.org/doc/html/rfc8032
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from hookonce.providers.kit import Configured, Sender, any_body, body_digest, one_event, signer
+from hookonce.providers.kit.registry.declared_options import (
+    expect_ids_that_differ,
+    header_named,
+    id_is_covered,
+    id_place,
+    identity,
+    period,
+    place,
+    place_or_none,
+    volatile,
+)
+from hookonce.providers.kit.registry.key_pair_options import signed_scheme
+from hookonce.providers.kit.registry.options import Options
+
+
+def configure(options: Mapping[str, Any]) -> Configured:
+    """Make the provider with a source's options. Raises: ValueError listing every mistake."""
+    given = Options(options, "signed")
+    scheme = signed_scheme(given)
+    left_out = volatile(given, "volatile")
+    events = one_event(
+        id=id_place(given, "id", body_digest(*left_out)),
+        type=place(given, "type"),
+        account=place_or_none(given, "account"),
+        occurred_at=place_or_none(given, "occurred_at"),
+        read=any_body,
+    )
+    within = period(given, "period")
+    expect_ids_that_differ(given, "id", within)
+    given.done()
+    template = str(scheme.signed)
+    return Configured(
+        verify=scheme.verify_by_set if scheme.jwks else scheme.verify,
+        sign=signer(scheme.sign, event_id=header_named(options["id"]), type=header_named(options["type"])),
+        events=events,
+        sender=Sender(
+            id_is_signed=id_is_covered(options["id"], template),
+            signed_message=scheme.signed_message if "{params}" in template else None,
+            signs_url="{url}" in template,
+            retry_horizon=None,
+            horizon_unknown="whoever sends decides",
+            identity=identity(given, "id", within),
+            tolerance=scheme.tolerance,
+            id_period=within,
+            volatile=left_out,
+            fetches=(re.escape(scheme.jwks),) if scheme.jwks else (),
+            needs_secret=not scheme.jwks,
+            check_secret=scheme.check_secret,
+        ),
+    )

@@ -1,0 +1,52 @@
+"""Transactions on the queue: what they send together, and how its statements are planned.
+
+A queue is empty at one moment and has a million rows at the next. The plan of a prepared statement is kept: one that
+was made over an empty queue reads all of it, for each row that is asked for, until statistics are gathered a minute
+later. So it is planned by its indexes, however small it is just now. Without `jit`: what has no index costs "too much"
+by these settings, and would be compiled. They hold for one transaction.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+
+def _off(*names: str) -> str:
+    return "SELECT " + ", ".join(f"set_config('{name}', 'off', true)" for name in names)
+
+
+_BY_INDEX = ("enable_seqscan", "jit")
+# Row by row, and in the order of an index: whoever wants the first few reads no more than those.
+_FOR_CLAIM = _off(*_BY_INDEX, "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")
+FOR_END = _off(*_BY_INDEX).encode()
+FOR_UNFLUSHED_END = _off(*_BY_INDEX, "synchronous_commit").encode()
+"""The same, and the commit is not waited for (`receiver.ledger.database.flushing`)."""
+
+
+@contextmanager
+def claiming(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Begin a transaction that claims, with its first statement, and commit it with the last one.
+
+    Only what is fetched meanwhile is waited for. Where one is open, this is a part of it.
+    """
+    if connection.info.transaction_status is not TransactionStatus.IDLE:
+        with connection.pipeline(), connection.transaction():
+            connection.execute(_FOR_CLAIM, prepare=True)
+            yield
+        return
+    # Else psycopg begins one by itself, and waits for that.
+    is_autocommit, connection.autocommit = connection.autocommit, True
+    try:
+        with connection.pipeline():
+            connection.execute("BEGIN", prepare=True)
+            connection.execute(_FOR_CLAIM, prepare=True)
+            yield
+            connection.execute("COMMIT", prepare=True)
+    finally:
+        if not connection.closed:
+            if connection.info.transaction_status is not TransactionStatus.IDLE:
+                connection.rollback()
+            connection.autocommit = is_autocommit

@@ -1,0 +1,96 @@
+"""Statements that were planned over an empty queue, and are used on a long one."""
+
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from hookonce.jobs.handlers import Handler, Registry
+from hookonce.receiver.ledger.database import plans, schema
+from hookonce.receiver.ledger.database.round_trip import PreparingConnection
+from hookonce.receiver.ledger.runs import ends
+from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.store import store
+from tests.support import claiming
+from tests.support.new_event import new_event
+
+LONG = 5_000
+KEPT = 8
+"""Uses after which PostgreSQL keeps a plan, and some more."""
+FILL = f"""
+INSERT INTO hookonce.queue (event, received_at, source, type, due_at)
+SELECT -n, now(), 'stripe', 'other', now() + interval '1 day' FROM generate_series(1, {LONG}) AS n
+"""  # noqa: S608  a constant
+READ = """
+SELECT pg_stat_force_next_flush(), seq_tup_read FROM pg_stat_user_tables WHERE relid = 'hookonce.queue'::regclass
+"""
+
+
+@pytest.fixture
+def worker(database_url):
+    with PreparingConnection.connect(database_url) as connection:
+        schema.use(connection, schema.USUAL_SCHEMA)
+        yield connection
+
+
+@pytest.fixture
+def other(database_url):
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def work(worker, other):
+    registry = Registry()
+    registry.add(Handler("h", "stripe", "*", print, 1, (), timedelta(seconds=5)))
+
+    def work(name):
+        store(other, [new_event(name)])
+        (run,) = claiming.claim(worker, registry).runs
+        worker.execute("SELECT 1")
+        ends.end(worker, run, AttemptResult("done"), timedelta(0))
+
+    return work
+
+
+def read_row_by_row(worker):
+    """Return how many rows of the queue were read by going through all of it."""
+    worker.execute("SELECT pg_stat_force_next_flush()")
+    worker.commit()
+    return worker.execute(READ).fetchone()[1]
+
+
+def made_over_an_empty_queue(work, other):
+    other.execute("VACUUM (ANALYZE) hookonce.queue")
+    for number in range(KEPT):
+        work(f"early {number}")
+    other.execute("VACUUM (ANALYZE) hookonce.queue")
+    for number in range(KEPT):
+        work(f"kept {number}")
+    other.execute(FILL)
+
+
+def test_plans_made_over_an_empty_queue_read_no_long_one(worker, other, work):
+    made_over_an_empty_queue(work, other)
+    before = read_row_by_row(worker)
+    worker.commit()
+
+    work("late")
+    worker.commit()
+
+    assert read_row_by_row(worker) - before < LONG
+
+
+@pytest.mark.parametrize("mistake", ["_FOR_CLAIM", "FOR_END"])
+def test_plan_by_the_size_of_the_queue_is_noticed(worker, other, work, monkeypatch, mistake):
+    """A planted mistake."""
+    plain = "SELECT 1"
+    monkeypatch.setattr(plans, mistake, plain if mistake == "_FOR_CLAIM" else plain.encode())
+    made_over_an_empty_queue(work, other)
+    before = read_row_by_row(worker)
+    worker.commit()
+
+    work("late")
+    worker.commit()
+
+    assert read_row_by_row(worker) - before >= LONG
