@@ -8,7 +8,7 @@ hookonce.flask.mount(app)    # POST /hooks/<source>
 
 from flask import Flask
 
-from hookonce.receiver.web.mounted import FrontDoor, endpoint, portable
+from hookonce.receiver.web.mounted import FrontDoor, endpoint
 
 __all__ = ["mount"]
 
@@ -19,4 +19,5 @@ def mount(app: Flask, at: str = "/hooks/") -> None:
     Reads hookonce.toml and the environment, and raises `ConfigError` with every mistake there. Connections are opened
     with the first delivery, so after any fork.
     """
-    app.wsgi_app = FrontDoor({at: portable(endpoint(at))}, app.wsgi_app)  # type: ignore[method-assign]  # Flask's way
+    door = FrontDoor({at: endpoint(at)}, app.wsgi_app, is_guest=True)
+    app.wsgi_app = door  # type: ignore[method-assign]  # Flask's own way

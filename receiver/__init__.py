@@ -6,7 +6,7 @@ suppresses fast retries, the ledger in PostgreSQL decides. After COMMIT a worker
 sender gets its 2xx. The handlers run elsewhere, in the package jobs.
 
 `app`: the front door: which path goes to the endpoint, the API, the dashboard or a health check
-`web`: HTTP: bodies, answers, and gunicorn with its gevent worker
+`web`: HTTP: bodies, answers, and gunicorn with a worker of ours
 `source`: a source, one configured place that sends to us
 `commands`: what clients ask for under a key, each an event with one run
 `intake`: the way of one delivery, from its bytes to the ledger's verdict

@@ -18,7 +18,7 @@ from hookonce.receiver.dashboard.mount import attach
 from hookonce.receiver.intake.pipeline import utc_now
 from hookonce.receiver.monitoring import health, metrics
 from hookonce.receiver.web import hooks
-from hookonce.receiver.web.mounted import Application, FrontDoor, intake_class
+from hookonce.receiver.web.mounted import Endpoint, FrontDoor, intake_class
 from hookonce.receiver.web.operator_pages import OperatorPages, Shared
 from hookonce.receiver.web.response import Response as WsgiResponse
 from hookonce.receiver.web.response import problem
@@ -33,20 +33,19 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> F
     intake = app.extensions["hookonce"] = intake_class(settings)(settings, clock)
     readiness = health.Readiness(settings)
     intake.closing.callback(readiness.close)
-    alive = _json(200, {"status": "ok"})
-    pages: dict[str, Callable[[], WsgiResponse]] = {
-        "/livez": lambda: alive,
+    pages: dict[str, WsgiResponse | Shared] = {
+        "/livez": _json(200, {"status": "ok"}),
         "/readyz": Shared(lambda: _json(*readiness.look())),
         "/metrics": Shared(lambda: WsgiResponse(200, *metrics.page(settings, intake.breaker))),
     }
     attach(app, settings, intake)
     app.register_blueprint(api(settings, intake))
     app.register_error_handler(Exception, _failure)
-    otherwise = OperatorPages(pages, app.wsgi_app)
-    places: dict[str, Application] = {hooks.PREFIX: hooks.DeliveryEndpoint(settings, intake)}
+    places: dict[str, Endpoint] = {hooks.PREFIX: hooks.DeliveryEndpoint(settings, intake)}
     if settings.commands:
         places[requests.PREFIX] = app.extensions["hookonce_commands"] = CommandEndpoint(settings, intake)
-    app.wsgi_app = FrontDoor(places, otherwise)  # type: ignore[method-assign]  # Flask's own way
+    places |= dict.fromkeys(pages, OperatorPages(pages))
+    app.wsgi_app = FrontDoor(places, app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way
     return app
 
 

@@ -184,7 +184,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "HOOKONCE_LOG_LEVEL": "`WARNING` by default; `INFO` has a line per delivery and per run",
     "HOOKONCE_BIND": "where `hookonce serve` listens; `0.0.0.0:$PORT` by default",
     "PORT": "the port of `hookonce serve`, where HOOKONCE_BIND says none; 8000 by default",
-    "WEB_CONCURRENCY": "processes of `hookonce serve`; 2 by default",
+    "WEB_CONCURRENCY": "processes of `hookonce serve`; by default half as many as cores, and two at least",
     "GUNICORN_CMD_ARGS": "further options of gunicorn",
     "NO_COLOR": "if it is set, nothing is colored",
     "OTEL_EXPORTER_OTLP_ENDPOINT": "where traces go; OpenTelemetry's other variables hold too",

@@ -192,7 +192,7 @@ LIBRARIES = {
         "receiver.endpoints.frameworks",
         "hookonce.flask",
     ),
-    "gevent": ("receiver.web", "receiver.intake.pipeline"),
+    "uvloop": ("receiver.web.worker",),
     "gunicorn": ("receiver.web",),
     "httptools": ("receiver.web.http",),
     "jinja2": ("receiver.dashboard",),

@@ -8,9 +8,9 @@ from django.db.transaction import non_atomic_requests
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from hookonce.receiver.web.body import Reservation
 from hookonce.receiver.web.hooks import DeliveryEndpoint
 from hookonce.receiver.web.mounted import endpoint
+from hookonce.receiver.web.request import WsgiRequest
 
 _one_at_a_time = threading.Lock()
 
@@ -21,8 +21,7 @@ def receive(request: HttpRequest, rest: str) -> HttpResponse:
     """Answer a delivery to `rest`, which is `<source>` or `<source>/<secret>`."""
     inbox = _inbox()
     prefix = request.path_info.removesuffix(rest)
-    with Reservation(inbox.memory_budget) as reservation:
-        answer = inbox.answer(prefix, rest, _environ(request), reservation)
+    answer = inbox.answered(WsgiRequest(_environ(request), prefix + rest), prefix)
     response = HttpResponse(answer.body, status=answer.status, content_type=answer.content_type)
     for name, value in answer.headers:
         if name != "Connection":  # PEP 3333 leaves it to the server, and `runserver` insists

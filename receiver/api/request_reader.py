@@ -14,7 +14,7 @@ from hookonce.receiver.api.models import RequestModel
 from hookonce.receiver.api.operations import Operation
 from hookonce.receiver.api.problem import Mistake, Problem, unauthorized
 from hookonce.receiver.endpoints import policy
-from hookonce.receiver.web.body import SMALL_BODY, MemoryBudget, Reservation, read_body
+from hookonce.receiver.web.body import SMALL_BODY, MemoryBudget, Reservation, read_wsgi_body
 from hookonce.receiver.web.request_headers import BODY_STATUS, bearer_token
 
 MAX_BODY = SMALL_BODY
@@ -45,7 +45,7 @@ def body_of(environ: Environ) -> bytes:
     """Read the body, all of it. Raises `Problem`."""
     try:
         with Reservation(MemoryBudget(0)) as reservation:
-            body = read_body(environ, MAX_BODY, reservation)
+            body = read_wsgi_body(environ, MAX_BODY, reservation)
     except Rejected as error:
         raise Problem(BODY_STATUS.get(error.reason, 400), error.detail) from None
     environ[IS_READ] = True

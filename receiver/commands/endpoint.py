@@ -1,4 +1,4 @@
-"""`/commands/<name>`, as plain WSGI: a command is committed before it is answered, and answered alike ever after.
+"""`/commands/<name>`, past Flask: a command is committed before it is answered, and answered alike ever after.
 
 `POST /commands/<name>` asks for it, `GET /commands/<name>/<digest>` for its state. What it came to is in its run.
 """
@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -25,6 +26,7 @@ from hookonce.receiver.idempotency.counted import Outcome as Met
 from hookonce.receiver.idempotency.records import Result
 from hookonce.receiver.intake.load import OverLimit
 from hookonce.receiver.intake.pipeline import Intake
+from hookonce.receiver.intake.waits import IN_THREAD, Waits, run
 from hookonce.receiver.ledger import handlers
 from hookonce.receiver.ledger.commands import CommandState
 from hookonce.receiver.ledger.database import connections
@@ -33,6 +35,7 @@ from hookonce.receiver.ledger.stats.counters import Kind, Tally
 from hookonce.receiver.ledger.store import Verdict
 from hookonce.receiver.logs import limited
 from hookonce.receiver.web.body import MemoryBudget, Overloaded, Reservation
+from hookonce.receiver.web.request import Request, WsgiRequest
 from hookonce.receiver.web.response import Response, StartResponse, problem
 
 log = limited(__name__)
@@ -62,26 +65,30 @@ class CommandEndpoint:
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request (PEP 3333)."""
+        request = WsgiRequest(environ)
+        return run(self.answer(request, IN_THREAD)).send(request.method, start_response)
+
+    async def answer(self, request: Request, waits: Waits) -> Response:
+        """Answer a request. Raises nothing."""
         try:
             with Reservation(self._budget) as reservation:
-                answer = self._serve(environ["PATH_INFO"][len(PREFIX) :], environ, reservation)
+                return await self._serve(request, waits, reservation)
         except Refused as refused:
-            answer = answers.response(refused.result, close=refused.close)
+            return answers.response(refused.result, close=refused.close)
         except Overloaded:
-            answer = problem(503, "overloaded", close=True)
+            return problem(503, "overloaded", close=True)
         except LedgerUnavailable as error:
             log.warning("ledger unavailable: %s", error)
-            answer = answers.response(policy.unavailable(), close=True)
+            return answers.response(policy.unavailable(), close=True)
         except Exception as error:
             log.exception("a request failed: %s", type(error).__name__)
-            answer = problem(500, "internal_error", close=True)
-        return answer.send(environ["REQUEST_METHOD"], start_response)
+            return problem(500, "internal_error", close=True)
 
-    def _serve(self, path: str, environ: dict[str, Any], reservation: Reservation) -> Response:
-        method = environ["REQUEST_METHOD"]
+    async def _serve(self, request: Request, waits: Waits, reservation: Reservation) -> Response:
+        path, method, headers = request.path[len(PREFIX) :], request.method, request.headers
         if path == "openapi.json" and method == "GET":
-            asked_for = requests.clients_of(self._commands.values(), environ)
-            return Response(200, openapi.document(asked_for, self._models()))
+            asked_for = requests.clients_of(self._commands.values(), headers)
+            return Response(200, openapi.document(asked_for, await waits.ask(self._models)))
         name, _, digest = path.partition("/")
         command = self._commands.get(name)
         if command is None or (digest and not _DIGEST.fullmatch(digest)):
@@ -89,16 +96,17 @@ class CommandEndpoint:
         allowed = "GET" if digest else "POST"
         if method != allowed:
             return problem(405, "bad_method", allow=allowed, close=True)
-        client = requests.client_of(command, environ)
-        try:
-            self._intake.load.require(limited_by(command, client), command.rate)
-        except OverLimit as error:
-            raise Refused(answers.too_many(error.retry_after)) from None
+        client = requests.client_of(command, headers)
+        if command.rate is not None:
+            try:
+                await waits.ask(self._intake.load.require, limited_by(command, client), command.rate)
+            except OverLimit as error:
+                raise Refused(answers.too_many(error.retry_after)) from None
         if digest:
-            return self._state(command, client, digest)
-        asked = requests.read(command, client, environ, reservation)
-        wait = requests.wait_of(environ, self._policies[name].wait)
-        return answers.response(self._ask(command, client, asked, wait))
+            return await self._state(command, client, digest, waits)
+        asked = await requests.read(command, client, request, reservation)
+        wait = requests.wait_of(headers, self._policies[name].wait)
+        return answers.response(await self._ask(command, client, asked, wait, waits))
 
     def _models(self) -> openapi.Models:
         """Return what workers said of their handlers; what was known before while the ledger is away."""
@@ -112,9 +120,15 @@ class CommandEndpoint:
                 log.warning("the models of commands can't be looked up: %s", type(error).__name__)
         return self._known_models
 
-    def _ask(self, command: Command, client: str, asked: Asked, wait: timedelta) -> Result:
+    async def _ask(
+        self, command: Command, client: str, asked: Asked, wait: timedelta, waits: Waits
+    ) -> Result:
         """Store a command, and answer with what becomes of it."""
-        row = self._quotas.store(command, client, asked, lambda: self._intake.commit([asked.event])[0])
+        if command.quota is None:
+            [row] = await self._intake.commit_in([asked.event], waits)
+        else:
+            commit = partial(self._intake.commit, [asked.event])
+            row = await waits.ask(self._quotas.store, command, client, asked, commit)
         whose, fingerprint = asked.whose, asked.event.fingerprint
         reach("delivery.answered")
         if row.verdict is Verdict.CONFLICT:
@@ -125,15 +139,17 @@ class CommandEndpoint:
         if is_new:
             self._conduct.asked(whose, asked.digest, fingerprint)
             self._count(command, Met.CLAIMED)
-        return self._answer(command, asked, wait, is_new=is_new)
+        return await self._told(command, asked, wait, waits, is_new=is_new)
 
-    def _answer(self, command: Command, asked: Asked, wait: timedelta, *, is_new: bool) -> Result:
+    async def _told(
+        self, command: Command, asked: Asked, wait: timedelta, waits: Waits, *, is_new: bool
+    ) -> Result:
         told = self._policies[command.name]
         location = f"{PREFIX}{command.name}/{asked.digest}"
         accepted = answers.located((_ACCEPTED if is_new else told).under_way(), location)
         if is_new and not wait:
             return accepted
-        outcome = self.outcomes.of((command.source, asked.digest), wait)
+        outcome = await self.outcomes.became((command.source, asked.digest), wait, waits)
         if outcome is not None and outcome.is_final:
             answer = answers.final(command, outcome)
             if is_new:
@@ -148,8 +164,8 @@ class CommandEndpoint:
     def _count(self, command: Command, met: Met) -> None:
         self._intake.background_writer.count(Tally(Kind.KEY, command.source, met))
 
-    def _state(self, command: Command, client: str, digest: str) -> Response:
-        outcome = self.outcomes.of((command.source, digest))
+    async def _state(self, command: Command, client: str, digest: str, waits: Waits) -> Response:
+        outcome = await self.outcomes.became((command.source, digest), timedelta(0), waits)
         if outcome is None or outcome.account.partition("/")[0] != client:
             return problem(404, "unknown_command")
         return answers.response(answers.state(outcome))

@@ -10,10 +10,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 
 from hookonce.receiver.encryption import OFF, Keyring
+from hookonce.receiver.intake.waits import IN_THREAD, Waits, run
 from hookonce.receiver.ledger import commands
 from hookonce.receiver.ledger.commands import Name, Outcome
 from hookonce.receiver.ledger.database import connections
@@ -36,9 +38,13 @@ class _Waiting:
     name: Name
     since: float
     until: float
-    ended: threading.Event = field(default_factory=threading.Event)
+    waits: Waits
+    bell: Any = field(init=False)
     outcome: Outcome | None = None
     error: Exception | None = None
+
+    def __post_init__(self) -> None:
+        self.bell = self.waits.bell()
 
 
 class Outcomes:
@@ -56,19 +62,23 @@ class Outcomes:
         self._is_closed = False
 
     def of(self, name: Name, wait: timedelta = timedelta(0)) -> Outcome | None:
+        """Return what became of a command, the calling thread waiting for it; as `became`."""
+        return run(self.became(name, wait, IN_THREAD))
+
+    async def became(self, name: Name, wait: timedelta, waits: Waits) -> Outcome | None:
         """Return what became of a command: when it has ended, or after `wait`. None for one that is not known.
 
         Raises `LedgerUnavailable`.
         """
         now = time.monotonic()
-        waiting = _Waiting(name, now, now + wait.total_seconds())
+        waiting = _Waiting(name, now, now + wait.total_seconds(), waits)
         with self._lock:
             self._waiting.append(waiting)
             if (self._thread is None or not self._thread.is_alive()) and not self._is_closed:
                 self._thread = threading.Thread(target=self._run, name="outcomes", daemon=True)
                 self._thread.start()
         self._asked.set()
-        if not waiting.ended.wait((wait + PATIENCE).total_seconds()):
+        if not await waits.rung(waiting.bell, wait + PATIENCE):
             with self._lock:
                 self._waiting = [each for each in self._waiting if each is not waiting]
             raise LedgerUnavailable("the ledger did not answer in time")
@@ -131,7 +141,7 @@ class Outcomes:
             gone = set(map(id, ended))
             self._waiting = [each for each in self._waiting if id(each) not in gone]
         for each in ended:
-            each.ended.set()
+            each.waits.ring([each.bell])
 
     def _find(self, names: set[Name]) -> dict[Name, Outcome]:
         if self._connection is None:

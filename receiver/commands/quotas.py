@@ -31,13 +31,15 @@ class Quotas:
         self._placed: Counter[str] = Counter()
         """Commands that have a place and are being stored here."""
 
-    def store(self, command: Command, client: str, asked: Asked, commit: Callable[[], Stored]) -> Stored:
+    def store(
+        self, command: Command, client: str, asked: Asked, commit: Callable[[], list[Stored]]
+    ) -> Stored:
         """Commit a command if its client's quota has a place for it, or its key is known.
 
         Nothing stays taken if the commit fails. Raises: `Refused`; what `commit` does.
         """
         if command.quota is None:
-            return commit()
+            raise ValueError(f"the command '{command.name}' has no quota")
         whose = limited_by(command, client)
         wait = self._load.take(whose, command.quota)
         taken, is_new = int(not wait), False
@@ -46,7 +48,7 @@ class Quotas:
         try:
             if wait and not self._is_known(command, asked):
                 raise Refused(answers.too_many_keys(OverLimit(wait).retry_after), close=False)
-            row = commit()
+            [row] = commit()
             is_new = row.verdict not in {Verdict.DUPLICATE, Verdict.CONFLICT}
         finally:
             with self._lock:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from hookonce.providers import Rejected
 from hookonce.receiver.config.commands import COMMAND, Command
@@ -17,6 +16,7 @@ from hookonce.receiver.idempotency.fingerprint import Request, canonical, is_jso
 from hookonce.receiver.idempotency.records import Key, Result, scope_of
 from hookonce.receiver.ledger.store import NewEvent
 from hookonce.receiver.web.body import Reservation, read_body
+from hookonce.receiver.web.request import Request as HttpRequest
 from hookonce.receiver.web.request_headers import BODY_STATUS, bearer_token
 
 PREFIX = "/commands/"
@@ -29,7 +29,8 @@ ASYNC = "respond-async"
 """A preference of RFC 7240: rather be told that it is in progress than wait."""
 _SECONDS = re.compile(r"\d{1,6}")
 
-Environ = Mapping[str, Any]
+Headers = Mapping[str, str]
+"""By lower-case names."""
 
 
 class Refused(Exception):  # noqa: N818  an answer
@@ -54,9 +55,9 @@ class Asked:
         return self.event.event_id
 
 
-def client_of(command: Command, environ: Environ) -> str:
+def client_of(command: Command, headers: Headers) -> str:
     """Return who asks. Raises `Refused`. Takes as long whoever it is."""
-    token = bearer_token(environ.get("HTTP_AUTHORIZATION", ""))
+    token = bearer_token(headers.get("authorization", ""))
     presented = hashlib.sha256((token or "").encode()).digest()
     found = ""
     for client, tokens in command.tokens.items():
@@ -71,12 +72,12 @@ def client_of(command: Command, environ: Environ) -> str:
     return found
 
 
-def clients_of(commands: Iterable[Command], environ: Environ) -> list[Command]:
+def clients_of(commands: Iterable[Command], headers: Headers) -> list[Command]:
     """Return those of the commands that the client may ask for. Raises `Refused` where it is nobody's client."""
     found, refused = [], None
     for command in commands:
         try:
-            client_of(command, environ)
+            client_of(command, headers)
         except Refused as error:
             refused = error
         else:
@@ -86,13 +87,13 @@ def clients_of(commands: Iterable[Command], environ: Environ) -> list[Command]:
     return found
 
 
-def wait_of(environ: Environ, longest: timedelta) -> timedelta:
+def wait_of(headers: Headers, longest: timedelta) -> timedelta:
     """Return how long a client wants to wait for its answer: not at all with `Prefer: respond-async` (RFC 7240).
 
     `respond-async, wait=1` is a second; without `respond-async` the wait is the command's.
     """
     preferred: dict[str, str] = {}
-    for each in environ.get("HTTP_PREFER", "").split(","):
+    for each in headers.get("prefer", "").split(","):
         name, _, value = each.partition(";")[0].partition("=")
         preferred.setdefault(name.strip().lower(), value.strip().strip('"'))
     if ASYNC not in preferred:
@@ -101,22 +102,23 @@ def wait_of(environ: Environ, longest: timedelta) -> timedelta:
     return min(timedelta(seconds=int(seconds[0])), longest) if seconds else timedelta(0)
 
 
-def read(command: Command, client: str, environ: Environ, reservation: Reservation) -> Asked:
+async def read(command: Command, client: str, request: HttpRequest, reservation: Reservation) -> Asked:
     """Return what a client asks for. Raises `Refused`."""
-    header = environ.get("HTTP_IDEMPOTENCY_KEY")
+    headers = request.headers
+    header = headers.get("idempotency-key")
     if header is None:
         raise Refused(policy.no_key())
     try:
         key = policy.read_key(header)
     except policy.BadKey as error:
         raise Refused(policy.no_key(str(error))) from None
-    tenant, actor = (_label(name, environ) for name in (command.tenant, command.actor))
-    expected = environ.get(_variable(EXPECTED_VERSION))
+    tenant, actor = (_label(name, headers) for name in (command.tenant, command.actor))
+    expected = headers.get(EXPECTED_VERSION.lower())
     if expected is not None and not _TEXT.fullmatch(expected):
         raise Refused(policy.refusal(400, "bad_header", f"the header {EXPECTED_VERSION} holds no version"))
-    kind = environ.get("CONTENT_TYPE", "")
-    body = _body(environ, kind, command.max_body, reservation)
-    chosen = {name: environ.get(_variable(name), "") for name in (*command.headers, EXPECTED_VERSION)}
+    kind = headers.get("content-type", "")
+    body = await _body(request, kind, command.max_body, reservation)
+    chosen = {name: headers.get(name.lower(), "") for name in (*command.headers, EXPECTED_VERSION)}
     asked = Request("POST", PREFIX + command.name, body, kind, headers=chosen, version=command.version)
     whole = Key(scope_of("command", command.name, client, tenant, actor), key)
     kept = {name.lower(): value for name, value in chosen.items() if value} | {"content-type": kind}
@@ -143,12 +145,12 @@ def account_of(client: str, tenant: str = "") -> str:
     return f"{client}/{tenant}"[:MAX_LABEL] if tenant else client
 
 
-def _body(environ: Environ, kind: str, limit: int, reservation: Reservation) -> bytes:
+async def _body(request: HttpRequest, kind: str, limit: int, reservation: Reservation) -> bytes:
     if not is_json(kind):
         detail = "expected a body of Content-Type application/json"
         raise Refused(policy.refusal(415, "unsupported_media_type", detail))
     try:
-        body = read_body(environ, limit, reservation)
+        body = await read_body(request, limit, reservation)
     except Rejected as error:
         raise Refused(
             policy.refusal(BODY_STATUS.get(error.reason, 400), error.reason, error.detail)
@@ -178,14 +180,10 @@ def _finite(text: str) -> float:
     return number
 
 
-def _label(name: str, environ: Environ) -> str:
+def _label(name: str, headers: Headers) -> str:
     if not name:
         return ""
-    value = str(environ.get(_variable(name), "")).strip()
+    value = headers.get(name.lower(), "").strip()
     if not _TEXT.fullmatch(value):
         raise Refused(policy.refusal(400, "bad_header", f"the header {name} is missing, or is no plain text"))
     return value
-
-
-def _variable(header: str) -> str:
-    return "HTTP_" + header.upper().replace("-", "_")

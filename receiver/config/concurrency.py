@@ -1,5 +1,6 @@
-"""How many runs a worker process has under way at once: `[receiver] concurrency`, HOOKONCE_CONCURRENCY."""
+"""How many runs a worker process has under way at once (`[receiver] concurrency`), and how many processes receive."""
 
+import os
 from collections.abc import Mapping
 
 VARIABLE = "HOOKONCE_CONCURRENCY"
@@ -16,3 +17,17 @@ def concurrency(of_file: int, environ: Mapping[str, str], mistakes: list[str]) -
         return int(said)
     mistakes.append(f"{VARIABLE} is {said!r}; expected a number from 1 to {MAX_CONCURRENCY}")
     return of_file
+
+
+def cores() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def processes(of_cores: int) -> int:
+    """Return how many processes receive where nobody says: half as many as there are cores, and two at least.
+
+    PostgreSQL and the workers need the other half. One alone makes larger batches, and gained nothing by it on two
+    cores; and at a crash, or at one slow parse, all senders would wait (docs/decisions/0038).
+    """
+    return max(2, of_cores // 2)

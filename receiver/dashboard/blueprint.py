@@ -36,7 +36,7 @@ from hookonce.receiver.ledger.access import dashboard_sessions
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.logs import limited
-from hookonce.receiver.web.body import SMALL_BODY, MemoryBudget, Reservation, read_body
+from hookonce.receiver.web.body import SMALL_BODY, MemoryBudget, Reservation, read_wsgi_body
 
 log = limited(__name__)
 
@@ -141,7 +141,7 @@ def _read_form() -> None:
     """Read a form as deliveries are read: whoever lets it drip in does not hold the connection for long."""
     try:
         with Reservation(MemoryBudget(0)) as reservation:
-            body = read_body(request.environ, MAX_FORM_SIZE, reservation)
+            body = read_wsgi_body(request.environ, MAX_FORM_SIZE, reservation)
     except Rejected as error:
         abort(413 if error.reason is Reason.TOO_LARGE else 400, error.detail)
     request.environ.update({"wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body))})

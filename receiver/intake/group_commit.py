@@ -1,10 +1,10 @@
 """Group commit: the concurrent requests of a process share one round trip to each server.
 
-A lane is a background thread (a greenlet under gevent) with its own connection. It takes everything
-that waits, commits it as one batch, and takes what has come meanwhile. So batches form while the previous one
-commits, and nobody waits for a batch to fill. One lane makes the largest batches; another is called only
-when that one is stuck. Each request waits for its own answer, with its own deadline,
-so a hung server holds a lane and never a request.
+A lane is a background thread with its own connection. It takes everything that waits, commits it as one batch, and
+takes what has come meanwhile. So batches form while the previous one commits. Clients that were just answered are back
+with their next request in a moment: as many as were under way are waited for, `GATHER` at most, and whoever is alone
+waits for nobody. One lane makes the largest batches; another is called only when that one is stuck. Each request waits
+for its own answer, with its own deadline, so a hung server holds a lane and never a request.
 """
 
 import threading
@@ -12,7 +12,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+from hookonce.receiver.intake.waits import IN_THREAD, Waits, run
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -24,6 +26,10 @@ STALLED_AFTER = timedelta(milliseconds=30)
 """How long a batch may be under way before the next request calls another lane."""
 
 
+GATHER = timedelta(milliseconds=1)
+"""How long a lane that has an item waits for as many as were under way when the batch before it ended."""
+RECENT = timedelta(milliseconds=5)
+"""For so long after a batch; then nobody is waited for."""
 MAX_BATCH = 256
 """Items committed together at most. So many come together only where commits take long: on a disk that takes seconds
 for each, all who wait must be taken within their deadline; and their bodies must fit into memory three times."""
@@ -44,29 +50,21 @@ class BatchCommitter(Protocol[Given_contra, Got_co]):
 class _PendingItem(Generic[Item, Answer]):
     """One item on its way: who waits for it, and what came of it."""
 
-    __slots__ = ("_pending", "abandoned", "answer", "error", "item")
+    __slots__ = ("abandoned", "answer", "bell", "error", "item", "waits")
 
-    def __init__(self, item: Item) -> None:
+    def __init__(self, item: Item, waits: Waits) -> None:
         self.item = item
-        self._pending = threading.Lock()  # a third of the cost of an Event, and there is one waiter
-        self._pending.acquire()
+        self.waits = waits
+        self.bell = waits.bell()
         self.answer: Answer | None = None
         self.error: Exception | None = None
         self.abandoned = False
-
-    def end(self) -> None:
-        """Wake the request; call once."""
-        self._pending.release()
-
-    def wait(self, deadline: timedelta) -> bool:
-        """Wait for the end; return whether it came in time. Call once."""
-        return self._pending.acquire(timeout=deadline.total_seconds())
 
 
 class GroupCommit(Generic[Item, Answer]):
     """Runs `commit` on batches of up to `limit` items in up to `lanes` lanes at once.
 
-    `gather` is called before a batch is taken: it may let requests that are ready to run come along.
+    After each batch up to `gather` is waited for who was under way beside it.
     Lanes start with the first item, so after any fork, and end with `close`.
     """
 
@@ -76,41 +74,55 @@ class GroupCommit(Generic[Item, Answer]):
         *,
         lanes: int = 2,
         limit: int = MAX_BATCH,
-        gather: Callable[[], None] = lambda: None,
+        gather: timedelta = GATHER,
     ) -> None:
         self._open_lane = open_lane
         self._max_lanes = lanes
         self._limit = limit
-        self._gather = gather
+        self._gather = gather.total_seconds()
+        self._expected = 1  # how many have to wait before an idle lane is woken
         self._waiting: deque[_PendingItem[Item, Answer]] = deque()
-        self._called = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._called = threading.Condition(self._lock)  # idle lanes wait for it
+        self._gathered = threading.Condition(self._lock)  # and those that gather for this
         self._threads: list[threading.Thread] = []
         self._busy = 0  # lanes at work, or called and on their way
-        self._taken_at = 0.0
+        self._gathering = 0  # lanes that wait for who was under way; they are at work too
+        self._taken_at = self._ended_at = 0.0
         self._closing = False
 
     def submit(self, item: Item, deadline: timedelta) -> Answer:
+        """Commit the item with whatever else waits, and return its answer; the calling thread waits.
+
+        Raises as `committed` does.
+        """
+        return run(self.committed(item, deadline, IN_THREAD))
+
+    async def committed(self, item: Item, deadline: timedelta, waits: Waits) -> Answer:
         """Commit the item with whatever else waits, and return its answer.
 
         Raises `DeadlineExceeded` after `deadline`, or what the batch raised for this item.
         """
-        pending: _PendingItem[Item, Answer] = _PendingItem(item)
-        with self._called:
-            self._waiting.append(pending)
-            if not self._busy or time.monotonic() - self._taken_at > STALLED_AFTER.total_seconds():
-                self._start_lane()
-        if not pending.wait(deadline):
-            self._abandon(pending)
+        pending: _PendingItem[Item, Answer] = _PendingItem(item, waits)
+        self._enter(pending)
+        in_time = False
+        try:
+            in_time = await waits.rung(pending.bell, deadline)
+        finally:
+            if not in_time:
+                self._abandon(pending)
+        if not in_time:
             raise DeadlineExceeded
         if pending.error is not None:
             raise pending.error
-        return pending.answer  # type: ignore[return-value]  # set before `end`
+        return pending.answer  # type: ignore[return-value]  # set before the bell is rung
 
     def close(self) -> None:
         """Let the lanes finish what they have taken, close them, and wait for them."""
-        with self._called:
+        with self._lock:
             self._closing = True
             self._called.notify_all()
+            self._gathered.notify_all()
         for thread in self._threads:
             thread.join()
 
@@ -118,6 +130,15 @@ class GroupCommit(Generic[Item, Answer]):
     def waiting(self) -> int:
         """How many items no lane has taken yet."""
         return len(self._waiting)
+
+    def _enter(self, pending: _PendingItem[Item, Answer]) -> None:
+        with self._lock:
+            self._waiting.append(pending)
+            if self._gathering:
+                if len(self._waiting) >= self._expected:
+                    self._gathered.notify()
+            elif not self._busy or time.monotonic() - self._taken_at > STALLED_AFTER.total_seconds():
+                self._start_lane()
 
     def _start_lane(self) -> None:
         """Wake an idle lane, or open another if there may be one."""
@@ -133,7 +154,7 @@ class GroupCommit(Generic[Item, Answer]):
 
     def _abandon(self, pending: _PendingItem[Item, Answer]) -> None:
         """Let go of a request that gave up, and of its body if no lane has taken it yet."""
-        with self._called:
+        with self._lock:
             pending.abandoned = True
             while self._waiting and self._waiting[0].abandoned:
                 self._waiting.popleft()
@@ -147,20 +168,30 @@ class GroupCommit(Generic[Item, Answer]):
                 answers = commit([pending.item for pending in batch])
             except Exception as error:  # noqa: BLE001  whatever it was, each waiting request must hear of it
                 answers = [error] * len(batch)
-            for pending, answer in zip(batch, answers, strict=True):
-                if isinstance(answer, Exception):
-                    pending.error = answer
-                else:
-                    pending.answer = answer
-                pending.end()
+            self._end(batch, answers)
         if commit is not None:
             commit.close()
+
+    def _end(
+        self, batch: Sequence[_PendingItem[Item, Answer]], answers: Sequence[Answer | Exception]
+    ) -> None:
+        """Give each item its answer, and wake who waits: an event loop once for all of its items."""
+        bells: dict[Waits, list[Any]] = {}
+        for pending, answer in zip(batch, answers, strict=True):
+            if isinstance(answer, Exception):
+                pending.error = answer
+            else:
+                pending.answer = answer
+            bells.setdefault(pending.waits, []).append(pending.bell)
+        self._ended_at = time.monotonic()
+        self._expected = min(len(batch) + len(self._waiting), self._limit)
+        for waits, rung in bells.items():
+            waits.ring(rung)
 
     def _take(self) -> list[_PendingItem[Item, Answer]]:
         """Wait for work and take up to `limit` tickets whose requests still wait; none when closing."""
         while self._await_work():
-            self._gather()
-            with self._called:
+            with self._lock:
                 batch: list[_PendingItem[Item, Answer]] = []
                 while self._waiting and len(batch) < self._limit:
                     pending = self._waiting.popleft()
@@ -172,9 +203,16 @@ class GroupCommit(Generic[Item, Answer]):
 
     def _await_work(self) -> bool:
         """Wait until something waits; False when closing and nothing does."""
-        with self._called:
+        with self._lock:
             while not self._waiting and not self._closing:
                 self._busy -= 1
                 self._called.wait()
+            if self._expected > 1 and time.monotonic() - self._ended_at < RECENT.total_seconds():
+                self._gathering += 1
+                self._gathered.wait_for(
+                    lambda: self._closing or len(self._waiting) >= self._expected, self._gather
+                )
+                self._gathering -= 1
+            self._expected = 1
             self._taken_at = time.monotonic()
             return bool(self._waiting)

@@ -1,6 +1,8 @@
 """Takes deliveries in: verify, parse, then window, ledger and settle as one batch with whoever else came.
 
 *Answer 2xx only when the ledger holds the event.* The window makes that answer fast; it never makes it true.
+
+The steps are the same for an event loop and for a thread: `receiver.intake.waits` says how each waits.
 """
 
 import logging
@@ -10,20 +12,23 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from gevent import Timeout, idle, monkey
-
 from hookonce.providers import Delivery, Event, Rejected, Reply
 from hookonce.providers.kit.registry.chosen_ids import is_own
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.intake.background_writer import BackgroundWriter
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
 from hookonce.receiver.intake.group_commit import DeadlineExceeded, GroupCommit
-from hookonce.receiver.intake.handshake_secrets import HandshakeSecrets, SecretMismatch
+from hookonce.receiver.intake.handshake_secrets import (
+    HandshakeSecrets,
+    SecretMismatch,
+    accepts_handshake_secret,
+)
 from hookonce.receiver.intake.limit_doubts import LimitDoubts
 from hookonce.receiver.intake.load import Load
 from hookonce.receiver.intake.new_events import new_event
 from hookonce.receiver.intake.quarantine_buffer import QuarantineBuffer
 from hookonce.receiver.intake.verification import Verifier
+from hookonce.receiver.intake.waits import IN_THREAD, Waits, run
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 from hookonce.receiver.ledger.store import NewEvent, Stored, Verdict
@@ -45,13 +50,15 @@ STORE_DEADLINE = timedelta(seconds=8)
 gives less comes again, as after a 503."""
 COMMIT_WINDOW = timedelta(hours=1)
 """For how long Redis remembers an event that is no sender's."""
-GATHER_TIMEOUT = timedelta(milliseconds=2)
-"""How long a batch may wait for requests that are already being worked on; never for one that may come."""
+QUICK_BODY = 32 * 1024
+"""Bytes of a body that are verified and read between two others' bytes; of a larger one a thread does it."""
 _KNOWN = frozenset({Verdict.DUPLICATE, Verdict.CONFLICT})
 """What is said of an event whose id the ledger holds already."""
+_Arrived = tuple[Event, NewEvent]
+"""An event that came, and its row."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class IntakeResult:
     """What became of a delivery: `reply` where the sender wants its own; the events in order, with rows and types."""
 
@@ -105,21 +112,43 @@ class Intake:
         self._handshake_secrets = HandshakeSecrets(settings.database_url, keyring=settings.keyring)
         self._verifier = Verifier(self._handshake_secrets, self.background_writer)
         self._group_commit: GroupCommit[DeliveryEvents, list[Stored]] = GroupCommit(
-            lambda: self.lane(settings.database_url, window, work_queue, self._redis_failed),
-            gather=_yield_to_ready_requests,
+            lambda: self.lane(settings.database_url, window, work_queue, self._redis_failed)
         )
 
     def take(self, source: Source, delivery: Delivery) -> IntakeResult:
+        """Take one delivery in, the calling thread waiting for it; as `take_in`."""
+        return run(self.take_in(source, delivery, IN_THREAD))
+
+    async def take_in(self, source: Source, delivery: Delivery, waits: Waits) -> IntakeResult:
         """Take one delivery in; when this returns events, the ledger holds them.
 
         Raises `Rejected` (not authentic or not readable; noted), `OverLimit`, `LedgerUnavailable` and `KeyUnavailable`
         (try again).
         """
-        source, now = self._handshake_secrets.with_secret(source), self._clock()
+        now = self._clock()
+        if _may_ask(source):
+            read = await waits.ask(self._read, source, delivery, now)
+        elif len(delivery.body) > QUICK_BODY:
+            read = await waits.compute(self._read, source, delivery, now)
+        else:
+            read = self._read(source, delivery, now)
+        if isinstance(read, Reply):
+            return IntakeResult(reply=read)
+        if not read:
+            return IntakeResult()
+        rows = await self._committed([row for _, row in read], source.window, waits)
+        result = _result(read, rows)
+        if source.rate or source.quota:
+            await waits.ask(self._give_back, source, result)
+        return result
+
+    def _read(self, source: Source, delivery: Delivery, now: datetime) -> Sequence[_Arrived] | Reply:
+        """Verify a delivery and return its events with their rows; or the reply to a probe. Raises as `take_in`."""
+        source = self._handshake_secrets.with_secret(source)
         try:
             probe = self._verifier.reply_to_probe(source, delivery)
             if probe is not None:
-                return IntakeResult(reply=probe)
+                return probe
             delivery, events = self._verifier.authenticate(source, delivery, now)
         except Rejected as error:
             holds_secret = isinstance(error, SecretMismatch)
@@ -130,21 +159,17 @@ class Intake:
                 self._quarantine_buffer.offer(source, error.reason, delivery)
             self.background_writer.record_rejection(source.name, error.reason, error.detail, headers, body)
             raise
+        changes: dict[str, Any] = {}
         if source.rate or source.quota:
-            return self._store_within_limits(source, delivery, events, now)
-        return self._store(source, delivery, events, now)
+            put_off = self.load.admit(source, len(events))
+            changes = {} if put_off is None else {"put_off": put_off}
+        return self._rows(source, delivery, events, now, **changes)
 
-    def _store_within_limits(
-        self, source: Source, delivery: Delivery, events: Sequence[Event], now: datetime
-    ) -> IntakeResult:
-        """Store what a source's limit allows now, and later what is beyond; what was known takes nothing from it."""
-        put_off = self.load.admit(source, len(events))
-        changes = {} if put_off is None else {"put_off": put_off}
-        result = self._store(source, delivery, events, now, **changes)
+    def _give_back(self, source: Source, result: IntakeResult) -> None:
+        """Have what was known take nothing from its source's limit."""
         known = sum(verdict in _KNOWN for _, verdict in result.events)
         if known:
             self.load.give_back(source, known, is_all=result.is_duplicate)
-        return result
 
     def reverify(self, source: Source, delivery: Delivery, at: datetime, *, store: bool) -> IntakeResult:
         """Take in what was refused then, if it is authentic as of `at`; a probe has no events, a refusal is not noted.
@@ -176,16 +201,17 @@ class Intake:
         self._client.close()
         self.closing.close()
 
-    def _store(
+    def _rows(
         self,
         source: Source,
         delivery: Delivery,
         events: Sequence[Event],
         now: datetime,
         **changes: Any,  # noqa: ANN401  of the row's fields
-    ) -> IntakeResult:
+    ) -> list[_Arrived]:
+        """Return the events of a delivery, each with its row."""
         if not events:
-            return IntakeResult()
+            return []
         if source.chosen.places and any(is_own(event, source.chosen) for event in events):
             seldom.warning(
                 "an event has its sender's id: it lacks a place of id", extra={"source": source.name}
@@ -196,33 +222,44 @@ class Intake:
             new = [protected(event, source, delivery.headers, self._keyring) for event in new]
         if changes:
             new = [event._replace(**changes) for event in new]
-        rows = self._commit(new, source.window)
-        return IntakeResult(
-            [(event.id, row.verdict) for event, row in zip(events, rows, strict=True)],
-            rows=rows,
-            types=[event.type for event in new],
-            accounts=[event.account for event in new],
-        )
+        return list(zip(events, new, strict=True))
+
+    def _store(
+        self,
+        source: Source,
+        delivery: Delivery,
+        events: Sequence[Event],
+        now: datetime,
+        **changes: Any,  # noqa: ANN401
+    ) -> IntakeResult:
+        read = self._rows(source, delivery, events, now, **changes)
+        if not read:
+            return IntakeResult()
+        return _result(read, run(self._committed([row for _, row in read], source.window, IN_THREAD)))
 
     def commit(self, new: Sequence[NewEvent]) -> list[Stored]:
+        """Store events that are no sender's, the calling thread waiting for it; as `commit_in`."""
+        return run(self.commit_in(new, IN_THREAD))
+
+    async def commit_in(self, new: Sequence[NewEvent], waits: Waits) -> list[Stored]:
         """Store events that are no sender's, sealed where bodies are; the ledger holds them when this returns.
 
         Raises `LedgerUnavailable`.
         """
         if self._keyring.is_on:
             new = [sealed(event, self._keyring) for event in new]
-        return self._commit(new, COMMIT_WINDOW)
+        return await self._committed(new, COMMIT_WINDOW, waits)
 
-    def _commit(self, new: Sequence[NewEvent], window: timedelta) -> list[Stored]:
+    async def _committed(self, new: Sequence[NewEvent], window: timedelta, waits: Waits) -> list[Stored]:
         if self.trace is not None:
             trace = self.trace()
             new = [event._replace(traceparent=trace) for event in new]
         try:
-            rows = self._group_commit.submit(DeliveryEvents(new, window), STORE_DEADLINE)
+            rows = await self._group_commit.committed(DeliveryEvents(new, window), STORE_DEADLINE, waits)
         except DeadlineExceeded:
             raise LedgerUnavailable("the ledger did not answer in time") from None
         for each, row in zip(new, rows, strict=True):
-            if row.verdict in {Verdict.DUPLICATE, Verdict.CONFLICT}:
+            if row.verdict in _KNOWN:
                 self.background_writer.record_redelivery(each.source, row.former_id or each.event_id)
             if row.verdict is Verdict.CONFLICT:
                 self.background_writer.count(Tally(Kind.CONFLICT, each.source))
@@ -246,12 +283,17 @@ def _conflict(event: NewEvent, row: Stored) -> dict[str, object]:
     }
 
 
-def _yield_to_ready_requests() -> None:
-    """Wait until every request that can go on has done so: larger batches cost less an event.
+def _may_ask(source: Source) -> bool:
+    """Whether reading a delivery of a source may wait for another machine: for keys, a secret, a count."""
+    provider = source.provider
+    asks_for_secret = not source.secrets and accepts_handshake_secret(source)
+    return bool(provider.takes_keys or provider.handshake or asks_for_secret or source.rate or source.quota)
 
-    Requests in threads of their own go on by themselves.
-    """
-    if not monkey.is_module_patched("threading"):
-        return
-    with Timeout(GATHER_TIMEOUT.total_seconds(), False):  # noqa: FBT003  gevent's own
-        idle()
+
+def _result(read: Sequence[_Arrived], rows: Sequence[Stored]) -> IntakeResult:
+    return IntakeResult(
+        [(event.id, row.verdict) for (event, _), row in zip(read, rows, strict=True)],
+        rows=rows,
+        types=[new.type for _, new in read],
+        accounts=[new.account for _, new in read],
+    )

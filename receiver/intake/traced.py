@@ -14,6 +14,7 @@ from opentelemetry.trace import Link, Span, SpanKind
 from hookonce.providers import Delivery, Rejected
 from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
 from hookonce.receiver.intake.pipeline import Intake, IntakeResult
+from hookonce.receiver.intake.waits import Waits
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.store import Stored
 from hookonce.receiver.monitoring.otel import TRACEPARENT, W3C, parent_of, tracer
@@ -82,7 +83,7 @@ class TracedIntake(Intake):
 
     lane = TracedDeduplicator
 
-    def take(self, source: Source, delivery: Delivery) -> IntakeResult:
+    async def take_in(self, source: Source, delivery: Delivery, waits: Waits) -> IntakeResult:
         """Take one delivery in, as `Intake` does."""
         theirs = parent_of(delivery.headers.get(TRACEPARENT))
         with tracer().start_as_current_span(
@@ -95,7 +96,7 @@ class TracedIntake(Intake):
             set_status_on_exception=False,
         ) as span:
             try:
-                result = super().take(source, delivery)
+                result = await super().take_in(source, delivery, waits)
             except Rejected as error:
                 span.set_attribute("hookonce.outcome", error.reason)
                 raise

@@ -14,6 +14,7 @@ an earlier release that does not know the new id looks for nothing: docs/decisio
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, NamedTuple
 from zlib import crc32
 
@@ -137,11 +138,7 @@ WITH incoming AS MATERIALIZED (
     SELECT id, received_at, source, stored.type, now() + coalesce(put_off, interval '0'),
            CASE WHEN {_IS_HELD} THEN '{Waits.HELD}' END
     FROM stored JOIN incoming USING (source, event_id) WHERE is_readable
-), unreadable AS (
-    INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at)
-    SELECT id, '', 1, '{RunStatus.DEAD}', 0, now()
-    FROM stored JOIN incoming USING (source, event_id) WHERE NOT is_readable
-)%k
+)%u%k
 SELECT source, event_id, id, is_readable AND {_IS_HELD} FROM stored JOIN incoming USING (source, event_id)
 """  # noqa: S608  constants
 
@@ -151,6 +148,11 @@ _FORMER = """unnest(%b::text[], %b::text[], %b::bytea[], %b::text[], %b::interva
 _UNLESS_FORMER = f"""WHERE NOT EXISTS (
         SELECT FROM {_FORMER}
         WHERE (f.source, f.event_id) = (i.source, i.event_id) AND e.received_at > now() - f.within)"""
+_UNREADABLE = f""", unreadable AS (
+    INSERT INTO hookonce.runs (event, handler, cycle, status, attempts, finished_at)
+    SELECT id, '', 1, '{RunStatus.DEAD}', 0, now()
+    FROM stored JOIN incoming USING (source, event_id) WHERE NOT is_readable
+)"""  # noqa: S608  constants
 _MARKED = {
     "%r": "least(",
     "%m": """,
@@ -166,10 +168,12 @@ _MARKED = {
 }
 
 
-def _insert_statement(*, unless_former: bool, marked: bool) -> str:
+@cache
+def _insert_statement(*, unless_former: bool, marked: bool, unreadable: bool) -> str:
     """Return the statement that inserts a batch, with what its events need and nothing besides."""
     parts = {
         "%s": _UNLESS_FORMER if unless_former else "",
+        "%u": _UNREADABLE if unreadable else "",
         **(_MARKED if marked else dict.fromkeys(_MARKED, "")),
     }
     statement = _INSERT_NEW
@@ -177,11 +181,6 @@ def _insert_statement(*, unless_former: bool, marked: bool) -> str:
         statement = statement.replace(place, part)
     return statement
 
-
-_INSERT = _insert_statement(unless_former=False, marked=False)
-_INSERT_UNLESS_FORMER = _insert_statement(unless_former=True, marked=False)
-_INSERT_MARKED = _insert_statement(unless_former=False, marked=True)
-_INSERT_MARKED_UNLESS_FORMER = _insert_statement(unless_former=True, marked=True)
 
 _FIND = """
 SELECT e.source, e.event_id, e.id, e.fingerprint
@@ -331,12 +330,13 @@ def _held(connection: psycopg.Connection, known: Sequence[NewEvent]) -> dict[Key
 
 def _insertion(batch: Sequence[NewEvent]) -> tuple[str, list[object]]:
     """Return the statement that inserts a batch, and its parameters."""
-    columns = _columns(batch)
-    is_marked = any(event.repeat_mark is not None for event in batch)
-    if any(event.former_ids for event in batch):
-        statement = _INSERT_MARKED_UNLESS_FORMER if is_marked else _INSERT_UNLESS_FORMER
-        return statement, [*columns, *_former_columns(batch)]
-    return _INSERT_MARKED if is_marked else _INSERT, columns
+    former = _former_columns(batch) if any(event.former_ids for event in batch) else []
+    statement = _insert_statement(
+        unless_former=bool(former),
+        marked=any(event.repeat_mark is not None for event in batch),
+        unreadable=not all(event.is_readable for event in batch),
+    )
+    return statement, [*_columns(batch), *former]
 
 
 def _columns(batch: Sequence[NewEvent]) -> list[object]:

@@ -1,27 +1,27 @@
-"""The inbox inside an ASGI application: the event loop reads the body, a thread does the rest and waits for the ledger.
+"""The inbox inside an ASGI application: on its event loop, as on that of our own worker.
 
-One thread a request, up to `THREADS`: verifying takes a moment of CPU, and waiting for the commit of the batch is
-what most of the time is spent on. The thread gets the request as a WSGI environment, so that both fronts are one.
+Only the ledger's lane, and what would hold the loop up, is done by threads.
 """
 
 import asyncio
-import io
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from hookonce.receiver.intake.waits import OnLoop
 from hookonce.receiver.logs import limited
-from hookonce.receiver.web.body import Overloaded, Reservation
 from hookonce.receiver.web.hooks import DeliveryEndpoint
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.response import Response, problem
 
 log = limited(__name__)
 
-THREADS = 64
-"""As many as a batch of the group commit holds."""
+ASKING_THREADS = 64
+"""For what waits for other machines: keys of senders, secrets handed out, limits that Redis counts."""
+COMPUTING_THREADS = 1
+"""For large bodies."""
 MAX_REQUESTS = 1000
-"""Under way in one process, with threads or waiting for one; whoever comes then is told to come again."""
+"""Under way in one process; whoever comes then is told to come again."""
 
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -34,7 +34,8 @@ class AsgiEndpoint:
     def __init__(self, endpoint: DeliveryEndpoint, at: str) -> None:
         self._endpoint = endpoint
         self._at = at
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="hookonce-request")
+        self._askers = ThreadPoolExecutor(ASKING_THREADS, thread_name_prefix="hookonce-asking")
+        self._computers = ThreadPoolExecutor(COMPUTING_THREADS, thread_name_prefix="hookonce-computing")
         self._requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,76 +61,47 @@ class AsgiEndpoint:
         if self._requests >= MAX_REQUESTS:
             log.warning("overloaded: %s", "too many requests are under way")
             return problem(503, "overloaded", close=True)
-        path, environ = _path(scope), _environ(scope)
         self._requests += 1
         try:
-            with Reservation(self._endpoint.memory_budget) as reservation:
-                limit = self._endpoint.max_body(path)
-                environ["wsgi.input"] = await _read(receive, environ, limit, reservation)
-                return await asyncio.get_running_loop().run_in_executor(
-                    self._threads, self._endpoint.answer, self._at, path, environ, reservation
-                )
+            waits = OnLoop(self._askers, self._computers)
+            return await self._endpoint.answer(_AsgiRequest(scope, receive, self._at), waits)
         finally:
             self._requests -= 1
 
 
-class _Unread:
-    """A body that could not be read, for who comes to read it."""
-
-    def __init__(self, why: Exception) -> None:
-        self._why = why
-
-    def read(self, _size: int) -> bytes:
-        """Raise why."""
-        raise self._why
-
-
-async def _read(
-    receive: Receive, environ: Mapping[str, Any], limit: int, reservation: Reservation
-) -> io.BytesIO | _Unread:
-    """Read a body, no further than shows that it is too large, and nothing that says so itself."""
-    found = io.BytesIO()
-    length = environ.get("CONTENT_LENGTH", "")
-    if limit == 0 or (length.isascii() and length.isdigit() and int(length[:20]) > limit):
-        return found
-    try:
-        async with asyncio.timeout(limits.BODY_TIMEOUT.total_seconds()):
-            is_more = True
-            while is_more and found.tell() <= limit:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    return _Unread(ConnectionResetError("the client has gone"))
-                found.write(message.get("body", b""))
-                reservation.reserve(found.tell())
-                is_more = message.get("more_body", False)
-    except (TimeoutError, Overloaded) as error:
-        return _Unread(error)
-    found.seek(0)
-    return found
-
-
-def _path(scope: Scope) -> str:
-    """Return what of the path comes after the place that we are mounted at."""
-    path, root = str(scope["path"]), str(scope.get("root_path", ""))
-    return (path.removeprefix(root)).lstrip("/")
-
-
-def _environ(scope: Scope) -> dict[str, Any]:
-    """Make a WSGI environment of a request, as far as deliveries need one.
+class _AsgiRequest:
+    """A request of an ASGI server (`receiver.web.request.Request`).
 
     A header that was sent several times is joined as gunicorn does it; one with an underscore, which would become
-    another's variable, is left out.
+    another's variable elsewhere, is left out.
     """
-    environ: dict[str, Any] = {
-        "REQUEST_METHOD": scope["method"],
-        "QUERY_STRING": scope.get("query_string", b"").decode("latin-1"),
-        "wsgi.input_terminated": True,
-    }
-    for name, value in scope["headers"]:
-        if b"_" not in name:
-            variable = name.decode("latin-1").upper().replace("-", "_")
-            if variable not in {"CONTENT_TYPE", "CONTENT_LENGTH"}:
-                variable = f"HTTP_{variable}"
-            text = value.decode("latin-1")
-            environ[variable] = f"{environ[variable]},{text}" if variable in environ else text
-    return environ
+
+    is_bounded = True
+
+    def __init__(self, scope: Scope, receive: Receive, at: str) -> None:
+        self._receive = receive
+        self._is_complete = False
+        self._until = 0.0
+        self.method: str = scope["method"]
+        self.path = at + str(scope["path"]).removeprefix(str(scope.get("root_path", ""))).lstrip("/")
+        self.query = scope.get("query_string", b"").decode("latin-1")
+        self.is_genuine = False
+        self.headers: dict[str, str] = {}
+        for raw, value in scope["headers"]:
+            if b"_" not in raw:
+                name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
+                self.headers[name] = f"{self.headers[name]},{text}" if name in self.headers else text
+
+    async def piece(self, _size: int) -> bytes:
+        """Return what the server has next. Raises: OSError where the client has gone, or takes too long."""
+        now = asyncio.get_running_loop().time()
+        self._until = self._until or now + limits.BODY_TIMEOUT.total_seconds()
+        while not self._is_complete:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ConnectionResetError("the client has gone")
+            self._is_complete = not message.get("more_body", False)
+            if data := message.get("body", b""):
+                return bytes(data)
+        return b""

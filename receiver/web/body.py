@@ -4,20 +4,18 @@ Done here and not by Flask because a chunked body over MAX_CONTENT_LENGTH would 
 body that ends early would be passed on as complete (gunicorn 27, Werkzeug 3.1).
 """
 
-import contextlib
 import io
 import threading
 import time
-from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from gevent import Timeout, monkey
 from gunicorn.http.errors import ParseException
 
 from hookonce.providers import Reason, Rejected
-from hookonce.receiver.web.http.body_stream import BodyStream
+from hookonce.receiver.intake.waits import run
 from hookonce.receiver.web.http.limits import BODY_TIMEOUT
+from hookonce.receiver.web.request import Request, WsgiRequest
 
 SMALL_BODY = 64 * 1024
 """Bodies up to this size are always let in: with `worker_connections` they are bounded too."""
@@ -73,22 +71,31 @@ class Reservation:
             self._budget.take(-self._held)
 
 
-def read_body(environ: Mapping[str, Any], limit: int, reservation: Reservation) -> bytes:
+def read_wsgi_body(environ: dict[str, Any], limit: int, reservation: Reservation) -> bytes:
+    """Read the body of a WSGI request in the thread that calls; as `read_body`."""
+    return run(read_body(WsgiRequest(environ), limit, reservation))
+
+
+async def read_body(request: Request, limit: int, reservation: Reservation) -> bytes:
     """Read the raw body of at most `limit` bytes, holding memory for it in `reservation`.
 
     Raises `Rejected`: `too_large` beyond the limit (before reading where Content-Length says so),
     `unsupported_encoding` for any Content-Encoding, `bad_body` for one that ends early or takes too long.
     Raises `Overloaded` too.
     """
-    encoding = environ.get("HTTP_CONTENT_ENCODING", "identity").strip().lower()
+    headers = request.headers
+    encoding = headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"identity", ""}:
         raise Rejected(Reason.UNSUPPORTED_ENCODING, "the body is compressed; send it as it was signed")
-    length = _content_length(environ)
+    length = _content_length(headers.get("content-length", ""))
     if length is not None and length > limit:
         raise Rejected(Reason.TOO_LARGE, f"the body has {length} bytes, {limit} are allowed")
-    if length is None and not environ.get("wsgi.input_terminated"):
+    if length is None and not request.is_bounded:
         return b""
-    body = _read(environ["wsgi.input"], limit + 1 if length is None else length, reservation)
+    try:
+        body = await _read(request, limit + 1 if length is None else length, reservation)
+    except (OSError, ValueError, ParseException) as error:  # the last: gunicorn's, for chunks and trailers
+        raise Rejected(Reason.BAD_BODY, f"the body could not be read: {type(error).__name__}") from None
     if len(body) > limit:
         raise Rejected(Reason.TOO_LARGE, f"the body has more than the {limit} bytes allowed")
     if length is not None and len(body) < length:
@@ -96,8 +103,7 @@ def read_body(environ: Mapping[str, Any], limit: int, reservation: Reservation) 
     return body
 
 
-def _content_length(environ: Mapping[str, Any]) -> int | None:
-    text = environ.get("CONTENT_LENGTH", "")
+def _content_length(text: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 20):  # noqa: PLR2004  digits of a 64-bit number
@@ -105,46 +111,17 @@ def _content_length(environ: Mapping[str, Any]) -> int | None:
     return int(text)
 
 
-def _read(stream: Any, size: int, reservation: Reservation) -> bytes:  # noqa: ANN401  PEP 3333 gives it no type
-    try:
-        with _deadline(stream):
-            return _read_pieces(stream, size, reservation)
-    except (OSError, ValueError, ParseException) as error:  # the last: gunicorn's, for chunks and trailers
-        raise Rejected(Reason.BAD_BODY, f"the body could not be read: {type(error).__name__}") from None
-
-
-@contextlib.contextmanager
-def _deadline(stream: Any) -> Iterator[None]:  # noqa: ANN401
-    """Give up on a body that takes too long, as far as the server lets us; our own worker's bodies do it themselves.
-
-    Under gevent anything that waits can be ended. Elsewhere the clock is looked at between two pieces, and how long
-    one of them may take is the server's.
-    """
-    if isinstance(stream, BodyStream) or not monkey.is_module_patched("socket"):
-        yield
-        return
-    late = Timeout(BODY_TIMEOUT.total_seconds())
-    late.start()
-    try:
-        yield
-    except Timeout as error:
-        if error is not late:
-            raise
-        raise Rejected(Reason.BAD_BODY, "the body did not arrive in time") from None
-    finally:
-        late.close()
-
-
-def _read_pieces(stream: Any, size: int, reservation: Reservation) -> bytes:  # noqa: ANN401
+async def _read(request: Request, size: int, reservation: Reservation) -> bytes:
+    """Read up to `size` bytes. The clock is looked at between two pieces; how long one may take is the server's."""
     until = time.monotonic() + BODY_TIMEOUT.total_seconds()
-    first: bytes = stream.read(min(READ_SIZE, size))
+    first = await request.piece(min(READ_SIZE, size)) if size else b""
     if len(first) == size:  # nearly all: they came whole
         reservation.reserve(size)
         return first
     body = io.BytesIO()
     body.write(first)
     reservation.reserve(len(first))
-    while (left := size - body.tell()) and (piece := stream.read(min(READ_SIZE, left))):
+    while (left := size - body.tell()) > 0 and (piece := await request.piece(min(READ_SIZE, left))):
         body.write(piece)
         reservation.reserve(body.tell())
         if time.monotonic() > until:

@@ -1,4 +1,4 @@
-"""gunicorn's settings: gevent workers, so that a stalled client costs a greenlet and not a thread.
+"""gunicorn's settings: workers with an event loop each, so that a stalled client costs a task and not a thread.
 
 Overridable from gunicorn's command line or GUNICORN_CMD_ARGS. tests/http/test_hostile_network.py shows what
 they withstand.
@@ -8,11 +8,13 @@ import os
 import resource
 from typing import Any
 
+from hookonce.receiver.config.concurrency import cores, processes
+
 MAX_OPEN_FILES = 65536
 
 bind = os.environ.get("HOOKONCE_BIND") or f"0.0.0.0:{os.environ.get('PORT', '8000')}"
-worker_class = "hookonce.receiver.web.gevent_worker.GeventWorker"
-workers = int(os.environ.get("WEB_CONCURRENCY") or "2")
+worker_class = "hookonce.receiver.web.worker.LoopWorker"
+workers = int(os.environ.get("WEB_CONCURRENCY") or processes(cores()))
 worker_connections = 4000
 keepalive = 15  # also the time a request's head may take to arrive
 timeout = 30

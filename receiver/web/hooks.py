@@ -1,4 +1,4 @@
-"""`/hooks/<source>`, as plain WSGI: where speed counts, Flask's routing and contexts cost more than the work.
+"""`/hooks/<source>`, past Flask: where speed counts, its routing and contexts cost more than the work.
 
 `/hooks/<source>/<secret>` is for senders that can prove nothing else; the secret is not logged and not stored.
 Inside somebody else's application (`receiver.web.mounted`) the path may begin otherwise.
@@ -9,8 +9,6 @@ Senders see the status, the event ids they sent and a reason slug; never why a s
 import json
 import logging
 from collections.abc import Iterable
-from dataclasses import replace
-from functools import lru_cache
 from time import monotonic
 from typing import Any
 
@@ -19,6 +17,7 @@ from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.intake.load import OverLimit
 from hookonce.receiver.intake.pipeline import Intake, IntakeResult
+from hookonce.receiver.intake.waits import IN_THREAD, Waits, run
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.store import Verdict
 from hookonce.receiver.logs import FINGERPRINT_DIGITS, MAX_ID, hashed, limited, new_id, shown
@@ -26,7 +25,7 @@ from hookonce.receiver.outbound.key_fetcher import KeyUnavailable
 from hookonce.receiver.source import Source
 from hookonce.receiver.web import problem_details
 from hookonce.receiver.web.body import MemoryBudget, Overloaded, Reservation, read_body
-from hookonce.receiver.web.http.environ import GENUINE, HEADERS
+from hookonce.receiver.web.request import Request, WsgiRequest
 from hookonce.receiver.web.request_headers import BODY_STATUS
 from hookonce.receiver.web.response import JSON, Response, StartResponse, problem
 
@@ -51,7 +50,7 @@ _quoted = json.encoder.encode_basestring_ascii
 
 
 class DeliveryEndpoint:
-    """Takes deliveries: the WSGI application of what is under `prefix`, and what answers where there is no WSGI."""
+    """Takes deliveries: a WSGI application of what is under `prefix`, and what answers where there is no WSGI."""
 
     def __init__(self, settings: Settings, intake: Intake, prefix: str = PREFIX) -> None:
         self.memory_budget = MemoryBudget(max(_MEMORY_BUDGET, 2 * settings.max_body))
@@ -62,40 +61,39 @@ class DeliveryEndpoint:
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request (PEP 3333)."""
-        with Reservation(self.memory_budget) as reservation:
-            path = environ["PATH_INFO"][len(self._prefix) :]
-            answer = self.answer(self._prefix, path, environ, reservation)
-        return answer.send(environ["REQUEST_METHOD"], start_response)
+        request = WsgiRequest(environ)
+        return self.answered(request, self._prefix).send(request.method, start_response)
 
-    def answer(self, prefix: str, path: str, environ: dict[str, Any], reservation: Reservation) -> Response:
-        """Answer a request for `path`, which comes after `prefix`; the environment is WSGI's. Raises nothing."""
+    def answered(self, request: Request, prefix: str) -> Response:
+        """Answer a request, whose path begins with `prefix`, in the thread that calls. Raises nothing."""
+        return run(self.answer(request, IN_THREAD, prefix))
+
+    async def answer(self, request: Request, waits: Waits, prefix: str | None = None) -> Response:
+        """Answer a request, whose path begins with `prefix`. Raises nothing."""
+        prefix = self._prefix if prefix is None else prefix
         try:
-            return self._receive(prefix, path, environ, reservation)
+            with Reservation(self.memory_budget) as reservation:
+                return await self._receive(request, waits, prefix, reservation)
         except Exception as error:
             log.exception("a request failed: %s", type(error).__name__)
             return problem(500, "internal_error", close=True)
 
-    def max_body(self, path: str) -> int:
-        """Return how many bytes of body are worth reading: none where no source will take them."""
-        name, _, _ = path.partition("/")
-        source = self._sources.get(name)
-        return 0 if source is None else self._limit(source)
-
     def _limit(self, source: Source) -> int:
         return min(self._max_body, source.provider.max_body or self._max_body)
 
-    def _receive(self, prefix: str, path: str, environ: dict[str, Any], reservation: Reservation) -> Response:
+    async def _receive(
+        self, request: Request, waits: Waits, prefix: str, reservation: Reservation
+    ) -> Response:
         began = monotonic()
-        name, slash, path_secret = path.partition("/")
+        name, slash, path_secret = request.path[len(prefix) :].partition("/")
         source = self._sources.get(name)
         if source is None or (slash and not (path_secret and _takes_path_secret(source))):
             error = Rejected(Reason.UNKNOWN_SOURCE, "no source has this name")
             self._intake.background_writer.record_rejection("", error.reason, error.detail, {}, b"")
             return _refuse(None, error, began, close=True)
         try:
-            delivery = _delivery(source, prefix, environ, self._limit(source), reservation)
-            if path_secret:
-                delivery = replace(delivery, path_secret=path_secret)
+            _expect_method(source, request.method)
+            body = await read_body(request, self._limit(source), reservation)
         except Overloaded as error:
             log.warning("overloaded: %s", error, extra={"delivery": new_id(), "source": source.name})
             return problem(503, "overloaded", close=True)
@@ -103,14 +101,15 @@ class DeliveryEndpoint:
             self._intake.background_writer.record_rejection(source.name, error.reason, error.detail, {}, b"")
             return _refuse(source, error, began, close=True)
         reach("delivery.read")
+        delivery = _delivery(source, prefix, request, body, path_secret)
         try:
-            result = self._intake.take(source, delivery)
-            if result.events and not source.unauthenticated:  # a probe proves nothing
-                environ[GENUINE] = True
+            result = await self._intake.take_in(source, delivery, waits)
         except Rejected as error:
             return _refuse(source, error, began)
         except (LedgerUnavailable, KeyUnavailable, OverLimit) as error:
             return _unavailable(source, error)
+        if result.events and not source.unauthenticated:  # a probe proves nothing
+            request.is_genuine = True
         reach("delivery.answered")
         return _answer(source, delivery, result, began)
 
@@ -135,35 +134,16 @@ def _takes_path_secret(source: Source) -> bool:
     return (provider.unauthenticated or provider.body_is_unsigned) and not source.unauthenticated
 
 
-def _delivery(
-    source: Source, prefix: str, environ: dict[str, Any], limit: int, reservation: Reservation
-) -> Delivery:
-    method = environ["REQUEST_METHOD"]
+def _expect_method(source: Source, method: str) -> None:
     if method not in source.provider.methods and not (method in _PROBES and source.provider.handshake):
         raise Rejected(Reason.BAD_METHOD, f"{method} is not how webhooks are delivered")
-    query = environ.get("QUERY_STRING")
-    path = f"{prefix}{source.name}?{query}" if query else prefix + source.name
-    return Delivery(
-        method, source.public_url + path, _headers(environ), read_body(environ, limit, reservation)
-    )
 
 
-def _headers(environ: dict[str, Any]) -> dict[str, str]:
-    """Return the headers, but for those that every request has for its body's sake."""
-    made: dict[str, str] | None = environ.get(HEADERS)
-    if made is None:
-        headers = {_header(name): value for name, value in environ.items() if name[:5] == "HTTP_"}
-        if environ.get("CONTENT_TYPE"):
-            headers["content-type"] = environ["CONTENT_TYPE"]
-        return headers
-    made.pop("content-length", None)
-    return made
-
-
-@lru_cache(maxsize=512)
-def _header(name: str) -> str:
-    """Return the lower-case name of a header from that of its WSGI variable."""
-    return name[5:].replace("_", "-").lower()
+def _delivery(source: Source, prefix: str, request: Request, body: bytes, path_secret: str) -> Delivery:
+    """Return a request as providers see it, without the header that every request has for its body's sake."""
+    path = f"{prefix}{source.name}?{request.query}" if request.query else prefix + source.name
+    headers = {name: value for name, value in request.headers.items() if name != "content-length"}
+    return Delivery(request.method, source.public_url + path, headers, body, path_secret)
 
 
 def _answer(source: Source, delivery: Delivery, result: IntakeResult, began: float) -> Response:

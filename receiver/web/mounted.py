@@ -6,12 +6,15 @@ What counts stays: no 2xx before the ledger holds the event, bodies bounded and 
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.intake.pipeline import Intake, utc_now
+from hookonce.receiver.intake.waits import Waits
 from hookonce.receiver.web.hooks import PREFIX, DeliveryEndpoint
-from hookonce.receiver.web.response import Headers, StartResponse
+from hookonce.receiver.web.request import Request
+from hookonce.receiver.web.response import Headers, Response, StartResponse
 
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -41,30 +44,52 @@ def endpoint(at: str = PREFIX, clock: Callable[[], datetime] = utc_now) -> Deliv
     return DeliveryEndpoint(settings, intake_class(settings)(settings, clock), at)
 
 
-class FrontDoor:
-    """Hands a request to the application of its path's beginning, past a framework's routing, or to the framework."""
+class Endpoint(Protocol):
+    """What answers requests past the framework: on an event loop, and as a WSGI application."""
 
-    def __init__(self, places: Mapping[str, Application], otherwise: Application) -> None:
-        self._places = tuple(places.items())
-        self._otherwise = otherwise
+    async def answer(self, request: Request, waits: Waits) -> Response:
+        """Answer a request. Raises nothing."""
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request (PEP 3333)."""
-        path = environ["PATH_INFO"]
-        for beginning, application in self._places:
-            if path.startswith(beginning):
-                return application(environ, start_response)
-        return self._otherwise(environ, start_response)
 
 
-def portable(application: Application) -> Application:
-    """Leave `Connection: close` out for servers that may refuse it: PEP 3333 forbids it."""
+class FrontDoor:
+    """Hands a request to the endpoint of its path, past a framework's routing, or to the framework.
 
-    def answer(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        def start(status: str, headers: Headers) -> Any:  # noqa: ANN401  what the server's gives
-            return start_response(status, [(name, value) for name, value in headers if name != "Connection"])
+    The name of a place is a path, or the beginning of paths where it ends with a slash. A `guest` is in somebody else's
+    application, behind a server that may refuse `Connection: close`, as PEP 3333 has it.
+    """
 
-        takes_it = environ.get("SERVER_SOFTWARE", "").startswith(_KEEP_CLOSE)
-        return application(environ, start_response if takes_it else start)
+    def __init__(
+        self, places: Mapping[str, Endpoint], otherwise: Application, *, is_guest: bool = False
+    ) -> None:
+        self.places = tuple(places.items())
+        self.otherwise = otherwise
+        self._is_guest = is_guest
 
-    return answer
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request (PEP 3333)."""
+        endpoint = self.at(environ["PATH_INFO"])
+        if endpoint is None:
+            return self.otherwise(environ, start_response)
+        if self._is_guest and not environ.get("SERVER_SOFTWARE", "").startswith(_KEEP_CLOSE):
+            return endpoint(environ, partial(_start_without_close, start_response))
+        return endpoint(environ, start_response)
+
+    def at(self, path: str) -> Endpoint | None:
+        """Return whose a path is; None for the framework's."""
+        for name, endpoint in self.places:
+            if path == name or (name[-1] == "/" and path.startswith(name)):
+                return endpoint
+        return None
+
+
+def _start_without_close(start_response: StartResponse, status: str, headers: Headers) -> Any:  # noqa: ANN401  what the server's gives
+    return start_response(status, [(name, value) for name, value in headers if name != "Connection"])
+
+
+def door_of(application: Any) -> FrontDoor:  # noqa: ANN401  any WSGI application
+    """Return the front door of a Flask application; one without places where it has none, or something before it."""
+    door = getattr(application, "wsgi_app", None)
+    return door if isinstance(door, FrontDoor) else FrontDoor({}, application)

@@ -26,10 +26,15 @@ class Response(NamedTuple):
     content_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def line(self) -> str:
+        """Status and reason."""
+        return _LINES.get(self.status) or f"{self.status} Unknown"
+
     def send(self, method: str, start_response: StartResponse) -> list[bytes]:
         """Answer a WSGI request."""
         head = [("Content-Type", self.content_type), ("Content-Length", str(len(self.body))), *self.headers]
-        start_response(_LINES.get(self.status, f"{self.status} Unknown"), head)
+        start_response(self.line, head)
         return [] if method == "HEAD" else [self.body]
 
 

@@ -55,23 +55,27 @@ def leaves_the_body_out(patch):
 
 
 def answers_before_the_commit(patch):
-    patch.setattr(
-        Intake, "commit", lambda _, new: [Stored(0, Verdict.ACCEPTED, each.fingerprint) for each in new]
-    )
+    async def commit_in(_, new, _waits):
+        return [Stored(0, Verdict.ACCEPTED, each.fingerprint) for each in new]
+
+    patch.setattr(Intake, "commit_in", commit_in)
 
 
 def makes_a_command_of_each_request(patch):
-    right, made = Intake.commit, []
+    right, made = Intake.commit_in, []
 
-    def commit(self, new):
+    async def commit_in(self, new, waits):
         made.append(1)
-        return right(self, [event._replace(event_id=f"{len(made):064}") for event in new])
+        return await right(self, [event._replace(event_id=f"{len(made):064}") for event in new], waits)
 
-    patch.setattr(Intake, "commit", commit)
+    patch.setattr(Intake, "commit_in", commit_in)
 
 
 def tells_a_twin_that_all_is_done(patch):
-    patch.setattr(endpoint.Outcomes, "of", lambda *_: Outcome(CommandState.COMPLETED, "shop", {}))
+    async def became(*_):
+        return Outcome(CommandState.COMPLETED, "shop", {})
+
+    patch.setattr(endpoint.Outcomes, "became", became)
 
 
 def tells_a_twin_of_another_body_the_result(patch):
@@ -79,13 +83,13 @@ def tells_a_twin_of_another_body_the_result(patch):
 
 
 def shows_the_state_to_everybody(patch):
-    right = endpoint.Outcomes.of
+    right = endpoint.Outcomes.became
 
-    def of(self, *asked):
-        outcome = right(self, *asked)
+    async def became(self, *asked):
+        outcome = await right(self, *asked)
         return outcome and Outcome(outcome.state, "till", outcome.result)
 
-    patch.setattr(endpoint.Outcomes, "of", of)
+    patch.setattr(endpoint.Outcomes, "became", became)
 
 
 def keeps_what_a_refused_command_wrote(patch):

@@ -1,6 +1,6 @@
+import time
 from datetime import timedelta
 
-import gevent
 import pytest
 
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
@@ -65,13 +65,10 @@ def test_form_that_is_too_long_is_refused(browser):
 def test_form_that_drips_in_is_refused(inbox, monkeypatch):
     class Drip:
         def read(self, _size):
-            gevent.sleep(0.02)
+            time.sleep(0.02)
             return b"x"
 
     monkeypatch.setattr("hookonce.receiver.web.body.BODY_TIMEOUT", timedelta(seconds=0.1))
-    monkeypatch.setattr(
-        "hookonce.receiver.web.body.monkey.is_module_patched", lambda _: True
-    )  # as in a worker
     client = inbox.browser().client
 
     dripping = {"wsgi.input": Drip(), "CONTENT_LENGTH": "60000"}

@@ -1,9 +1,13 @@
+import asyncio
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 
 from hookonce.receiver.intake.group_commit import DeadlineExceeded, GroupCommit
+from hookonce.receiver.intake.waits import OnLoop
 from tests.support.waiting import until
 
 SOON = timedelta(seconds=0.05)
@@ -48,24 +52,65 @@ def test_committer_answers_each_item_with_its_own(committing):
     assert [committer.submit(n, LONG) for n in range(5)] == [0, 2, 4, 6, 8]
 
 
-def test_committer_takes_along_what_comes_while_it_gathers(committing):
-    batches, others = [], []
-
-    def gather():
-        if not others:
-            others.extend(in_threads(3, lambda n: committer.submit(n + 1, LONG)))
-            until(lambda: committer.waiting, 4)
+def test_committer_waits_for_those_that_were_under_way(committing):
+    batches, go, begun = [], threading.Event(), threading.Event()
 
     def commit(items):
+        begun.set()
+        go.wait(10)
         batches.append(sorted(items))
         return items
 
-    committer = committing(commit, lanes=1, gather=gather)
-    committer.submit(0, LONG)
-    for thread in others:
+    def twice(n):
+        committer.submit(n, LONG)
+        committer.submit(n + 10, LONG)
+
+    committer = committing(commit, lanes=1, gather=LONG)
+    threads = in_threads(1, twice)
+    begun.wait(10)
+    threads += in_threads(1, lambda _: committer.submit(1, LONG))
+    until(lambda: committer.waiting, 1)
+    go.set()
+    for thread in threads:
         thread.join(10)
 
-    assert batches == [[0, 1, 2, 3]]
+    assert batches == [[0], [1, 10]]
+
+
+def test_committer_waits_for_nobody_where_one_is_alone(committing):
+    committer = committing(lambda items: items, lanes=1, gather=LONG)
+    began = time.monotonic()
+
+    for n in range(3):
+        committer.submit(n, LONG)
+
+    assert time.monotonic() - began < LONG.total_seconds() / 2
+
+
+def test_committer_answers_an_event_loop(committing):
+    committer = committing(lambda items: [ValueError("bad") if item == "bad" else item for item in items])
+
+    async def ask():
+        with ThreadPoolExecutor(1) as threads:
+            waits = OnLoop(threads, threads)
+            asked = [committer.committed(item, LONG, waits) for item in (1, "bad", 2)]
+            return await asyncio.gather(*asked, return_exceptions=True)
+
+    one, bad, two = asyncio.run(ask())
+    assert (one, type(bad), two) == (1, ValueError, 2)
+
+
+def test_committer_lets_a_request_of_an_event_loop_go_when_the_lanes_hang(committing):
+    hung = threading.Event()
+    committer = committing(lambda items: (hung.wait(10), items)[1], lanes=1)
+
+    async def ask():
+        with ThreadPoolExecutor(1) as threads:
+            await committer.committed("x", SOON, OnLoop(threads, threads))
+
+    with pytest.raises(DeadlineExceeded):
+        asyncio.run(ask())
+    hung.set()
 
 
 def test_committer_gathers_what_comes_while_a_batch_commits(committing):

@@ -56,7 +56,7 @@ PURE_PLACES = (
     "testing/test_sample_events.py",
     "web/http/test_differential.py",
     "web/http/test_limits.py",
-    "web/test_gevent_worker.py",
+    "web/test_worker.py",
 )
 ALONE_PLACES = (
     "dev/test_reloading_time.py",

@@ -5,6 +5,7 @@ import logging
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count as count_from
 
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -134,14 +135,19 @@ def receive(settings, ledger):
 
 
 def work(settings, ledger):
-    """Two events are done together; one is done and comes again, one loses its lease, one fails, one is never over."""
+    """Two events are done together; one is done and comes again, one loses its lease and fails once, one fails."""
     registry = Registry()
 
     def credit(_event, _tx):
         return None
 
-    def slow(event, _tx):
-        if event.attempt == 1:
+    calls_of_slow = count_from(1)
+
+    def slow(_event, _tx):
+        call = next(calls_of_slow)
+        if call == 2:
+            raise ValueError("the shop is slow today")
+        if call == 1:
             ledger.execute(
                 "WITH lost AS (UPDATE hookonce.queue SET token = gen_random_uuid() WHERE handler = 'slow' "
                 "RETURNING event, n, token) INSERT INTO hookonce.claims (token, lease_until, events, places) "
@@ -156,13 +162,13 @@ def work(settings, ledger):
 
     for handler in (credit, slow, broken):
         pattern = "invoice.*" if handler is credit else handler.__name__
-        pause = (timedelta(hours=1), timedelta(hours=1))
+        pause = (timedelta(),) * 2 if handler is slow else (timedelta(hours=1),) * 2
         registry.add(Handler(handler.__name__, "stripe", pattern, handler, 5, pause, timedelta(seconds=5)))
     of_many = Handler("count", "stripe", "track", count, 5, pause, timedelta(seconds=5), batch=BatchSize(10))
     registry.add(of_many)
     drain = SingleSlot(settings, registry)
-    drain.run_due()
-    drain.run_due()
+    for _ in range(3):
+        drain.run_due()
     drain.close()
     receiver = Receiver(settings.database_url, settings.redis_url, tracing=True)
     receiver.add("stripe", load("stripe"), SECRET)

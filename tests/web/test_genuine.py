@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from werkzeug.test import EnvironBuilder
 
-from hookonce.receiver.web.http.environ import GENUINE
+from hookonce.receiver.web.request import GENUINE
 from tests.support.captured import captured
 
 NO_EVENTS = "asana/heartbeat"

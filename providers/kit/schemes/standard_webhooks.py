@@ -100,7 +100,7 @@ class StandardWebhooks:
         macs, signatures = _signatures(*parts[2])
         message = b"%b.%b.%b" % (octets(*parts[0]), octets(*parts[1]), delivery.body)
         if not any(_verifies(key, signature, message) for key in public for signature in signatures):
-            expect_match(macs, (_MAC.folded(hmac.digest(key, message, "sha256")) for key in keys))
+            expect_match(macs, (_MAC.folded(hmac.new(key, message, "sha256").digest()) for key in keys))
         timestamp.check(seconds, now)
 
     def sign(self, body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:

@@ -6,6 +6,7 @@ import sys
 import click
 import psycopg
 
+from hookonce.receiver.config.concurrency import cores, processes
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings, require_servers
 from hookonce.receiver.ledger.database import connections
@@ -31,6 +32,12 @@ def serve(bind: str | None, gunicorn_options: tuple[str, ...]) -> None:
         _make_partitions(settings.database_url)
     except LedgerUnavailable:
         click.echo("hookonce: the database does not answer; senders get 503 until it does", err=True)
+    if not os.environ.get("WEB_CONCURRENCY"):
+        click.echo(
+            f"hookonce: {processes(cores())} processes receive, on {cores()} cores: PostgreSQL and workers need half "
+            "of them, and two outlive a crash of one; WEB_CONCURRENCY sets another number",
+            err=True,
+        )
     if bind:
         os.environ["HOOKONCE_BIND"] = bind
     argv = [

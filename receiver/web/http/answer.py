@@ -8,9 +8,12 @@ from types import TracebackType
 from typing import Any
 
 from hookonce.receiver.web import problem_details
+from hookonce.receiver.web.response import Response
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
+_CLOSE, _KEEP_ALIVE = "Connection: close\r\n", "Connection: keep-alive\r\n"
+_CHUNKED = "Transfer-Encoding: chunked\r\n"
 _HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer"})
 _BODILESS = frozenset({"204", "304"})
 
@@ -24,12 +27,12 @@ class BadAnswer(Exception):  # noqa: N818  a bug of the application
 class Answer:
     """What an application says with `start_response`; `begin` is that."""
 
-    __slots__ = ("closes", "has_begun", "headers", "is_sent", "length", "status", "written")
+    __slots__ = ("closes", "has_begun", "headers", "is_common", "is_sent", "length", "status", "written")
 
     def __init__(self) -> None:
         self.status = ""
         self.headers: list[tuple[str, str]] = []
-        self.closes = self.has_begun = self.is_sent = False
+        self.closes = self.has_begun = self.is_sent = self.is_common = False
         self.length: int | None = None
         self.written: list[bytes] = []
 
@@ -55,33 +58,26 @@ class Answer:
             self.headers.append((name, value))
         return self.written.append
 
+    def take(self, said: Response) -> None:
+        """Take what an endpoint answers."""
+        self.has_begun = self.is_common = True
+        self.status = said.line
+        self.length = len(said.body)
+        self.headers = [("Content-Type", said.content_type), ("Content-Length", str(self.length))]
+        if said.headers:
+            self.closes = ("Connection", "close") in said.headers
+            self.headers += [each for each in said.headers if each[0].lower() not in _HOP_BY_HOP]
+
     def has_body(self, method: str) -> bool:
         """Whether a body follows; `Content-Length` may say what it would have."""
         return method != "HEAD" and self.status[:3] not in _BODILESS
 
     def head(self, *, closes: bool, says_keep_alive: bool = False, is_chunked: bool = False) -> bytes:
         """Write the head. Raises `BadAnswer` where a header would become two."""
-        parts = ["HTTP/1.1 ", self.status, "\r\n"]
-        for name, value in self.headers:
-            parts += (name, ": ", value, "\r\n")
-        expected = len(self.headers) + 2
-        parts.append(_date(int(time.time())))
-        if closes:
-            parts.append("Connection: close\r\n")
-            expected += 1
-        elif says_keep_alive:
-            parts.append("Connection: keep-alive\r\n")
-            expected += 1
-        if is_chunked:
-            parts.append("Transfer-Encoding: chunked\r\n")
-            expected += 1
-        try:
-            head = "".join(parts).encode("latin-1")
-        except (TypeError, UnicodeEncodeError):
-            raise BadAnswer("a header is not a text of Latin-1") from None
-        if head.count(b"\n") != expected or head.count(b"\r") != expected or b"\0" in head:
-            raise BadAnswer("a header has a line end")
-        return head + b"\r\n"
+        date = _date(int(time.time()))
+        connection = _CLOSE if closes else _KEEP_ALIVE if says_keep_alive else ""
+        write = _common_head if self.is_common else _head
+        return write(self.status, tuple(self.headers), date, connection, _CHUNKED if is_chunked else "")
 
 
 def chunk(data: bytes) -> bytes:
@@ -98,6 +94,28 @@ def refusal(status: int, code: str) -> bytes:
         f"Content-Type: {problem_details.CONTENT_TYPE}\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     return head.encode("ascii") + body
+
+
+def _head(
+    status: str, headers: tuple[tuple[str, str], ...], date: str, connection: str, chunked: str
+) -> bytes:
+    """Write a head; the last three are lines, or nothing. Raises `BadAnswer`."""
+    parts = ["HTTP/1.1 ", status, "\r\n"]
+    for name, value in headers:
+        parts += (name, ": ", value, "\r\n")
+    parts += (date, connection, chunked)
+    expected = len(headers) + 2 + bool(connection) + bool(chunked)
+    try:
+        head = "".join(parts).encode("latin-1")
+    except (TypeError, UnicodeEncodeError):
+        raise BadAnswer("a header is not a text of Latin-1") from None
+    if head.count(b"\n") != expected or head.count(b"\r") != expected or b"\0" in head:
+        raise BadAnswer("a header has a line end")
+    return head + b"\r\n"
+
+
+_common_head = lru_cache(maxsize=256)(_head)
+"""Of endpoints, most of whose answers in a second have one of a few heads."""
 
 
 @lru_cache(maxsize=2)

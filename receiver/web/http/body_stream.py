@@ -1,10 +1,12 @@
-"""`wsgi.input`: a body that is read from the connection as the application asks for it.
+"""A body that is read from the connection as it is asked for, by the event loop or, as `wsgi.input`, by a thread.
 
 Ends early, comes too slowly or is badly chunked: an `OSError` or a ValueError, never a shorter body.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Protocol
+import asyncio
+import io
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
 
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.chunks import ChunkReader
@@ -18,20 +20,22 @@ class CutOff(OSError):  # noqa: N818  what the client did
 class Source(Protocol):
     """Where a body comes from."""
 
-    def next_bytes(self, size: int) -> bytes:
+    async def next_bytes(self, size: int) -> bytes:
         """Wait for bytes; b"" at the end of everything."""
 
-    def next_slice(self) -> None:
+    async def next_slice(self) -> None:
         """Let others go on, if it is time."""
 
-    def is_taken_whole(self, size: int) -> None:
+    async def is_taken_whole(self, size: int) -> None:
         """Let others go on before a large body is looked at."""
 
 
 class BodyStream:
     """A body of one request; `rest` is what came with its head, and after the body what came after it."""
 
-    def __init__(self, source: Source, head: Head, rest: bytes, invite: Callable[[], None] | None) -> None:
+    def __init__(
+        self, source: Source, head: Head, rest: bytes, invite: Callable[[], Awaitable[None]] | None
+    ) -> None:
         self._source = source
         self._invite = invite if head.expects_continue and not rest else None
         self._chunks = ChunkReader() if head.is_chunked else None
@@ -54,78 +58,84 @@ class BodyStream:
             self.rest, self._left = self.rest[self._left :], 0
         return self.is_complete
 
-    def read(self, size: int | None = -1) -> bytes:
+    def whole(self, size: int) -> bytes:
+        """Return a body that came with its head, of at most `size` bytes; nothing of any other, or of an empty one."""
+        left = self._left
+        if self._chunks is not None or not left or left > size or left > len(self.rest) or self._taken:
+            return b""
+        body, self.rest = self.rest[:left], self.rest[left:]
+        self._left, self._taken = 0, left
+        return body
+
+    async def read(self, size: int = -1) -> bytes:
         """Read so many bytes, or all; fewer only at the end. Raises: OSError, ValueError."""
-        wanted = -1 if size is None or size < 0 else size
-        if 0 <= wanted <= len(self._ready):
-            data, self._ready = self._ready[:wanted], self._ready[wanted:]
-            return data
         pieces, found = [self._ready], len(self._ready)
         self._ready = b""
-        while (wanted < 0 or found < wanted) and (piece := self._next()):
+        while (size < 0 or found < size) and (piece := await self._next()):
             pieces.append(piece)
             found += len(piece)
-        data = b"".join(pieces)
-        if 0 <= wanted < found:
-            data, self._ready = data[:wanted], data[wanted:]
+        data = pieces[-1] if len(pieces[-1]) == found else b"".join(pieces)
+        if 0 <= size < found:
+            data, self._ready = data[:size], data[size:]
         return data
 
-    def readline(self, size: int | None = -1) -> bytes:
-        """Read a line, or so many bytes of it."""
-        most = -1 if size is None or size < 0 else size
-        while (end := self._ready.find(b"\n") + 1) == 0 and not 0 <= most <= len(self._ready):
-            piece = self._next()
-            if not piece:
-                break
-            self._ready += piece
-        end = end or len(self._ready)
-        return self.read(min(end, most) if most >= 0 else end)
-
-    def readlines(self, _hint: int = -1) -> list[bytes]:
-        """Read all lines."""
-        return list(self)
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self.readline, b"")
-
-    def _next(self) -> bytes:
+    async def _next(self) -> bytes:
         """Return the next bytes of the body, b"" at its end."""
         if self._invite is not None and not self.is_complete:
-            self._invite()
+            await self._invite()
             self._invite = None
         try:
-            piece = self._of_length() if self._chunks is None else self._of_chunks(self._chunks)
+            piece = await (self._of_length() if self._chunks is None else self._of_chunks(self._chunks))
         except (OSError, ValueError):
             self._is_broken = True
             raise
         self._taken += len(piece)
         if piece and self._taken > limits.LARGE_BODY and self.is_complete:
-            self._source.is_taken_whole(self._taken)
+            await self._source.is_taken_whole(self._taken)
         return piece
 
-    def _of_length(self) -> bytes:
+    async def _of_length(self) -> bytes:
         if not self._left:
             return b""
-        data = self.rest or self._more(min(self._left, limits.READ_SIZE))
+        data = self.rest or await self._more(min(self._left, limits.READ_SIZE))
         piece, self.rest = (
             (data, b"") if len(data) <= self._left else (data[: self._left], data[self._left :])
         )
         self._left -= len(piece)
         return piece
 
-    def _of_chunks(self, chunks: ChunkReader) -> bytes:
+    async def _of_chunks(self, chunks: ChunkReader) -> bytes:
         while not chunks.is_complete:
-            data = self.rest or self._more(limits.READ_SIZE)
+            data = self.rest or await self._more(limits.READ_SIZE)
             piece, after = chunks.receive(data[: limits.SLICE_SIZE])
             self.rest = after + data[limits.SLICE_SIZE :]
             if not chunks.is_complete:
-                self._source.next_slice()
+                await self._source.next_slice()
             if piece:
                 return piece
         return b""
 
-    def _more(self, size: int) -> bytes:
-        data = self._source.next_bytes(size)
+    async def _more(self, size: int) -> bytes:
+        data = await self._source.next_bytes(size)
         if not data:
             raise CutOff("the connection ended before the body")
         return data
+
+
+class BlockingStream(io.RawIOBase):
+    """The same for a thread that the loop waits for meanwhile; `io.BufferedReader` makes `wsgi.input` of it."""
+
+    def __init__(self, stream: BodyStream, loop: asyncio.AbstractEventLoop) -> None:
+        self._stream = stream
+        self._loop = loop
+
+    def readable(self) -> bool:
+        """Whether it can be read: it can."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401  what has the protocol of buffers, which has no name before 3.12
+        """Read into a buffer. Raises as `BodyStream.read` does."""
+        view = memoryview(buffer)
+        data = asyncio.run_coroutine_threadsafe(self._stream.read(len(view)), self._loop).result()
+        view[: len(data)] = data
+        return len(data)

@@ -1,31 +1,36 @@
-"""One client's connection: a head, the application, the answer, and again; in one greenlet.
+"""One client's connection: a head, its answer, and again; in one task of the event loop.
+
+What has an endpoint is answered on the loop; all else is for the WSGI application, in a thread of `house.threads`.
 
 Requests that a client sends ahead wait in the kernel until the one before is answered: so a client that does not read
 is not read from, and answers have the order of the requests.
 """
 
+import asyncio
+import io
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
 from time import monotonic
 from typing import Any, Protocol
 
-import gevent
-
+from hookonce.receiver.intake.waits import Waits
 from hookonce.receiver.logs import limited
 from hookonce.receiver.web.http import answer as answers
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.answer import Answer, BadAnswer
-from hookonce.receiver.web.http.body_stream import BodyStream
+from hookonce.receiver.web.http.body_stream import BlockingStream, BodyStream
 from hookonce.receiver.web.http.crowd import Crowd, Graves, Pace
-from hookonce.receiver.web.http.environ import GENUINE, Environ, environ
 from hookonce.receiver.web.http.head import BadHead, Head, HeadReader
+from hookonce.receiver.web.http.request import Environ, IncomingRequest
 from hookonce.receiver.web.http.transport import Gone, TooLate, Transport
 from hookonce.receiver.web.http.turns import Account, Turns
+from hookonce.receiver.web.request import GENUINE, Request
+from hookonce.receiver.web.response import Response
 
 log = limited(__name__)
 
 _NEVER = float("inf")
-_HEAD_READ = 16 * 1024
 _HANDSHAKE = limits.HANDSHAKE_TIMEOUT.total_seconds()
 _BODY = limits.BODY_TIMEOUT.total_seconds()
 _ANSWER = limits.ANSWER_TIMEOUT.total_seconds()
@@ -35,10 +40,20 @@ _GRACE = limits.GRACE.total_seconds()
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
+class Endpoint(Protocol):
+    """What answers requests on the loop."""
+
+    async def answer(self, request: Request, waits: Waits, /) -> Response:
+        """Answer a request. Raises nothing."""
+
+
 class House(Protocol):
     """What the connections of a process share."""
 
     application: Application
+    loop: asyncio.AbstractEventLoop
+    threads: Executor
+    waits: Waits
     turns: Turns
     crowd: Crowd
     graves: Graves
@@ -47,10 +62,15 @@ class House(Protocol):
     head_limits: tuple[int, int, int]
     is_closing: bool
 
+    def endpoint_at(self, path: str) -> Endpoint | None:
+        """Return what answers a path on the loop; None for what is the application's."""
+
     def count_request(self) -> None:
         """Note that a request came."""
 
-    def note_access(self, head: Head, answer: Answer, size: int, environ: Environ, began: float) -> None:
+    def note_access(
+        self, head: Head, answer: Answer, size: int, environ: Callable[[], Environ], began: float
+    ) -> None:
         """Write an access log, if one is asked for."""
 
 
@@ -84,31 +104,31 @@ class Connection:
         self._is_answering = False
         self.is_genuine = False
 
-    def serve(self) -> None:
+    async def serve(self) -> None:
         """Answer requests until the client or we have had enough."""
         crowd = self._house.crowd
         crowd.enter(self)
         lingers = False
         try:
-            self._make_ready()
-            lingers = self._converse()
+            await self._make_ready()
+            lingers = await self._converse()
         except BadHead as error:
             log.info("rejected", extra={"source": None, "reason": "bad_header", "error": str(error)})
-            lingers = self._say_last(answers.refusal(400, "bad_header"))
+            lingers = await self._say_last(answers.refusal(400, "bad_header"))
         except (Gone, TooLate):
             pass
         except Exception as error:
             log.exception("a request failed outside the application: %s", type(error).__name__)
-            lingers = self._say_last(answers.refusal(500, "internal_error"))
+            lingers = await self._say_last(answers.refusal(500, "internal_error"))
         finally:
             self._stop_answering()
             self._hold(0)
             try:
                 if lingers:
-                    self._linger()
+                    await self._linger()
             finally:
                 crowd.leave(self)
-                self._transport.close(self._house.graves)
+                self._transport.hang_up(self._house.graves)
 
     def is_late(self, now: float) -> bool:
         """Whether its time is over, or its bytes come too slowly."""
@@ -129,73 +149,74 @@ class Connection:
         """Look whether it should end."""
         self._transport.wake()
 
-    def next_bytes(self, size: int) -> bytes:
+    async def next_bytes(self, size: int) -> bytes:
         """Wait for bytes of a body; b"" at the end of everything. Raises `Gone` and `TooLate`."""
         if self._since == _NEVER:
             self._since = now = monotonic()
             self._taken, self._until = 0, now + _BODY
-        data = self._wait_for(size)
+        data = await self._wait_for(size)
         self._taken += len(data)
+        self._account.debt += len(data) * limits.RECEIVED_COST
         return data
 
-    def next_slice(self) -> None:
+    async def next_slice(self) -> None:
         """Let others go on, if it is time."""
         if self._account.is_over:
-            self._stand_in_line()
+            await self._stand_in_line()
 
-    def is_taken_whole(self, size: int) -> None:
+    async def is_taken_whole(self, size: int) -> None:
         """Stand in line before a large body is looked at, which is done in one piece."""
         self._account.debt += size * limits.BYTE_COST
         self._until = _NEVER
-        self._stand_in_line()
+        await self._stand_in_line()
 
-    def _make_ready(self) -> None:
+    async def _make_ready(self) -> None:
         crowd = self._house.crowd
         self._until = monotonic() + _HANDSHAKE
         crowd.shakes_hands(self)
-        self._transport.handshake(self._house.turns)
+        await self._transport.handshake(self._house.turns)
         crowd.has_shaken_hands(self)
 
-    def _converse(self) -> bool:
+    async def _converse(self) -> bool:
         """Answer requests; whether the client may still be sending at the end."""
         rest = b""
         while True:
-            read = self._read_head(rest)
+            read = await self._read_head(rest)
             if read is None:
                 return False
-            kept = self._answer(*read)
+            kept = await self._answer(*read)
             if kept is None:
                 return True
             rest = kept
             if self._house.is_closing:
                 return bool(rest)
             if rest or self._transport.has_more:
-                self._stand_in_line()
+                await self._stand_in_line()
 
-    def _read_head(self, rest: bytes) -> tuple[Head, bytes] | None:
+    async def _read_head(self, rest: bytes) -> tuple[Head, bytes] | None:
         """Wait for a request; None if there is none any more. Raises `BadHead`, `Gone` and `TooLate`."""
         reader = HeadReader(*self._house.head_limits)
         self._until = monotonic() + self._house.keepalive
         try:
-            read = self._await_head(reader, rest)
+            read = await self._await_head(reader, rest)
         finally:
             reader.release()
         self._hold(0)
         self._since, self._until = _NEVER, _NEVER
         return read
 
-    def _await_head(self, reader: HeadReader, rest: bytes) -> tuple[Head, bytes] | None:
+    async def _await_head(self, reader: HeadReader, rest: bytes) -> tuple[Head, bytes] | None:
         was_asked = False
         read = reader.receive(rest) if rest else None
         while read is None:
             if reader.buffered:
                 self._note_head(reader)
-            data = self._transport.receive(_HEAD_READ)
+            data = self._transport.receive(limits.HEAD_READ)
             if data is None:
                 if self._house.is_closing and not reader.buffered and was_asked:
                     return None
                 was_asked = self._house.is_closing
-                self._wait()
+                await self._wait()
                 continue
             if not data:
                 reader.close()
@@ -203,7 +224,7 @@ class Connection:
             was_asked = False
             read = reader.receive(data)
             if read is None and self._account.is_over:
-                self._stand_in_line()
+                await self._stand_in_line()
         return read
 
     def _note_head(self, reader: HeadReader) -> None:
@@ -217,7 +238,7 @@ class Connection:
             self._house.crowd.holds(size - self._head_size)
             self._head_size = size
 
-    def _answer(self, head: Head, rest: bytes) -> bytes | None:
+    async def _answer(self, head: Head, rest: bytes) -> bytes | None:
         """Answer a request; give what came after it, None if it was the last."""
         house = self._house
         house.count_request()
@@ -226,40 +247,65 @@ class Connection:
             self._is_answering = True
             house.turns.answering += 1
         stream = BodyStream(self, head, rest, self._invite)
-        made = environ(self._common, head, self._client, stream)
-        began = time.time()
-        answer = Answer()
-        size, keeps = self._run(head, stream, made, answer)
-        self._settle(is_genuine=GENUINE in made)
-        house.note_access(head, answer, size, made, began)
+        request = IncomingRequest(head, stream)
+        began, answer = time.time(), Answer()
+        size, keeps = await self._answer_one(request, answer)
+        self._settle(is_genuine=request.is_genuine)
+        house.note_access(
+            head, answer, size, lambda: request.environ(self._common, self._client, None), began
+        )
         if not keeps:
             return None
         house.crowd.rests(self)
         return stream.rest
 
-    def _run(self, head: Head, stream: BodyStream, made: Environ, answer: Answer) -> tuple[int, bool]:
-        """Call the application and send what it says; the bytes sent, and whether the connection is kept."""
-        said: Iterable[bytes] = ()
+    async def _answer_one(self, request: IncomingRequest, answer: Answer) -> tuple[int, bool]:
+        """Have a request answered and send that; the bytes sent, and whether the connection is kept."""
+        house = self._house
         try:
-            said = self._house.application(made, answer.begin)
-            if isinstance(said, (list, tuple)) or answer.written:
-                return self._send_whole(head, stream, answer, b"".join([*answer.written, *said]))
-            return self._send_streamed(head, stream, answer, said)
+            endpoint = house.endpoint_at(request.path)
+            if endpoint is None:
+                return await self._ask_application(request, answer)
+            said = await endpoint.answer(request, house.waits)
+            answer.take(said)
+            return await self._send_whole(request.head, request.stream, answer, said.body)
         except (Gone, TooLate):
             raise
         except Exception as error:
             log.exception("a request failed: %s", type(error).__name__)
             if answer.is_sent:
                 raise Gone from None
-            self._send(answers.refusal(500, "internal_error"))
+            await self._send(answers.refusal(500, "internal_error"))
             answer.status = "500"
             return 0, False
+
+    async def _ask_application(self, request: IncomingRequest, answer: Answer) -> tuple[int, bool]:
+        """Have a thread call the application; it sends by itself what is made piece by piece."""
+        loop = self._house.loop
+        source = io.BufferedReader(BlockingStream(request.stream, loop))
+        made = request.environ(self._common, self._client, source)
+        said = await loop.run_in_executor(self._house.threads, self._run, made, request, answer)
+        request.is_genuine = GENUINE in made
+        if isinstance(said, bytes):
+            return await self._send_whole(request.head, request.stream, answer, said)
+        return said
+
+    def _run(self, made: Environ, request: IncomingRequest, answer: Answer) -> bytes | tuple[int, bool]:
+        """Call the application, in a thread; give the body of its answer, or what was sent of one in pieces."""
+        said: Iterable[bytes] = ()
+        try:
+            said = self._house.application(made, answer.begin)
+            if isinstance(said, (list, tuple)) or answer.written:
+                return b"".join([*answer.written, *said])
+            return self._send_streamed(request.head, request.stream, answer, said)
         finally:
             close = getattr(said, "close", None)
             if close is not None:
                 close()
 
-    def _send_whole(self, head: Head, stream: BodyStream, answer: Answer, body: bytes) -> tuple[int, bool]:
+    async def _send_whole(
+        self, head: Head, stream: BodyStream, answer: Answer, body: bytes
+    ) -> tuple[int, bool]:
         if not answer.has_begun:
             raise BadAnswer("the application did not call start_response")
         has_body = answer.has_body(head.method)
@@ -269,16 +315,16 @@ class Connection:
             raise BadAnswer("the body is not as long as the answer says")
         keeps = self._keeps(head, stream, answer)
         if answer.closes and not stream.is_complete:
-            self._slow_down()
+            await self._slow_down()
         data = answer.head(closes=not keeps, says_keep_alive=head.version == (1, 0))
         answer.is_sent = True
-        self._send(data + body if has_body else data)
+        await self._send(data + body if has_body else data)
         return len(body), keeps
 
     def _send_streamed(
         self, head: Head, stream: BodyStream, answer: Answer, said: Iterable[bytes]
-    ) -> tuple[int, bool]:
-        """Send an answer piece by piece; of unknown length it is chunked, or ends with the connection."""
+    ) -> bytes | tuple[int, bool]:
+        """Send an answer piece by piece, from a thread; without a length it is chunked, or ends with the connection."""
         size = 0
         is_chunked, keeps, has_body = False, False, True
         held: list[bytes] = []
@@ -288,24 +334,26 @@ class Connection:
                 keeps = self._keeps(head, stream, answer)
                 is_chunked = has_body and answer.length is None and head.version == (1, 1)
                 keeps = keeps and (is_chunked or not has_body or answer.length is not None)
-                held.append(
-                    answer.head(
-                        closes=not keeps, says_keep_alive=head.version == (1, 0), is_chunked=is_chunked
-                    )
+                begun = answer.head(
+                    closes=not keeps, says_keep_alive=head.version == (1, 0), is_chunked=is_chunked
                 )
+                held.append(begun)
                 answer.is_sent = True
             if has_body:
                 size += len(piece)
                 held.append(answers.chunk(piece) if is_chunked else piece)
             if sum(map(len, held)) > limits.STREAMED_SIZE:
-                self._send(b"".join(held))
+                self._send_from_thread(b"".join(held))
                 held.clear()
         if not answer.is_sent:
-            return self._send_whole(head, stream, answer, b"")
+            return b""
         if is_chunked:
             held.append(answers.LAST_CHUNK)
-        self._send(b"".join(held))
+        self._send_from_thread(b"".join(held))
         return size, keeps and (is_chunked or answer.length is None or not has_body or answer.length == size)
+
+    def _send_from_thread(self, data: bytes) -> None:
+        asyncio.run_coroutine_threadsafe(self._send(data), self._house.loop).result()
 
     def _keeps(self, head: Head, stream: BodyStream, answer: Answer) -> bool:
         return (
@@ -330,57 +378,57 @@ class Connection:
             self._is_answering = False
             self._house.turns.answering -= 1
 
-    def _stand_in_line(self) -> None:
+    async def _stand_in_line(self) -> None:
         self._stop_answering()
         self._account.pause()
-        self._house.turns.wait(self._account.debt)
+        await self._house.turns.wait(self._account.debt)
         self._account.resume()
         if self._transport.is_expired:
             raise TooLate
 
-    def _wait_for(self, size: int) -> bytes:
+    async def _wait_for(self, size: int) -> bytes:
         while True:
-            if self._account.is_over:
-                self._stand_in_line()
+            if self._account.is_over or not self._account.is_small:
+                await self._stand_in_line()
             data = self._transport.receive(size)
             if data is not None:
                 return data
-            self._wait()
+            await self._wait()
 
-    def _wait(self) -> None:
+    async def _wait(self) -> None:
         self._account.pause()
-        self._transport.wait()
+        await self._transport.wait()
         self._account.resume()
 
-    def _invite(self) -> None:
-        self._transport.send(answers.CONTINUE)
+    async def _invite(self) -> None:
+        await self._transport.send(answers.CONTINUE)
 
-    def _send(self, data: bytes) -> None:
+    async def _send(self, data: bytes) -> None:
         self._since, self._until = _NEVER, monotonic() + _ANSWER
-        self._transport.send(data)
+        await self._transport.send(data)
         self._until = _NEVER
 
-    def _say_last(self, data: bytes) -> bool:
+    async def _say_last(self, data: bytes) -> bool:
         """Send an answer after which nothing more is read; whether it could be sent."""
         try:
             self._hold(0)
-            self._slow_down()
-            self._send(data)
+            await self._slow_down()
+            await self._send(data)
         except OSError:
             return False
         return True
 
-    def _slow_down(self) -> None:
+    async def _slow_down(self) -> None:
         """Wait before an answer that ends the connection, if there are many of them: each brings another connection."""
         self._stop_answering()
         self._until = _NEVER
         delay = self._house.refusals.delay(monotonic())
         if delay:
             self._house.crowd.rests(self)
-            gevent.sleep(delay)
+            await asyncio.sleep(delay)
             self._house.crowd.works(self)
 
-    def _linger(self) -> None:
+    async def _linger(self) -> None:
         """Listen to what is still coming for a while, so that the client gets the answer and not a reset."""
         self._since, self._until = _NEVER, monotonic() + _LINGER
         transport = self._transport
@@ -388,7 +436,7 @@ class Connection:
             transport.finish()
             self._house.crowd.rests(self)
             while transport.discard():
-                transport.wait()
-                self._house.turns.wait(_NEVER)
+                await transport.wait()
+                await self._house.turns.wait(_NEVER)
         except (Gone, TooLate):
             pass

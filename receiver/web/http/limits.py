@@ -21,6 +21,8 @@ TRAILERS = 100
 
 READ_SIZE = 64 * 1024
 """Bytes taken from the kernel at once."""
+HEAD_READ = 16 * 1024
+"""The same, of a client whose request has not begun."""
 SLICE_SIZE = 4 * 1024
 """Bytes that a parser gets at once, at most: it can't be stopped before the end."""
 TLS_READ_SIZE = 32 * 1024
@@ -40,8 +42,12 @@ REQUEST_COST = 0.0005
 """Seconds that a request is taken to cost, besides its bytes: what it really costs is spread over others' waits."""
 BYTE_COST = 5e-9
 """Seconds that a body's byte is taken to cost once it is complete: two digests and a look at it."""
+RECEIVED_COST = 5e-10
+"""Seconds that it costs to receive a byte of a body, which is done before its connection's turn."""
 LARGE_BODY = 64 * 1024
 """Bytes; who has sent more waits for a turn before the body is looked at, which is done in one piece."""
+IDLE_ROUND = 0.00005
+"""Seconds that the event loop takes to find that it has nothing to do."""
 LONGEST_WAIT = 0.01
 """Seconds after which someone in line goes on although the process is never idle."""
 LONGEST_HANDSHAKE_WAIT = 0.002

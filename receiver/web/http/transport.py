@@ -3,12 +3,10 @@
 TLS runs on buffers in memory (`ssl.MemoryBIO`), so that we know what it holds: never more than one read of ours.
 """
 
+import asyncio
 import contextlib
-import socket
 import ssl
-from typing import Any
-
-from gevent.hub import Waiter
+from typing import cast
 
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.crowd import Graves
@@ -23,39 +21,70 @@ class TooLate(OSError):  # noqa: N818  same
     """The client took too long, or had to make room."""
 
 
-class Transport:
-    """A client in plain. `client` is a non-blocking socket of Python's own, not gevent's."""
+_BUFFER = memoryview(bytearray(limits.READ_SIZE))
+"""What is received passes through it; one loop in a process, and nothing comes between a reception and its copy."""
 
-    has_more = False
-    """Whether bytes may be waiting that no socket will tell of."""
 
-    def __init__(self, client: Any, hub: Any) -> None:  # noqa: ANN401  `_socket.socket`, and gevent has no types
-        self._client = client
-        self._hub = hub
-        self._readable = hub.loop.io(client.fileno(), 1)
-        self._writable = hub.loop.io(client.fileno(), 2)
-        self._waiter: Any = None
+class Transport(asyncio.BufferedProtocol):
+    """A client in plain; one task at a time waits for it.
+
+    It holds no more than one reception that nobody has asked for: then it stops receiving, until somebody waits.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._out: asyncio.Transport
+        self._received = b""
+        self._size = limits.HEAD_READ
+        self._waiter: asyncio.Future[None] | None = None
+        self._wants_bytes = self._is_paused = self._is_full = self._is_over = False
+        self._lost: Exception | None = None
         self.is_expired = self.is_evicted = False
 
-    def handshake(self, _turns: Turns) -> None:
+    async def handshake(self, _turns: Turns) -> None:
         """Make ready."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether bytes may be waiting that no socket will tell of."""
+        return bool(self._received)
 
     def receive(self, size: int) -> bytes | None:
         """Return what is there, b"" at the end of everything and None if one has to wait. Raises `Gone`."""
-        try:
-            return bytes(self._client.recv(size))
-        except (BlockingIOError, InterruptedError):
-            return None
-        except OSError as error:
-            raise Gone(type(error).__name__) from None
+        self._size = size
+        data = self._received
+        if data:
+            if len(data) > size:
+                data, self._received = data[:size], data[size:]
+            else:
+                self._received = b""
+            return data
+        if self._lost is not None:
+            raise Gone(type(self._lost).__name__)
+        return b"" if self._is_over else None
 
-    def wait(self) -> None:
+    async def wait(self) -> None:
         """Wait until there may be more to receive, or somebody calls `wake`. Raises `TooLate`."""
-        self._wait(self._readable)
+        if self._received or self._is_over:
+            return
+        if self._is_paused:
+            self._is_paused = False
+            self._out.resume_reading()
+        self._wants_bytes = True
+        try:
+            await self._wait()
+        finally:
+            self._wants_bytes = False
 
-    def send(self, data: bytes) -> None:
+    async def send(self, data: bytes) -> None:
         """Send all, waiting as often as the client makes us. Raises `Gone` and `TooLate`."""
-        self._send(data)
+        if self._is_over and (self._lost is not None or self._out.is_closing()):
+            raise Gone(type(self._lost).__name__)
+        self._out.write(data)
+        while self._is_full:
+            await self._wait()
+            if self._lost is not None:
+                raise Gone(type(self._lost).__name__)
 
     def expire(self) -> None:
         """Make whoever waits, or will wait, end with `TooLate`."""
@@ -68,53 +97,79 @@ class Transport:
         self.expire()
 
     def wake(self) -> None:
-        """Make whoever waits look again; may be called by any greenlet."""
-        if self._waiter is not None:
-            self._hub.loop.run_callback(self._waiter.switch, None)
+        """Make whoever waits look again."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def finish(self) -> None:
         """Say that nothing more will be sent."""
-        with contextlib.suppress(OSError):
-            self._client.shutdown(socket.SHUT_WR)
+        if not self._out.is_closing():
+            self._out.write_eof()
 
     def discard(self) -> bool:
         """Throw away what is there, however it is encrypted; False at the end of everything."""
-        return Transport.receive(self, limits.READ_SIZE) != b""
+        self._received = b""
+        return not self._is_over
 
-    def close(self, graves: Graves) -> None:
+    def hang_up(self, graves: Graves) -> None:
         """Hang up; later if it had to make room."""
-        for watcher in (self._readable, self._writable):
-            watcher.stop()
-            watcher.close()
-        if self.is_evicted:
-            graves.bury(self._client)
-            return
-        with contextlib.suppress(OSError):
-            self._client.close()
+        self._received = b""
+        if self.is_evicted and not self._is_over:
+            if not self._is_paused:
+                self._is_paused = True
+                self._out.pause_reading()
+            graves.bury(self)
+        else:
+            self.close()
 
-    def _send(self, data: bytes) -> None:
-        sent = self._try_to_send(data)
-        while sent < len(data):
-            self._wait(self._writable)
-            sent += self._try_to_send(memoryview(data)[sent:])
+    def close(self) -> None:
+        """Hang up, whatever is on its way out."""
+        if self.is_expired or self._is_full:
+            self._out.abort()
+        else:
+            self._out.close()
 
-    def _try_to_send(self, data: bytes | memoryview) -> int:
-        try:
-            return int(self._client.send(data))
-        except (BlockingIOError, InterruptedError):
-            return 0
-        except OSError as error:
-            raise Gone(type(error).__name__) from None
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take what sends; asyncio's, as those that follow."""
+        self._out = cast("asyncio.Transport", transport)  # uvloop's is of no such class
+        self._out.set_write_buffer_limits(0)
 
-    def _wait(self, watcher: Any) -> None:  # noqa: ANN401
+    def get_buffer(self, _hint: int) -> memoryview:  # noqa: D102
+        return _BUFFER[: self._size]
+
+    def buffer_updated(self, size: int) -> None:  # noqa: D102
+        self._received += bytes(_BUFFER[:size])
+        if self._wants_bytes:
+            self.wake()
+        elif not self._is_paused:
+            self._is_paused = True
+            self._out.pause_reading()
+
+    def eof_received(self) -> bool:  # noqa: D102
+        self._is_over = True
+        self.wake()
+        return True  # it may still listen
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: D102
+        self._is_over, self._is_full = True, False
+        self._lost = error or ConnectionAbortedError()
+        self.wake()
+
+    def pause_writing(self) -> None:  # noqa: D102
+        self._is_full = True
+
+    def resume_writing(self) -> None:  # noqa: D102
+        self._is_full = False
+        if not self._wants_bytes:
+            self.wake()
+
+    async def _wait(self) -> None:
         if self.is_expired:
             raise TooLate
-        self._waiter = waiter = Waiter(self._hub)
-        watcher.start(waiter.switch, None)
+        self._waiter = self._loop.create_future()
         try:
-            waiter.get()
+            await self._waiter
         finally:
-            watcher.stop()
             self._waiter = None
         if self.is_expired:
             raise TooLate
@@ -123,33 +178,33 @@ class Transport:
 class SecureTransport(Transport):
     """A client under TLS."""
 
-    def __init__(self, client: Any, hub: Any, context: ssl.SSLContext) -> None:  # noqa: ANN401
-        super().__init__(client, hub)
+    def __init__(self, loop: asyncio.AbstractEventLoop, context: ssl.SSLContext) -> None:
+        super().__init__(loop)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
 
     @property
-    def has_more(self) -> bool:  # type: ignore[override]
+    def has_more(self) -> bool:
         """Whether bytes may be waiting that no socket will tell of."""
-        return bool(self._tls.pending() or self._incoming.pending)
+        return bool(self._tls.pending() or self._incoming.pending or self._received)
 
-    def handshake(self, turns: Turns) -> None:
+    async def handshake(self, turns: Turns) -> None:
         """Agree on keys; the first step, where we sign, in its turn. Raises `Gone` and `TooLate`."""
-        self._read_raw()
-        turns.wait_for_handshake()
+        await self._read_raw()
+        await turns.wait_for_handshake()
         while True:
             if self.is_expired:
                 raise TooLate
             try:
                 self._tls.do_handshake()
             except ssl.SSLWantReadError:
-                self._flush()
-                self._read_raw()
+                await self._flush()
+                await self._read_raw()
             except (ssl.SSLError, OSError) as error:
                 self._say_why()
                 raise Gone(type(error).__name__) from None
             else:
-                self._flush()
+                await self._flush()
                 return
 
     def receive(self, size: int) -> bytes | None:  # noqa: D102
@@ -157,7 +212,7 @@ class SecureTransport(Transport):
             try:
                 return self._tls.read(size)
             except ssl.SSLWantReadError:
-                self._flush()
+                self._say_why()  # a key's update, or a ticket; no answer is on its way here
                 if is_last or not self._fill():
                     return None  # what brings no byte of HTTP must not keep us here
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
@@ -167,13 +222,13 @@ class SecureTransport(Transport):
                 raise Gone(type(error).__name__) from None
         return None
 
-    def send(self, data: bytes) -> None:  # noqa: D102
+    async def send(self, data: bytes) -> None:  # noqa: D102
         for at in range(0, len(data), limits.WRITE_SIZE):
             try:
                 self._tls.write(memoryview(data)[at : at + limits.WRITE_SIZE])
             except ssl.SSLError as error:
                 raise Gone(type(error).__name__) from None
-            self._flush()
+            await self._flush()
 
     def finish(self) -> None:  # noqa: D102
         with contextlib.suppress(OSError, ValueError):
@@ -181,9 +236,9 @@ class SecureTransport(Transport):
         self._say_why()
         super().finish()
 
-    def _read_raw(self) -> None:
+    async def _read_raw(self) -> None:
         while not self._fill():
-            self._wait(self._readable)
+            await self.wait()
 
     def _fill(self) -> bool:
         """Take encrypted bytes; False if there are none. At the end of everything TLS learns of it."""
@@ -196,12 +251,11 @@ class SecureTransport(Transport):
             self._incoming.write_eof()
         return True
 
-    def _flush(self) -> None:
+    async def _flush(self) -> None:
         if self._outgoing.pending:
-            self._send(self._outgoing.read())
+            await super().send(self._outgoing.read())
 
     def _say_why(self) -> None:
-        """Send an alert or a farewell, if the client takes it at once."""
-        if self._outgoing.pending:
-            with contextlib.suppress(OSError):
-                self._try_to_send(self._outgoing.read())
+        """Send an alert, a farewell or whatever else TLS has to say, without waiting for the client to take it."""
+        if self._outgoing.pending and not self._out.is_closing():
+            self._out.write(self._outgoing.read())

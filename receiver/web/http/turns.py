@@ -1,6 +1,6 @@
 """Whose turn it is: nobody who sends without pause keeps the others from being answered.
 
-gevent switches only where something waits, and whoever sends faster than we read never makes us wait. So each
+A task goes on until something waits, and whoever sends faster than we read never makes us wait. So each
 connection has an account of the time it used. Who has used little goes on as soon as its bytes are there. All others,
 and whoever has a second request ready, stand in one line, who used least in front: one of them goes on whenever the
 process has nothing else to do, and after at most `limits.LONGEST_WAIT`. If that took long while others were being
@@ -8,13 +8,11 @@ answered, they get as much time before the next one. TLS handshakes, which cost 
 the line: by turns the newest, for in a flood first come, first served makes everybody late, and the oldest.
 """
 
+import asyncio
 import itertools
 from collections import deque
 from heapq import heappop, heappush
 from time import monotonic
-from typing import Any
-
-from gevent.hub import Waiter
 
 from hookonce.receiver.web.http import limits
 
@@ -54,67 +52,78 @@ class Account:
 class Turns:
     """The line of a process. `answering` counts the requests under way of those who need not stand in it."""
 
-    def __init__(self, hub: Any) -> None:  # noqa: ANN401  gevent has no types
-        self._hub = hub
-        self._idle = hub.loop.idle()
-        self._timer: Any = None
-        self._line: list[tuple[float, int, Waiter]] = []
-        self._handshakes: deque[Waiter] = deque()
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._line: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._handshakes: deque[asyncio.Future[None]] = deque()
         self._was_handshake = self._was_newest = False
         self._numbers = itertools.count()
+        self._is_armed = False
+        self._armed_at = self._looked_at = 0.0
         self.answering = 0
 
-    def wait(self, debt: float) -> None:
+    async def wait(self, debt: float) -> None:
         """Stand in line."""
-        waiter = Waiter(self._hub)
-        heappush(self._line, (debt, next(self._numbers), waiter))
+        turn = self._loop.create_future()
+        heappush(self._line, (debt, next(self._numbers), turn))
         self._arm()
-        waiter.get()
+        await turn
 
-    def wait_for_handshake(self) -> None:
+    async def wait_for_handshake(self) -> None:
         """Wait before a step of a TLS handshake."""
-        waiter = Waiter(self._hub)
-        self._handshakes.append(waiter)
+        turn = self._loop.create_future()
+        self._handshakes.append(turn)
         self._arm()
-        waiter.get()
+        await turn
 
     def _arm(self) -> None:
-        if self._timer is None:
-            waits = limits.LONGEST_HANDSHAKE_WAIT if self._handshakes else limits.LONGEST_WAIT
-            self._timer = self._hub.loop.timer(waits)
-            self._timer.start(self._next)
-            self._idle.start(self._next)
+        if not self._is_armed:
+            self._is_armed = True
+            self._armed_at = monotonic()
+            self._ask_soon()
 
-    def _next(self) -> None:
-        """Let one go on; runs in the hub, so when this is back the one has finished its turn or waits again."""
-        self._disarm()
+    def _ask_soon(self) -> None:
+        self._looked_at = monotonic()
+        self._loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        """Let one go on if the loop, in its round since `_ask_soon`, had nothing to do; or if that lasts too long."""
+        now = monotonic()
+        longest = limits.LONGEST_HANDSHAKE_WAIT if self._handshakes else limits.LONGEST_WAIT
+        if now - self._looked_at > limits.IDLE_ROUND and now - self._armed_at < longest:
+            self._ask_soon()
+            return
+        turn = self._first()
+        if turn is None:
+            self._is_armed = False
+            return
+        turn.set_result(None)
+        self._loop.call_soon(self._rest, now)  # after the one has finished its turn or waits again
+
+    def _rest(self, began: float) -> None:
+        self._is_armed = False
         if not self._line and not self._handshakes:
             return
-        began = monotonic()
-        self._first().switch(None)
         took = monotonic() - began
-        if not self._line and not self._handshakes:
-            return
-        if self.answering and took > limits.TURN / 2 and self._timer is None:
-            self._timer = self._hub.loop.timer(min(took, limits.LONGEST_PAUSE))
-            self._timer.start(self._resume)
+        if self.answering and took > limits.TURN / 2:
+            self._is_armed = True
+            self._loop.call_later(min(took, limits.LONGEST_PAUSE), self._resume)
         else:
             self._arm()
 
     def _resume(self) -> None:
-        self._disarm()
+        self._is_armed = False
         self._arm()
 
-    def _disarm(self) -> None:
-        self._idle.stop()
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer.close()
-            self._timer = None
-
-    def _first(self) -> Waiter:
-        self._was_handshake = bool(self._handshakes) and not (self._was_handshake and self._line)
-        if not self._was_handshake:
-            return heappop(self._line)[2]
-        self._was_newest = not self._was_newest
-        return self._handshakes.pop() if self._was_newest else self._handshakes.popleft()
+    def _first(self) -> asyncio.Future[None] | None:
+        """Return the first whose task still waits."""
+        while self._line or self._handshakes:
+            self._was_handshake = bool(self._handshakes) and not (self._was_handshake and self._line)
+            if self._was_handshake:
+                self._was_newest = not self._was_newest
+                turn = self._handshakes.pop() if self._was_newest else self._handshakes.popleft()
+            else:
+                turn = heappop(self._line)[2]
+            if not turn.done():
+                return turn
+        return None

@@ -9,9 +9,10 @@ from hookonce.providers.kit.events.fingerprint import fingerprint
 from hookonce.providers.kit.schemes import hmac_signature
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.intake import deduplication, new_events, pipeline
+from hookonce.receiver.intake.waits import IN_THREAD, run
 from hookonce.receiver.ledger import store
 from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.store import Verdict
+from hookonce.receiver.ledger.store import Stored, Verdict
 from hookonce.receiver.redis import dedup_window
 from tests.stories.mistakes import replace, reword
 
@@ -43,12 +44,11 @@ def retries_the_set_nx_and_believes_it():
 
 
 def answers_before_the_commit():
-    def store_later(self, source, delivery, events, *rest):
-        arguments = [self, source, delivery, events, *rest]
-        threading.Timer(UNTIL_ANSWERED, right, arguments).start()
-        return pipeline.IntakeResult([(event.id, Verdict.ACCEPTED) for event in events])
+    async def commit_later(self, new, window, _waits):
+        threading.Timer(UNTIL_ANSWERED, lambda: run(right(self, new, window, IN_THREAD))).start()
+        return [Stored(1, Verdict.ACCEPTED, event.fingerprint) for event in new]
 
-    right = replace(pipeline.Intake, "_store", store_later)
+    right = replace(pipeline.Intake, "_committed", commit_later)
 
 
 def settles_before_the_commit():
@@ -84,7 +84,7 @@ SELECT id, received_at, %s, %s::text::json, %s, %s FROM hookonce.events WHERE id
 
 
 def puts_into_the_queue_in_a_second_transaction():
-    leave_out("), queued AS (", "), unreadable AS (")
+    leave_out("), queued AS (", ")%u")
 
     def insert(connection, events):
         stored = right(connection, events)
@@ -99,8 +99,8 @@ def puts_into_the_queue_in_a_second_transaction():
 
 def leave_out(beginning, what_follows):
     """Leave a part out of the statement that inserts events."""
-    start, end = store._INSERT.index(beginning), store._INSERT.index(what_follows)
-    replace(store, "_INSERT", store._INSERT[:start] + store._INSERT[end:])
+    start, end = store._INSERT_NEW.index(beginning), store._INSERT_NEW.index(what_follows)
+    replace(store, "_INSERT_NEW", store._INSERT_NEW[:start] + store._INSERT_NEW[end:])
 
 
 QUEUE = """

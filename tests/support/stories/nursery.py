@@ -6,13 +6,6 @@ reads one request a line and answers one line: {"role": …} starts a child and 
 for one and gives how it ended. A child may have a mistake planted in it, and failpoints armed.
 """
 
-import sys
-
-if __name__ == "__main__" and sys.argv[1] == "receivers":
-    from gevent import monkey
-
-    monkey.patch_all()
-
 import ctypes
 import gc
 import json
@@ -21,6 +14,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import traceback
 from contextlib import suppress

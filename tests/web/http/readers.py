@@ -7,6 +7,7 @@ from gunicorn.config import Config
 from gunicorn.http.errors import ParseException
 from gunicorn.http.parser import RequestParser
 
+from hookonce.receiver.intake.waits import run
 from hookonce.receiver.web import gunicorn_conf
 from hookonce.receiver.web.http.body_stream import BodyStream
 from hookonce.receiver.web.http.head import BadHead, HeadReader
@@ -28,13 +29,13 @@ REFUSED = None
 class Nothing:
     """A connection on which nothing more comes."""
 
-    def next_bytes(self, _size):
+    async def next_bytes(self, _size):
         return b""
 
-    def next_slice(self):
+    async def next_slice(self):
         pass
 
-    def is_taken_whole(self, size):
+    async def is_taken_whole(self, size):
         pass
 
 
@@ -54,7 +55,7 @@ def ours(data, step=None):
             return REFUSED
         head, rest = read
         rest += data[at + step :] if step else b""
-        body = BodyStream(Nothing(), head, rest, None).read()
+        body = run(BodyStream(Nothing(), head, rest, None).read())
     except (BadHead, OSError, ValueError):
         return REFUSED
     headers = [(name.decode("ascii"), value.decode("latin-1")) for name, value in head.headers]

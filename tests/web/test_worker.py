@@ -1,13 +1,16 @@
 import gc
+import logging
 import os
 from types import SimpleNamespace
 
 import pytest
 from gunicorn.config import KNOWN_SETTINGS, Config
 
+from hookonce.receiver.config.concurrency import processes
 from hookonce.receiver.web import gunicorn_conf
-from hookonce.receiver.web.gevent_worker import COLLECTOR_THRESHOLDS, GeventWorker
+from hookonce.receiver.web.gevent_worker import GeventWorker
 from hookonce.receiver.web.http.settings import ALLOWED, HONOURED
+from hookonce.receiver.web.worker import COLLECTOR_THRESHOLDS, LoopWorker
 
 
 @pytest.fixture
@@ -20,7 +23,7 @@ def collector():
 
 @pytest.mark.usefixtures("collector")
 def test_worker_leaves_what_it_has_loaded_to_no_collector():
-    worker = GeventWorker.__new__(GeventWorker)
+    worker = LoopWorker.__new__(LoopWorker)
     worker.cfg, worker.app = Config(), SimpleNamespace(wsgi=lambda: None)
 
     worker.load_wsgi()
@@ -41,7 +44,7 @@ def configured(**settings):
 
 
 def test_worker_honours_its_own_settings():
-    GeventWorker.check_config(configured(), None)
+    LoopWorker.check_config(configured(), None)
 
 
 IGNORED = {
@@ -66,7 +69,7 @@ IGNORED = {
 @pytest.mark.parametrize(("name", "value"), IGNORED.items(), ids=IGNORED)
 def test_worker_refuses_a_setting_that_it_would_pass_over(name, value):
     with pytest.raises(RuntimeError, match=name):
-        GeventWorker.check_config(configured(**{name: value}), None)
+        LoopWorker.check_config(configured(**{name: value}), None)
 
 
 def test_worker_names_only_settings_that_gunicorn_has():
@@ -81,3 +84,17 @@ def test_workers_are_told_how_many_they_are(monkeypatch):
     gunicorn_conf.on_starting(SimpleNamespace(cfg=SimpleNamespace(workers=3)))
 
     assert os.environ["WEB_CONCURRENCY"] == "3"
+
+
+@pytest.mark.parametrize(("cores", "expected"), [(1, 2), (2, 2), (4, 2), (8, 4), (9, 4)])
+def test_two_processes_receive_at_least_and_half_as_many_as_cores(cores, expected):
+    assert processes(cores) == expected
+
+
+def test_former_name_of_the_worker_class_starts_with_a_warning(caplog):
+    log = logging.getLogger("gunicorn.error")
+
+    with caplog.at_level(logging.WARNING, logger=log.name):
+        GeventWorker.check_config(configured(), log)
+
+    assert "is now called hookonce.receiver.web.worker.LoopWorker" in caplog.text

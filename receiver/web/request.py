@@ -1,0 +1,80 @@
+"""A request as endpoints see it, whatever server reads it: `Request` is the port, `WsgiRequest` any WSGI server's."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Protocol
+
+GENUINE = "hookonce.genuine"
+"""Set in a WSGI environment where `Request.is_genuine` is."""
+
+
+class Request(Protocol):
+    """One request. `path` is decoded, `headers` has lower-case names and latin-1 text, duplicates joined with a comma.
+
+    `is_genuine` is set where an event was verified, and only there: its sender need not stand in line with strangers,
+    and is the last to make room. That a probe was answered proves nothing, for anybody may ask.
+    """
+
+    method: str
+    path: str
+    query: str
+    is_genuine: bool
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers."""
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the server knows where a body without Content-Length ends."""
+
+    async def piece(self, size: int) -> bytes:
+        """Return the next bytes of the body, at most about `size`; b"" at its end. Raises: OSError, ValueError."""
+
+
+class WsgiRequest:
+    """A request of a WSGI server; reading blocks the thread. A framework may know its `path` better."""
+
+    def __init__(self, environ: dict[str, Any], path: str | None = None) -> None:
+        self._environ = environ
+        self.method: str = environ["REQUEST_METHOD"]
+        self.path: str = environ["PATH_INFO"] if path is None else path
+        self.query: str = environ.get("QUERY_STRING") or ""
+        self._headers: dict[str, str] | None = None
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers."""
+        if self._headers is None:
+            environ = self._environ
+            self._headers = {_header(name): value for name, value in environ.items() if name[:5] == "HTTP_"}
+            for name in ("CONTENT_TYPE", "CONTENT_LENGTH"):
+                if environ.get(name):
+                    self._headers[_header(f"HTTP_{name}")] = environ[name]
+        return self._headers
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the server says so."""
+        return bool(self._environ.get("wsgi.input_terminated"))
+
+    @property
+    def is_genuine(self) -> bool:
+        """Whether an event was verified."""
+        return GENUINE in self._environ
+
+    @is_genuine.setter
+    def is_genuine(self, value: bool) -> None:
+        if value:
+            self._environ[GENUINE] = True
+
+    async def piece(self, size: int) -> bytes:
+        """Read, however long that takes."""
+        data: bytes = self._environ["wsgi.input"].read(size)
+        return data
+
+
+@lru_cache(maxsize=512)
+def _header(variable: str) -> str:
+    """Return the lower-case name of a header from that of its WSGI variable."""
+    return variable[5:].replace("_", "-").lower()
