@@ -83,7 +83,7 @@ def worker(  # noqa: PLR0913  an option each
     settings = ready()
     at_once = concurrency or settings.concurrency
     if suspects:
-        work_on_suspects(place, parent)
+        work_on_suspects(SingleSlot(*configured()), place, parent)
         return
     if alone:
         work_alone(_claimer(at_once, place), settings, place)
@@ -135,12 +135,11 @@ def work_alone(claimer: Claimer, settings: Settings, place: Path | None) -> None
         os._exit(status)  # whatever thread nothing has ended
 
 
-def work_on_suspects(place: Path | None, parent: int | None = None) -> None:
+def work_on_suspects(claimer: SingleSlot, place: Path | None, parent: int | None = None) -> None:
     """Run what was under way beside others when a process died, one by one, until nothing of that is due.
 
     Where the process `parent`, which has started this one, is gone, one is run all the same, and then no other.
     """
-    claimer = SingleSlot(*configured())
     if place:
         claimer.come_after(LastAttempt(place))
     for number in (signal.SIGTERM, signal.SIGINT):

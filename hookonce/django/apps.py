@@ -1,11 +1,18 @@
 """The application that INSTALLED_APPS names."""
 
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
 class HookonceConfig(AppConfig):  # type: ignore[misc]  # Django has no types
-    """It has no models: its tables are the ledger's, and `hookonce db upgrade` makes them."""
+    """The inbox in a project: `migrate` makes the ledger's tables, `check` looks at what it needs."""
 
     name = "hookonce.django"
     label = "hookonce"
     verbose_name = "hookonce"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Register the system checks."""
+        import_module("hookonce.django.checks")  # whose functions register themselves

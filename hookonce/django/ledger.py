@@ -1,13 +1,16 @@
-"""The database that Django and hookonce share: its entry in DATABASES, and whether an alias leads there.
+"""The database that Django and hookonce share: its entry in DATABASES, its alias, and whether that leads to the ledger.
 
 psycopg2 can't: a run's end is written by hookonce, with psycopg 3, on the connection that the ORM has used.
 """
 
 import secrets
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import psycopg
+from django.conf import settings
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import libpq_url, schema_of
@@ -17,6 +20,20 @@ from hookonce.receiver.ledger.database import schema
 from hookonce.receiver.ledger.runs import ends_by_function
 
 _ENTRY = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
+_NOWHERE = {"NAME": "nowhere", "HOST": "/nowhere: set DATABASE_URL or start `hookonce dev` here"}
+"""Where an entry leads that nothing names a database for: PostgreSQL's driver tells the folder that it did not find."""
+_OF_A_URL = (
+    "host",
+    "port",
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "service",
+    "passfile",
+    "target_session_attrs",
+)
+"""Parameters of libpq that say where a database is, and how it is reached."""
 _NEEDED = {
     "queue": ("SELECT", "UPDATE", "DELETE"),
     "runs": ("INSERT",),
@@ -35,18 +52,26 @@ WHERE NOT EXISTS (
 def ledger_database(**options: Any) -> dict[str, Any]:  # noqa: ANN401  Django's own settings
     """Return an entry of DATABASES that leads where DATABASE_URL or hookonce.toml does, with more settings of Django's.
 
-    Raises `ConfigError` where nothing says where that is.
+    Where nothing says where that is, settings are imported all the same (`check`, an image's build): whoever connects
+    is told what is missing. Raises `ConfigError` for an address that is none.
     """
-    url = ledger_url()
-    if not url:
-        raise ConfigError([NO_POSTGRESQL])
-    entry, rest = parts_of(url)
+    try:
+        entry, rest = parts_of(ledger_url())
+    except ConfigError as error:
+        if error.mistakes != [NO_POSTGRESQL]:
+            raise
+        entry, rest = _NOWHERE, {}
     return {
         "ENGINE": "django.db.backends.postgresql",
         **entry,
         "OPTIONS": {**rest, **options.pop("OPTIONS", {})},
         **options,
     }
+
+
+def ledger_alias() -> str:
+    """Return the alias of DATABASES that leads to the ledger: the setting HOOKONCE_DATABASE, or `default`."""
+    return str(getattr(settings, "HOOKONCE_DATABASE", "default"))
 
 
 def parts_of(url: str) -> tuple[dict[str, str], dict[str, Any]]:
@@ -56,7 +81,16 @@ def parts_of(url: str) -> tuple[dict[str, str], dict[str, Any]]:
     return entry, {name: value for name, value in found.items() if name not in _ENTRY}
 
 
-def require_shared(alias: str, url: str) -> None:
+def url_of(database: BaseDatabaseWrapper) -> str:
+    """Return the URL of the database that a connection of Django's leads to, as libpq takes it."""
+    found = database.get_connection_params()
+    user, password = (quote(str(found.get(name) or ""), safe="") for name in ("user", "password"))
+    account = f"{user}{':' + password if password else ''}@" if user else ""
+    where = urlencode({name: found[name] for name in _OF_A_URL if found.get(name)})
+    return f"postgresql://{account}/{quote(str(found.get('dbname') or ''), safe='')}{'?' + where if where else ''}"
+
+
+def require_shared(alias: str, url: str, *, asks_for_rights: bool = True) -> None:
     """Raise `ConfigError` unless an alias of DATABASES is the ledger's database, reached by psycopg 3, with rights.
 
     Raises `LedgerUnavailable`, or Django's `OperationalError`, where one of both does not answer.
@@ -76,7 +110,8 @@ def require_shared(alias: str, url: str) -> None:
         mistake = f"{called} is reached by {kind}; expected psycopg 3, which Django 4.2 and later takes if it is there"
         raise ConfigError([mistake])
     _require_same(called, driver, url)
-    _require_rights(called, driver, schema_of(url))
+    if asks_for_rights:
+        _require_rights(called, driver, schema_of(url))
 
 
 def _require_same(called: str, driver: psycopg.Connection[Any], url: str) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 
 from django.utils.module_loading import autodiscover_modules
 
+from hookonce.django.coroutines import DjangoEventLoop
 from hookonce.jobs.attempts.attempt import MakeTransactions
 from hookonce.jobs.attempts.django_transaction import DjangoTransactions
 from hookonce.jobs.handlers import Handler, HandlerError
@@ -24,11 +25,11 @@ def import_webhooks() -> None:
 
 def transactions_on(alias: str, database_url: str) -> MakeTransactions:
     """Return what has handlers write on the connection of an alias, which leads to the ledger at that URL."""
-    return partial(DjangoTransactions, alias=alias, place=schema_of(database_url))
+    return partial(DjangoTransactions, alias=alias, place=schema_of(database_url), event_loop=DjangoEventLoop)
 
 
 def require_fitting(handlers: Iterable[Handler]) -> None:
-    """Raise `HandlerError` for handlers that want a connection or session of SQLAlchemy's, or an event loop."""
+    """Raise `HandlerError` for handlers that want a session of SQLAlchemy's, no transaction, or a batch."""
     for handler in handlers:
         if handler.is_long:
             raise HandlerError(
@@ -40,10 +41,8 @@ def require_fitting(handlers: Iterable[Handler]) -> None:
                 f"handler '{handler.name}' is one of @on_batch, which Django's worker can't run; use @on, or run it by "
                 "`hookonce worker`"
             )
-        signature = handler.signature
-        if signature.is_async or signature.takes_session:
-            what = "is an async def" if signature.is_async else "takes an SQLAlchemy session"
+        if handler.signature.takes_session:
             raise HandlerError(
-                f"handler '{handler.name}' {what}; in Django a handler is a plain function of (event, connection), "
-                "and models need no session"
+                f"handler '{handler.name}' takes an SQLAlchemy session; in Django a handler is a function of (event, "
+                "connection), and models need no session"
             )

@@ -54,7 +54,7 @@ class Executor:
         self.alarm = TimeLimit()
         self.transactions = transactions(self.connection)
         self._long = LongTransactions(self.connection, shared.heartbeat)
-        self._calls = Calls()
+        self._calls = Calls(self.transactions.event_loop)
         self._last: Work | None = None
         self.tell_failure: Callable[[FailedAttempt], None] = self.call_back
         """Has the callbacks told of a failed attempt; in another thread, where this one may not wait for them."""

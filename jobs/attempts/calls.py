@@ -17,14 +17,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MakeEventLoop = Callable[[TimeLimit], "EventLoop"]
+"""Makes the event loop that `async def` handlers run on, within a time limit."""
 Call = Callable[[Any, Any], object]
 """Calls a handler with what it is given, and with what it writes on."""
+
+
+def handler_event_loop(alarm: TimeLimit) -> "EventLoop":
+    """Make an event loop whose handlers await SQLAlchemy."""
+    from hookonce.jobs.attempts.coroutines import EventLoop
+
+    return EventLoop(alarm)
 
 
 class Calls:
     """The calls of one executor, and its event loop, once there is one."""
 
-    def __init__(self) -> None:
+    def __init__(self, make_loop: MakeEventLoop) -> None:
+        """Make the event loop by `make_loop` when it is needed: what it calls gets connections of another kind each."""
+        self._make_loop = make_loop
         self._of: dict[str, Call] = {}
         self._loop: EventLoop | None = None
 
@@ -66,9 +77,7 @@ class Calls:
 
     def _event_loop(self, alarm: TimeLimit) -> "EventLoop":
         if self._loop is None:
-            from hookonce.jobs.attempts.coroutines import EventLoop
-
-            self._loop = EventLoop(alarm)
+            self._loop = self._make_loop(alarm)
         return self._loop
 
 

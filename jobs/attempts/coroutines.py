@@ -63,7 +63,7 @@ class EventLoop:
         `TimeUp`, and `RuntimeError` where it returns while tasks of its own go on.
         """
         loop = self._loop = self._loop or asyncio.new_event_loop()
-        main = loop.create_task(_whole(coroutine), context=contextvars.copy_context())
+        main = loop.create_task(whole(coroutine), context=contextvars.copy_context())
         is_late = threading.Event()
 
         def cancel() -> None:
@@ -93,7 +93,7 @@ class EventLoop:
             self._loop = None
 
 
-async def _whole(coroutine: Coroutine[Any, Any, object]) -> object:
+async def whole(coroutine: Coroutine[Any, Any, object]) -> object:
     """Await the coroutine; its tasks end with it."""
     try:
         result = await coroutine

@@ -27,6 +27,7 @@ from hookonce.jobs.attempts.attempt_connection import (
     is_begun,
     shut_down,
 )
+from hookonce.jobs.attempts.calls import MakeEventLoop, handler_event_loop
 from hookonce.jobs.attempts.endings import names_of
 from hookonce.jobs.attempts.handler_transaction import require_at_rest, set_isolation
 from hookonce.jobs.attempts.statement_effects import effects_of
@@ -67,9 +68,17 @@ class DjangoTransactions:
     blocks: Blocks | None = None
 
     def __init__(
-        self, connection: AttemptConnection, alias: str = "default", place: str = USUAL_SCHEMA
+        self,
+        connection: AttemptConnection,
+        alias: str = "default",
+        place: str = USUAL_SCHEMA,
+        event_loop: MakeEventLoop = handler_event_loop,
     ) -> None:
-        """Write on the connection of `alias`, which leads to the ledger in the schema `place`."""
+        """Write on the connection of `alias`, which leads to the ledger in the schema `place`.
+
+        `event_loop` makes what `async def` handlers run on.
+        """
+        self.event_loop = event_loop
         self.alias = alias
         self.place = place
         self._connection = connection

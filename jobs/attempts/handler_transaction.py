@@ -12,6 +12,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.attempts.calls import handler_event_loop
 from hookonce.jobs.attempts.time_limit import TimeLimit
 from hookonce.jobs.attempts.transaction_guard import (
     ROLLED_BACK,
@@ -48,6 +49,7 @@ class HandlerTransactions(AbstractContextManager["HandlerTransactions"]):
     rolled_back = ROLLED_BACK
     takes_batches = True
     shares_flushes = True
+    event_loop = staticmethod(handler_event_loop)
     blocks: Blocks | None = None
 
     def __init__(self, connection: AttemptConnection) -> None:

@@ -16,6 +16,7 @@ import psycopg
 from sqlalchemy import Connection
 
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.attempts.calls import handler_event_loop
 from hookonce.jobs.attempts.handler_transaction import require_at_rest
 from hookonce.jobs.attempts.heartbeat import Heartbeat
 from hookonce.jobs.attempts.time_limit import TimeLimit
@@ -128,6 +129,7 @@ class LongTransactions:
 
     rolled_back = ROLLED_BACK
     takes_batches = False
+    event_loop = staticmethod(handler_event_loop)
     shares_flushes = False
 
     def __init__(self, connection: AttemptConnection, heartbeat: Heartbeat) -> None:

@@ -14,6 +14,7 @@ import psycopg
 from sqlalchemy import Connection
 
 from hookonce.jobs.attempts.attempt_connection import AttemptConnection
+from hookonce.jobs.attempts.calls import MakeEventLoop
 from hookonce.jobs.attempts.failure_callbacks import FailedAttempt
 from hookonce.jobs.attempts.shared import Shared
 from hookonce.jobs.attempts.time_limit import TimeLimit
@@ -134,6 +135,10 @@ class Transactions(Protocol):
     takes_batches: bool
     blocks: Blocks | None
     """What `event.tx()` opens, since `begin`."""
+
+    @property
+    def event_loop(self) -> MakeEventLoop:
+        """What makes the event loop of `async def` handlers; imported only where there are some."""
 
     def begin(self, work: Work) -> None:
         """Begin, on our connection, what the body of an event may be read in."""

@@ -33,11 +33,25 @@ def ledger_url(environ: Mapping[str, str] | None = None) -> str:
         raise ConfigError([f"{path_of(environ)}: [receiver] database_url: expected text"])
     url = find_servers(environ, named, None).database_url
     mistakes = list(server_urls.url_mistakes(url, "")) if url else [NO_POSTGRESQL]
-    in_file = table.get("schema") if isinstance(table, dict) else None
-    schema = server_urls.schema_named(environ, in_file or server_urls.USUAL_SCHEMA, mistakes)
+    schema = _schema(environ, table, mistakes)
     if mistakes:
         raise ConfigError(mistakes)
     return server_urls.with_schema(url, schema)
+
+
+def ledger_schema(environ: Mapping[str, str] | None = None) -> str:
+    """Return the schema that the ledger lies in, wherever PostgreSQL is. Raises `ConfigError`."""
+    environ = os.environ if environ is None else environ
+    mistakes: list[str] = []
+    schema = _schema(environ, read_toml(environ).get("receiver"), mistakes)
+    if mistakes:
+        raise ConfigError(mistakes)
+    return schema
+
+
+def _schema(environ: Mapping[str, str], table: object, mistakes: list[str]) -> str:
+    in_file = table.get("schema") if isinstance(table, dict) else None
+    return server_urls.schema_named(environ, in_file or server_urls.USUAL_SCHEMA, mistakes)
 
 
 def find_servers(environ: Mapping[str, str], database_url: str | None, redis_url: str | None) -> Servers:

@@ -126,13 +126,11 @@ def test_step_stays_done_where_the_writes_are_rolled_back(inbox):
 OF_REFUSALS = """
 def long(event): ...
 def many(events, tx): ...
-async def later(event, connection): ...
 def orm(event, session): ...
 
 @pytest.mark.parametrize(("handle", "options", "said"), [
     (long, {"tx": "none"}, "has tx='none'"),
     (many, None, "is one of @on_batch"),
-    (later, {}, "is an async def"),
     (orm, {}, "takes an SQLAlchemy session"),
 ])
 def test_what_the_worker_refuses_is_refused(inbox, handle, options, said):
@@ -145,6 +143,44 @@ def test_what_the_worker_refuses_is_refused(inbox, handle, options, said):
     inbox.use(handler, django=False)  # `hookonce worker` takes it
     inbox.settle()
     assert inbox.execute("SELECT status FROM hookonce.run_states") == [("done",)]
+"""
+OF_COROUTINES = """
+import asyncio
+
+def test_rows_of_an_async_handler_are_committed_with_its_run_or_not_at_all(inbox):
+    @on(*PAID, name="awaits", attempts=2)
+    async def awaits(event, connection):
+        await Payment.objects.acreate(invoice=event.event_id, cents=1)
+        assert await Payment.objects.acount() == 1
+        await asyncio.gather(*(Payment.objects.filter(cents=n).aexists() for n in range(3)))
+        if event.attempt == 1:
+            raise LookupError("once")
+    inbox.use(awaits)
+    paid = inbox.deliver(*PAID, event_id="evt_1")
+    assert booked() == []
+    inbox.settle()
+    handled_once(paid)
+    assert booked() == ["evt_1"]
+
+def test_async_handler_that_takes_too_long_is_cancelled(inbox):
+    ended = []
+    @on(*PAID, name="slow", attempts=1, timeout=0.3)
+    async def slow(event, connection):
+        await Payment.objects.acreate(invoice="late", cents=1)
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended.append(True)
+    inbox.use(slow)
+    dead_with(inbox.deliver(*PAID), "took longer than 0.3 s")
+    assert (booked(), ended) == ([], [True])
+
+def test_tasks_that_an_async_handler_leaves_fail_it(inbox):
+    @on(*PAID, name="leaves", attempts=1)
+    async def leaves(event, connection):
+        leaves.task = asyncio.create_task(asyncio.sleep(30))
+    inbox.use(leaves)
+    dead_with(inbox.deliver(*PAID), "while tasks that it had started were still going on")
 """
 OF_CRASHES = """
 @pytest.mark.parametrize("failpoint", ["run.claimed", "handler.entered", "handler.returned", "run.committed"])
@@ -225,7 +261,8 @@ def warm():
     [
         pytest.param(OF_FAILURES + OF_COMMITS + OF_STEPS + OF_TRANSACTIONS, 9, "", id="effects"),
         pytest.param(OF_ATOMIC, 6, "", id="atomic"),
-        pytest.param(OF_REFUSALS, 4, "", id="refusals"),
+        pytest.param(OF_REFUSALS, 3, "", id="refusals"),
+        pytest.param(OF_COROUTINES, 3, "", id="async handlers"),
         pytest.param(OF_CRASHES, 4, "", id="crashes"),
         pytest.param(OF_BLOCKS + OF_THE_PAGE, 4, BLOCKED, id="handlers and pytest-django"),
     ],

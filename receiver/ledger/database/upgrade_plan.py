@@ -39,6 +39,11 @@ class UpgradePlan(NamedTuple):
     reached: str
     steps: list[PlannedStep]
 
+    @property
+    def takes_long(self) -> bool:
+        """Whether events are to be copied, or tables moved: more than a matter of moments."""
+        return "" < self.revision.removesuffix("none") < migrate.FIRST_WITH_A_QUEUE
+
 
 def plan(url: str, patience: Patience = migrate.USUAL_PATIENCE) -> UpgradePlan:
     """Look, change nothing, and return what an upgrade would do. Raises `ConfigError` as an upgrade does."""

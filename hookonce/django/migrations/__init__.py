@@ -1,0 +1,4 @@
+"""Migrations by which `manage.py migrate` makes and upgrades the ledger.
+
+- `0001_ledger`: revision 0021
+"""
