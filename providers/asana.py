@@ -30,16 +30,18 @@ from hookonce.providers.kit import (
 scheme = Hmac(header="x-hook-signature")
 verify = scheme.verify
 sign = signer(scheme.sign)
+_event = (
+    field("$.user.gid"),
+    field("$.created_at"),
+    field("$.action"),
+    field("$.resource.gid"),
+    field("$.parent.gid"),
+    field("$.change"),
+)
 events = many_events(
     items="$.events",
-    id=digest(
-        field("$.user.gid"),
-        field("$.created_at"),
-        field("$.action"),
-        field("$.resource.gid"),
-        field("$.parent.gid"),
-        field("$.change"),
-    ),
+    id=digest(*_event, field("$.resource.resource_type")),
+    former=(digest(*_event),),
     type=first(join(field("$.resource.resource_type"), field("$.action"), by="."), field("$.action")),
     occurred_at=field("$.created_at"),
 )

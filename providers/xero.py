@@ -31,12 +31,16 @@ scheme = Hmac(header="x-xero-signature", encoding="base64")
 verify = scheme.verify
 sign = signer(scheme.sign)
 _EVENTS = "$.events"
+_tenant, _resource = field("$.tenantId"), field("$.resourceId")
+_done = (field("$.eventType"), field("$.eventDateUtc"))
 events = many_events(
     items=_EVENTS,
     id=first(
-        join(field("$.tenantId"), field("$.resourceId"), field("$.eventType"), field("$.eventDateUtc")),
+        join(_tenant, _resource, field("$.eventCategory"), *_done),
+        join(_tenant, _resource, *_done),
         data_digest(),
     ),
+    former=(join(_tenant, _resource, *_done),),
     type=first(
         join(field("$.eventCategory"), field("$.eventType"), by="."), field("$.eventType"), fixed("unknown")
     ),

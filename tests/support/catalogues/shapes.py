@@ -1,15 +1,19 @@
 """Shapes of JSON: an object is its keys with their shapes, a list the shape of its elements, a value its types.
 
-    {"id": "number", "labels": [{"name": "string"}], "closed_at": "null|string"}
+    {"id": "number", "labels": [{"name": "string"}], "closed_at": "null|string", "type": "=order.paid", "note?": "x"}
 
-A part that stands in many places is kept once, under `parts`, and named `#3` where it stands.
+A text that starts with `=` stands as it is, such as the kind's own name; a key that ends with `?` may be missing. A
+part that stands in many places is kept once, under `parts`, and named `#3` where it stands.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +71,15 @@ def write(sender: str, catalogue: Catalogue) -> Path:
     return path
 
 
-def of(value: Any) -> Any:
-    """Return the shape of a JSON value."""
+def of(value: Any, constant: tuple[str, ...] = ()) -> Any:
+    """Return the shape of a JSON value; the texts under the keys in `constant` stay as they are."""
     if isinstance(value, dict):
-        return {key: of(each) for key, each in value.items()}
+        return {
+            key: f"={each}" if key in constant and isinstance(each, str) else of(each, constant)
+            for key, each in value.items()
+        }
     if isinstance(value, list):
-        return [merged([of(each) for each in value])] if value else []
+        return [merged([of(each, constant) for each in value])] if value else []
     return type_of(value)
 
 
@@ -93,12 +100,13 @@ def merged(shapes: list[Any]) -> Any:
     return shapes[0]
 
 
-def lacks(shape: Any, value: Any, at: str = "$") -> Iterator[str]:
+def lacks(shape: Any, value: Any, at: str = "$") -> Iterator[str]:  # noqa: C901  one branch for each form of a shape
     """Yield each place at which `value` has not what the shape says: a key is missing, or is of another type.
 
     What the vendor shows as null may be anything, and null may stand where the vendor's may be null.
     """
     if isinstance(shape, str):
+        shape = "string" if shape.startswith("=") or shape == "unix" else shape
         if "null" not in shape.split("|") and (
             isinstance(value, dict | list) or type_of(value) not in shape.split("|")
         ):
@@ -115,24 +123,53 @@ def lacks(shape: Any, value: Any, at: str = "$") -> Iterator[str]:
         for key, inner in shape.items():
             if key in value:
                 yield from lacks(inner, value[key], f"{at}.{key}")
-            else:
+            elif not key.endswith("?"):
                 yield f"{at}.{key} is missing"
 
 
-def filled(shape: Any, seed: str, key: str = "") -> Any:
-    """Return a value of this shape; another `seed` makes others of the same shape."""
+_TIME = re.compile(
+    r"(?:^|[_a-z])(?:[Aa]t|[Dd]ate|[Tt]ime|[Tt]imestamp|[Cc]reated|[Uu]pdated|[Pp]ublished|[Mm]odified|[Tt]s)"
+    r"(?:Utc|UTC|_ms|_on)?$|^(?:last|first)(?:Seen|Updated)$"
+)
+_MILLISECONDS = re.compile(r"(?:_ms|_ts|At|[a-z]Timestamp|^timestamp)$")
+_KNOWN = {"currency": "EUR"}
+"""Texts of which senders check the form."""
+
+
+def filled(shape: Any, seed: str, now: datetime, key: str = "") -> Any:
+    """Return a value of this shape, its times at `now`; another `seed` makes others of the same shape."""
     if isinstance(shape, dict):
-        return {name: filled(inner, seed, name) for name, inner in shape.items()}
+        return {
+            name.removesuffix("?"): filled(inner, seed, now, name.removesuffix("?"))
+            for name, inner in shape.items()
+        }
     if isinstance(shape, list):
-        return [filled(each, seed, key) for each in shape]
+        return [filled(each, seed, now, key) for each in shape]
+    if shape.startswith("="):
+        return shape[1:]
+    if shape == "unix":
+        return str(int(now.timestamp()))
     names = shape.split("|")
     made = {
-        "string": f"{key}-{seed}",
+        "string": _KNOWN.get(key, f"{key}-{seed}"),
         "number": sum(map(ord, f"{key}{seed}")),
         "boolean": False,
-        "null": None,
     }
-    return next(made[name] for name in ("string", "number", "boolean", "null") if name in names)
+    if _TIME.search(key):
+        seconds = int(now.timestamp())
+        made |= {"string": now.strftime("%Y-%m-%dT%H:%M:%S.000Z")}
+        made |= {"number": seconds * 1000 if _MILLISECONDS.search(key) else seconds}
+    return next((made[name] for name in made if name in names), None)
+
+
+def replaced(body: Any, path: str, value: str) -> None:
+    """Put another value of the same type at a place of a body, `$.events[0].id`, if the body has this place."""
+    *steps, last = [int(step) if step.isdigit() else step for step in re.findall(r"[^.\[\]$]+", path)]
+    for step in steps:
+        body = body[step] if step in (body if isinstance(body, dict) else range(len(body))) else {}
+    if isinstance(body, dict) and last in body:
+        number = int(value) if value.isdigit() else int.from_bytes(sha256(value.encode()).digest()[:4])
+        body[last] = {bool: True, int: number, str: value}.get(type(body[last]), body[last])
 
 
 def _parts(shape: Any) -> Iterator[str]:
