@@ -94,6 +94,7 @@ MAY_IMPORT = {
         "ledger",
         "logs",
         "monitoring",
+        "privacy",
         "redis",
         "source",
         "vocabulary",
