@@ -11,5 +11,5 @@
 - `dead_letters`, `dead_groups`: of what runs died, one by one and by their cause
 - `handler_stats`: how handlers fare
 - `rejected`: rejected deliveries, and conflicts
-`feed` gives events in the order of the ledger to who follows it from elsewhere.
+- `feed`: events in the order of the ledger, behind a cursor
 """
