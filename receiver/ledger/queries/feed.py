@@ -2,9 +2,9 @@
 
 Ids are given out before their transactions commit, so that a smaller one may turn up late; a reader that had gone past
 it would never see it. A transaction that inserts events holds a lock on the table from before it takes an id until its
-end. So an id is *settled* once each transaction that held the lock when it was the newest is seen to have ended, and only
-what a later statement reads is given. (The oldest open transaction id is not enough: one is given only with the first
-row that is written, and that may wait for a twin with its id in hand.)
+end. So an id is *settled* once each transaction that held the lock when it was the newest is seen to have ended, and
+only what a later statement reads is given. (The oldest open transaction id is not enough: one is given only with the
+first row that is written, and that may wait for a twin with its id in hand.)
 """
 
 import re
