@@ -11,6 +11,7 @@ sender gets its 2xx. The handlers run elsewhere, in the package jobs.
 `commands`: what clients ask for under a key, each an event with one run
 `intake`: the way of one delivery, from its bytes to the ledger's verdict
 `samples`: test deliveries of every sender, with ids and times of their own
+`remote`: another inbox, as a person's own machine asks it
 `outbound`: requests that we make: the keys that senders publish
 `privacy`: what may be kept of a delivery: masking, redaction, encryption at rest
 `encryption`: AES-256-GCM with the configured keys

@@ -18,8 +18,8 @@ from hookonce.receiver.web import problem_details
 _REF = "#/components/schemas/{model}"
 _ABOUT = """What the `hookonce` command line can do, for programs.
 
-A token is made with `hookonce tokens create NAME --scope read`; scopes are `read`, `replay` and `admin`, which
-includes the others. Listings are newest first; `next` of a page is the `cursor` of the page after. A POST with an
+A token is made with `hookonce tokens create NAME --scope read`; scopes are `read`, `bodies`, `replay` and `admin`,
+which includes the others. Listings are newest first; `next` of a page is the `cursor` of the page after. A POST with an
 `Idempotency-Key` is done once: for 24 hours the same request is answered with the stored result. Every refusal is
 problem details (RFC 9457) whose `code` says what kind it is.
 """

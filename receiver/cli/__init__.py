@@ -39,6 +39,8 @@ COMMANDS = {
     "keys": (f"{_HERE}.keys:keys", "Make, list and rotate the keys that seal bodies."),
     "exits": (f"{_HERE}.man:exits", "List the exit codes and what they mean."),
     "explain": (f"{_HERE}.explain:explain", "Say why a captured delivery is rejected, check by check."),
+    "login": (f"{_HERE}.login:login", "Keep a token of another inbox, to ask it from here."),
+    "logout": (f"{_HERE}.login:logout", "Forget the token of another inbox."),
     "man": (f"{_HERE}.man:man", "Write the manual pages."),
     "mcp": (f"{_HERE}.mcp:mcp", "Let an agent look into the inbox (Model Context Protocol)."),
     "new": (f"{_HERE}.new:new", "Start a provider of your own."),
@@ -74,7 +76,7 @@ GROUPS = {
     "See what came": ("events", "tail", "handlers", "stats", "rejected", "conflicts", "alerts", "mcp"),
     "Try, and find out": ("trigger", "capture", "explain", "verify", "sign", "doctor"),
     "Put right": ("replay", "steps", "pause", "resume", "reverify", "quarantine", "window"),
-    "Senders and secrets": ("sources", "providers", "secrets", "keys", "tokens"),
+    "Senders and secrets": ("sources", "providers", "secrets", "keys", "tokens", "login", "logout"),
     "Run in production": ("serve", "worker", "sweep", "db", "prune", "deploy"),
     "About the command line": ("completion", "exits", "man"),
 }

@@ -14,6 +14,7 @@ _quoted = json.encoder.encode_basestring_ascii
 _CREDENTIAL = re.compile(
     r"authorization|cookie|token|secret|passw|passphrase|credential|bearer|(?<!signature-)jwt|assertion|oidc-data"
     r"|(api|auth|access|functions|subscription|private|client|master|shared)-?key|client-cert|^(x-)?auth$"
+    r"|^hookonce-(origin|received-at|redacted)$"  # what a pull says, and no sender may
     r"|referer|(original|forwarded|rewrite)-(url|uri|path)"  # what proxies add: a URL may end in a secret
 )
 

@@ -32,9 +32,13 @@ _FORGET = "DELETE FROM hookonce.idempotency WHERE scope = %s"
 
 
 class Scope(StrEnum):
-    """What a token is good for; `admin` includes the others, which do not include each other."""
+    """What a token is good for; `admin` includes the others, which do not include each other.
+
+    With `bodies`, what is pulled comes with bodies, headers and URLs.
+    """
 
     READ = "read"
+    BODIES = "bodies"
     REPLAY = "replay"
     ADMIN = "admin"
 

@@ -11,4 +11,5 @@
 - `dead_letters`, `dead_groups`: of what runs died, one by one and by their cause
 - `handler_stats`: how handlers fare
 - `rejected`: rejected deliveries, and conflicts
+- `feed`: events in the order of the ledger, behind a cursor
 """

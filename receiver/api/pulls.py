@@ -1,0 +1,227 @@
+"""Pulls: events in the order of the ledger, for `hookonce dev --from` and `hookonce listen` on a person's own machine.
+
+A pull begins with a note in the audit, which says what may be taken; pages follow by a cursor. Bodies, headers and URLs
+come along only under a token with the scope `bodies`, redacted and masked as the configuration says *now*, on top of
+what was done when they were stored.
+"""
+
+import hashlib
+from base64 import b64encode
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from hookonce.providers.kit.events.fingerprint import fingerprint
+from hookonce.receiver.api.models import Identifier, IdInPath, Name, RequestModel, ResponseModel, Text, Time
+from hookonce.receiver.api.operations import Call, operation
+from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.ledger.access import audit_log
+from hookonce.receiver.ledger.access.api_tokens import Scope
+from hookonce.receiver.ledger.decryption import StoredBody, decrypt_body
+from hookonce.receiver.ledger.queries import feed
+from hookonce.receiver.ledger.queries.event_filter import Filter
+from hookonce.receiver.ledger.queries.feed import OtherLedger, Position
+from hookonce.receiver.privacy.masking import kept_headers, masked_url
+from hookonce.receiver.privacy.redaction import MASK, redacted
+
+STATEMENT_PAUSE = 0.5
+"""Seconds that a client leaves for each statement that its request has cost: two a second at most."""
+_TOKEN_AND_NOTE = 2
+
+FeedCursor = Annotated[
+    str, Field(pattern=f"^{feed.POSITION}$", max_length=16_200, description="as it was given, unchanged")
+]
+
+
+class PullRequest(RequestModel):
+    """What to pull; what is left out takes all."""
+
+    source: Name | None = None
+    type: Text | None = Field(None, description="`*` stands for any text: `invoice.*`")
+    since: Time | None = Field(
+        None, description="begin with what was received then; else with what comes from now on"
+    )
+    cursor: FeedCursor | None = Field(None, description="go on there, whatever `since` says")
+
+
+class Pull(ResponseModel):
+    """A pull that has begun; for 24 hours, and then there is to be another."""
+
+    id: Identifier
+    cursor: str
+    has_bodies: bool = Field(description="whether the token lets bodies, headers and URLs leave")
+    oldest_at: datetime | None = Field(description="when the oldest event came that is still there")
+    leaves_out: list[str] = Field(description="providers whose events never leave")
+
+
+class PullPath(RequestModel):
+    """A pull by its number."""
+
+    pull: IdInPath
+
+
+class PulledEventPath(PullPath):
+    """An event of a pull."""
+
+    event: IdInPath
+
+
+class PullQuery(RequestModel):
+    """Where to go on."""
+
+    cursor: FeedCursor
+
+
+class PulledEvent(ResponseModel):
+    """An event with its delivery, as far as it may leave."""
+
+    id: Identifier
+    source: str
+    provider: str
+    event_id: str
+    type: str
+    account: str | None
+    is_test: bool
+    id_is_signed: bool
+    is_element: bool = Field(description="it is one of several events that came in one body")
+    received_at: datetime
+    occurred_at: datetime | None
+    url: str | None
+    headers: dict[str, str] | None
+    body_b64: str | None
+    fingerprint: str | None = Field(
+        description="a SHA-256 in hexadecimal; of what leaves, if that is redacted"
+    )
+    is_redacted: bool = Field(description="the body is not what the sender has sent")
+    missing: Literal["scope", "retention", "key"] | None = Field(
+        description="why it has no body: the token lacks `bodies`, it is not kept any more, or it can't be decrypted"
+    )
+
+
+class PulledPage(ResponseModel):
+    """Events in the order of the ledger; maybe none, though there are more."""
+
+    data: list[PulledEvent]
+    next: str = Field(description="the cursor of the page after")
+    behind: int = Field(description="how many events come behind this page, at most")
+    newest_at: datetime | None
+    wait: float = Field(description="seconds to wait before the page after is asked for")
+
+
+@operation("POST", "/pulls", scope=Scope.READ, status=201)
+def begin_pull(call: Call, body: PullRequest) -> Pull:
+    """Begin to pull events in the order of the ledger; noted in the audit, once for all pages.
+
+    Nothing there is changed by a pull: no run, no step and no command is done for it.
+    """
+    position = None if body.cursor is None else Position.parse(body.cursor)
+    try:
+        begun = feed.begin(call.connection, body.since, position)
+    except OtherLedger as error:
+        raise Problem(409, f"{error}; begin again with `since`", code="other_ledger") from None
+    said = {name: value for name in ("source", "type") if (value := getattr(body, name))}
+    if body.since:
+        said["since"] = body.since.isoformat()
+    has_bodies = call.token.allows(Scope.BODIES)
+    detail = {"filter": said, "after": begun.position.after, "bodies": has_bodies}
+    with call.connection.transaction():
+        audit_log.note(call.connection, call.who, "pull", "events", detail)
+        number = feed.noted(call.connection, call.who)
+    return Pull(
+        id=number,
+        cursor=str(begun.position),
+        has_bodies=has_bodies,
+        oldest_at=begun.oldest_at,
+        leaves_out=list(feed.LEFT_OUT),
+    )
+
+
+@operation("GET", "/pulls/{pull}/events", scope=Scope.READ)
+def pull_events(call: Call, path: PullPath, query: PullQuery) -> PulledPage:
+    """Give the next events of a pull, each once and in order, those that were committed late among them."""
+    wanted = _wanted(call, path.pull)
+    position = Position.parse(query.cursor)
+    try:
+        page, statements = feed.page(call.connection, wanted, position), 1
+        if (
+            not page.rows and page.position.settled > page.position.after
+        ):  # it is settled since that statement
+            page, statements = feed.page(call.connection, wanted, page.position), 2
+    except OtherLedger as error:
+        raise Problem(404, f"{error}; begin another pull", code="other_ledger") from None
+    return PulledPage(
+        data=[_pulled(call, row) for row in page.rows],
+        next=str(page.position),
+        behind=page.behind,
+        newest_at=page.newest_at,
+        wait=(statements + _TOKEN_AND_NOTE) * STATEMENT_PAUSE,
+    )
+
+
+@operation("GET", "/pulls/{pull}/events/{event}", scope=Scope.READ)
+def pull_event(call: Call, path: PulledEventPath) -> PulledEvent:
+    """Give one event again, as a pull gives it."""
+    _wanted(call, path.pull)
+    row = feed.one(call.connection, path.event)
+    if row is None:
+        raise Problem(404, f"no event that may leave has the ledger id {path.event}")
+    return _pulled(call, row)
+
+
+def _wanted(call: Call, pull: int) -> Filter:
+    wanted = feed.allowed(call.connection, call.who, pull)
+    if wanted is None:
+        raise Problem(404, f"this token has no pull {pull}, or it is over; begin another", code="pull_over")
+    return wanted
+
+
+def _pulled(call: Call, row: dict[str, Any]) -> PulledEvent:
+    """Make of a row what may leave of it."""
+    key, content = row.pop("key_id"), row.pop("body")
+    known = {name: row[name] for name in PulledEvent.model_fields if name in row}
+    known["fingerprint"] = None
+    held = {"url": None, "headers": None, "body_b64": None, "is_redacted": False}
+    if not call.token.allows(Scope.BODIES):
+        return PulledEvent(**known | held, missing="scope")
+    if not row["has_body"]:
+        return PulledEvent(**known | held, missing="retention")
+    stored = StoredBody(
+        row["url"], row["headers"], content, key, row["source"], row["event_id"], bytes(row["fingerprint"])
+    )
+    body = decrypt_body(call.settings.keyring, stored)
+    if body is None or body.unreadable:
+        return PulledEvent(**known | held, missing="key")
+    return PulledEvent(**known | _leaving(call, row, bytes(body.body)), missing=None)
+
+
+def _leaving(call: Call, row: dict[str, Any], body: bytes) -> dict[str, Any]:
+    """Redact and mask once more, by the rules of now.
+
+    The digest of a body that was redacted stays here: a short value that was taken out could be guessed by it.
+    """
+    source = call.settings.sources.get(row["source"])
+    url, headers, leaving, kept = row["url"], row["headers"], body, bytes(row["fingerprint"])
+    volatile: tuple[str, ...] = ()
+    if source is not None:
+        url, headers, volatile = (
+            masked_url(url, source),
+            kept_headers(headers, source),
+            tuple(source.provider.volatile),
+        )
+        if source.redact:
+            leaving = redacted(body, source.redact, {} if row["is_element"] else headers)
+    has_rules = source is not None and bool(source.redact)
+    is_redacted = leaving != body or (
+        (has_rules or MASK.encode() in body) and fingerprint(leaving, volatile) != kept
+    )
+    return {
+        "url": url,
+        "headers": headers,
+        "body_b64": b64encode(leaving).decode(),
+        "is_redacted": is_redacted,
+        "fingerprint": hashlib.sha256(leaving).hexdigest() if is_redacted else kept.hex(),
+    }
+
+
+OPERATIONS = (begin_pull, pull_events, pull_event)
