@@ -2,17 +2,25 @@
 
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from hookonce.receiver.api.filters import EventFilter, Status
-from hookonce.receiver.api.models import Identifier, IdInPath, Page, Paged, RequestModel, ResponseModel
+from hookonce.receiver.api.models import (
+    MAX_ID,
+    Identifier,
+    Page,
+    Paged,
+    RequestModel,
+    ResponseModel,
+    Text,
+)
 from hookonce.receiver.api.operations import Call, Octets, operation
 from hookonce.receiver.api.problem import Problem
 from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.access.api_tokens import Scope
-from hookonce.receiver.ledger.queries import event_pages, events
+from hookonce.receiver.ledger.queries import event_lookup, event_pages, events
 from hookonce.receiver.ledger.queries.events import Detail
 from hookonce.receiver.ledger.reasons import WaitsFor
 from hookonce.receiver.ledger.replay import bulk
@@ -24,10 +32,24 @@ KINDS = 1000
 _COUNTED = ("type", "status", "count")
 
 
-class EventPath(RequestModel):
-    """An event by its ledger id."""
+Reference = Annotated[
+    Text,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": MAX_ID},
+                {"type": "string", "minLength": 1, "maxLength": 255},
+            ]
+        }
+    ),
+]
+"""An event as people name it; a number is a ledger id and nothing else."""
 
-    event: IdInPath
+
+class EventPath(RequestModel):
+    """An event by its ledger id, by `source:event_id`, or by how a sender's id begins."""
+
+    event: Reference
 
 
 class EventsQuery(EventFilter, Paged):
@@ -187,7 +209,7 @@ def count_events(call: Call, query: EventFilter) -> EventCounts:
 @operation("GET", "/events/{event}", scope=Scope.READ)
 def get_event(call: Call, path: EventPath) -> FullEvent:
     """Show an event: headers, runs, failed attempts, other bodies under its id, and repeats of it."""
-    found = _found(call, path.event)
+    found = _found(call, path)
     body = found.body
     return FullEvent(
         **asdict(found.event),
@@ -206,19 +228,39 @@ def get_event(call: Call, path: EventPath) -> FullEvent:
 @operation("GET", "/events/{event}/body", scope=Scope.READ)
 def get_event_body(call: Call, path: EventPath) -> Octets:
     """Download the body of an event, byte for byte."""
-    found = _found(call, path.event)
+    found = _found(call, path)
+    number = found.event.id
     if found.body is None:
-        raise Problem(404, f"the body of event {path.event} {found.why_no_body}; only its row is left")
+        raise Problem(404, f"the body of event {number} {found.why_no_body}; only its row is left")
     if found.body.unreadable:
-        raise Problem(503, f"the body of event {path.event}: {found.body.unreadable}", code="key_missing")
-    return Octets(f"event-{path.event}.bin", found.body.body)
+        raise Problem(503, f"the body of event {number}: {found.body.unreadable}", code="key_missing")
+    return Octets(f"event-{number}.bin", found.body.body)
 
 
-def _found(call: Call, event: int) -> Detail:
-    found = events.detail(call.connection, event, call.settings.keyring)
+def event_of(call: Call, path: EventPath) -> int:
+    """Return the ledger id of the event that a path names. Raises `Problem`, also where several begin so."""
+    try:
+        number = event_lookup.find(call.connection, path.event)
+    except event_lookup.Ambiguous as error:
+        raise Problem(404, str(error), code="ambiguous") from None
+    if number is None:
+        raise _unknown(path)
+    return number
+
+
+def _found(call: Call, path: EventPath) -> Detail:
+    found = events.detail(call.connection, event_of(call, path), call.settings.keyring)
     if found is None:
-        raise Problem(404, f"no event has the ledger id {event}; expected one that `/events` lists")
+        raise _unknown(path)
     return found
+
+
+def _unknown(path: EventPath) -> Problem:
+    return Problem(
+        404,
+        f"no event is {path.event!r}; expected a ledger id, source:event_id, or how a sender's id begins, "
+        "see `/events`",
+    )
 
 
 def _other(conflict: dict[str, Any]) -> OtherBody:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.api.events import EventPath, Step
+from hookonce.receiver.api.events import EventPath, Step, event_of
 from hookonce.receiver.api.models import RequestModel, ResponseModel, Text
 from hookonce.receiver.api.operations import Call, operation
 from hookonce.receiver.api.problem import Problem
@@ -46,7 +46,8 @@ def list_stopped_steps(call: Call) -> StoppedSteps:
 @operation("POST", "/events/{event}/steps", scope=Scope.REPLAY)
 def decide_step(call: Call, path: EventPath, body: StepDecision) -> Steps:
     """Decide about a step of an event; a replay of the event then goes on behind it, or does it anew."""
-    step = (path.event, body.handler, body.step)
+    event = event_of(call, path)
+    step = (event, body.handler, body.step)
     try:
         if body.decision == "done":
             found = steps.mark_done(call.connection, call.settings.keyring, step, body.result, call.who)
@@ -56,12 +57,12 @@ def decide_step(call: Call, path: EventPath, body: StepDecision) -> Steps:
         raise Problem(409, str(error), code="run_under_way") from None
     except KeyMissing as error:
         raise Problem(503, str(error), code="key_missing") from None
-    now = steps.of_event(call.connection, path.event, call.settings.keyring)
+    now = steps.of_event(call.connection, event, call.settings.keyring)
     if not found:
         is_done = any((each.handler, each.name) == step[1:] for each in now)
         if is_done:
             raise Problem(409, "the step is done already; `forget` would have it done anew", code="step_done")
-        raise Problem(404, f"event {path.event} has no such step; `/events/{{event}}` shows its steps")
+        raise Problem(404, f"event {event} has no such step; `/events/{{event}}` shows its steps")
     return Steps(data=[Step.model_validate(asdict(each)) for each in now])
 
 

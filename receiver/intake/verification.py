@@ -88,7 +88,7 @@ class Verifier:
 def verify_and_find_secret(verify: Callable[[Sequence[str]], None], secrets: Sequence[str]) -> int | None:
     """Verify with each secret alone, the first one first; return the number of the one that verifies, from 1.
 
-    None if there is only one secret, which leaves nothing to be told, or if no single one is enough.
+    None where there is no secret, or where no single one is enough.
 
     What no secret verifies alone is put to all of them at once, as providers expect: theirs is the verdict, and
     the reason that the sender and the operator see. So the usual delivery costs one signature, and only a
@@ -100,4 +100,4 @@ def verify_and_find_secret(verify: Callable[[Sequence[str]], None], secrets: Seq
                 verify((secret,))
                 return number
     verify(secrets)
-    return None
+    return 1 if len(secrets) == 1 else None

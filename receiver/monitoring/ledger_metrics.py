@@ -1,9 +1,10 @@
 """The metrics of `/metrics` that the ledger knows, what costs least first: a scrape takes what it gets in time."""
 
 import json
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, product
+from typing import Any
 
 import psycopg
 from prometheus_client.core import (
@@ -15,13 +16,15 @@ from prometheus_client.core import (
 
 from hookonce.providers import Reason
 from hookonce.receiver.ledger import alerts
+from hookonce.receiver.ledger.handlers import known_handlers
 from hookonce.receiver.ledger.runs import breakers, limit_gate
-from hookonce.receiver.ledger.states import EventStatus
+from hookonce.receiver.ledger.states import EventStatus, RunStatus
 from hookonce.receiver.ledger.stats import (
     activity,
     backlog,
     batch_figures,
     counters,
+    event_accounts,
     open_operations,
     retries,
     run_durations,
@@ -32,7 +35,6 @@ from hookonce.receiver.ledger.stats import (
 from hookonce.receiver.ledger.stats.counters import Kind, Tally
 
 COUNTERS = {
-    "accepted": ("hookonce_events_accepted", "Events taken in"),
     "duplicate": ("hookonce_duplicates", "Deliveries of an event the ledger had"),
     EventStatus.DONE: ("hookonce_events_done", "Events whose runs are all done; again if replayed"),
     EventStatus.DEAD: ("hookonce_events_dead", "Events that died; again if replayed"),
@@ -70,12 +72,6 @@ TALLIES = {
         "handler",
         "status",
     ),
-    Kind.RECOVERED_RUN: (
-        "hookonce_recoveries",
-        "Runs whose lease had run out: run again, or dead; a batch counts once",
-        "handler",
-        "status",
-    ),
     Kind.REFUSED: (
         "hookonce_finalizations_refused",
         "Attempts that could not end: their lease was another's",
@@ -97,30 +93,40 @@ TALLIES = {
         "handler",
         "",
     ),
-    Kind.ATTEMPTS: ("hookonce_attempts", "Attempts of the runs that ended", "handler", ""),
-    Kind.RETRIES: (
-        "hookonce_retries",
-        "Attempts of the runs that ended, but for the first of each",
-        "handler",
-        "",
-    ),
 }
 """Name, text, and the labels of subject and detail."""
+OF_EACH_HANDLER = (
+    *((Kind.ENDED, status) for status in (RunStatus.DONE, RunStatus.DEAD)),
+    *((Kind.RECOVERED_RUN, fate) for fate in ("again", "dead")),
+    (Kind.ATTEMPTS, ""),
+    (Kind.RETRIES, ""),
+)
 OF_EACH_SOURCE = (Kind.CONFLICT, Kind.WINDOW_HIT, Kind.REFUSED)
 PHASES = ("claim", "settle", "notify")
 UNPROVEN: tuple[str, ...] = (Reason.BAD_SIGNATURE, Reason.STALE, Reason.NO_SECRET)
 """What a changed secret or a clock that is off looks like."""
 
 
-def collect(connection: psycopg.Connection, sources: Collection[str]) -> Iterator[Metric]:
-    """Read everything. Raises: `psycopg.Error` at the first figure that can't be had; those before it stand.
+def collect(connection: psycopg.Connection, sources: Mapping[str, int]) -> Iterator[Metric]:
+    """Read everything, at one moment: what adds up in the ledger adds up on the page.
 
-    Counters of `sources` begin at 0: one that appears when something happens shows no `increase()` for it.
+    Counters of `sources` (name → how many secrets it has) and of handlers that workers know begin at 0: one that
+    appears when something happens shows no `increase()` for it.
+    Raises: `psycopg.Error` at the first figure that can't be had; those before it stand.
     """
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield from _collect(connection, sources)
+
+
+def _collect(connection: psycopg.Connection, sources: Mapping[str, int]) -> Iterator[Metric]:
     yield from _backlog(connection)
-    yield from _counters(connection, sources)
+    handlers = sorted({each.handler for each in known_handlers(connection)})
+    span = activity.uncounted(connection)
+    fresh = run_durations.uncounted(connection, span["begin"], span["end"])
+    yield from _counters(connection, sources, span, fresh)
     yield from _rejections(connection, sources)
-    yield from _tallies(connection, sources)
+    yield from _tallies(connection, sources, handlers, fresh)
     yield from _operation(connection)
     yield from _open_operations(connection)
     tried = [([source], each.oldest) for source, each in retries.by_source(connection).items()]
@@ -158,19 +164,24 @@ def _backlog(connection: psycopg.Connection) -> Iterator[Metric]:
     yield _gauge("hookonce_parked", text, ["reason"], parked)
 
 
-def _counters(connection: psycopg.Connection, sources: Collection[str]) -> Iterator[Metric]:
-    counters = activity.totals(connection)
-    none = dict.fromkeys([*sources, *(c.source for c in counters if c.source)], 0)
+def _counters(
+    connection: psycopg.Connection,
+    sources: Collection[str],
+    span: Mapping[str, Any],
+    fresh: Sequence[run_durations.Uncounted],
+) -> Iterator[Metric]:
+    yield from _accounts(connection, sources)
+    counters = activity.totals_so_far(connection, span)
+    none = dict.fromkeys([*sources, *(source for source, _ in counters if source)], 0)
     for what, (name, text) in COUNTERS.items():
-        found = none | {c.source: c.number for c in counters if c.what == what}
-        family = CounterMetricFamily(name, text, labels=["source"])
-        for source, number in found.items():
-            family.add_metric([source], number)
-        yield family
+        found = none | {source: number for (source, each), number in counters.items() if each == what}
+        yield _counter(name, text, ["source"], [([source], number) for source, number in found.items()])
     took = HistogramMetricFamily(
         "hookonce_run_duration_seconds", "Last attempts of the runs that ended", labels=["source"]
     )
-    for source, (counts, seconds) in run_durations.by_source(connection).items():
+    nothing = [0] * (len(run_durations.LIMITS) + 1), 0.0
+    durations = dict.fromkeys(sources, nothing) | run_durations.by_source(connection, fresh)
+    for source, (counts, seconds) in durations.items():
         limits = [*(f"{limit:g}" for limit in run_durations.LIMITS), "+Inf"]
         took.add_metric([source], list(zip(limits, accumulate(counts), strict=True)), seconds)
     yield took
@@ -178,35 +189,79 @@ def _counters(connection: psycopg.Connection, sources: Collection[str]) -> Itera
     yield _gauge("hookonce_last_delivery_timestamp_seconds", "When a source last delivered", ["source"], last)
 
 
-def _rejections(connection: psycopg.Connection, sources: Collection[str]) -> Iterator[Metric]:
-    rejections = CounterMetricFamily(
-        "hookonce_rejections", "Deliveries rejected", labels=["source", "reason"]
+def _accounts(connection: psycopg.Connection, sources: Collection[str]) -> Iterator[Metric]:
+    """Yield what `hookonce_events` adds up to: accepted is the events in each status, and those pruned and erased."""
+    gone = event_accounts.gone(connection)
+    accepted = event_accounts.accepted(connection, gone)
+    of_sources = dict.fromkeys([*sources, *accepted, *gone], event_accounts.Gone()) | gone
+    yield _counter(
+        "hookonce_events_accepted",
+        "Events taken in: those in each status, pruned ones and erased ones",
+        ["source"],
+        [([source], accepted.get(source, 0)) for source in of_sources],
     )
+    yield _counter(
+        "hookonce_events_pruned",
+        "Events that outlived their horizon",
+        ["source"],
+        [([source], each.pruned) for source, each in of_sources.items()],
+    )
+    yield _counter(
+        "hookonce_events_erased",
+        "Events that were erased on request",
+        ["source"],
+        [([source], each.erased) for source, each in of_sources.items()],
+    )
+    statuses = (EventStatus.DONE, EventStatus.DEAD, EventStatus.IGNORED)
+    yield _counter(
+        "hookonce_events_replayed",
+        "Events that had ended and were replayed, by the status they had",
+        ["source", "status"],
+        [
+            ([source, status], each.replayed[status])
+            for source, each in of_sources.items()
+            for status in statuses
+        ],
+    )
+
+
+def _rejections(connection: psycopg.Connection, sources: Mapping[str, int]) -> Iterator[Metric]:
     found: dict[tuple[str, str], int] = dict.fromkeys(product(sources, UNPROVEN), 0)
     found |= {(source, reason): count for source, reason, count in totals.rejections(connection)}
-    for labels, count in found.items():
-        rejections.add_metric(labels, count)
-    yield rejections
-    secrets = CounterMetricFamily(
-        "hookonce_secret_used", "Deliveries by the secret that verified them", labels=["source", "slot"]
+    yield _counter("hookonce_rejections", "Deliveries rejected", ["source", "reason"], found.items())
+    used = {(source, slot): 0 for source, slots in sources.items() for slot in range(1, slots + 1)}
+    for source, by_slot in totals.secrets(connection).items():
+        used |= {(source, slot): count for slot, (count, _) in by_slot.items()}
+    yield _counter(
+        "hookonce_secret_used",
+        "Deliveries by the secret that verified them",
+        ["source", "slot"],
+        [([source, str(slot)], count) for (source, slot), count in used.items()],
     )
-    for source, slots in totals.secrets(connection).items():
-        for slot, (count, _) in slots.items():
-            secrets.add_metric([source, str(slot)], count)
-    yield secrets
 
 
-def _tallies(connection: psycopg.Connection, sources: Collection[str]) -> Iterator[Metric]:
-    found = {Tally(kind, source): 0 for kind in OF_EACH_SOURCE for source in sources}
+def _tallies(
+    connection: psycopg.Connection,
+    sources: Collection[str],
+    handlers: Collection[str],
+    fresh: Sequence[run_durations.Uncounted],
+) -> Iterator[Metric]:
+    found = Counter({Tally(kind, source): 0 for kind in OF_EACH_SOURCE for source in sources})
     found |= {Tally(Kind.REDIS_ERROR, detail=phase): 0 for phase in PHASES}
+    found |= {Tally(kind, handler, detail): 0 for kind, detail in OF_EACH_HANDLER for handler in handlers}
     found |= counters.totals(connection)
+    for handler, what, number in fresh:
+        kind, _, detail = what.partition(".")
+        if kind in set(Kind):
+            found[Tally(Kind(kind), handler, detail)] += number
     for kind, (name, text, subject, detail) in TALLIES.items():
-        family = CounterMetricFamily(name, text, labels=[label for label in (subject, detail) if label])
+        labels = [label for label in (subject, detail) if label]
+        rows = []
         for tally, number in found.items():
             if tally.kind is kind:
                 values = [(subject, tally.subject), (detail, tally.detail)]
-                family.add_metric([value for label, value in values if label], number)
-        yield family
+                rows.append(([value for label, value in values if label], number))
+        yield _counter(name, text, labels, rows)
 
 
 def _open_operations(connection: psycopg.Connection) -> Iterator[Metric]:
@@ -291,10 +346,8 @@ def _batches(connection: psycopg.Connection) -> Iterator[Metric]:
         ("hookonce_batch_events", "Events in batches that succeeded", "events"),
         ("hookonce_batch_halvings", "Batches that failed or were lost, and were halved", "halvings"),
     ):
-        family = CounterMetricFamily(name, text, labels=["handler"])
-        for handler, each in figures.items():
-            family.add_metric([handler], getattr(each, field))
-        yield family
+        rows = [([handler], getattr(each, field)) for handler, each in figures.items()]
+        yield _counter(name, text, ["handler"], rows)
     parts = [([handler], float(each.waiting)) for handler, each in figures.items()]
     yield _gauge(
         "hookonce_batch_parts_waiting", "Parts of batches to be tried by themselves", ["handler"], parts
@@ -320,6 +373,15 @@ def _slots(connection: psycopg.Connection) -> Iterator[Metric]:
         ["handler"],
         [([handler], seconds) for handler, seconds in longest.items()],
     )
+
+
+def _counter(
+    name: str, text: str, labels: Sequence[str], rows: Iterable[tuple[Sequence[str], float]]
+) -> CounterMetricFamily:
+    family = CounterMetricFamily(name, text, labels=labels)
+    for values, number in rows:
+        family.add_metric(values, number)
+    return family
 
 
 def _gauge(

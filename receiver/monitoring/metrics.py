@@ -1,8 +1,8 @@
 """What `/metrics` says: read from PostgreSQL and Redis at scrape time, so every process gives the same answer.
 
 No counters in memory: they would be per process here and lost in workers. Counters of events are the sums that
-the sweep keeps (`receiver.ledger.stats.activity`), a minute or two behind. Event types are labels of one metric only,
-and no more of them than `counters.MAX_TYPES` of a source.
+the sweep keeps (`receiver.ledger.stats.activity`), and what has happened since. Event types are labels of one
+metric only, and no more of them than `counters.MAX_TYPES` of a source.
 `hookonce_window_breaker_open` alone is this process's own.
 """
 
@@ -44,19 +44,21 @@ class _Figures(Collector):
         try:
             with connections.connect(self._settings.database_url) as connection:
                 answers = True
-                yield from ledger_metrics.collect(connection, self._settings.sources)
+                slots = {name: len(each.secrets) for name, each in self._settings.sources.items()}
+                yield from ledger_metrics.collect(connection, slots)
         except (psycopg.Error, connections.LedgerUnavailable) as error:
             log.warning("some figures are missing: %s", type(error).__name__)
         up.add_metric(["postgresql"], float(answers))
+        pending = GaugeMetricFamily("hookonce_notifications_pending", "Jobs in the RQ queue", labels=[])
+        alive = GaugeMetricFamily("hookonce_workers", "Workers that listen for notifications", labels=[])
         try:
             with connect(self._settings.redis_url) as client:
-                pending, alive = WorkQueue(client).pending(), workers.alive(client)
-            yield GaugeMetricFamily("hookonce_notifications_pending", "Jobs in the RQ queue", value=pending)
-            yield GaugeMetricFamily("hookonce_workers", "Workers that listen for notifications", value=alive)
+                pending.add_metric([], WorkQueue(client).pending())
+                alive.add_metric([], workers.alive(client))
             up.add_metric(["redis"], 1)
         except RedisUnavailable:
             up.add_metric(["redis"], 0)
-        yield up
+        yield from (pending, alive, up)
         yield GaugeMetricFamily(
             "hookonce_window_breaker_open",
             "Whether this process leaves Redis alone because it failed",

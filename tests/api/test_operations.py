@@ -361,3 +361,28 @@ def test_lost_events_are_found_page_by_page_however_far_back_they_are(inbox, mon
     assert [(row["id"], row["status"]) for page in pages for row in page["data"]] == [(lost, "lost")]
     assert inbox.ask("POST", "/replays", {"events": [lost]}).json["outcomes"][0]["fate"] == "replayed"
     assert inbox.ask("GET", f"/events/{lost}").json["status"] == "received"
+
+
+@pytest.mark.parametrize("named", ["{number}", "evt_151", "stripe:evt_151", "evt_15", "stripe:evt_15"])
+def test_event_is_found_by_whatever_names_it(inbox, named):
+    number, _ = inbox.deliver("evt_151", "cus_1")
+
+    path = f"/events/{named.format(number=number)}"
+
+    assert inbox.ask("GET", path).json["id"] == number
+    assert inbox.ask("GET", f"{path}/body").headers["Content-Disposition"].endswith(f'"event-{number}.bin"')
+
+
+def test_beginning_that_several_events_have_is_refused_with_their_names(inbox):
+    inbox.deliver("evt_1", "evt_2")
+
+    answer = inbox.ask("GET", "/events/evt_")
+
+    assert (answer.status_code, answer.json["code"]) == (404, "ambiguous")
+    assert "stripe:evt_1" in answer.json["detail"]
+
+
+def test_number_is_a_ledger_id_and_nothing_else(inbox):
+    inbox.deliver("77")
+
+    assert inbox.ask("GET", "/events/77").status_code == 404

@@ -27,7 +27,7 @@ class Verifier:
 @pytest.mark.parametrize(
     ("secrets", "slot", "asked"),
     [
-        (("new",), None, [("new",)]),
+        (("new",), 1, [("new",)]),
         (("new", "old"), 1, [("new",)]),
         (("old", "new"), 2, [("old",), ("new",)]),
         (("a", "b", "new"), 3, [("a",), ("b",), ("new",)]),

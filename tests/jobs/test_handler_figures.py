@@ -7,7 +7,6 @@ from hookonce.receiver.app import create_app
 from hookonce.receiver.ledger.runs import takeover
 from hookonce.receiver.ledger.runs.batch_size import BatchSize
 from hookonce.receiver.ledger.runs.takeover import WorkerEnd
-from hookonce.receiver.ledger.stats import run_durations
 from tests.support.claiming import claim, claim_suspect, lapse
 from tests.support.inbox import effect, inbox
 
@@ -23,11 +22,6 @@ def samples(inbox, name):
         app.extensions["hookonce"].close()
     found = next(each for each in text_string_to_metric_families(page) if each.name == name).samples
     return {tuple(value for _, value in sorted(each.labels.items())): each.value for each in found}
-
-
-def count_ended(inbox):
-    [(begin, end)] = inbox.rows("SELECT now() - interval '1 hour', now() + interval '1 hour'")
-    run_durations.add(inbox.connection, begin, end)
 
 
 def lose(inbox):
@@ -48,8 +42,6 @@ def test_attempts_and_retries_are_counted_by_handler(inbox):
     inbox.deliver("a", type="third")
     inbox.deliver("b", "c", type="plain")
     inbox.work()
-
-    count_ended(inbox)
 
     assert samples(inbox, "hookonce_attempts") == {("third_time",): 3, ("effect",): 2}
     assert samples(inbox, "hookonce_retries") == {("third_time",): 2, ("effect",): 0}

@@ -124,6 +124,12 @@ def test_question_is_answered_by_tool_calls(question, agent):
     assert ask(agent.call) == answer
 
 
+@pytest.mark.parametrize("named", [6, "6", "evt_6", "stripe:evt_6"])
+def test_event_is_found_by_whatever_names_it(named, agent):
+    assert agent.call("show_event", event=named).known["id"] == 6
+    assert agent.call("read_body", event=named).said == '{"id": "evt_6"}'
+
+
 def test_questions_change_nothing(ledger):
     inbox, url = ledger
     agent = Agent(url, inbox.tokens["agent"])

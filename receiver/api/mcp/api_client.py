@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import requests
 from mcp.server.mcpserver.exceptions import ToolError
@@ -31,9 +31,9 @@ class ApiClient:
         given = {name: value for name, value in query.items() if value is not None}
         return json.loads(self._send("GET", path, params=given, most=LONGEST_ANSWER))
 
-    def body(self, event: int) -> tuple[bytes, bool]:
+    def body(self, event: str) -> tuple[bytes, bool]:
         """Return the first bytes of an event's body, and whether that is all. Raises: `ToolError`."""
-        found = self._send("GET", f"/events/{event}/body", most=LONGEST_BODY, may_be_cut=True)
+        found = self._send("GET", f"/events/{quote(event, safe='')}/body", most=LONGEST_BODY, may_be_cut=True)
         return found[:LONGEST_BODY], len(found) <= LONGEST_BODY
 
     def post(self, path: str, body: Mapping[str, object], key: str | None = None) -> Any:  # noqa: ANN401  JSON

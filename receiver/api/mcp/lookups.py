@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import quote
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
@@ -18,6 +19,13 @@ ClientOf = Callable[[Context], ApiClient]
 
 EventId = Annotated[
     int, Field(ge=1, le=(1 << 63) - 1, description="the id in the ledger, as list_events gives it")
+]
+SenderId = Annotated[
+    str,
+    Field(
+        pattern="^[A-Za-z0-9][A-Za-z0-9_.:@+=|-]{0,254}$",
+        description="a sender's id, how one begins if it is unique, or source:id",
+    ),
 ]
 Name = Annotated[str | None, Field(pattern="^[a-z0-9][a-z0-9_-]{0,62}$", description="its name")]
 Text = Annotated[str | None, Field(max_length=255)]
@@ -135,9 +143,9 @@ class Lookups:
         known = {"total": found["total"], "kinds": [_without(row, "type") for row in found["data"]]}
         return Answer(known, {"types": [row["type"] for row in found["data"]]}).text
 
-    def show_event(self, ctx: Context, event: EventId) -> str:
+    def show_event(self, ctx: Context, event: EventId | SenderId) -> str:
         """Show an event: what its status means, its runs and failed attempts, its headers. The body: read_body."""
-        found = self._client_of(ctx).get(f"/events/{event}")
+        found = self._client_of(ctx).get(f"/events/{quote(str(event), safe='')}")
         runs, failures = found.pop("runs"), found.pop("failures")
         conflicts = found.pop("conflicts")
         said = {name: found.pop(name) for name in (*_OTHERS_EVENT, "url", "headers")}
@@ -152,9 +160,9 @@ class Lookups:
         said["failures"] = [_only(failure, "handler", "attempt", *_OTHERS_FAILURE) for failure in failures]
         return Answer(known, said).text
 
-    def read_body(self, ctx: Context, event: EventId) -> str:
+    def read_body(self, ctx: Context, event: EventId | SenderId) -> str:
         """Show the body of an event as text: the first 16,000 characters. It may hold personal data."""
-        body, is_whole = self._client_of(ctx).body(event)
+        body, is_whole = self._client_of(ctx).body(str(event))
         known = {"event": event, "bytes": len(body), "is_whole": is_whole}
         return Answer(known, body.decode(errors="backslashreplace")).text
 

@@ -1,5 +1,7 @@
 """`hookonce stats`: the numbers of the inbox at a glance."""
 
+import textwrap
+from collections import Counter
 from typing import Any
 
 import click
@@ -12,7 +14,14 @@ from hookonce.receiver.cli.output.words import counted, events_that_wait
 from hookonce.receiver.ledger import alerts, pauses
 from hookonce.receiver.ledger.runs import breakers, limit_gate
 from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats import backlog, batch_figures, event_counts, totals, worker_slots
+from hookonce.receiver.ledger.stats import (
+    backlog,
+    batch_figures,
+    event_accounts,
+    event_counts,
+    totals,
+    worker_slots,
+)
 from hookonce.receiver.redis.client import RedisUnavailable, connect
 from hookonce.receiver.redis.work_queue import WorkQueue
 
@@ -26,7 +35,9 @@ def stats(*, as_json: bool, recount: bool) -> None:
     with ledger(settings) as connection:
         if recount:
             event_counts.recount(connection)
-        numbers = _ledger(connection)
+        with connection.transaction():  # so that what adds up in the ledger adds up here
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            numbers = _ledger(connection)
     numbers["notifications_pending"] = _pending(settings.redis_url)
     if as_json:
         print_json(numbers)
@@ -46,6 +57,7 @@ def stats(*, as_json: bool, recount: bool) -> None:
             [tuple(row.values()) for row in numbers["secrets"]],
         )
     click.echo()
+    click.echo(textwrap.fill(_account(numbers["account"]), 79, subsequent_indent=" " * 21))
     for name in ("dead", "held", "conflicts", "oldest_due_seconds", "notifications_pending"):
         value = numbers[name]
         click.echo(
@@ -58,6 +70,16 @@ def stats(*, as_json: bool, recount: bool) -> None:
     for row in numbers["paused"]:
         whose = " (by its circuit breaker)" if row["by"] == "breaker" else ""
         _line("paused", f"{row['kind']} {row['name']}{whose}")
+
+
+def _account(account: dict[str, int]) -> str:
+    """Say what became of all that was accepted, in numbers that add up; replays are no events, and said apart."""
+    parts = " + ".join(
+        f"{number} {name}"
+        for name, number in account.items()
+        if number and name not in {"accepted", "replayed"}
+    )
+    return f"{'accepted':<20} {account['accepted']} = {parts or 'nothing'}; {account['replayed']} replayed"
 
 
 def _line(name: str, text: str) -> None:
@@ -101,7 +123,14 @@ def _show_handlers(numbers: dict[str, Any]) -> None:
 
 def _ledger(connection: psycopg.Connection) -> dict[str, Any]:
     events = totals.events_by_status(connection)
+    gone = event_accounts.gone(connection).values()
+    by_status = Counter[str]()
+    for _, status, n in events:
+        by_status[status] += n
+    account = {**by_status, "pruned": sum(g.pruned for g in gone), "erased": sum(g.erased for g in gone)}
+    replayed = sum(g.replayed.total() for g in gone)
     return {
+        "account": {"accepted": sum(account.values()), **account, "replayed": replayed},
         "events": [{"source": source, "status": status, "count": n} for source, status, n in events],
         "dead": sum(n for _, status, n in events if status == EventStatus.DEAD),
         "held": sum(n for _, status, n in events if status == EventStatus.HELD),

@@ -25,7 +25,7 @@ from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.maintenance import partitions
 from hookonce.receiver.ledger.maintenance.partitions import DropResult
 from hookonce.receiver.ledger.states import EventStatus
-from hookonce.receiver.ledger.stats import event_counts
+from hookonce.receiver.ledger.stats import event_accounts, event_counts
 from hookonce.receiver.source import FOREVER
 
 PRUNE_BATCH = 1000
@@ -73,6 +73,7 @@ WITH gone AS (
     SELECT source, 'events', -count(*) FROM gone
     WHERE id <= (SELECT sum(count) FROM hookonce.event_counts WHERE what = 'until') GROUP BY source
 ), changed AS ({event_counts.changed("gone", "id")}
+), noted AS ({event_accounts.noting("gone", event_accounts.PRUNED)}
 )
 SELECT count(*) FROM gone
 """  # noqa: S608  a constant of this module

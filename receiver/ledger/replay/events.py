@@ -20,7 +20,7 @@ import psycopg
 from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.access.audit_log import Note, note_all
 from hookonce.receiver.ledger.states import RunStatus, Waits
-from hookonce.receiver.ledger.stats import activity, event_counts
+from hookonce.receiver.ledger.stats import activity, event_accounts, event_counts
 
 REPLAY_BATCH = 200
 """Events replayed in one transaction; what it locks, workers pass by."""
@@ -138,6 +138,11 @@ WITH ignored AS (
     SELECT e.id, e.received_at, e.source, e.type, coalesce(ignored.cycle, 1), now()
     FROM hookonce.events e LEFT JOIN ignored ON ignored.event = e.id WHERE e.id = ANY(%(events)s)
     RETURNING event
+), noted AS ({
+    event_accounts.noting_replays(
+        "(SELECT source, 'ignored' AS status FROM ignored JOIN hookonce.events e ON e.id = ignored.event) AS taken"
+    )
+}
 )
 {event_counts.changed("received", "event")}
 """  # noqa: S608  constants

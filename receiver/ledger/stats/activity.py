@@ -11,19 +11,19 @@ with the minute that it is, and what was counted under a minute is never counted
 
 `what` is accepted, done, dead (events; a replayed event is done again), ignored, duplicate or `rejected.<reason>`.
 A minute may also hold `replayed.done` and `replayed.dead`: ends that a replay has taken away before that minute was
-counted, which `fill` adds to the others. What else there is belongs to `counters` and `run_durations`,
-and is in no chart.
+counted, which `fill` adds to the others. What else there is belongs to `counters`, `run_durations` and
+`event_accounts`, and is in no chart.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 
 from hookonce.receiver.ledger.states import EventStatus, RunStatus, one_of
-from hookonce.receiver.ledger.stats import run_durations
+from hookonce.receiver.ledger.stats import event_accounts, run_durations
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
@@ -174,13 +174,16 @@ ON CONFLICT (minutes, at, source, what) DO UPDATE SET count =
 
 # A replay takes its end from a run: what is not counted by then is kept, under the minute of that end.
 _KEEP_ENDS = f"""
+WITH ended AS MATERIALIZED (
+    SELECT e.source, max(r.finished_at) AS at, {STATUS_OF_ENDED} AS status
+    FROM hookonce.events e JOIN hookonce.runs r ON r.event = e.id AND r.is_last
+    WHERE e.id = ANY(%(events)s) AND r.handler <> ''
+          AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = e.id)
+    GROUP BY e.id
+), noted AS ({event_accounts.noting_replays("ended")}
+)
 INSERT INTO hookonce.activity (minutes, at, source, what, count)
-SELECT 1, date_trunc('minute', at), source, 'replayed.' || status, count(*)
-FROM (SELECT e.source, max(r.finished_at) AS at, {STATUS_OF_ENDED} AS status
-      FROM hookonce.events e JOIN hookonce.runs r ON r.event = e.id AND r.is_last
-      WHERE e.id = ANY(%(events)s) AND r.handler <> ''
-            AND NOT EXISTS (SELECT FROM hookonce.queue q WHERE q.event = e.id)
-      GROUP BY e.id) AS ended
+SELECT 1, date_trunc('minute', at), source, 'replayed.' || status, count(*) FROM ended
 WHERE at >= coalesce((SELECT at + interval '1 minute' FROM hookonce.activity
                       WHERE minutes = 1 AND source = '' AND what = 'filled' AND at < date_trunc('minute', now())
                       ORDER BY at DESC LIMIT 1), now() - %(first)s)
@@ -207,6 +210,10 @@ GROUP BY bucket, source, kind
 _TOTALS = f"""
 SELECT at, source, what, count FROM hookonce.activity WHERE minutes = 0 AND {_SUMMED} ORDER BY source, what
 """  # noqa: S608  the same
+
+NEWLY_IGNORED = "newly_ignored"
+"""What `event_counts` has under this name was ignored, and is handed on to the counts by its next turn."""
+_NEWLY_IGNORED = f"SELECT source, count FROM hookonce.event_counts WHERE what = '{NEWLY_IGNORED}'"  # noqa: S608  a constant
 
 
 def fill(connection: psycopg.Connection) -> int:
@@ -282,6 +289,30 @@ def rates(connection: psycopg.Connection, since: datetime, bucket: timedelta) ->
 def totals(connection: psycopg.Connection) -> list[Count]:
     """Count by source and what since ever; what `fill` has counted so far."""
     return [Count(*row) for row in connection.execute(_TOTALS)]
+
+
+def totals_so_far(connection: psycopg.Connection, span: Mapping[str, Any]) -> Counter[tuple[str, str]]:
+    """Count by source and what since ever, up to now: `totals`, and the `span` that is `uncounted`.
+
+    To be asked in one snapshot. Where no sweep has counted for longer than `FILL_BATCH`, what came later is left out.
+    """
+    sums = Counter({(each.source, each.what): each.number for each in totals(connection)})
+    for _, source, what, number in connection.execute(_LIVE, span):
+        sums[source, what] += number
+    for source, number in connection.execute(_NEWLY_IGNORED):
+        sums[source, EventStatus.IGNORED] += number
+    return sums
+
+
+def uncounted(connection: psycopg.Connection) -> dict[str, Any]:
+    """Return the time, from `begin` to `end`, that is counted by no sweep yet, and an event id below all of it.
+
+    It begins where the counts end and never moves on by itself: so what is counted in it never grows less.
+    """
+    row = connection.execute(_FILLED, {"settled": SETTLED_AFTER}).fetchone()
+    latest, begin = (row[0], row[1] + MINUTE) if row else _open(connection)
+    end = begin + FILL_BATCH if row else latest + HOUR
+    return {"begin": begin, "end": end, "floor": _floor(connection, begin)}
 
 
 def _open(connection: psycopg.Connection) -> tuple[datetime, datetime]:

@@ -76,7 +76,7 @@ SELECT source, what, sum(count) FROM (
 ) AS changes GROUP BY source, what HAVING sum(count) <> 0 ORDER BY source, what
 """
 
-_NEWLY = "newly_ignored"
+_NEWLY = activity.NEWLY_IGNORED
 _HAND_ON = f"DELETE FROM hookonce.event_counts WHERE what = '{_NEWLY}' RETURNING source, count"  # noqa: S608  constants
 
 _SEE = """

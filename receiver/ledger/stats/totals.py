@@ -7,6 +7,7 @@ import psycopg
 
 from hookonce.receiver.ledger.states import EventStatus, one_of
 from hookonce.receiver.ledger.stats import event_counts
+from hookonce.receiver.ledger.stats.event_accounts import MAX_UNCOUNTED
 from hookonce.receiver.ledger.stats.event_counts import CHANGED, ENDED
 
 _ALL_SLICES = f"SELECT DISTINCT event / {event_counts.SLICE} AS slice FROM hookonce.runs WHERE %s AND is_last"  # noqa: S608
@@ -61,8 +62,6 @@ FROM ({event_counts.open_events(f"event >= %(newest)s::bigint * {event_counts.SL
 _REJECTIONS = "SELECT source, reason, count FROM hookonce.rejections ORDER BY source, reason"
 _SECRETS = "SELECT source, slot, count, last_at FROM hookonce.secret_use ORDER BY source, slot"
 _CONFLICTS = "SELECT count(*) FROM (SELECT FROM hookonce.conflicts ORDER BY id LIMIT %s) AS these"
-MAX_UNCOUNTED = 100_000
-"""Events that no sweep has counted yet and that are counted at once."""
 MAX_CONFLICTS = 10_000
 
 
