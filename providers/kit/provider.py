@@ -77,6 +77,8 @@ class Provider(Sender):
 
     def nonce_mark(self, delivery: Delivery, event: Event) -> bytes | None:
         """Return the SHA-256 of the signed nonce; None of a sender, or a delivery, that has none."""
+        if self.nonce is None:
+            return None
         nonce = text_or_none(self.nonce, EventView(delivery, event.data, event.data))
         return None if nonce is None else sha256(b"nonce " + nonce.encode("utf-8", "surrogatepass")).digest()
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from hookonce.providers import Delivery, Event
 from hookonce.providers.kit.events.declare import is_unreadable
-from hookonce.providers.kit.events.fingerprint import fingerprint
+from hookonce.providers.kit.events.fingerprint import delivery_fingerprint, fingerprint
 from hookonce.providers.kit.provider import Provider
 from hookonce.receiver.ledger.store import FormerId, NewEvent
 from hookonce.receiver.privacy.masking import masked_url
@@ -132,7 +132,11 @@ def new_event(source: Source, delivery: Delivery, event: Event, headers: str, no
     """Return the row of one event of a delivery; `headers` is JSON, without secrets."""
     provider = source.provider
     body = delivery.body if event.raw is None else event.raw
-    mark = provider.nonce_mark(delivery, event) or fingerprint(body, provider.volatile)
+    mark = provider.nonce_mark(delivery, event) or (
+        delivery_fingerprint(delivery, provider.volatile)
+        if event.raw is None
+        else fingerprint(body, provider.volatile)
+    )
     return NewEvent(
         source=source.name,
         provider=provider.name,

@@ -30,9 +30,12 @@ def kept_headers(headers: Mapping[str, str], source: Source) -> dict[str, str]:
 
 
 def kept_headers_as_json(headers: Mapping[str, str], source: Source) -> str:
-    """Return what `kept_headers` returns, as `json.dumps` would spell it, at half its cost."""
-    kept = kept_headers(headers, source)
-    return "{" + ", ".join([_key(name) + _quoted(value) for name, value in kept.items()]) + "}"
+    """Return what `kept_headers` returns, as `json.dumps` would spell it, at a quarter of its cost."""
+    values = tuple(headers.values())
+    together = "\n".join(values)
+    if any(secret in together for secret in source.secrets):
+        values = tuple(kept_headers(headers, source).values())
+    return _headers_form(tuple(headers), source.provider.credentials) % tuple(map(_quoted, values))
 
 
 def masked_body(body: bytes, source: Source) -> bytes:
@@ -79,6 +82,10 @@ def _is_credential(name: str) -> bool:
     return _CREDENTIAL.search(name) is not None
 
 
-@lru_cache(maxsize=512)
-def _key(name: str) -> str:
-    return _quoted(name) + ": "
+@lru_cache(maxsize=64)
+def _headers_form(names: tuple[str, ...], credentials: tuple[str, ...]) -> str:
+    """Return the JSON of headers with a place for each value, which a credential's does not fill."""
+    mask = _quoted(_MASK) + "%.0s"
+    places = [mask if name in credentials or _is_credential(name) else "%s" for name in names]
+    keys = [_quoted(name).replace("%", "%%") for name in names]
+    return "{" + ", ".join(f"{key}: {place}" for key, place in zip(keys, places, strict=True)) + "}"

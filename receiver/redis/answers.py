@@ -28,6 +28,16 @@ def items(answer: object, number: int) -> Sequence[object]:
     return answer
 
 
+def lines(answer: object, number: int) -> Sequence[bytes]:
+    """Return the lines of a text, so many: the library takes a text ten times as fast as a list."""
+    if isinstance(answer, str):  # so the URL may have it
+        answer = answer.encode()
+    found = answer.split(b"\n") if isinstance(answer, bytes) else []
+    if len(found) != number:
+        raise RedisUnavailable("an answer that has not so many lines")
+    return found
+
+
 def plain(answer: object, longest: int = 40) -> str:
     """Return what may be shown of a text: visible ASCII characters and spaces, so many at most."""
     text = answer if isinstance(answer, str) else str(answer)[:longest]

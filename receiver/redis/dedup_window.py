@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import redis
 
-from hookonce.receiver.redis.answers import MAX_COUNT, items, whole_number
+from hookonce.receiver.redis.answers import MAX_COUNT, lines, whole_number
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, Script, asking, disconnect_if_replica
 
@@ -45,15 +45,16 @@ _LONGEST = 64
 _PURPOSE = b"hookonce window"
 
 _CLAIM = """
--- KEYS: entries. ARGV: how long a claim holds (ms), the longest value. What was there before, for each; nothing if it
--- is ours now, and for what is none of ours, being longer or of another type.
+-- KEYS: entries. ARGV: how long a claim holds (ms), the longest value. What was there before, a line for each; an empty
+-- one if it is ours now, and for what is none of ours, being longer, of more lines or of another type.
 local found = {}
 for n, key in ipairs(KEYS) do
     local was = redis.pcall('SET', key, 'claimed', 'NX', 'GET', 'PX', ARGV[1])
     if type(was) == 'table' and not string.find(was.err, 'WRONGTYPE') then return was end
-    found[n] = type(was) == 'string' and #was <= tonumber(ARGV[2]) and was
+    local fits = type(was) == 'string' and #was <= tonumber(ARGV[2]) and not string.find(was, '\\n', 1, true)
+    found[n] = fits and was or ''
 end
-return found
+return table.concat(found, '\\n')
 """
 _SETTLE = """
 -- KEYS: RQ's queue, then entries. ARGV: value and time to live (ms) of each entry. How many notifications are pending.
@@ -122,9 +123,9 @@ class DedupWindow:
         Raises `WindowUnavailable`; a claim may then have been set all the same, which harms nobody.
         """
         keys = [_key(place.name, entry) for entry in entries]
-        found = self._ask("claim", lambda: items(self._claim(keys, [_ms(CLAIM_TTL), _LONGEST]), len(keys)))
+        found = self._ask("claim", lambda: lines(self._claim(keys, [_ms(CLAIM_TTL), _LONGEST]), len(keys)))
         return [
-            answer is not None and self._is_marked(place, entry, answer)
+            answer != b"" and self._is_marked(place, entry, answer)
             for entry, answer in zip(entries, found, strict=True)
         ]
 
@@ -144,9 +145,9 @@ class DedupWindow:
                 values += [_STORED + until + b":" + place.mark(entry, until), _ms(ttl)]
         return self._ask("settle", lambda: whole_number(self._settle(keys, values), MAX_COUNT))
 
-    def _is_marked(self, place: WindowPlace, entry: WindowEntry, answer: object) -> bool:
+    def _is_marked(self, place: WindowPlace, entry: WindowEntry, answer: bytes) -> bool:
         """Whether an answer says, by our own word, that the ledger holds this event with this body."""
-        if not isinstance(answer, bytes) or not answer.startswith(_STORED) or len(answer) > _LONGEST:
+        if not answer.startswith(_STORED) or len(answer) > _LONGEST:
             return False
         until, _, mark = answer[len(_STORED) :].partition(b":")
         if not compare_digest(mark, place.mark(entry, until)):

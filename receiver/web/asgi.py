@@ -37,6 +37,7 @@ class AsgiEndpoint:
         self._askers = ThreadPoolExecutor(ASKING_THREADS, thread_name_prefix="hookonce-asking")
         self._computers = ThreadPoolExecutor(COMPUTING_THREADS, thread_name_prefix="hookonce-computing")
         self._requests = 0
+        self._waits: tuple[asyncio.AbstractEventLoop, OnLoop] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request (ASGI 3)."""
@@ -63,10 +64,16 @@ class AsgiEndpoint:
             return problem(503, "overloaded", close=True)
         self._requests += 1
         try:
-            waits = OnLoop(self._askers, self._computers)
-            return await self._endpoint.answer(_AsgiRequest(scope, receive, self._at), waits)
+            return await self._endpoint.answer(_AsgiRequest(scope, receive, self._at), self._ways())
         finally:
             self._requests -= 1
+
+    def _ways(self) -> OnLoop:
+        """Return how requests wait on the running loop: all of them by one, so that a batch wakes it once."""
+        loop = asyncio.get_running_loop()
+        if self._waits is None or self._waits[0] is not loop:
+            self._waits = loop, OnLoop(self._askers, self._computers)
+        return self._waits[1]
 
 
 class _AsgiRequest:

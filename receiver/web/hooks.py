@@ -142,7 +142,8 @@ def _expect_method(source: Source, method: str) -> None:
 def _delivery(source: Source, prefix: str, request: Request, body: bytes, path_secret: str) -> Delivery:
     """Return a request as providers see it, without the header that every request has for its body's sake."""
     path = f"{prefix}{source.name}?{request.query}" if request.query else prefix + source.name
-    headers = {name: value for name, value in request.headers.items() if name != "content-length"}
+    headers = dict(request.headers)
+    headers.pop("content-length", None)
     return Delivery(request.method, source.public_url + path, headers, body, path_secret)
 
 

@@ -1,4 +1,8 @@
+import copy
+import hashlib
 import json
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -19,7 +23,9 @@ from hookonce.providers.kit import (
     query,
     whole,
 )
-from hookonce.providers.kit.events.fingerprint import fingerprint
+from hookonce.providers.kit.events.fingerprint import delivery_fingerprint, fingerprint
+from hookonce.providers.kit.reading import bodies
+from hookonce.providers.kit.reading.bodies import json_body, parse_json
 from hookonce.providers.kit.reading.json_paths import find, parse, put, slices, without
 
 
@@ -222,12 +228,19 @@ def test_path_that_leads_nowhere_finds_none(data):
 
 
 def test_without_removes_every_named_place_and_nothing_else():
-    data = {"keep": 1, "list": [{"n": 1, "m": 2}, {"n": 3}, 4], "a": {"b": {"c": 1}}}
+    data = {
+        "keep": 1,
+        "list": [{"n": 1, "m": 2}, {"n": 3}, 4],
+        "a": {"b": {"c": 1}},
+        "two": [{"n": 1}, {"n": 2}],
+    }
+    was, left = copy.deepcopy(data), data
 
-    for path in ("$.list[*].n", "$.a.b.c", "$.none.x", "$.keep.x", "$"):
-        without(data, parse(path))
+    for path in ("$.list[*].n", "$.a.b.c", "$.two[1].n", "$.two[7].n", "$.none.x", "$.keep.x", "$"):
+        left = without(left, parse(path))
 
-    assert data == {"keep": 1, "list": [{"m": 2}, {}, 4], "a": {"b": {}}}
+    assert left == {"keep": 1, "list": [{"m": 2}, {}, 4], "a": {"b": {}}, "two": [{"n": 1}, {}]}
+    assert data == was
 
 
 def test_plant_makes_what_find_finds():
@@ -280,6 +293,30 @@ def test_fingerprint_is_the_same_but_for_volatile_places(volatile, same):
 )
 def test_fingerprint_differs_for_anything_else(volatile, other):
     assert fingerprint(other[0], volatile) != fingerprint(other[1], volatile)
+
+
+@pytest.mark.parametrize("body", [b'{"id":"1","n":{"m":2},"l":[1.50]}', b"not json", b"[" * 100_000])
+def test_delivery_has_the_fingerprint_of_its_body_and_is_parsed_once(body, monkeypatch):
+    parsed = []
+    monkeypatch.setattr(bodies, "parse_json", lambda text: parsed.append(text) or parse_json(text))
+    delivery = Delivery("POST", "", {}, body)
+
+    with suppress(Rejected):
+        json_body(delivery)
+    made = [delivery_fingerprint(delivery, ["$.n.m"]) for _ in range(2)]
+
+    assert made == [fingerprint(body, ["$.n.m"])] * 2
+    assert len(parsed) == 2  # by the delivery's reading and by `fingerprint`
+    assert delivery_fingerprint(delivery) == hashlib.sha256(body).digest()
+
+
+def test_delivery_with_another_body_has_another_fingerprint():
+    delivery = Delivery("POST", "", {}, b'{"a":1}')
+    delivery_fingerprint(delivery, ["$.n"])
+
+    assert delivery_fingerprint(replace(delivery, body=b'{"a":2}'), ["$.n"]) == fingerprint(
+        b'{"a":2}', ["$.n"]
+    )
 
 
 def test_batch_raw_keeps_digits_that_floats_would_lose():

@@ -106,6 +106,7 @@ WRITES = {
     "a word with a mark of letters": forged(lambda _: b"stored:zz:zz"),
     "bytes that are no text": forged(lambda _: b"stored:\xff\xfe:\x80\x00"),
     "a claim": forged(lambda _: b"claimed"),
+    "that mark, a line more": forged(lambda _: b"stored:1\nstored:2"),
     "nothing": forged(lambda _: b""),
     "true": forged(lambda _: b"1"),
     "ten megabytes": forged(lambda _: b"stored:" + b"f" * 10**7),

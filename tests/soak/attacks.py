@@ -40,7 +40,7 @@ def measure(server, name, seconds, context, count=None, ahead=1.0):
         f"{seconds + ahead}",
     ]
     with subprocess.Popen(
-        command + (["tls"] if context else []), stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
+        command + (["--tls"] if context else []), stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
     ) as attackers:
         time.sleep(ahead)
         with (

@@ -35,6 +35,7 @@ PATCHES_BEFORE_IMPORTS = {"gevent", "python:hookonce.receiver.web.gunicorn_conf"
 SERVERS = {
     "flask under gunicorn gevent": ("flask", (*GUNICORN, "-k", "gevent", "app:app")),
     "flask under gunicorn gthread": ("flask", (*GUNICORN, "-k", "gthread", "--threads", "16", "app:app")),
+    "flask under gunicorn sync": ("flask", (*GUNICORN, "-k", "sync", "app:app")),
     "flask under hookonce's gunicorn worker": (
         "flask",
         (*GUNICORN, "-c", "python:hookonce.receiver.web.gunicorn_conf", "app:app"),

@@ -56,6 +56,7 @@ PURE_PLACES = (
     "testing/test_sample_events.py",
     "web/http/test_differential.py",
     "web/http/test_limits.py",
+    "web/http/test_transport.py",
     "web/test_worker.py",
 )
 ALONE_PLACES = (

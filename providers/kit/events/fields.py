@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit.events.fingerprint import canonical, fingerprint
+from hookonce.providers.kit.events.fingerprint import canonical, delivery_fingerprint, fingerprint
 from hookonce.providers.kit.reading import json_paths
 
 _MAX_PARAMETERS: Final = 100
@@ -176,7 +176,9 @@ def digest(*picks: Extractor) -> Extractor:
 
 def body_digest(*volatile: str) -> Extractor:
     """An id for senders that have none: the body's fingerprint (hex) without the `volatile` paths."""
-    return Extractor(lambda view: fingerprint(view.delivery.body, volatile).hex(), "the body's fingerprint")
+    return Extractor(
+        lambda view: delivery_fingerprint(view.delivery, volatile).hex(), "the body's fingerprint"
+    )
 
 
 def data_digest(*volatile: str) -> Extractor:

@@ -5,11 +5,12 @@ Some senders change a counter inside the body at each attempt (Stripe's `pending
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from typing import Any
 
-from hookonce.providers import Rejected
+from hookonce.providers import Delivery, Rejected
 from hookonce.providers.kit.reading import bodies, json_paths
 
 
@@ -19,12 +20,25 @@ def fingerprint(body: bytes, volatile: Sequence[str] = ()) -> bytes:
     Without `volatile` it is the digest of the raw bytes. With it, and if the body is JSON, the digest is of a
     canonical form: keys sorted, no spaces, ASCII. A body that is not JSON has the digest of its bytes.
     """
+    return _digest(body, volatile, lambda: bodies.parse_json(bodies.text_of(body)))
+
+
+def delivery_fingerprint(delivery: Delivery, volatile: Sequence[str] = ()) -> bytes:
+    """Return the `fingerprint` of a delivery's body, which is parsed for it only if nobody has read it yet."""
+    return bodies.read_once(
+        delivery,
+        f"fingerprint without {' '.join(volatile)}",
+        lambda body: _digest(body, volatile, lambda: bodies.json_body(delivery)),
+    )
+
+
+def _digest(body: bytes, volatile: Sequence[str], read: Callable[[], Any]) -> bytes:
     if not volatile:
         return sha256(body).digest()
     try:
-        data = bodies.parse_json(bodies.text_of(body))
+        data = read()
         for steps in _steps(tuple(volatile)):
-            json_paths.without(data, steps)
+            data = json_paths.without(data, steps)
         return sha256(canonical(data)).digest()
     except (Rejected, RecursionError):
         return sha256(body).digest()

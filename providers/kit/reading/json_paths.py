@@ -69,19 +69,23 @@ def every(data: Any, steps: tuple[Step, ...]) -> list[Any]:  # noqa: ANN401
     return [value for value in found if value is not None]
 
 
-def without(data: Any, steps: tuple[Step, ...]) -> None:  # noqa: ANN401
-    """Remove what is at `steps` from `data`, in place; nothing there is fine."""
+def without(data: Any, steps: tuple[Step, ...]) -> Any:  # noqa: ANN401
+    """Return `data` without what is at `steps`, which is copied as far as it differs; nothing there is fine."""
     if not steps:
-        return
+        return data
     step, rest = steps[0], steps[1:]
-    if isinstance(data, list):
-        for item in data if step is None else data[step : step + 1] if isinstance(step, int) else ():
-            without(item, rest)
-    elif isinstance(data, dict) and isinstance(step, str) and step in data:
+    if isinstance(data, list) and step is None:
+        return [without(item, rest) for item in data]
+    if isinstance(data, list) and isinstance(step, int) and step < len(data):
+        return [*data[:step], without(data[step], rest), *data[step + 1 :]]
+    if isinstance(data, dict) and isinstance(step, str) and step in data:
+        kept = data.copy()
         if rest:
-            without(data[step], rest)
+            kept[step] = without(data[step], rest)
         else:
-            del data[step]
+            del kept[step]
+        return kept
+    return data
 
 
 def put(data: Any, steps: tuple[Step, ...], value: object) -> Any:  # noqa: ANN401

@@ -182,21 +182,15 @@ class Hmac:
         if not isinstance(given, str):
             raise Rejected(Reason.MISSING_HEADER, f"the body holds no {self._names[0]}")
         signatures = self._signatures(self._names[0], items(given, self.separator))
-        expect_match(
-            signatures, (self._speller.folded(hmac.new(key, message, self.hash).digest()) for key in keys)
-        )
+        expect_match(signatures, (self._speller.folded(hmac.digest(key, message, self.hash)) for key in keys))
 
     def signature(self, message: bytes, secret: str) -> str:
         """Return the signature of `message`, to be put into a body. Raises: ValueError for a bad secret."""
-        return self.prefix + self._speller.spell(
-            hmac.new(key_of(secret, self.secret), message, self.hash).digest()
-        )
+        return self.prefix + self._speller.spell(hmac.digest(key_of(secret, self.secret), message, self.hash))
 
     def _expect(self, given: list[bytes], keys: list[bytes], delivery: Delivery, stamp: bytes) -> None:
         message = self._message(delivery, stamp)
-        expect_match(
-            given, (self._speller.folded(hmac.new(key, message, self.hash).digest()) for key in keys)
-        )
+        expect_match(given, (self._speller.folded(hmac.digest(key, message, self.hash)) for key in keys))
 
     def _sent(self, delivery: Delivery) -> tuple[str, str]:
         """Return where the signature is, and what is there. Raises: Rejected(missing_header)."""

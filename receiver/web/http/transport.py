@@ -28,7 +28,8 @@ _BUFFER = memoryview(bytearray(limits.READ_SIZE))
 class Transport(asyncio.BufferedProtocol):
     """A client in plain; one task at a time waits for it.
 
-    It holds no more than one reception that nobody has asked for: then it stops receiving, until somebody waits.
+    It holds no more than two receptions, of which nobody has asked for the second: then it stops receiving, until
+    somebody waits.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -38,6 +39,7 @@ class Transport(asyncio.BufferedProtocol):
         self._size = limits.HEAD_READ
         self._waiter: asyncio.Future[None] | None = None
         self._wants_bytes = self._is_paused = self._is_full = self._is_over = False
+        self._discards = False
         self._lost: Exception | None = None
         self.is_expired = self.is_evicted = False
 
@@ -107,8 +109,9 @@ class Transport(asyncio.BufferedProtocol):
             self._out.write_eof()
 
     def discard(self) -> bool:
-        """Throw away what is there, however it is encrypted; False at the end of everything."""
+        """Throw away what is there, however it is encrypted, and what comes; False at the end of everything."""
         self._received = b""
+        self._discards = True
         return not self._is_over
 
     def hang_up(self, graves: Graves) -> None:
@@ -138,8 +141,12 @@ class Transport(asyncio.BufferedProtocol):
         return _BUFFER[: self._size]
 
     def buffer_updated(self, size: int) -> None:  # noqa: D102
-        self._received += bytes(_BUFFER[:size])
+        if not self._discards:
+            self._received += bytes(_BUFFER[:size])
         if self._wants_bytes:
+            self._wants_bytes = (
+                False  # uvloop goes on with up to 32 receptions before who waits comes to them
+            )
             self.wake()
         elif not self._is_paused:
             self._is_paused = True

@@ -1,8 +1,10 @@
-"""`python -m tests.support.attacks.flood NAME PORT COUNT SECONDS [tls]`: attack, and reconnect when cut off.
+"""`python -m tests.support.attacks.flood NAME PORT COUNT SECONDS [--tls] [--addresses N]`: an attack.
 
+Connections that are cut off are made anew. All come from 127.0.0.1, or by turns from so many addresses of loopback.
 Prints what it got through as JSON. It is nice to others: a stranger's work is done on the stranger's machine.
 """
 
+import argparse
 import contextlib
 import errno
 import itertools
@@ -14,13 +16,15 @@ import socket
 import ssl
 import sys
 import time
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 HEAD = b"POST /hooks/stripe HTTP/1.1\r\nHost: test\r\nStripe-Signature: t=1,v1=" + b"0" * 64 + b"\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 UNSIGNED = b"POST /hooks/stripe HTTP/1.1\r\nHost: test\r\nContent-Length: 17\r\n\r\n" + b'{"id":"evt_none"}'
 FORGED = HEAD + b"Content-Length: 17\r\n\r\n" + b'{"id":"evt_none"}'
-HALF_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 100
+BEGUN_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+HALF_HELLO = BEGUN_HELLO + b"\0" * 100
 """The beginning of a TLS handshake, whose rest never comes."""
 LARGE = 25 * 1024 * 1024
 
@@ -35,6 +39,8 @@ class Attack(NamedTuple):
     leaves_after: int = 0  # bytes
     is_raw: bool = False
     """Under TLS too these bytes are sent as they are: no handshake is ended."""
+    pause: float = 0.0
+    """Seconds before `more` is sent again."""
 
 
 def get(target):
@@ -64,14 +70,26 @@ ATTACKS = {
     "readiness": Attack(b"", get(b"/readyz") * 50),
     "junk": Attack(bytes(range(256)) * 16, leaves_after=4096),
     "connections that come and go": Attack(get(b"/livez"), leaves_after=1),
+    "silent handshakes": Attack(BEGUN_HELLO, count=3000, is_raw=True),
+    "held probes": Attack(UNSIGNED, count=8000),
+    "modest clients": Attack(get(b"/livez"), get(b"/livez"), count=3000, pause=0.6),
 }
+IP_BIND_ADDRESS_NO_PORT = 24
+"""Of Linux, which Python 3.11 does not name: the port is chosen when it is known whereto."""
+
+
+def source(number):
+    """An address of loopback."""
+    return f"127.0.{1 + number // 250}.{1 + number % 250}"
 
 
 class Client:
     """One attacking connection, made anew whenever it ends."""
 
-    def __init__(self, attack, port, context, selector):
+    def __init__(self, attack, port, context, selector, address, timers):
         self.attack = attack
+        self.address = address
+        self.timers = timers
         self.port = port
         self.context = None if attack.is_raw else context
         self.selector = selector
@@ -82,6 +100,9 @@ class Client:
         self.close()
         raw = socket.socket()
         raw.settimeout(0)
+        if self.address:
+            raw.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+            raw.bind((self.address, 0))
         if raw.connect_ex(("127.0.0.1", self.port)) not in {0, errno.EINPROGRESS, errno.EAGAIN}:
             raw.close()
             return
@@ -143,6 +164,10 @@ class Client:
             return
         if not self.left:
             self.left = memoryview(next(self.data))
+            if self.attack.pause:
+                self._listen(selectors.EVENT_READ)
+                heappush(self.timers, (time.monotonic() + self.attack.pause, id(self.socket), self))
+                return
         if not self.left:
             self._listen(selectors.EVENT_READ)
             return
@@ -154,22 +179,36 @@ class Client:
         self.sent += sent
         self.mine += sent
 
+    def wake(self, number):
+        """Send again, if it is still the same connection."""
+        if self.socket is not None and id(self.socket) == number:
+            self._listen(selectors.EVENT_WRITE | selectors.EVENT_READ)
+
     def connected_yet(self):
         if self.mine == 0:
             self.connected += 1
         return True
 
 
-def attack(name, port, count, seconds, context=None):
+def attack(name, port, count, seconds, context=None, addresses=0):
     """Attack for so long; give the bytes sent and the connections made."""
     selector = selectors.EpollSelector()
-    clients = [Client(ATTACKS[name], port, context, selector) for _ in range(count)]
+    timers = []
+    clients = [
+        Client(
+            ATTACKS[name], port, context, selector, source(number % addresses) if addresses else "", timers
+        )
+        for number in range(count)
+    ]
     end = time.monotonic() + seconds
     waiting = list(clients)
-    while end > time.monotonic():
+    while (now := time.monotonic()) < end:
         for client in waiting[:50]:
             with contextlib.suppress(OSError):
                 client.connect()
+        while timers and timers[0][0] < now:
+            _, number, client = heappop(timers)
+            client.wake(number)
         for key, events in selector.select(0.01):
             key.data.go_on(events)
         waiting = [client for client in clients if client.socket is None]
@@ -177,14 +216,22 @@ def attack(name, port, count, seconds, context=None):
 
 
 def main():
-    name, port, count, seconds, *tls = sys.argv[1:]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", choices=ATTACKS)
+    parser.add_argument("port", type=int)
+    parser.add_argument("count", type=int)
+    parser.add_argument("seconds", type=float)
+    parser.add_argument("--tls", action="store_true")
+    parser.add_argument("--addresses", type=int, default=0)
+    options = parser.parse_args()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard > 0 else soft, hard))
     os.nice(10)
     context = None
-    if tls:
+    if options.tls:
         context = ssl._create_unverified_context()  # noqa: S323, SLF001  a test's own certificate
-    sys.stdout.write(json.dumps(attack(name, int(port), int(count), float(seconds), context)))
+    through = attack(options.name, options.port, options.count, options.seconds, context, options.addresses)
+    sys.stdout.write(json.dumps(through))
 
 
 if __name__ == "__main__":

@@ -67,13 +67,14 @@ class Schedule:
         self.waits.seconds.append(took)
 
 
-def delivery(sender, secret, target="/hooks/stripe"):
-    """A function that makes new, signed deliveries, each on a connection that is then closed."""
+def delivery(sender, secret, target="/hooks/stripe", *, keeps=False):
+    """A function that makes new, signed deliveries, each on a connection that is then closed unless one keeps it."""
+    closing = [] if keeps else [("Connection", "close")]
 
     def make():
         body = json.dumps({"id": f"evt_{uuid.uuid4().hex}", "type": "a"}).encode()
         headers = sender.sign(body, secret, datetime.now(UTC))
-        return raw_http.request(target=target, headers=[*headers.items(), ("Connection", "close")], body=body)
+        return raw_http.request(target=target, headers=[*headers.items(), *closing], body=body)
 
     return make
 
