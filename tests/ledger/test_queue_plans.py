@@ -81,11 +81,11 @@ def test_plans_made_over_an_empty_queue_read_no_long_one(worker, other, work):
     assert read_row_by_row(worker) - before < LONG
 
 
-@pytest.mark.parametrize("mistake", ["_FOR_CLAIM", "FOR_END"])
+@pytest.mark.parametrize("mistake", ["_FOR_CLAIM", "FOR_ONE_END"])
 def test_plan_by_the_size_of_the_queue_is_noticed(worker, other, work, monkeypatch, mistake):
     """A planted mistake."""
     plain = "SELECT 1"
-    monkeypatch.setattr(plans, mistake, plain if mistake == "_FOR_CLAIM" else plain.encode())
+    monkeypatch.setattr(plans, mistake, plain if mistake == "_FOR_CLAIM" else (plain.encode(),))
     made_over_an_empty_queue(work, other)
     before = read_row_by_row(worker)
     worker.commit()

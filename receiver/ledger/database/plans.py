@@ -22,7 +22,9 @@ _BY_INDEX = ("enable_seqscan", "jit")
 # Row by row, and in the order of an index: whoever wants the first few reads no more than those.
 _FOR_CLAIM = _off(*_BY_INDEX, "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")
 FOR_END = _off(*_BY_INDEX).encode()
-FOR_UNFLUSHED_END = _off(*_BY_INDEX, "synchronous_commit").encode()
+FOR_ONE_END = (b"SET LOCAL enable_seqscan = off",)
+"""For the end of one run: its statements have their indexes, so nothing of theirs is dear enough to be compiled."""
+FOR_UNFLUSHED_END = (*FOR_ONE_END, b"SET LOCAL synchronous_commit = off")
 """The same, and the commit is not waited for (`receiver.ledger.database.flushing`)."""
 
 

@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import psycopg
-from psycopg.pq import DiagnosticField
+from psycopg.errors import error_from_result
+from psycopg.pq import DiagnosticField, ExecStatus
 from psycopg.pq.abc import PGresult
 
 from hookonce.receiver.failpoints import reach
@@ -185,7 +186,7 @@ def end(  # noqa: PLR0913  the last six by keyword
         partial(lost, run),
         also=ending.also,
         commit="COMMIT AND CHAIN" if chain else "COMMIT",
-        planned=plans.FOR_END if waits_for_flush else plans.FOR_UNFLUSHED_END,
+        planned=plans.FOR_ONE_END if waits_for_flush else plans.FOR_UNFLUSHED_END,
         is_session_ours=is_session_ours,
         asks_for_prepared=asks_for_prepared,
     )
@@ -235,20 +236,21 @@ def _commit(  # noqa: PLR0913  by keyword
     *,
     also: Also | None,
     commit: str = "COMMIT",
-    planned: bytes = plans.FOR_END,
+    planned: Sequence[bytes] = (plans.FOR_END,),
     is_session_ours: bool = True,
     asks_for_prepared: bool = False,
 ) -> None:
     """Take out of the session what a handler has left there, end its runs, do what belongs to that, and commit."""
     asked = (session_reset.IS_ANYTHING_PREPARED,) if asks_for_prepared else ()
-    first = (*taking_out(connection), *asked, planned)
+    first = (*taking_out(connection), *asked, *planned)
+    asked_at = len(first) - len(planned) - 1
     done: list[PGresult] = []
 
     def send(statements: Sequence[Statement], first: Sequence[bytes] = ()) -> None:
         for result in round_trip(connection, statements, first=first, prepare=is_session_ours):
-            if _is_refused(result, connection):
-                raise lost()
-            done.append(require(result))
+            if result.status == ExecStatus.FATAL_ERROR:
+                raise lost() if _is_refused(result, connection) else error_from_result(result)
+            done.append(result)
 
     if also is not None:
         send(statements, first)
@@ -256,7 +258,7 @@ def _commit(  # noqa: PLR0913  by keyword
         statements, first = (), ()
     reach("batch.ended" if len(runs) > 1 else "run.ended")
     send([*statements, (commit, {})], first)
-    if asks_for_prepared and done[len(first) - 2].get_value(0, 0) == b"t":
+    if asks_for_prepared and done[asked_at].get_value(0, 0) == b"t":
         use_up(connection)
 
 

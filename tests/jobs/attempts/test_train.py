@@ -265,7 +265,7 @@ def test_statement_of_the_end_says_that_it_is_not_flushed(quick, monkeypatch):
     right = ends.round_trip
 
     def round_trip(connection, statements, **options):
-        sent.append(plans.FOR_UNFLUSHED_END in options["first"])
+        sent.append(plans.FOR_UNFLUSHED_END[-1] in options["first"])
         return right(connection, statements, **options)
 
     monkeypatch.setattr(ends, "round_trip", round_trip)
