@@ -15,6 +15,7 @@ import click
 import psycopg
 
 from hookonce.jobs import handlers
+from hookonce.jobs.attempts.attempt import MakeTransactions
 from hookonce.jobs.attempts.last_attempt import LastAttempt
 from hookonce.jobs.claimer import Claimer
 from hookonce.jobs.drain import configured, handlers_of
@@ -133,6 +134,39 @@ def work_alone(claimer: Claimer, settings: Settings, place: Path | None) -> None
     if isinstance(claimer, Pool):
         claimer.flush()
         os._exit(status)  # whatever thread nothing has ended
+
+
+def work_by(  # noqa: PLR0913  a worker's parts, and its options by keyword
+    settings: Settings,
+    registry: Registry,
+    transactions: MakeTransactions,
+    itself: Sequence[str],
+    *,
+    modules: Sequence[str],
+    processes: int,
+    concurrency: int | None,
+    alone: bool,
+    suspects: bool,
+    place: Path | None,
+    parent: int | None,
+) -> None:
+    """Be a framework's worker, whose handlers write in its own `transactions`; `itself` starts another one.
+
+    `modules`: where it has looked for handlers. The options are those of `hookonce worker`.
+    """
+    at_once = concurrency or settings.concurrency
+    if suspects:
+        work_on_suspects(SingleSlot(settings, registry, transactions), place, parent)
+    elif alone and at_once == 1:
+        work_alone(SingleSlot(settings, registry, transactions), settings, place)
+    elif alone:
+        children = Suspects([*itself, "--suspects"], place)
+        work_alone(Pool(settings, registry, transactions, slots=at_once, suspects=children), settings, place)
+    else:
+        if modules:
+            warn_of_none(registry, " or ".join(modules))
+        command = [*itself, "--alone", "--concurrency", str(at_once)]
+        sys.exit(supervise(settings, command, processes, has_slots=at_once > 1))
 
 
 def work_on_suspects(claimer: SingleSlot, place: Path | None, parent: int | None = None) -> None:

@@ -16,7 +16,7 @@ from tests.support.for_each import for_each
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("receiver", "providers", "jobs")
-FRAMEWORKS = ("flask.py", "fastapi.py", "django", "testing")
+FRAMEWORKS = ("flask", "fastapi.py", "django", "testing")
 """What lies in hookonce/ itself, besides its `__init__.py`: named `hookonce.flask` here, unlike Flask."""
 MODULES = sorted(
     [
@@ -160,7 +160,7 @@ MAY_IMPORT = {
     ),
     "hookonce.django": ("jobs", "cli", "config", "ledger", "web"),
     "hookonce.fastapi": ("web",),
-    "hookonce.flask": ("web",),
+    "hookonce.flask": ("jobs", "cli", "config", "ledger", "web"),
     "hookonce.testing": (
         "jobs",
         "providers",
@@ -183,7 +183,7 @@ LIBRARIES = {
     "alembic": ("receiver.ledger.database",),
     "boto3": ("receiver.idempotency.dynamodb",),
     "botocore": ("receiver.idempotency.dynamodb",),
-    "click": ("receiver.cli", "jobs.cli"),
+    "click": ("receiver.cli", "jobs.cli", "hookonce.flask.cli"),
     "cryptography": ("providers", "receiver.encryption"),
     "dotenv": ("receiver.config.dotenv_file",),
     "django": ("hookonce.django", "jobs.attempts.django_transaction", "receiver.endpoints.frameworks"),
@@ -220,7 +220,7 @@ LIBRARIES = {
     "rich": ("receiver.cli",),
     "rq": ("receiver.redis", "jobs.worker"),
     "starlette": ("hookonce.fastapi",),
-    "sqlalchemy": ("receiver.ledger.database", "jobs", "hookonce.testing"),
+    "sqlalchemy": ("receiver.ledger.database", "jobs", "hookonce.flask.transactions", "hookonce.testing"),
     "uvicorn": ("receiver.api.mcp",),
     "watchfiles": ("receiver.dev.file_watch",),
     "werkzeug": ("receiver.app", "receiver.api", "receiver.dashboard", "hookonce.testing.inbox"),
@@ -236,7 +236,7 @@ BORDERS = {
         "receiver.ledger.transfer",
         "hookonce.testing",
     ),
-    "receiver.cli": ("hookonce.django.management",),
+    "receiver.cli": ("hookonce.django.management", "hookonce.flask.cli"),
     "receiver.app": (),
     "providers.kit.conformance": ("receiver.cli.commands.new", "receiver.cli.commands.capture"),
 }

@@ -1,10 +1,4 @@
-"""The inbox inside a Flask application (docs/how-to/flask.md).
-
-import hookonce.flask
-
-app = Flask(__name__)
-hookonce.flask.mount(app)    # POST /hooks/<source>
-"""
+"""Receives webhooks in front of a Flask application."""
 
 from flask import Flask
 
