@@ -75,7 +75,7 @@ class Steps(Protocol):
 
 @dataclass
 class ReceivedEvent:
-    """What happened, as the sender told it, and what this attempt is.
+    """An event as its sender told it, and the attempt that is made of it.
 
     `id` is the ledger's number, `event_id` the sender's. `idempotency_key` is the same for every attempt of
     this handler on this event: pass it to payment APIs. `repeat_of` is the ledger id of an earlier event with

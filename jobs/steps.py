@@ -47,7 +47,7 @@ _DECIDE = "look there by its key, then `hookonce steps done` with its result, or
 
 
 class Recovered(Enum):
-    """What `recover` may say instead of a result."""
+    """The answer of `recover` that stands for no result."""
 
     NEVER_HAPPENED = "never happened"
     UNKNOWN = "unknown"

@@ -39,7 +39,7 @@ _NEEDED = {
     "runs": ("INSERT",),
     "marks": ("SELECT", "INSERT", "DELETE"),
 }
-"""What the end of a run does to which table."""
+"""Privileges that the end of a run needs, by table."""
 _LACKS = """
 SELECT count(*) FROM unnest(%s::text[], %s::text[]) AS needed (name, privilege)
 WHERE NOT EXISTS (

@@ -27,7 +27,7 @@ class DjangoWorker:
     def __init__(self, alias: str, database_url: str) -> None:
         self._alias = alias
         self.transactions: MakeTransactions = transactions_on(alias, database_url)
-        """What handlers write in, as in `manage.py hookonce_worker`."""
+        """Transactions that handlers write in, as in `manage.py hookonce_worker`."""
         import_webhooks()
 
     @staticmethod

@@ -14,7 +14,7 @@ _SHIFT = (
 
 
 class Clock:
-    """What time it is where events come from, and for how long runs still wait.
+    """The time where events come from, and for how long runs still wait.
 
     Pauses, leases, rates and a breaker's trials are PostgreSQL's to measure. So time goes on there by moving what waits
     nearer.

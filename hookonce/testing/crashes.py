@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 
 
 class Crashed(BaseException):
-    """What was done in the block of `crash_at` has died of it."""
+    """The death of what was done in the block of `crash_at`."""
 
 
 @dataclass

@@ -44,7 +44,7 @@ _NO_BATCH = 3600.0  # seconds, longer than any waits for others
 
 @dataclass(frozen=True)
 class Delivered:
-    """What a delivery was answered, and the event in the ledger; `number` is None if it was not taken."""
+    """The answer to a delivery, and its event in the ledger; `number` is None if it was not taken."""
 
     status: int
     answer: bytes
@@ -69,7 +69,7 @@ class FrameworkWorker(Protocol):
 
     @property
     def transactions(self) -> MakeTransactions:
-        """What handlers write in."""
+        """Transactions that handlers write in."""
 
     def require_fitting(self, handlers: Iterable[Handler]) -> None:
         """Raise `HandlerError` for a handler that this worker refuses."""
@@ -82,7 +82,7 @@ class FrameworkWorker(Protocol):
 
 
 class Inbox:
-    """What the fixture `inbox` gives. Its handlers are those of hookonce.toml, and whatever `@on` has decorated."""
+    """The inbox that the fixture `inbox` gives. Its handlers are those of hookonce.toml, and whatever `@on` has decorated."""
 
     def __init__(
         self, database_url: str, redis_url: str, framework_worker: FrameworkWorker | None = None

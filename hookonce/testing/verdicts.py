@@ -1,4 +1,4 @@
-"""What tests assert of an event; what an assertion says is what the ledger knows."""
+"""Assertions about an event; each says what the ledger knows of it."""
 
 from hookonce.receiver.ledger.queries.events import Detail, RunRow
 from hookonce.receiver.ledger.states import EventStatus, RunStatus

@@ -1,4 +1,4 @@
-"""What has not ended in the ledger of a test, when the next of it may go on, and what it waits for."""
+"""Events that have not ended in the ledger of a test, when the next of it may go on, and what it waits for."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ _PARKED = f"SELECT count(*) FROM hookonce.queue WHERE waits = '{Waits.HANDLER}'"
 
 
 class Left(NamedTuple):
-    """What has not ended: how many events, and the attempts of their runs so far.
+    """Events that have not ended: how many, and the attempts of their runs so far.
 
     `pause` is in how long some of it may go on, none if only a person can say so; `is_broken`: a breaker is open.
     """

@@ -174,7 +174,7 @@ class Executor:
 
     @property
     def idle_ledger(self) -> psycopg.Connection:
-        """The same, in no transaction (`AttemptConnection.idle_ledger`)."""
+        """The connection in no transaction (`AttemptConnection.idle_ledger`)."""
         return self.connection.idle_ledger
 
     @property

@@ -65,7 +65,7 @@ class AttemptConnection:
 
     @property
     def idle_ledger(self) -> psycopg.Connection:
-        """The same, in no transaction: for a claim, which would be part of any that is open, and undone with it.
+        """The connection in no transaction: for a claim, which would be part of any that is open, and undone with it.
 
         Whoever goes on with what a handler was given, a thread or a callback, may have begun one: that connection is
         thrown away.

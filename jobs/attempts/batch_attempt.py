@@ -49,7 +49,7 @@ class _Unreadable(Exception):  # noqa: N818  what was found
 
 
 class _Outcome(NamedTuple):
-    """What is to become of a batch that did not succeed; see `batches.take_apart`."""
+    """The fate of a batch that did not succeed; see `batches.take_apart`."""
 
     parts: Sequence[Sequence[int]] = ()
     verdicts: Mapping[int, tuple[AttemptResult, BaseException]] = {}

@@ -211,7 +211,7 @@ class _Opened:
 
     def __init__(self, owner: DjangoTransactions, database: BaseDatabaseWrapper, work: Work) -> None:
         self.also: Also | None = None
-        """What is to be written once it is committed."""
+        """Writes that belong to its end, made once it is committed."""
         self._owner = owner
         self._database = database
         self._driver: psycopg.Connection[Any] = database.connection

@@ -1,4 +1,4 @@
-"""Who else wants to hear of failed attempts: an error tracker, a chat, a log of your own.
+"""Callbacks that hear of failed attempts: an error tracker, a chat, a log of your own.
 
 A callback is called in the worker, after the attempt's end was committed, and has its share of `TIMEOUT`. What it does
 or raises changes nothing about the run. A failure that no exception tells of, since the whole process died, is not
@@ -31,7 +31,7 @@ class FailedEvent:
 
 @dataclass(frozen=True)
 class FailedAttempt:
-    """What a callback is told: `error` is the exception itself, with its traceback and causes.
+    """A failed attempt as callbacks are told of it: `error` is the exception itself, with its traceback and causes.
 
     `is_dead` says that no further attempt follows by itself.
     """

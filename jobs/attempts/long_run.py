@@ -43,7 +43,7 @@ ENDED = "the attempt has ended; event.tx() can't be opened any more"
 
 
 class _Block:
-    """What `event.tx()` gives: a block to enter, once."""
+    """The block that `event.tx()` gives, to be entered once."""
 
     def __init__(self, block: AbstractContextManager[Connection]) -> None:
         self._block = block

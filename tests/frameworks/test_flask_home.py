@@ -1,4 +1,4 @@
-"""Flask as a home: `flask hookonce worker` runs handlers inside the application, `db.session` in the run's transaction."""
+"""`flask hookonce worker`: handlers inside the application, with `db.session` in the transaction of the run."""
 
 import pytest
 
