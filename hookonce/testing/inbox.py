@@ -82,7 +82,7 @@ class FrameworkWorker(Protocol):
 
 
 class Inbox:
-    """The inbox that the fixture `inbox` gives. Its handlers are those of hookonce.toml, and whatever `@on` has decorated."""
+    """The inbox that the fixture `inbox` gives. Its handlers: those of hookonce.toml, and what `@on` has decorated."""
 
     def __init__(
         self, database_url: str, redis_url: str, framework_worker: FrameworkWorker | None = None
