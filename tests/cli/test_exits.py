@@ -17,6 +17,7 @@ from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.database.migrate import LedgerLocked
 from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.ledger.queries.event_lookup import Ambiguous
+from hookonce.receiver.remote.errors import BadAddress, NoProfile, RemoteError
 
 
 @pytest.mark.usefixtures("place")
@@ -91,13 +92,16 @@ def test_server_that_does_not_start_is_told_with_the_end_of_its_log(capsys):
 def test_exit_codes_are_given_to_classes_that_exist_by_their_names():
     classes = [
         Ambiguous,
+        BadAddress,
         ConfigError,
         EmbeddedError,
         HandlerError,
         KeyMissing,
         LedgerLocked,
         LedgerUnavailable,
+        NoProfile,
         NotFound,
+        RemoteError,
         SchemaBehind,
         Tampered,
         psycopg.OperationalError,

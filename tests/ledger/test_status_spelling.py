@@ -26,7 +26,7 @@ OTHERS = {
     "receiver/ledger/replay/events.py": {"received", "running"},
     "receiver/ledger/runs/claims.py": {"ignored", "lost"},
     "receiver/ledger/steps.py": {"done", "running"},
-    "receiver/monitoring/ledger_metrics.py": {"lost"},
+    "receiver/monitoring/ledger_metrics.py": {"dead", "lost"},
     "receiver/ledger/store.py": {"held"},
 }
 WORD = "|".join(EventStatus)

@@ -3,7 +3,7 @@ import threading
 from dataclasses import dataclass
 
 import pytest
-from werkzeug.serving import make_server
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 from hookonce.receiver.ledger.access import api_tokens
 from tests.api.conftest import open_inbox
@@ -22,9 +22,16 @@ class Served:
         )
 
 
+class Silent(WSGIRequestHandler):
+    """Logs nothing: what a test before has logged to is closed by now."""
+
+    def log(self, type, message, *args):  # noqa: A002  werkzeug's
+        pass
+
+
 @contextlib.contextmanager
 def serving(inbox):
-    server = make_server("127.0.0.1", 0, inbox.app, threaded=True)
+    server = make_server("127.0.0.1", 0, inbox.app, threaded=True, request_handler=Silent)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield Served(inbox, f"http://127.0.0.1:{server.port}")

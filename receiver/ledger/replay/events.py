@@ -19,7 +19,7 @@ import psycopg
 
 from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.access.audit_log import Note, note_all
-from hookonce.receiver.ledger.states import RunStatus, Waits
+from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits
 from hookonce.receiver.ledger.stats import activity, event_accounts, event_counts
 
 REPLAY_BATCH = 200
@@ -140,7 +140,8 @@ WITH ignored AS (
     RETURNING event
 ), noted AS ({
     event_accounts.noting_replays(
-        "(SELECT source, 'ignored' AS status FROM ignored JOIN hookonce.events e ON e.id = ignored.event) AS taken"
+        f"(SELECT source, '{EventStatus.IGNORED}' AS status FROM ignored "
+        "JOIN hookonce.events e ON e.id = ignored.event) AS taken"
     )
 }
 )
