@@ -172,7 +172,7 @@ def reply_of_the_window_lost(lab):
     with before_redis(lab.environ["REDIS_URL"], lab.directory) as (proxy, url):
         lab.use_receiver(environ={"REDIS_URL": url})
         lab.insist(stripe("evt_heard"))
-        proxy.swallow(b"$-1\r\n", b"_\r\n")
+        proxy.swallow(b"$0\r\n\r\n")
         lab.insist(stripe("evt_unheard"))
         assert proxy.swallowed.is_set()
     lab.recover()
