@@ -5,7 +5,7 @@
 import threading
 from hashlib import sha256
 
-from hookonce.providers.kit.events.fingerprint import fingerprint
+from hookonce.providers.kit.events.fingerprint import delivery_fingerprint
 from hookonce.providers.kit.schemes import hmac_signature
 from hookonce.receiver.failpoints import reach
 from hookonce.receiver.intake import deduplication, new_events, pipeline
@@ -14,6 +14,7 @@ from hookonce.receiver.ledger import store
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import Stored, Verdict
 from hookonce.receiver.redis import dedup_window
+from hookonce.receiver.redis.answers import lines
 from tests.stories.mistakes import replace, reword
 
 UNTIL_ANSWERED = 0.05  # seconds
@@ -21,14 +22,14 @@ UNTIL_ANSWERED = 0.05  # seconds
 
 def believes_the_nx_alone():
     def claim(self, place, entries):
-        return [answer is not None for answer in ask(self, place, entries)]
+        return [answer != b"" for answer in ask(self, place, entries)]
 
     replace(dedup_window.DedupWindow, "claim", claim)
 
 
 def believes_the_window_whatever_the_body():
     def claim(self, place, entries):
-        return [(answer or b"").startswith(b"stored:") for answer in ask(self, place, entries)]
+        return [answer.startswith(b"stored:") for answer in ask(self, place, entries)]
 
     replace(dedup_window.DedupWindow, "claim", claim)
 
@@ -38,7 +39,7 @@ def retries_the_set_nx_and_believes_it():
         try:
             return right(self, place, entries)
         except dedup_window.WindowUnavailable:
-            return [answer is not None for answer in ask(self, place, entries)]
+            return [answer != b"" for answer in ask(self, place, entries)]
 
     right = replace(dedup_window.DedupWindow, "claim", claim)
 
@@ -128,8 +129,10 @@ def forgets_the_other_body():
 
 
 def takes_a_counted_retry_for_another_body():
-    right = replace(new_events, "fingerprint", lambda body, _volatile: sha256(body).digest())
-    assert right is fingerprint
+    right = replace(
+        new_events, "delivery_fingerprint", lambda delivery, _volatile: sha256(delivery.body).digest()
+    )
+    assert right is delivery_fingerprint
 
 
 def leaves_the_timeline_out():
@@ -151,4 +154,4 @@ def checks_no_signature():
 def ask(self, place, entries):
     """What the window holds for each entry, claimed if it was nothing."""
     keys = [dedup_window._key(place.name, entry) for entry in entries]
-    return self._ask("claim", lambda: self._claim(keys, [60_000, 64]))
+    return self._ask("claim", lambda: lines(self._claim(keys, [60_000, 64]), len(keys)))
