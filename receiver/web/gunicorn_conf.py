@@ -21,7 +21,7 @@ timeout = 30
 graceful_timeout = 25
 limit_request_line = 4094
 limit_request_fields = 100
-# Ours to judge, as some senders' headers are long; all together: gevent_worker.MAX_HEAD_SIZE.
+# Ours to judge, as some senders' headers are long; all together: `receiver.web.http.limits.HEAD_SIZE`.
 limit_request_field_size = 65536
 http_parser = "python"  # the C parser takes bare LF and folded headers
 control_socket_disable = True  # it would lie in the home directory
