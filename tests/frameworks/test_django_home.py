@@ -174,8 +174,8 @@ def test_worker_makes_many_runs_at_once_each_on_its_own_connection(empty):
 
     worker = empty.start("manage.py", "hookonce_worker", "--concurrency", "4")
     until(
-        lambda: empty.query("SELECT status, count(*) FROM hookonce.event_states GROUP BY 1"),
-        [("done", 4)],
+        lambda: empty.query("SELECT count(*) FROM hookonce.event_states WHERE status = 'done'")[0][0],
+        4,
         seconds=DEADLINE,
         process=worker,
     )

@@ -6,6 +6,7 @@ from tests.support.applications import SERVERS, Project, end, paid
 from tests.support.waiting import until
 
 DEADLINE = 60
+ENDED = "SELECT count(*) FROM hookonce.run_states WHERE status IN ('done', 'dead')"
 APP = """
 import os
 
@@ -78,13 +79,15 @@ def test_session_of_the_application_is_committed_with_the_run_or_not_at_all(proj
 
     worker = project.start("-m", "flask", "--app", "app", "hookonce", "worker", *options, cold=True)
     until(
-        lambda: project.query("SELECT status, count(*) FROM hookonce.run_states GROUP BY 1 ORDER BY 1"),
-        [("dead", 1), ("done", 4)],
+        lambda: project.query(ENDED)[0][0],
+        5,
         seconds=DEADLINE,
         process=worker,
     )
     end(worker)
 
+    statuses = project.query("SELECT status, count(*) FROM hookonce.run_states GROUP BY 1 ORDER BY 1")
+    assert statuses == [("dead", 1), ("done", 4)]
     booked = project.query("SELECT invoice, currency FROM payments ORDER BY 1")
     assert booked == [("again", "USD"), ("evt_0", "EUR"), ("evt_2", "EUR"), ("evt_4", "EUR")]
 
