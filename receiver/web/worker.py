@@ -8,6 +8,7 @@ Any other worker class of gunicorn serves the same application, without the fair
 
 import asyncio
 import contextlib
+import ctypes
 import errno
 import gc
 import os
@@ -45,6 +46,8 @@ log = limited(__name__)
 
 COLLECTOR_THRESHOLDS = (50_000, 20, 100)
 """When Python looks for cycles among its objects: after so many new ones, and how seldom among older ones."""
+MMAP_THRESHOLD = 256 * 1024
+"""Bytes of an allocation from which on it is a mapping of its own, which goes back to the system when it is freed."""
 SWITCH_INTERVAL = timedelta(milliseconds=1)
 """For how long a thread computes while the loop has something to do."""
 APPLICATION_THREADS = 8
@@ -53,6 +56,7 @@ ASKING_THREADS = 64
 """For what waits for other machines: keys of senders, secrets handed out, limits that Redis counts."""
 COMPUTING_THREADS = 1
 """For large bodies."""
+_M_MMAP_THRESHOLD = -3  # <malloc.h>
 _BEAT = 1.0  # seconds between two signs of life to gunicorn
 _SOON = 0.05  # seconds
 _OWN_FILES = 500  # open files that are no client's
@@ -69,6 +73,18 @@ def calm_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
+
+
+def return_large_memory() -> None:
+    """Keep glibc from raising the size above which allocations are mappings: mallopt(3), M_MMAP_THRESHOLD.
+
+    By default the first large body that is freed raises it to 32 MB. From then on bodies share a heap, in which what
+    was freed stays where something small lies behind it: two thirds more memory at the height of a flood of large
+    bodies, and as much again that is kept when it is over.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:  # musl has none, and needs none
+        mallopt(_M_MMAP_THRESHOLD, MMAP_THRESHOLD)
 
 
 class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
@@ -110,6 +126,7 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
 
     def run(self) -> None:
         """Accept and answer until told to stop, then finish what is under way."""
+        return_large_memory()
         sys.setswitchinterval(SWITCH_INTERVAL.total_seconds())
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(self._serve())

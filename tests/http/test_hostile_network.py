@@ -207,7 +207,7 @@ def test_receiver_keeps_its_memory_bounded_under_large_bodies(server):
     assert {answer.code for answer in answers} <= {"bad_signature", "overloaded"}
     assert all(answer.status != 503 or answer.headers["retry-after"] for answer in answers)
     assert server.workers == [worker]
-    assert peak_megabytes(worker) < 300
+    assert peak_megabytes(worker) < 256
     assert min(waits) < 5
 
 
