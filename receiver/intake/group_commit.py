@@ -131,13 +131,18 @@ class GroupCommit(Generic[Item, Answer]):
         """How many items no lane has taken yet."""
         return len(self._waiting)
 
+    @property
+    def is_stalled(self) -> bool:
+        """Whether the batch under way has taken so long that another lane is called."""
+        return time.monotonic() - self._taken_at > STALLED_AFTER.total_seconds()
+
     def _enter(self, pending: _PendingItem[Item, Answer]) -> None:
         with self._lock:
             self._waiting.append(pending)
             if self._gathering:
                 if len(self._waiting) >= self._expected:
                     self._gathered.notify()
-            elif not self._busy or time.monotonic() - self._taken_at > STALLED_AFTER.total_seconds():
+            elif not self._busy or self.is_stalled:
                 self._start_lane()
 
     def _start_lane(self) -> None:
@@ -204,15 +209,23 @@ class GroupCommit(Generic[Item, Answer]):
     def _await_work(self) -> bool:
         """Wait until something waits; False when closing and nothing does."""
         with self._lock:
-            while not self._waiting and not self._closing:
-                self._busy -= 1
-                self._called.wait()
-            if self._expected > 1 and time.monotonic() - self._ended_at < RECENT.total_seconds():
-                self._gathering += 1
-                self._gathered.wait_for(
-                    lambda: self._closing or len(self._waiting) >= self._expected, self._gather
-                )
-                self._gathering -= 1
-            self._expected = 1
-            self._taken_at = time.monotonic()
-            return bool(self._waiting)
+            while self._waiting or not self._closing:
+                if not self._waiting:
+                    self._busy -= 1
+                    self._called.wait()
+                    continue
+                self._gather_requests()
+                if self._waiting:  # else another lane, which gathered too, has taken all
+                    self._taken_at = time.monotonic()
+                    return True
+            return False
+
+    def _gather_requests(self) -> None:
+        """Give who was answered a moment ago the time to be back, with the lock held."""
+        if self._expected > 1 and time.monotonic() - self._ended_at < RECENT.total_seconds():
+            self._gathering += 1
+            self._gathered.wait_for(
+                lambda: self._closing or len(self._waiting) >= self._expected, self._gather
+            )
+            self._gathering -= 1
+        self._expected = 1

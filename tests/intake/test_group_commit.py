@@ -207,3 +207,45 @@ def test_committer_calls_another_lane_when_one_is_stuck(committing):
 
     hung.set()
     stuck[0].join(10)
+
+
+def test_committer_keeps_its_lanes_when_one_takes_what_two_waited_for(committing):
+    ends = [threading.Event() for _ in range(6)]
+    begun = []
+
+    def commit(items):
+        begun.extend(items)
+        ends[items[0]].wait(10)
+        return items
+
+    def submitted(n):
+        [thread] = in_threads(1, lambda _: committer.submit(n, LONG))
+        return thread
+
+    def begins(n):
+        until(lambda: n in begun)
+
+    committer = committing(commit, lanes=2, gather=SOON)
+    threads = [submitted(0)]
+    begins(0)
+    until(lambda: committer.is_stalled)
+    threads.append(submitted(1))
+    begins(1)
+    threads.append(submitted(2))
+    until(lambda: committer.waiting)
+    for n in (0, 1, 2):  # two lanes end together, and both gather
+        ends[n].set()
+    for thread in threads:
+        thread.join(10)
+
+    threads = [submitted(3)]
+    begins(3)
+    until(lambda: committer.is_stalled)
+    threads.append(submitted(4))
+    begins(4)
+    for n in (3, 4):
+        ends[n].set()
+    for thread in threads:
+        thread.join(10)
+
+    assert sorted(begun) == [0, 1, 2, 3, 4]
