@@ -45,7 +45,7 @@ def create_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> F
     if settings.commands:
         places[requests.PREFIX] = app.extensions["hookonce_commands"] = CommandEndpoint(settings, intake)
     places |= dict.fromkeys(pages, OperatorPages(pages))
-    app.wsgi_app = FrontDoor(places, app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way
+    app.wsgi_app = FrontDoor(places, app.wsgi_app, proxies=settings.trusted_proxies)  # type: ignore[method-assign]  # Flask's own way
     return app
 
 

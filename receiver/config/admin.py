@@ -26,7 +26,7 @@ class AdminTable(BaseModel):
     )
     trusted_proxies: list[str] = Field(
         default_factory=list,
-        description="addresses or networks of your proxies; from these, `X-Forwarded-For` tells who tries to sign in",
+        description="addresses or networks of your proxies; from these, `X-Forwarded-For` tells whose turn it is",
     )
     token_rate: Annotated[Limit | None, BeforeValidator(limit_or_none)] = Field(
         default=None, description="requests of each token of the API, like `600/m`; 429 beyond"

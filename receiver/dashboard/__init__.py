@@ -1,7 +1,7 @@
 """The dashboard under /admin: what an operator sees and fixes with a browser. Off unless a token is configured.
 
 `mount` puts it into the application and `blueprint` is what all pages share. `sign_in` lets a person in, slowed down
-by `sign_in_throttle` at the address that `client_address` finds, and `sessions` remembers who is in. The pages:
+by `sign_in_throttle`, and `sessions` remembers who is in. The pages:
 
 - `overview`, made of a `stacked_chart` and `alert_links`
 - `find`, the field on top; `events`, the list, of which `event_selection` replays several

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 from flask import Response, make_response, redirect, render_template, request
 
 from hookonce.receiver.dashboard.blueprint import COOKIE, actor, admin, context, current
-from hookonce.receiver.dashboard.client_address import client_address
 from hookonce.receiver.dashboard.sessions import SESSION_TTL
 from hookonce.receiver.ledger.access import audit_log, dashboard_sessions
+from hookonce.receiver.web.client_address import client_address
 
 _FORM_COOKIE = "hookonce_sign_in"
 _PATH = "/admin/sign-in"

@@ -5,7 +5,6 @@ who is refused here costs Redis nothing. A client whose address is shared with t
 has what can't be guessed: a long token, or a link (`sign_in`). Who is signed in already does not notice.
 """
 
-import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from datetime import timedelta
 from hookonce.receiver.redis import sign_in_attempts
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, connect
+from hookonce.receiver.web.client_address import network
 
 MAX_ATTEMPTS = 5
 RETRY_INTERVAL = timedelta(seconds=5)
@@ -40,46 +40,36 @@ class SignInThrottle:
 
     def take(self, address: str) -> timedelta:
         """Count an attempt and return zero if the address may make one now; else return how long it has to wait."""
-        network = _network(address)
-        wait = self._wait(network)
+        name = network(address)
+        wait = self._wait(name)
         if wait > timedelta(0):
             return wait
-        self._count(network)  # before others run while Redis is asked
+        self._count(name)  # before others run while Redis is asked
         with suppress(RedisUnavailable):
-            return self._shared(network)
+            return self._shared(name)
         return timedelta(0)
 
-    def _wait(self, network: str) -> timedelta:
-        return RETRY_INTERVAL * max(0.0, self._level(network) - MAX_ATTEMPTS + 1)
+    def _wait(self, name: str) -> timedelta:
+        return RETRY_INTERVAL * max(0.0, self._level(name) - MAX_ATTEMPTS + 1)
 
-    def _count(self, network: str) -> None:
-        self._used[network] = (self._level(network) + 1, self._clock())
-        self._used.move_to_end(network)
+    def _count(self, name: str) -> None:
+        self._used[name] = (self._level(name) + 1, self._clock())
+        self._used.move_to_end(name)
         while len(self._used) > MAX_ADDRESSES:
             self._used.popitem(last=False)
 
-    def _level(self, network: str) -> float:
-        used, at = self._used.get(network, (0.0, 0.0))
+    def _level(self, name: str) -> float:
+        used, at = self._used.get(name, (0.0, 0.0))
         return max(0.0, used - (self._clock() - at) / RETRY_INTERVAL.total_seconds())
 
 
 def shared_attempts(redis_url: str, breaker: CircuitBreaker) -> Callable[[str], timedelta]:
     """Return what counts attempts in Redis. It raises `RedisUnavailable`."""
 
-    def take(network: str) -> timedelta:
+    def take(name: str) -> timedelta:
         if breaker.is_open:
             raise RedisUnavailable("it did not answer a moment ago")
         with connect(redis_url) as client:
-            return sign_in_attempts.take(client, network, MAX_ATTEMPTS, RETRY_INTERVAL)
+            return sign_in_attempts.take(client, name, MAX_ATTEMPTS, RETRY_INTERVAL)
 
     return take
-
-
-def _network(address: str) -> str:
-    """Return the address, or of IPv6 the network that one client owns."""
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return ""
-    found = getattr(found, "ipv4_mapped", None) or found
-    return str(ipaddress.ip_network((found, 64), strict=False)) if found.version == 6 else str(found)  # noqa: PLR2004

@@ -92,7 +92,7 @@ class _AsgiRequest:
         self.method: str = scope["method"]
         self.path = at + str(scope["path"]).removeprefix(str(scope.get("root_path", ""))).lstrip("/")
         self.query = scope.get("query_string", b"").decode("latin-1")
-        self.is_genuine = False
+        self.is_genuine = self.is_replay = False
         self.headers: dict[str, str] = {}
         for raw, value in scope["headers"]:
             if b"_" not in raw:

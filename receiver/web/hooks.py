@@ -110,6 +110,7 @@ class DeliveryEndpoint:
             return _unavailable(source, error)
         if result.events and not source.unauthenticated:  # a probe proves nothing
             request.is_genuine = True
+            request.is_replay = result.is_duplicate
         reach("delivery.answered")
         return _answer(source, delivery, result, began)
 

@@ -4,7 +4,7 @@ What our own gunicorn worker withstands is the other server's matter then (docs/
 What counts stays: no 2xx before the ledger holds the event, bodies bounded and whole, no request in the log.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from hookonce.receiver.config.settings import Settings, load_settings, require_servers
 from hookonce.receiver.intake.pipeline import Intake, utc_now
 from hookonce.receiver.intake.waits import Waits
+from hookonce.receiver.web.client_address import Network
 from hookonce.receiver.web.hooks import PREFIX, DeliveryEndpoint
 from hookonce.receiver.web.request import Request
 from hookonce.receiver.web.response import Headers, Response, StartResponse
@@ -58,14 +59,21 @@ class FrontDoor:
     """Hands a request to the endpoint of its path, past a framework's routing, or to the framework.
 
     The name of a place is a path, or the beginning of paths where it ends with a slash. A `guest` is in somebody else's
-    application, behind a server that may refuse `Connection: close`, as PEP 3333 has it.
+    application, behind a server that may refuse `Connection: close`, as PEP 3333 has it. `proxies` may say whose
+    request they bring.
     """
 
     def __init__(
-        self, places: Mapping[str, Endpoint], otherwise: Application, *, is_guest: bool = False
+        self,
+        places: Mapping[str, Endpoint],
+        otherwise: Application,
+        *,
+        is_guest: bool = False,
+        proxies: Sequence[Network] = (),
     ) -> None:
         self.places = tuple(places.items())
         self.otherwise = otherwise
+        self.proxies = proxies
         self._is_guest = is_guest
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:

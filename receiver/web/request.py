@@ -12,13 +12,15 @@ class Request(Protocol):
     """One request. `path` is decoded, `headers` has lower-case names and latin-1 text, duplicates joined with a comma.
 
     `is_genuine` is set where an event was verified, and only there: its sender need not stand in line with strangers,
-    and is the last to make room. That a probe was answered proves nothing, for anybody may ask.
+    and is the last to make room. That a probe was answered proves nothing, for anybody may ask. `is_replay` is set
+    where all that was verified is known: whoever saw one delivery can send it again and again.
     """
 
     method: str
     path: str
     query: str
     is_genuine: bool
+    is_replay: bool
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -40,6 +42,7 @@ class WsgiRequest:
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ["PATH_INFO"] if path is None else path
         self.query: str = environ.get("QUERY_STRING") or ""
+        self.is_replay = False
         self._headers: dict[str, str] | None = None
 
     @property

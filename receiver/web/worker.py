@@ -33,6 +33,7 @@ from hookonce.receiver.intake.waits import OnLoop
 from hookonce.receiver.logs import limited
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.answer import Answer
+from hookonce.receiver.web.http.clients import Clients
 from hookonce.receiver.web.http.connection import Application, Connection
 from hookonce.receiver.web.http.crowd import Crowd, Graves, Pace
 from hookonce.receiver.web.http.head import Head
@@ -94,6 +95,7 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
     loop: asyncio.AbstractEventLoop
     threads: ThreadPoolExecutor
     turns: Turns
+    clients: Clients
     crowd: Crowd
     graves: Graves
     refusals: Pace
@@ -143,7 +145,11 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         door = door_of(self.wsgi)
         self.application = door.otherwise
         self.endpoint_at, self.waits = door.at, waits
-        self.turns, self.crowd = Turns(loop), Crowd(cfg.worker_connections)
+        self.turns, self.clients, self.crowd = (
+            Turns(loop),
+            Clients(door.proxies),
+            Crowd(cfg.worker_connections),
+        )
         self.graves = Graves(_spare_files(cfg.worker_connections), limits.GRAVE_TIME)
         self.refusals = Pace(limits.REFUSALS_A_SECOND, limits.REFUSALS_AT_ONCE, limits.LONGEST_REFUSAL)
         self.keepalive = float(cfg.keepalive)

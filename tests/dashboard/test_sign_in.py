@@ -9,11 +9,11 @@ from itsdangerous import TimestampSigner
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.settings import load_settings
-from hookonce.receiver.dashboard.client_address import client_address
 from hookonce.receiver.dashboard.sessions import SESSION_TTL, Session, Sessions
 from hookonce.receiver.dashboard.sign_in_throttle import MAX_ATTEMPTS, RETRY_INTERVAL, SignInThrottle
 from hookonce.receiver.redis import sign_in_attempts
 from hookonce.receiver.redis.client import connect
+from hookonce.receiver.web.client_address import client_address
 from tests.dashboard.conftest import TOKEN, Browser
 
 STRONG = "a1" * 24

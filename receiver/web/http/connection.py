@@ -20,6 +20,7 @@ from hookonce.receiver.web.http import answer as answers
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.answer import Answer, BadAnswer
 from hookonce.receiver.web.http.body_stream import BlockingStream, BodyStream
+from hookonce.receiver.web.http.clients import Client, Clients
 from hookonce.receiver.web.http.crowd import Crowd, Graves, Pace
 from hookonce.receiver.web.http.head import BadHead, Head, HeadReader
 from hookonce.receiver.web.http.request import Environ, IncomingRequest
@@ -55,6 +56,7 @@ class House(Protocol):
     threads: Executor
     waits: Waits
     turns: Turns
+    clients: Clients
     crowd: Crowd
     graves: Graves
     refusals: Pace
@@ -79,30 +81,40 @@ class Connection:
 
     __slots__ = (
         "_account",
-        "_client",
         "_common",
         "_head_size",
         "_house",
         "_is_answering",
+        "_is_proxy",
+        "_peer",
         "_since",
         "_taken",
         "_transport",
         "_until",
-        "is_genuine",
     )
 
-    def __init__(self, house: House, transport: Transport, common: Environ, client: tuple[str, str]) -> None:
+    def __init__(self, house: House, transport: Transport, common: Environ, peer: tuple[str, str]) -> None:
         self._house = house
         self._transport = transport
         self._common = common
-        self._client = client
-        self._account = Account()
+        self._peer = peer
+        self._is_proxy = house.clients.is_proxy(peer[0])
+        self._account = Account(house.clients.at(peer[0]), house.clients)
         self._until = monotonic() + house.keepalive
         self._since = _NEVER
         self._taken = 0
         self._head_size = 0
         self._is_answering = False
-        self.is_genuine = False
+
+    @property
+    def client(self) -> Client:
+        """Whose connection it is, as far as a proxy told."""
+        return self._account.client
+
+    @property
+    def is_genuine(self) -> bool:
+        """Whether its latest request brought an event that was verified."""
+        return self._account.is_genuine
 
     async def serve(self) -> None:
         """Answer requests until the client or we have had enough."""
@@ -156,7 +168,7 @@ class Connection:
             self._taken, self._until = 0, now + _BODY
         data = await self._wait_for(size)
         self._taken += len(data)
-        self._account.debt += len(data) * limits.RECEIVED_COST
+        self._account.charge(len(data) * limits.RECEIVED_COST)
         return data
 
     async def next_slice(self) -> None:
@@ -166,15 +178,17 @@ class Connection:
 
     async def is_taken_whole(self, size: int) -> None:
         """Stand in line before a large body is looked at, which is done in one piece."""
-        self._account.debt += size * limits.BYTE_COST
+        self._account.charge(size * limits.BYTE_COST)
         self._until = _NEVER
         await self._stand_in_line()
 
     async def _make_ready(self) -> None:
         crowd = self._house.crowd
         self._until = monotonic() + _HANDSHAKE
+        await self._transport.greet()
+        self._house.clients.note(self.client)
         crowd.shakes_hands(self)
-        await self._transport.handshake(self._house.turns)
+        await self._transport.handshake(self._house.turns, self.client)
         crowd.has_shaken_hands(self)
 
     async def _converse(self) -> bool:
@@ -243,17 +257,20 @@ class Connection:
         house = self._house
         house.count_request()
         house.crowd.works(self)
-        if self._account.is_small:
-            self._is_answering = True
-            house.turns.answering += 1
         stream = BodyStream(self, head, rest, self._invite)
         request = IncomingRequest(head, stream)
+        if self._is_proxy:
+            self._look_behind(request)
+        house.clients.note(self.client)
+        if not self._account.is_small:
+            await self._stand_in_line()
+        else:
+            self._is_answering = True
+            house.turns.answering += 1
         began, answer = time.time(), Answer()
         size, keeps = await self._answer_one(request, answer)
-        self._settle(is_genuine=request.is_genuine)
-        house.note_access(
-            head, answer, size, lambda: request.environ(self._common, self._client, None), began
-        )
+        self._settle(request)
+        house.note_access(head, answer, size, lambda: request.environ(self._common, self._peer, None), began)
         if not keeps:
             return None
         house.crowd.rests(self)
@@ -283,7 +300,7 @@ class Connection:
         """Have a thread call the application; it sends by itself what is made piece by piece."""
         loop = self._house.loop
         source = io.BufferedReader(BlockingStream(request.stream, loop))
-        made = request.environ(self._common, self._client, source)
+        made = request.environ(self._common, self._peer, source)
         said = await loop.run_in_executor(self._house.threads, self._run, made, request, answer)
         request.is_genuine = GENUINE in made
         if isinstance(said, bytes):
@@ -364,14 +381,16 @@ class Connection:
             and stream.skip()
         )
 
-    def _settle(self, *, is_genuine: bool) -> None:
-        """Charge what the request cost; a sender that has proven who it is owes nothing."""
+    def _look_behind(self, request: IncomingRequest) -> None:
+        """Charge from now on whom the proxy names."""
+        forwarded = request.headers.get("x-forwarded-for", "")
+        self._account.client = self._house.clients.at(self._peer[0], forwarded)
+
+    def _settle(self, request: IncomingRequest) -> None:
+        """Charge what the request cost."""
         self._stop_answering()
         self._since = _NEVER
-        self.is_genuine = is_genuine
-        account = self._account
-        account.debt = 0.0 if is_genuine else account.debt + limits.REQUEST_COST
-        account.resume()
+        self._account.settle(is_genuine=request.is_genuine, is_replay=request.is_replay)
 
     def _stop_answering(self) -> None:
         if self._is_answering:
@@ -381,7 +400,7 @@ class Connection:
     async def _stand_in_line(self) -> None:
         self._stop_answering()
         self._account.pause()
-        await self._house.turns.wait(self._account.debt)
+        await self._house.turns.wait(self._account.place)
         self._account.resume()
         if self._transport.is_expired:
             raise TooLate
@@ -437,6 +456,6 @@ class Connection:
             self._house.crowd.rests(self)
             while transport.discard():
                 await transport.wait()
-                await self._house.turns.wait(_NEVER)
+                await self._house.turns.wait((_NEVER, _NEVER))
         except (Gone, TooLate):
             pass

@@ -1,6 +1,8 @@
-"""Who is connected, and who has to go: whose time is over, and near the limit the oldest without a request.
+"""Connections, and which of them has to go: one whose time is over, and near the limit one without a request.
 
-TLS handshakes have a limit of their own: whoever begins one too many ends the oldest of them.
+Of these it is the oldest of the client that has most of them: so a client with one is the last to make room, whoever
+has thousands, and nobody is refused for being new. Connections on which an event was verified make room only when they
+are more than half. TLS handshakes have a limit of their own, by the same rule.
 
 One look at everybody twice a second takes the place of a timer for each wait; it happens however much is being sent.
 
@@ -9,16 +11,24 @@ after a while, its memory freed at once (`Graves`); and answers that end a conne
 """
 
 from collections import deque
+from collections.abc import Iterator
 from time import monotonic
 from typing import Any, Protocol
 
 from hookonce.receiver.web.http import limits
+from hookonce.receiver.web.http.clients import Client
 
 
 class Member(Protocol):
     """A connection, as far as the crowd knows it."""
 
-    is_genuine: bool
+    @property
+    def is_genuine(self) -> bool:
+        """Whether it brought an event that was verified."""
+
+    @property
+    def client(self) -> Client:
+        """Whose it is."""
 
     def is_late(self, now: float) -> bool:
         """Whether its time is over."""
@@ -33,6 +43,64 @@ class Member(Protocol):
         """Make it look whether it should end."""
 
 
+class ByClient:
+    """Connections by client, each client's in the order in which they came; adding and taking one out is O(1)."""
+
+    def __init__(self) -> None:
+        self._of: dict[Client, dict[Member, None]] = {}
+        self._client_of: dict[Member, Client] = {}
+        self._with: dict[int, dict[Client, None]] = {}
+        self._most = 0
+
+    def __len__(self) -> int:
+        return len(self._client_of)
+
+    def __contains__(self, member: Member) -> bool:
+        return member in self._client_of
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(list(self._client_of))
+
+    def add(self, member: Member) -> None:
+        """Add a connection as its client's youngest."""
+        self.discard(member)
+        client = self._client_of[member] = member.client
+        mine = self._of.setdefault(client, {})
+        mine[member] = None
+        self._count(client, len(mine) - 1, len(mine))
+        self._most = max(self._most, len(mine))
+
+    def discard(self, member: Member) -> bool:
+        """Take a connection out; False if it was not in."""
+        client = self._client_of.pop(member, None)
+        if client is None:
+            return False
+        mine = self._of[client]
+        del mine[member]
+        self._count(client, len(mine) + 1, len(mine))
+        if not mine:
+            del self._of[client]
+        if self._most not in self._with:
+            self._most -= 1
+        return True
+
+    def take_first_to_go(self) -> Member | None:
+        """Take out the oldest of the client that has most; of several such clients, of the one that has for longest."""
+        if not self._client_of:
+            return None
+        member = next(iter(self._of[next(iter(self._with[self._most]))]))
+        self.discard(member)
+        return member
+
+    def _count(self, client: Client, before: int, after: int) -> None:
+        if before:
+            del self._with[before][client]
+            if not self._with[before]:
+                del self._with[before]
+        if after:
+            self._with.setdefault(after, {})[client] = None
+
+
 class Crowd:
     """The connections of a process, `size` at most. `heads_size` is how many bytes of unfinished heads they hold."""
 
@@ -40,9 +108,9 @@ class Crowd:
         self.size = size
         self.heads_size = 0
         self._members: set[Member] = set()
-        self._strangers: dict[Member, None] = {}
-        self._genuine: dict[Member, None] = {}
-        self._handshakes: dict[Member, None] = {}
+        self._strangers = ByClient()
+        self._genuine = ByClient()
+        self._handshakes = ByClient()
 
     def __len__(self) -> int:
         return len(self._members)
@@ -50,7 +118,7 @@ class Crowd:
     def enter(self, member: Member) -> None:
         """Add a connection that has no request yet."""
         self._members.add(member)
-        self._strangers[member] = None
+        self._strangers.add(member)
 
     def leave(self, member: Member) -> None:
         """Forget a connection."""
@@ -59,26 +127,26 @@ class Crowd:
         self.works(member)
 
     def shakes_hands(self, member: Member) -> None:
-        """Note that it begins a TLS handshake; the one that began first goes if there are too many."""
-        self._handshakes[member] = None
+        """Note that it begins a TLS handshake; one goes if there are too many."""
+        self._handshakes.add(member)
         if len(self._handshakes) > limits.HANDSHAKES:
-            oldest = next(iter(self._handshakes))
-            self.has_shaken_hands(oldest)
-            self._strangers.pop(oldest, None)
-            oldest.evict()
+            first = self._handshakes.take_first_to_go()
+            if first is not None:
+                self._strangers.discard(first)
+                first.evict()
 
     def has_shaken_hands(self, member: Member) -> None:
         """Note that its handshake is over."""
-        self._handshakes.pop(member, None)
+        self._handshakes.discard(member)
 
     def rests(self, member: Member) -> None:
         """Note that it has no request any more."""
-        (self._genuine if member.is_genuine else self._strangers)[member] = None
+        (self._genuine if member.is_genuine else self._strangers).add(member)
 
     def works(self, member: Member) -> None:
         """Note that it has a request: it may stay, however many come."""
-        if self._strangers.pop(member, member) is not None:
-            self._genuine.pop(member, None)
+        if not self._strangers.discard(member):
+            self._genuine.discard(member)
 
     def holds(self, more: int) -> None:
         """Note that so many bytes more of unfinished heads are kept; the longest-waiting go if that is too much."""
@@ -87,11 +155,11 @@ class Crowd:
             self.make_room()
 
     def make_room(self) -> bool:
-        """End the one that has been without a request for longest, strangers first; False if all have one."""
-        for waiting in (self._strangers, self._genuine):
-            if waiting:
-                member = next(iter(waiting))
-                del waiting[member]
+        """End one that is without a request, a stranger unless the others are more than half; False if all have one."""
+        are_most = 2 * len(self._genuine) > self.size
+        for waiting in (self._genuine, self._strangers) if are_most else (self._strangers, self._genuine):
+            member = waiting.take_first_to_go()
+            if member is not None:
                 member.evict()
                 return True
         return False

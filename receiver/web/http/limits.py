@@ -27,6 +27,8 @@ SLICE_SIZE = 4 * 1024
 """Bytes that a parser gets at once, at most: it can't be stopped before the end."""
 TLS_READ_SIZE = 32 * 1024
 """Bytes in the TLS object at once: two records."""
+HELLO_SIZE = 4 * 1024
+"""Bytes of a TLS client's first record that are waited for without working on them; browsers send less than 2 KB."""
 WRITE_SIZE = 64 * 1024
 """Bytes of an answer that are encrypted at once."""
 STREAMED_SIZE = 64 * 1024
@@ -36,10 +38,26 @@ TURN = 0.0005
 """Seconds that a connection may use without letting others go on."""
 ALLOWANCE = 0.0015
 """Seconds of work that a stranger's connection gets before it stands in line."""
-ALLOWANCE_A_SECOND = 0.001
+ALLOWANCE_A_SECOND = 0.0002
 """How much of it comes back in a second."""
+CLIENT_ALLOWANCE = 0.02
+"""Seconds of work that all connections of one client get, while other clients are there, before they stand in line."""
+CLIENT_ALLOWANCE_A_SECOND = 0.01
+"""How much of it comes back in a second."""
+EVENT_CREDIT = 0.005
+"""Seconds of work that a client gets besides for each delivery that is verified and new."""
+MOST_CREDIT = 0.5
+"""Seconds."""
+RECENT = 1.0
+"""Seconds for which there are others after another client has wanted something."""
+CLIENTS = 100_000
+"""Clients that are remembered at once; some 20 MB."""
 REQUEST_COST = 0.0005
 """Seconds that a request is taken to cost, besides its bytes: what it really costs is spread over others' waits."""
+REPLAY_COST = 0.0002
+"""Seconds that its client is charged for a delivery that is verified and known: it may be sent again and again."""
+HANDSHAKE_COST = 0.001
+"""Seconds that its client is charged for a TLS handshake, most of them for a signature."""
 BYTE_COST = 5e-9
 """Seconds that a body's byte is taken to cost once it is complete: two digests and a look at it."""
 RECEIVED_COST = 5e-10
@@ -67,7 +85,7 @@ GRAVE_TIME = 2.0
 """Seconds."""
 
 HANDSHAKES = 512
-"""TLS handshakes under way at once; whoever begins one more ends the oldest."""
+"""TLS handshakes under way at once; one more ends the oldest of the client that has most."""
 ACCEPTED_AT_ONCE = 8
 """Connections accepted before others go on."""
 

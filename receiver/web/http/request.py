@@ -34,7 +34,7 @@ def base(server: tuple[str, str], scheme: str, *, is_multiprocess: bool) -> Envi
 class IncomingRequest:
     """A request (`receiver.web.request.Request`); its headers are decoded once, when the first asks for them."""
 
-    __slots__ = ("_headers", "head", "is_genuine", "method", "path", "query", "stream", "target")
+    __slots__ = ("_headers", "head", "is_genuine", "is_replay", "method", "path", "query", "stream", "target")
 
     is_bounded = True
 
@@ -45,7 +45,7 @@ class IncomingRequest:
         self.target = head.target.decode("ascii")
         path, _, self.query = self.target.partition("?")
         self.path = unquote_to_bytes(path).decode("latin-1") if "%" in path else path
-        self.is_genuine = False
+        self.is_genuine = self.is_replay = False
         self._headers: dict[str, str] | None = None
 
     @property

@@ -9,6 +9,7 @@ import ssl
 from typing import cast
 
 from hookonce.receiver.web.http import limits
+from hookonce.receiver.web.http.clients import Client
 from hookonce.receiver.web.http.crowd import Graves
 from hookonce.receiver.web.http.turns import Turns
 
@@ -20,6 +21,8 @@ class Gone(OSError):  # noqa: N818  as ConnectionError's kin
 class TooLate(OSError):  # noqa: N818  same
     """The client took too long, or had to make room."""
 
+
+_RECORD_HEADER, _HANDSHAKE_RECORD = 5, 22
 
 _BUFFER = memoryview(bytearray(limits.READ_SIZE))
 """What is received passes through it; one loop in a process, and nothing comes between a reception and its copy."""
@@ -43,7 +46,10 @@ class Transport(asyncio.BufferedProtocol):
         self._lost: Exception | None = None
         self.is_expired = self.is_evicted = False
 
-    async def handshake(self, _turns: Turns) -> None:
+    async def greet(self) -> None:
+        """Wait until the client has said enough to be worth work. Raises `Gone` and `TooLate`."""
+
+    async def handshake(self, _turns: Turns, _client: Client) -> None:
         """Make ready."""
 
     @property
@@ -183,22 +189,35 @@ class Transport(asyncio.BufferedProtocol):
 
 
 class SecureTransport(Transport):
-    """A client under TLS."""
+    """A client under TLS. OpenSSL's part of it, 50 KB, is made when the first record is there."""
+
+    _tls: ssl.SSLObject
 
     def __init__(self, loop: asyncio.AbstractEventLoop, context: ssl.SSLContext) -> None:
         super().__init__(loop)
+        self._context = context
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
 
     @property
     def has_more(self) -> bool:
         """Whether bytes may be waiting that no socket will tell of."""
         return bool(self._tls.pending() or self._incoming.pending or self._received)
 
-    async def handshake(self, turns: Turns) -> None:
+    async def greet(self) -> None:
+        """Wait for the first record: many who begin a handshake never end it. Raises `Gone` and `TooLate`."""
+        hello = b""
+        while not self._is_over and not _is_whole(hello):
+            hello += Transport.receive(self, limits.TLS_READ_SIZE) or b""
+            if not _is_whole(hello):
+                await self.wait()
+        self._incoming.write(hello)
+        if self._is_over:
+            raise Gone("the handshake was not begun")
+
+    async def handshake(self, turns: Turns, client: Client) -> None:
         """Agree on keys; the first step, where we sign, in its turn. Raises `Gone` and `TooLate`."""
-        await self._read_raw()
-        await turns.wait_for_handshake()
+        await turns.wait_for_handshake(client)
+        self._tls = self._context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         while True:
             if self.is_expired:
                 raise TooLate
@@ -266,3 +285,11 @@ class SecureTransport(Transport):
         """Send an alert, a farewell or whatever else TLS has to say, without waiting for the client to take it."""
         if self._outgoing.pending and not self._out.is_closing():
             self._out.write(self._outgoing.read())
+
+
+def _is_whole(begun: bytes) -> bool:
+    """Whether a TLS record is there (RFC 8446, 5.1), or more of one than hellos have, or something that is none."""
+    if len(begun) < _RECORD_HEADER:
+        return bool(begun) and begun[0] != _HANDSHAKE_RECORD
+    size = _RECORD_HEADER + int.from_bytes(begun[3:5])
+    return begun[0] != _HANDSHAKE_RECORD or len(begun) >= min(size, limits.HELLO_SIZE)

@@ -1,11 +1,13 @@
 """Whose turn it is: nobody who sends without pause keeps the others from being answered.
 
-A task goes on until something waits, and whoever sends faster than we read never makes us wait. So each
-connection has an account of the time it used. Who has used little goes on as soon as its bytes are there. All others,
-and whoever has a second request ready, stand in one line, who used least in front: one of them goes on whenever the
-process has nothing else to do, and after at most `limits.LONGEST_WAIT`. If that took long while others were being
+A task goes on until something waits, and a client that sends faster than we read never makes us wait. So each
+connection has an account of the time it used, and its client has one (`clients`). A connection that has used little, of
+a client that has, goes on as soon as its bytes are there. All others, and those with a second request ready, stand in
+one line, the client that owes least in front and of its connections the one that does: one of them goes on whenever
+the process has nothing else to do, and after at most `limits.LONGEST_WAIT`. If that took long while others were being
 answered, they get as much time before the next one. TLS handshakes, which cost much and prove nothing, take turns with
-the line: by turns the newest, for in a flood first come, first served makes everybody late, and the oldest.
+the line: the client's that owes least, of its own by turns the newest, for in a flood first come, first served makes
+everybody late, and the oldest.
 """
 
 import asyncio
@@ -15,15 +17,19 @@ from heapq import heappop, heappush
 from time import monotonic
 
 from hookonce.receiver.web.http import limits
+from hookonce.receiver.web.http.clients import Client, Clients
 
 
 class Account:
-    """The time that a connection has used, as far as it is not forgiven; `debt` in seconds."""
+    """The time that a connection of a client has used, as far as it is not forgiven; `debt` in seconds."""
 
-    __slots__ = ("_paid", "_since", "debt")
+    __slots__ = ("_clients", "_paid", "_since", "client", "debt", "is_genuine")
 
-    def __init__(self) -> None:
+    def __init__(self, client: Client, clients: Clients) -> None:
+        self.client = client
+        self._clients = clients
         self.debt = 0.0
+        self.is_genuine = False
         self._since = self._paid = monotonic()
 
     def resume(self) -> None:
@@ -35,8 +41,35 @@ class Account:
         now = monotonic()
         forgiven = (now - self._paid) * limits.ALLOWANCE_A_SECOND
         self._paid = now
-        self.debt = max(0.0, self.debt - forgiven) + now - self._since
+        self.debt = max(0.0, self.debt - forgiven)
+        self.charge(now - self._since)
         self._since = now
+
+    def charge(self, seconds: float) -> None:
+        """Charge what something cost, to the connection and to its client."""
+        self.debt += seconds
+        self.client.charge(seconds)
+
+    def settle(self, *, is_genuine: bool, is_replay: bool) -> None:
+        """Charge a request that is answered; a delivery that is verified and new pays for its connection's debt.
+
+        A known one leaves the connection what it was, and costs its client something.
+        """
+        if not is_genuine:
+            self.is_genuine = False
+            self.charge(limits.REQUEST_COST)
+        elif is_replay:
+            self.client.charge(limits.REPLAY_COST)
+        else:
+            self.is_genuine = True
+            self.debt = 0.0
+            self.client.earn()
+        self.resume()
+
+    @property
+    def place(self) -> tuple[float, float]:
+        """What the line is ordered by."""
+        return self.client.debt, self.debt
 
     @property
     def is_over(self) -> bool:
@@ -46,7 +79,9 @@ class Account:
     @property
     def is_small(self) -> bool:
         """Whether the connection may go on without standing in line."""
-        return self.debt < limits.ALLOWANCE
+        if self.debt >= limits.ALLOWANCE:
+            return False
+        return self.is_genuine or self.client.is_small or not self._clients.are_many
 
 
 class Turns:
@@ -54,27 +89,28 @@ class Turns:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._line: list[tuple[float, int, asyncio.Future[None]]] = []
-        self._handshakes: deque[asyncio.Future[None]] = deque()
+        self._line: list[tuple[tuple[float, float], int, asyncio.Future[None]]] = []
+        self._handshakes: dict[Client, deque[asyncio.Future[None]]] = {}
         self._was_handshake = self._was_newest = False
         self._numbers = itertools.count()
         self._is_armed = False
         self._armed_at = self._looked_at = 0.0
         self.answering = 0
 
-    async def wait(self, debt: float) -> None:
+    async def wait(self, place: tuple[float, float]) -> None:
         """Stand in line."""
         turn = self._loop.create_future()
-        heappush(self._line, (debt, next(self._numbers), turn))
+        heappush(self._line, (place, next(self._numbers), turn))
         self._arm()
         await turn
 
-    async def wait_for_handshake(self) -> None:
-        """Wait before a step of a TLS handshake."""
+    async def wait_for_handshake(self, client: Client) -> None:
+        """Wait before a step of a TLS handshake, which the client is charged for."""
         turn = self._loop.create_future()
-        self._handshakes.append(turn)
+        self._handshakes.setdefault(client, deque()).append(turn)
         self._arm()
         await turn
+        client.charge(limits.HANDSHAKE_COST)
 
     def _arm(self) -> None:
         if not self._is_armed:
@@ -119,11 +155,16 @@ class Turns:
         """Return the first whose task still waits."""
         while self._line or self._handshakes:
             self._was_handshake = bool(self._handshakes) and not (self._was_handshake and self._line)
-            if self._was_handshake:
-                self._was_newest = not self._was_newest
-                turn = self._handshakes.pop() if self._was_newest else self._handshakes.popleft()
-            else:
-                turn = heappop(self._line)[2]
+            turn = self._first_handshake() if self._was_handshake else heappop(self._line)[2]
             if not turn.done():
                 return turn
         return None
+
+    def _first_handshake(self) -> asyncio.Future[None]:
+        client = min(self._handshakes, key=lambda each: each.debt)
+        waiting = self._handshakes[client]
+        self._was_newest = not self._was_newest
+        turn = waiting.pop() if self._was_newest else waiting.popleft()
+        if not waiting:
+            del self._handshakes[client]
+        return turn

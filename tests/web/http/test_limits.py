@@ -8,6 +8,7 @@ import pytest
 from hookonce.receiver.web.http import limits
 from hookonce.receiver.web.http.answer import Answer, BadAnswer
 from hookonce.receiver.web.http.chunks import BadChunks, ChunkReader
+from hookonce.receiver.web.http.clients import Client
 from hookonce.receiver.web.http.crowd import Crowd, Graves, Pace
 from hookonce.receiver.web.http.head import BadHead, HeadReader
 
@@ -94,11 +95,15 @@ def test_answer_never_makes_two_headers_of_one(name, value):
         answer.head(closes=False)
 
 
+ONE = Client()
+
+
 class Member:
     is_genuine = False
 
-    def __init__(self):
+    def __init__(self, client=None):
         self.ended = ""
+        self.client = client or ONE
 
     def is_late(self, now):
         return now > 10

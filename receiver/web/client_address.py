@@ -30,6 +30,20 @@ def client_address(peer: str, forwarded: str, trusted: Sequence[Network]) -> str
     return str(found or "")
 
 
+def is_proxy(peer: str, trusted: Sequence[Network]) -> bool:
+    """Whether who opened the connection may tell of a client; behind a unix socket there is nobody but a proxy."""
+    found = _parse(peer)
+    return found is None or any(found in each for each in trusted)
+
+
+def network(address: str) -> str:
+    """Return the address, or of IPv6 the /64 that one client has; '' for what is no address."""
+    found = _parse(address)
+    if found is None:
+        return ""
+    return str(found) if found.version == 4 else str(ipaddress.ip_network((found, 64), strict=False))  # noqa: PLR2004
+
+
 def _parse(text: str) -> Address | None:
     """Return an address, of IPv4 in IPv6 the former; with a port, as some proxies write it, or without."""
     text = text.strip()
