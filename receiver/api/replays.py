@@ -31,8 +31,11 @@ from hookonce.receiver.ledger.replay import (
     events as event_replays,
 )
 from hookonce.receiver.ledger.replay.bulk import Bulk
-from hookonce.receiver.ledger.replay.events import GOOD, REPLAY_BATCH, ReplayResult
+from hookonce.receiver.ledger.replay.events import GOOD, REPLAY_BATCH, ReplayOutcome, ReplayResult
 from hookonce.receiver.ledger.states import EventStatus
+
+_TOLD = 5
+"""Events named in a refusal; more are counted."""
 
 
 class EventIds(RequestModel):
@@ -41,22 +44,44 @@ class EventIds(RequestModel):
     events: Annotated[list[IdInBody], Field(min_length=1, max_length=REPLAY_BATCH)]
 
 
+class SeenEvent(RequestModel):
+    """What was shown of an event: the `view` that an earlier answer gave."""
+
+    event: IdInBody
+    view: Text
+
+
 class ReplayRequest(EventIds):
     """Which events to replay, or only to say what would become of them.
 
-    What steps of their handlers gave is used again, but for those in `forget_steps`.
+    What steps of their handlers gave is used again, but for those in `forget_steps`. Handlers that are done stay so
+    unless `again`; with `seen`, an event of which something else is done by now is left alone.
     """
 
     dry_run: bool = False
+    again: bool = Field(default=False, description="run handlers that are done once more")
+    seen: Annotated[list[SeenEvent], Field(max_length=REPLAY_BATCH)] = Field(
+        default_factory=list,
+        description="what was shown of events; those that have changed since are left alone",
+    )
     forget_steps: Annotated[list[Text], Field(max_length=100)] = Field(
         default_factory=list, description="names of steps that are done anew"
     )
 
 
+class DoneRunModel(ResponseModel):
+    """A run that had succeeded."""
+
+    handler: str
+    cycle: int
+    ended_at: datetime
+
+
 class ReplayResultModel(ResponseModel):
     """What became of one event; `left` are handlers whose runs are under way and were left alone.
 
-    `forgotten` are the steps that are done anew, as "handler/step".
+    `forgotten` are the steps that are done anew, as "handler/step"; `done` the runs that had succeeded before, and
+    `view` what `seen` takes. `is_command`: it is the command of a client.
     """
 
     id: Identifier
@@ -69,10 +94,14 @@ class ReplayResultModel(ResponseModel):
         "body_not_kept",
         "unreadable",
         "changed",
+        "already_done",
     ]
     handlers: list[str]
     left: list[str]
     forgotten: list[str]
+    done: list[DoneRunModel]
+    view: str
+    is_command: bool
 
 
 class Replayed(ResponseModel):
@@ -141,19 +170,23 @@ def replay(call: Call, body: ReplayRequest) -> Replayed:
     """Run events again: new attempts under the same idempotency keys; held ones are released.
 
     Up to 200 at once, all in one transaction. With `dry_run` that is rolled back: the answer says what a replay
-    would make of each now.
+    would make of each now. 409 `already_done` if all of them are done, and `again` was not said.
     """
+    how: dict[str, Any] = {
+        "forget": body.forget_steps,
+        "again": body.again,
+        "seen": {each.event: each.view for each in body.seen},
+    }
     if body.dry_run:
         with call.connection.transaction(force_rollback=True):
-            outcomes = event_replays.replay(call.connection, body.events, None, forget=body.forget_steps)
-            return _shown(body.events, outcomes)
-    return _replayed(call, body.events, None, body.forget_steps)
+            return _shown(body.events, event_replays.replay(call.connection, body.events, None, **how))
+    return _replayed(call, body.events, **how)
 
 
 @operation("POST", "/releases", scope=Scope.REPLAY)
 def release(call: Call, body: EventIds) -> Replayed:
     """Release held events, and leave alone what is not held."""
-    return _replayed(call, body.events, EventStatus.HELD)
+    return _replayed(call, body.events, status=EventStatus.HELD)
 
 
 @operation("POST", "/bulk-replays", scope=Scope.REPLAY, status=201)
@@ -195,8 +228,10 @@ def continue_bulk_replay(call: Call, path: BulkPath) -> BulkReplay:
     return BulkReplay.of(call, _bulk(call, path.bulk))
 
 
-def _replayed(call: Call, ids: list[int], status: str | None, forget: Sequence[str] = ()) -> Replayed:
-    outcomes = list(event_replays.replay(call.connection, ids, call.who, status=status, forget=forget))
+def _replayed(call: Call, ids: list[int], **how: Any) -> Replayed:  # noqa: ANN401  what `event_replays.replay` takes
+    outcomes = list(event_replays.replay(call.connection, ids, call.who, **how))
+    if outcomes and all(outcome.fate is ReplayOutcome.DONE for outcome in outcomes):
+        raise Problem(409, _said_of_done(outcomes), code="already_done")
     call.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
     return _shown(ids, outcomes)
 
@@ -210,6 +245,16 @@ def _shown(ids: list[int], results: Iterable[ReplayResult]) -> Replayed:
         ],
         unknown=sorted(set(ids) - {outcome.id for outcome in outcomes}),
     )
+
+
+def _said_of_done(outcomes: Sequence[ReplayResult]) -> str:
+    told = [
+        f"{'the command of a client, ' * outcome.is_command}event {outcome.id}: "
+        + ", ".join(f"{run.handler} at {run.ended_at.isoformat(timespec='seconds')}" for run in outcome.done)
+        for outcome in outcomes[:_TOLD]
+    ]
+    more = f" and {len(outcomes) - _TOLD} more" if len(outcomes) > _TOLD else ""
+    return f"already done: {'; '.join(told)}{more}; to run them once more, send `again`: true"
 
 
 def _state(bulk: Bulk) -> Literal["running", "complete", "stopped"]:

@@ -40,6 +40,6 @@ def said_of(said: str) -> tuple[str, str] | None:
     if not counted:
         return None
     kind = "good" if counted.keys() <= GOOD else "bad" if counted.keys() & _BAD else "warn"
-    return kind, "Of the chosen events: " + ", ".join(
-        f"{number} {fate}" for fate, number in counted.items()
-    ) + "."
+    told = ", ".join(f"{number} {fate}" for fate, number in counted.items())
+    hint = " Open an event that is done to run it once more." if ReplayOutcome.DONE in counted else ""
+    return kind, f"Of the chosen events: {told}.{hint}"

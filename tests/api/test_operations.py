@@ -130,6 +130,47 @@ def test_replay_says_what_became_of_each_and_rings(inbox):
         assert WorkQueue(client).pending() == 1
 
 
+def test_replay_of_what_is_done_is_refused_unless_one_says_again(inbox):
+    (event,) = inbox.deliver("evt_1")
+    put_into_state(inbox.connection, event, runs=[("shop.credit", "done", 1)])
+
+    refused = inbox.ask("POST", "/replays", {"events": [event]})
+    again = inbox.ask("POST", "/replays", {"events": [event], "again": True}).json["outcomes"][0]
+
+    assert (refused.status_code, refused.json["code"]) == (409, "already_done")
+    assert f"event {event}: shop.credit at 20" in refused.json["detail"]
+    assert (again["fate"], again["handlers"]) == ("replayed", ["shop.credit"])
+    assert inbox.rows("SELECT cycle, status FROM hookonce.run_states") == [(2, "waiting")]
+
+
+def test_replay_of_several_says_which_of_them_are_done(inbox):
+    done, dead = inbox.deliver("evt_1") + inbox.deliver("evt_2")
+    put_into_state(inbox.connection, done, runs=[("shop.credit", "done", 1)])
+    put_into_state(inbox.connection, dead, runs=[("shop.credit", "dead", 3)])
+
+    answer = inbox.ask("POST", "/replays", {"events": [done, dead]}).json
+
+    assert [(o["id"], o["fate"]) for o in answer["outcomes"]] == [(done, "already_done"), (dead, "replayed")]
+    assert [run["handler"] for run in answer["outcomes"][0]["done"]] == ["shop.credit"]
+
+
+def test_event_that_has_changed_since_it_was_seen_is_left_alone(inbox):
+    (event,) = inbox.deliver("evt_1")
+    put_into_state(inbox.connection, event, runs=[("shop.credit", "dead", 3)])
+    asked = {"events": [event], "again": True}
+    seen = inbox.ask("POST", "/replays", {**asked, "dry_run": True}).json["outcomes"][0]["view"]
+    inbox.connection.execute("UPDATE hookonce.runs SET status = 'done'")
+
+    late = inbox.ask("POST", "/replays", {**asked, "seen": [{"event": event, "view": seen}]}).json[
+        "outcomes"
+    ][0]
+    then = inbox.ask("POST", "/replays", {**asked, "seen": [{"event": event, "view": late["view"]}]}).json[
+        "outcomes"
+    ][0]
+
+    assert (late["fate"], then["fate"]) == ("changed", "replayed")
+
+
 def test_release_leaves_alone_what_is_not_held(inbox):
     held, ignored = inbox.deliver("evt_1", status="held") + inbox.deliver("evt_2", status="ignored")
 

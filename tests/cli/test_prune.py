@@ -62,7 +62,7 @@ def test_prune_spares_an_event_that_is_replayed_while_it_looks(aged, left, ledge
     horizons = retention.Retention.of(load_settings(need_secrets=False))._replace(bodies=timedelta(days=200))
 
     def delete_after_the_replay(connection, ids):
-        list(events.replay(ledger, [number], "a person"))
+        list(events.replay(ledger, [number], "a person", again=True))
         return delete(connection, ids)
 
     monkeypatch.setattr(retention, "_delete", delete_after_the_replay)

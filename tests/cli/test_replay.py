@@ -44,9 +44,52 @@ def test_replay_gives_a_dead_event_a_new_cycle_once_however_often_it_is_asked(
     codes = [hookonce("replay", number).code, hookonce("replay", "stripe:evt_1").code]
 
     assert codes == [0, 0]
-    assert state(number) == (("waiting", True), [("a", "waiting", 0, 2), ("b", "waiting", 0, 2)])
+    assert state(number) == (("waiting", True), [("a", "done", 1, 1), ("b", "waiting", 0, 2)])
     subject = f"event {number}"
     assert audited() == [("replay", subject, "replayed"), ("replay", subject, "already queued")]
+
+
+def test_replay_leaves_what_is_done_alone_and_tells_what_ran_and_when(hookonce, stored, state, rings):
+    number = stored("evt_1", status="done", runs=[("a", "done", 1), ("b", "done", 2)])
+
+    refused = hookonce("replay", number)
+
+    assert (refused.code, rings()) == (3, 0)
+    assert f"event {number} is done and was left alone: a (now), b (now)" in refused.err
+    assert f"hookonce replay {number} --again" in refused.err
+    assert state(number) == (("done", None), [("a", "done", 1, 1), ("b", "done", 2, 1)])
+
+
+def test_replay_runs_what_is_done_once_more_if_one_says_so(hookonce, stored, state):
+    number = stored("evt_1", status="done", runs=[("a", "done", 1)])
+
+    codes = [hookonce("replay", number, "--again").code for _ in range(2)]
+
+    assert codes == [0, 0]
+    assert state(number) == (("waiting", True), [("a", "waiting", 0, 2)])
+
+
+def test_replay_names_the_command_of_a_client(hookonce, stored, ledger):
+    number = stored("evt_1", status="done", runs=[("a", "done", 1)])
+    ledger.execute("UPDATE hookonce.events SET provider = 'command'")
+
+    assert f"the command of a client, event {number} is done" in hookonce("replay", number).err
+
+
+def test_bulk_replay_of_dead_events_leaves_their_done_runs_alone(hookonce, stored, state):
+    number = stored("evt_1", status="dead", runs=[("a", "done", 1), ("b", "dead", 10)])
+
+    assert hookonce("replay", "--status", "dead", "--yes").code == 0
+
+    assert state(number)[1] == [("a", "done", 1, 1), ("b", "waiting", 0, 2)]
+
+
+def test_bulk_replay_of_done_events_runs_them_once_more(hookonce, stored, state):
+    number = stored("evt_1", status="done", runs=[("a", "done", 1)])
+
+    assert hookonce("replay", "--status", "done", "--yes").code == 0
+
+    assert state(number)[1] == [("a", "waiting", 0, 2)]
 
 
 def test_replay_gives_a_run_that_waits_after_failures_its_attempts_back(hookonce, stored, state):
@@ -167,7 +210,13 @@ def test_replay_of_a_named_event_replays_nothing_in_a_dry_run(hookonce, stored, 
 
 
 @pytest.mark.parametrize(
-    "options", [["1", "--wait"], ["1", "--rate", "1/s"], ["--continue", "1", "--dry-run"]]
+    "options",
+    [
+        ["1", "--wait"],
+        ["1", "--rate", "1/s"],
+        ["--continue", "1", "--dry-run"],
+        ["--status", "done", "--again"],
+    ],
 )
 def test_replay_refuses_options_that_would_do_nothing(hookonce, options):
     assert hookonce("replay", *options).code == 2

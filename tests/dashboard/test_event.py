@@ -10,6 +10,7 @@ from hookonce.receiver.ledger.redeliveries import add_redeliveries
 from hookonce.receiver.redis.client import connect
 from hookonce.receiver.redis.work_queue import WorkQueue
 from tests.dashboard.test_events import EVIL
+from tests.support.outcomes import put_into_state
 
 
 def test_event_that_is_not_there_is_told(browser):
@@ -106,6 +107,27 @@ def test_replay_makes_an_event_due_rings_and_is_audited(inbox, browser, redis_ur
     assert inbox.audit()[-1] == ("admin (dashboard)", "replay", f"event {number}")
     with connect(redis_url) as client:
         assert WorkQueue(client).pending() == 1
+
+
+def test_event_that_is_done_is_run_again_by_a_second_button(inbox, browser):
+    (number,) = inbox.store("evt_1")
+    put_into_state(inbox.connection, number, runs=[("shop.credit", "done", 1)])
+    cycle = "SELECT cycle FROM hookonce.run_states"
+    browser.get(f"/admin/events/{number}")
+
+    asked = browser.post(f"/admin/events/{number}/replay")
+    before = inbox.rows(cycle)
+    seen = re.search('name="seen" value="([0-9a-f]{16})"', asked.text)[1]
+    answers = []
+    for _ in range(2):
+        browser.get(f"/admin/events/{number}")
+        answers.append(browser.post(f"/admin/events/{number}/replay", again="yes", seen=seen))
+
+    assert (asked.status_code, before) == (200, [(1,)])
+    assert "shop.credit" in asked.text
+    assert "Run again</button>" in asked.text
+    assert [answer.location.partition("said=")[2] for answer in answers] == ["replayed", "changed"]
+    assert inbox.rows(cycle) == [(2,)]
 
 
 def test_held_event_is_released(inbox, browser):

@@ -131,5 +131,6 @@ def test_pages_can_be_read_and_used_without_javascript(inbox, window):
     page.get_by_text("As a curl command").click()
     expect(page.locator("#curl")).to_contain_text("curl -X POST")
     page.get_by_role("button", name="Replay").click()
+    page.get_by_role("button", name="Run again").click()
 
     expect(page.get_by_text(re.compile("its runs have new attempts|is running"))).to_be_visible()

@@ -170,10 +170,10 @@ def story(inbox):  # noqa: C901, PLR0915  a day of many handlers
     stored = inbox.rows("SELECT result FROM hookonce.steps WHERE result IS NOT NULL")
     assert not any(b"sent" in result for (result,) in stored)
     inbox.connection.execute("DELETE FROM hookonce.queue WHERE handler = 'late'")
-    list(event_replays.replay(inbox.connection, [event], "a person"))
+    list(event_replays.replay(inbox.connection, [event], "a person", again=True))
     inbox.work()
     assert len(bank.charges) == 5
-    list(event_replays.replay(inbox.connection, [event], "a person", forget=["mail"]))
+    list(event_replays.replay(inbox.connection, [event], "a person", forget=["mail"], again=True))
     inbox.work()
     assert len(bank.charges) >= 6
 

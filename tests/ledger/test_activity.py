@@ -115,7 +115,7 @@ def test_activity_counts_an_end_that_a_replay_took_away(connection, is_counted_b
     if is_counted_before:
         fill(connection)
 
-    replayed = list(replay(connection, ids(connection), "a test"))
+    replayed = list(replay(connection, ids(connection), "a test", again=True))
     fill(connection)
 
     assert len(replayed) == 2
@@ -126,7 +126,7 @@ def test_activity_counts_an_end_that_a_replay_took_away(connection, is_counted_b
 def test_rates_show_an_end_that_a_replay_took_away(connection):
     deliver(connection, "a")
     finish(connection, "a", "dead", minutes_ago=0)
-    list(replay(connection, ids(connection), "a test"))
+    list(replay(connection, ids(connection), "a test", again=True))
 
     found = activity.rates(connection, AN_HOUR_AGO, MINUTE)
 
@@ -144,7 +144,7 @@ def test_ends_are_counted_once_while_replays_and_sweeps_race(connection, databas
         with connections.connect(database_url) as own:
             barrier.wait()
             for each in mine:
-                list(replay(own, [each], "a test"))
+                list(replay(own, [each], "a test", again=True))
 
     def fills():
         with connections.connect(database_url) as own:

@@ -74,7 +74,7 @@ def test_counts_follow_events_that_are_ignored_and_taken_up_again(connection):
     desk_replay_ids = [
         row[0] for row in connection.execute("SELECT id FROM hookonce.event_states ORDER BY id LIMIT 1")
     ]
-    list(events.replay(connection, desk_replay_ids, "tests"))
+    list(events.replay(connection, desk_replay_ids, "tests", again=True))
     replayed = by_status(connection)
     ignored_events.requeue(connection, lambda *_: [None], SPAN)
 
@@ -304,9 +304,9 @@ def test_counts_are_those_of_the_ledger_while_all_happens_at_once(connection, da
     threads = [
         repeat(lambda own: work(own, "a", "dead", ids[:20])),
         repeat(lambda own: work(own, "a", "done", ids[15:40])),
-        repeat(lambda own: list(events.replay(own, ids[:40], "a test"))),
+        repeat(lambda own: list(events.replay(own, ids[:40], "a test", again=True))),
         repeat(lambda own: work(own, "", "ignored", ids[45:])),
-        repeat(lambda own: list(events.replay(own, ids[40:], "a test"))),
+        repeat(lambda own: list(events.replay(own, ids[40:], "a test", again=True))),
         repeat(count),
         repeat(by_status),
     ]

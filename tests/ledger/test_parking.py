@@ -317,7 +317,7 @@ def test_parked_event_that_is_replayed_is_parked_again(connection):
     end(connection, *claim(connection, "a"), DONE)
     pause(connection, *HANDLER)
     for _ in range(2):
-        assert next(replays.replay(connection, [number], "test")).fate in replays.GOOD
+        assert next(replays.replay(connection, [number], "test", again=True)).fate in replays.GOOD
         assert claim(connection, "a") == []
         assert waiting(connection) == [("evt_1", "a", "handler")]
 
@@ -332,7 +332,7 @@ def test_held_event_that_is_released_is_parked(connection):
     pause(connection, *SOURCE)
     claim(connection, "a")
 
-    list(replays.replay(connection, [number], "test"))
+    list(replays.replay(connection, [number], "test", again=True))
     claim(connection, "a")
 
     assert [waits for _, _, waits in waiting(connection)] == ["source:stripe"] * 2

@@ -161,7 +161,7 @@ class Chaos:
 
     def replay(self, connection, chance):
         (top,) = connection.execute("SELECT coalesce(max(id), 1) FROM hookonce.event_states").fetchone()
-        list(replays.replay(connection, [chance.randint(1, top) for _ in range(5)], "test"))
+        list(replays.replay(connection, [chance.randint(1, top) for _ in range(5)], "test", again=True))
         time.sleep(0.02)
 
     def cut(self, connection, chance):

@@ -67,7 +67,7 @@ def test_day_stays_if_an_event_of_it_is_replayed_while_it_is_dropped(connection,
     def look_before_the_replay(*arguments):
         monkeypatch.setattr(partitions, "_is_needed", is_needed)
         found = is_needed(*arguments)
-        list(replay(connection, events, "a test"))
+        list(replay(connection, events, "a test", again=True))
         return found
 
     monkeypatch.setattr(partitions, "_is_needed", look_before_the_replay)

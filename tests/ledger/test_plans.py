@@ -191,7 +191,7 @@ def list_by_status(connection):
 def replay(connection):
     with connection.transaction(force_rollback=True):
         numbers = [row.id for row in events.events(connection, Filter(status="dead"), limit=5)]
-        list(event_replays.replay(connection, numbers, "test"))
+        list(event_replays.replay(connection, numbers, "test", again=True))
 
 
 def count(connection):

@@ -56,7 +56,7 @@ def replaying(database_url):
     def start(*numbers):
         def run():
             with connections.connect(database_url) as own:
-                outcomes.extend(replay(own, numbers, "a test"))
+                outcomes.extend(replay(own, numbers, "a test", again=True))
 
         outcomes = []
         thread = threading.Thread(target=run)
@@ -112,9 +112,9 @@ def history(connection, event):
 def test_replay_keeps_what_became_of_former_cycles(connection, put):
     number = put(("a", "dead", 3), ("b", "done", 1))
 
-    list(replay(connection, [number], "a test"))
+    list(replay(connection, [number], "a test", again=True))
     end(connection, number, "a")
-    list(replay(connection, [number], "a test"))
+    list(replay(connection, [number], "a test", again=True))
 
     assert history(connection, number) == [
         ("a", 1, "dead", False),
@@ -156,7 +156,7 @@ def test_end_of_a_sibling_does_not_wait_for_a_replay(connection, other, put):
     number = put(("a", "dead", 3), ("b", "running", 1))
 
     with connection.transaction():
-        list(replay(connection, [number], "a test"))
+        list(replay(connection, [number], "a test", again=True))
         end(other, number, "b")
 
     assert runs(connection, number) == [("a", "waiting", 2), ("b", "done", 1)]
@@ -176,7 +176,7 @@ def test_replay_of_a_run_that_ended_before_it_looked_is_a_new_cycle(connection, 
             return locks.encode()
 
     monkeypatch.setattr(events, "_LOCK_OPEN", Ends(locks))
-    (outcome,) = replay(connection, [number], "a test")
+    (outcome,) = replay(connection, [number], "a test", again=True)
 
     assert (outcome.fate, outcome.handlers) == (ReplayOutcome.REPLAYED, ["a"])
     assert runs(connection, number) == [("a", "waiting", 2)]
@@ -225,7 +225,7 @@ def test_replay_waits_for_no_handler_that_holds_its_row(connection, other, put):
         other.execute(
             "SELECT FROM hookonce.events WHERE id = %s FOR KEY SHARE", [number]
         )  # as a step's foreign key
-        (outcome,) = replay(connection, [number], "a test")
+        (outcome,) = replay(connection, [number], "a test", again=True)
 
     assert (outcome.handlers, outcome.left) == (["b"], ["a"])
 
@@ -251,7 +251,7 @@ def test_retention_passes_by_what_is_replayed_meanwhile(connection, other, put):
     number = put(("a", "done", 1))
 
     with other.transaction():
-        list(replay(other, [number], "a test"))
+        list(replay(other, [number], "a test", again=True))
         assert retention._delete(connection, [number]) == 0  # noqa: SLF001
 
     assert retention._delete(connection, [number]) == 0  # noqa: SLF001
@@ -275,7 +275,7 @@ def test_retention_in_one_statement_would_delete_what_was_replayed(connection, o
         return thread
 
     with beside(other, start, waits=True):
-        list(replay(other, [number], "a test"))
+        list(replay(other, [number], "a test", again=True))
 
     assert gone == [(number,)]
     assert connection.execute("SELECT count(*) FROM hookonce.queue").fetchone() == (1,)

@@ -84,9 +84,9 @@ def failed_tried_again_and_replayed(connection):
     number = put(connection)
     end(connection, *take(connection, Plan("a")), FAILED)
     end(connection, *take(connection, Plan("a")), DONE)
-    list(replays.replay(connection, [number], "test"))
+    list(replays.replay(connection, [number], "test", again=True))
     end(connection, *take(connection, Plan("a")), DEAD)
-    list(replays.replay(connection, [number], "test"))
+    list(replays.replay(connection, [number], "test", again=True))
 
 
 def released_by_its_worker(connection):
@@ -99,7 +99,7 @@ def released_by_its_worker(connection):
 def ignored_until_it_is_replayed(connection):
     number = put(connection)
     take(connection)
-    list(replays.replay(connection, [number], "test"))
+    list(replays.replay(connection, [number], "test", again=True))
 
 
 def ignored_until_a_worker_takes_it(connection):
@@ -145,18 +145,18 @@ def unreadable_where_it_is_claimed(connection):
 def lost_and_replayed(connection):
     number = put(connection)
     connection.execute("DELETE FROM hookonce.queue")
-    list(replays.replay(connection, [number], "test"))
+    list(replays.replay(connection, [number], "test", again=True))
 
 
 def element_that_nobody_can_read(connection):
     number = put(connection, is_readable=False)
-    list(replays.replay(connection, [number], "test"))
+    list(replays.replay(connection, [number], "test", again=True))
 
 
 def repeat_held_and_released(connection):
     put(connection, id_is_signed=False)
     number = put(connection, "evt_2", id_is_signed=False, hold_repeats=True)
-    list(replays.replay(connection, [number], "test", status=EventStatus.HELD))
+    list(replays.replay(connection, [number], "test", status=EventStatus.HELD, again=True))
 
 
 def imported_to_be_held(connection):

@@ -31,6 +31,21 @@ def test_replay_does_what_was_planned_and_once(own):
     assert inbox.rows("SELECT who FROM hookonce.audit WHERE subject = 'event 6'") == [("agent (token)",)]
 
 
+def test_what_is_done_is_planned_and_run_again_only_if_one_says_so(own):
+    inbox, agent = own
+    (event,) = inbox.deliver("once")
+    end_events(inbox.connection, "done", [event], handler="shop.credit")
+
+    plan = agent.call("plan_replay", events=[event])
+    refusal = agent.refusal("replay", confirmation=plan.known["confirmation"])
+    again = agent.call("plan_replay", events=[event], again=True)
+    outcome = agent.call("replay", confirmation=again.known["confirmation"]).known["outcomes"][0]
+
+    assert plan.known["plan"]["outcomes"][0]["fate"] == "already_done"
+    assert "already done" in refusal
+    assert (outcome["fate"], cycles(inbox, event)) == ("replayed", [(2, "waiting")])
+
+
 def test_bulk_replay_takes_what_was_there_when_it_was_planned(own):
     inbox, agent = own
     plan = agent.call("plan_bulk_replay", status="dead", handler="shop.credit", since="1h", rate=5)

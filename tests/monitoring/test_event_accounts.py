@@ -36,7 +36,7 @@ def scraped(inbox):
 
 
 def replay(inbox, *ids):
-    assert all(each.is_whole for each in replays.replay(inbox.connection, ids, "somebody"))
+    assert all(each.is_whole for each in replays.replay(inbox.connection, ids, "somebody", again=True))
     inbox.work()
 
 

@@ -98,7 +98,7 @@ def test_replay_asked_for_twice_is_one_new_cycle(lab):
     lab.recover()
     (event,) = lab.sql.execute("SELECT id FROM hookonce.event_states").fetchone()
 
-    fates = [outcome.fate for _ in range(2) for outcome in events.replay(lab.sql, [event], "ops")]
+    fates = [outcome.fate for _ in range(2) for outcome in events.replay(lab.sql, [event], "ops", again=True)]
     lab.recover()
 
     assert fates == ["replayed", "already queued"]
@@ -114,7 +114,7 @@ def test_replay_leaves_a_running_attempt_alone(lab):
     lab.until(lab.entries, 1, "the handler")
     (event,) = lab.sql.execute("SELECT id FROM hookonce.event_states").fetchone()
 
-    fates = [outcome.fate for outcome in events.replay(lab.sql, [event], "ops")]
+    fates = [outcome.fate for outcome in events.replay(lab.sql, [event], "ops", again=True)]
     lab.let_go("evt_slow", 1)
     lab.ended(worker)
 

@@ -181,7 +181,7 @@ def replayed_when_it_was_done(ledger):
         ledger.sql.execute("UPDATE hookonce.queue SET token = NULL")
         for run in claiming.claim(ledger.sql, Planner()).runs:
             claiming.end(ledger.sql, run, AttemptResult("done"))
-        list(replays.replay(ledger.sql, [ledger.first.event.id], "test"))
+        list(replays.replay(ledger.sql, [ledger.first.event.id], "test", again=True))
 
     last = "SELECT count(*) FROM hookonce.runs WHERE is_last AND event = %s"
     assert ledger.sql.execute(last, [ledger.first.event.id]).fetchone() == (0,)
@@ -197,7 +197,7 @@ def replayed_before_it_is_pruned(ledger):
         def execute(self, query, *args, **options):
             if query == retention._LOCK:  # noqa: SLF001  the moment before it
                 super().execute("SELECT 1")
-                list(replays.replay(ledger.sql, ids[:1], "test"))
+                list(replays.replay(ledger.sql, ids[:1], "test", again=True))
             return super().execute(query, *args, **options)
 
     with Late.connect(ledger.url, autocommit=True) as pruning:

@@ -127,7 +127,7 @@ class Story:
             for name in stopped:
                 self._decide(connection, event, event_id, name)
             for _ in stopped:
-                list(event_replays.replay(connection, [event], "a person"))
+                list(event_replays.replay(connection, [event], "a person", again=True))
                 in_child(self._work)
             status, result = connection.execute(
                 "SELECT status, result FROM hookonce.run_states WHERE event = %s", [event]

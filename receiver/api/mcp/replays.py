@@ -50,12 +50,20 @@ class Replays:
         return (self.plan_replay, self.plan_bulk_replay)
 
     def plan_replay(
-        self, ctx: Context, events: Annotated[list[EventId], Field(min_length=1, max_length=_MAX_EVENTS)]
+        self,
+        ctx: Context,
+        events: Annotated[list[EventId], Field(min_length=1, max_length=_MAX_EVENTS)],
+        *,
+        again: Annotated[bool, Field(description="run handlers that are done once more")] = False,
     ) -> str:
-        """Say what a replay would make of these events, and change nothing. Needs the scope `replay`."""
-        wanted = sorted(set(events))
-        found = self._client_of(ctx).post("/replays", {"events": wanted, "dry_run": True})
-        return self._planned({"events": wanted}, found)
+        """Say what a replay would make of these events, and change nothing. Needs the scope `replay`.
+
+        Handlers that are done (`done` says when) stay so unless `again`; ask your user before you say it.
+        """
+        wanted = {"events": sorted(set(events)), "again": again}
+        found = self._client_of(ctx).post("/replays", {**wanted, "dry_run": True})
+        seen = [{"event": outcome["id"], "view": outcome["view"]} for outcome in found["outcomes"]]
+        return self._planned({**wanted, "seen": seen}, found)
 
     def plan_bulk_replay(  # noqa: PLR0913  a filter
         self,
@@ -98,7 +106,8 @@ class Replays:
         api = self._client_of(ctx)
         key = hashlib.sha256(confirmation.encode()).hexdigest()
         if "events" in plan:
-            return Answer(api.post("/replays", {"events": plan["events"]}, key)).text
+            asked = {name: plan[name] for name in ("events", "again", "seen")}
+            return Answer(api.post("/replays", asked, key)).text
         begun = api.post("/bulk-replays", {"filter": plan["filter"], "rate": plan["rate"]}, key)
         return Answer({name: value for name, value in begun.items() if name != "filter"}).text
 

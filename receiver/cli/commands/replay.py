@@ -47,6 +47,7 @@ _KINDS = 8
     multiple=True,
     help="Do this step of its handlers anew; may be repeated.",
 )
+@click.option("--again", is_flag=True, help="Also what is done: its handlers run once more.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be replayed.")
 @click.option(
     "--continue", "number", type=int, metavar="NUMBER", help="Go on with a bulk replay that was stopped."
@@ -69,8 +70,9 @@ def replay(  # options
 
     What steps of their handlers gave (event.step) is used again, unless --forget-step names them.
     Name events by ID (ledger id, source:event_id, or how a sender's id begins), or choose all that match the
-    options. Ctrl-C stops a bulk replay where it is; killed, it is finished by the sweep. Exit 3 if some were left
-    alone or died again, 4 if there is no such event.
+    options. Handlers of a named event that are done stay so unless you say --again. Ctrl-C stops a bulk replay where
+    it is; killed, it is finished by the sweep. Exit 3 if some were left alone or died again, 4 if there is no such
+    event.
     """
     wanted = chosen(options)
     _require_sense(references, wanted, number, options, listing=listing)
@@ -82,7 +84,8 @@ def replay(  # options
             if options["dry_run"]:
                 named.preview(settings, connection, references, as_json=as_json)
             else:
-                named.replay(settings, connection, references, options["forget"], as_json=as_json)
+                how = named.How(options["forget"], options["again"], as_json=as_json)
+                named.replay(settings, connection, references, how)
         else:
             bulk = (
                 _start_bulk_replay(connection, wanted, options, as_json=as_json)
@@ -114,6 +117,10 @@ def _require_sense(
     if options["forget"] and not references:
         raise click.UsageError(
             "--forget-step is for events that are named by ID: it does again what was done"
+        )
+    if options["again"] and not references:
+        raise click.UsageError(
+            "--again is for events that are named by ID; choose what is done with --status done"
         )
     if number is not None and options["dry_run"]:
         raise click.UsageError(

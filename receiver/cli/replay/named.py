@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from typing import NamedTuple
 
 import click
 import psycopg
@@ -38,18 +39,19 @@ def preview(
         sys.exit(Exit.PARTIAL)
 
 
-def replay(
-    settings: Settings,
-    connection: psycopg.Connection,
-    references: Iterable[str],
-    forget: Sequence[str],
-    *,
-    as_json: bool,
-) -> None:
+class How(NamedTuple):
+    """How named events are replayed: which steps anew, what is done once more, and how it is told."""
+
+    forget: Sequence[str]
+    again: bool
+    as_json: bool
+
+
+def replay(settings: Settings, connection: psycopg.Connection, references: Iterable[str], how: How) -> None:
     """Replay the named events and report what became of each; exits with 3 or 4 as `hookonce exits` says."""
     ids, unknown = _found(connection, references)
-    report = ReplayReport(as_json=as_json)
-    outcomes = list(event_replays.replay(connection, ids, operator(), forget=forget))
+    report = ReplayReport(as_json=how.as_json)
+    outcomes = list(event_replays.replay(connection, ids, operator(), forget=how.forget, again=how.again))
     report.take(outcomes)
     unknown += [str(each) for each in sorted(set(ids) - {outcome.id for outcome in outcomes})]
     if report.is_any(GOOD):

@@ -3,12 +3,14 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 
 import click
 
 from hookonce.receiver.cli.output.exits import Exit
 from hookonce.receiver.cli.output.tables import clean, print_json
-from hookonce.receiver.ledger.replay.events import GOOD, ReplayOutcome, ReplayResult
+from hookonce.receiver.cli.output.times import ago
+from hookonce.receiver.ledger.replay.events import GOOD, DoneRun, ReplayOutcome, ReplayResult
 
 _MAX_LINES = 20
 """Outcomes printed one by one; more are counted."""
@@ -21,7 +23,12 @@ _DESCRIPTIONS = {
     ReplayOutcome.BODY_NOT_KEPT: "can't be replayed: its source keeps no bodies (keep_body = false)",
     ReplayOutcome.UNREADABLE: "can't be replayed: the provider could not read it; see `events show --raw`",
     ReplayOutcome.CHANGED: "has changed its status meanwhile and was left alone",
+    ReplayOutcome.DONE: "is done and was left alone",
 }
+
+
+_LEFT_ALONE = frozenset({ReplayOutcome.RUNNING, ReplayOutcome.DONE})
+"""What could be replayed, but for its state."""
 
 
 class ReplayReport:
@@ -61,15 +68,28 @@ class ReplayReport:
     @property
     def exit(self) -> Exit:
         """The code for a replay that was not whole."""
-        return Exit.PARTIAL if self.is_any(GOOD | {ReplayOutcome.RUNNING}) else Exit.FAILURE
+        return Exit.PARTIAL if self.is_any(GOOD | _LEFT_ALONE) else Exit.FAILURE
 
 
 def _line(outcome: ReplayResult) -> str:
     line = f"event {outcome.id} {_DESCRIPTIONS[outcome.fate]}"
+    if outcome.is_command:
+        line = line.replace("event", "the command of a client, event", 1)
+    if outcome.fate is ReplayOutcome.DONE:
+        return f"{line}: {_told(outcome.done)}; to run it once more: hookonce replay {outcome.id} --again"
     if outcome.handlers:
         line += f": {clean(', '.join(outcome.handlers))}"
     if outcome.forgotten:
         line += f"; done anew: {clean(', '.join(outcome.forgotten))}"
     if outcome.left and outcome.fate is not ReplayOutcome.RUNNING:
         line += f"; running and left alone: {clean(', '.join(outcome.left))}"
+    kept = [run for run in outcome.done if run.handler not in outcome.handlers]
+    if kept and outcome.fate is ReplayOutcome.REPLAYED:
+        line += f"; done and left alone: {_told(kept)}"
     return line
+
+
+def _told(runs: Sequence[DoneRun]) -> str:
+    """Tell which handlers have succeeded, and when."""
+    now = datetime.now(UTC)
+    return ", ".join(f"{clean(run.handler)} ({ago(run.ended_at, now)})" for run in runs)

@@ -42,7 +42,10 @@ NOTICES: Mapping[str, tuple[str, str]] = {
         "It can't be replayed: the provider could not read it. The raw body shows why.",
     ),
     "decided": ("good", "Noted. Replay the event, and its handler goes on behind the step."),
-    ReplayOutcome.CHANGED: ("warn", "Its status has changed meanwhile, so it was left alone."),
+    ReplayOutcome.CHANGED: (
+        "warn",
+        "It has changed since you looked, so it was left alone. What it is now is shown here.",
+    ),
 }
 
 
@@ -82,16 +85,21 @@ def event(number: int) -> str:
 
 @admin.post("/events/<int:number>/replay")
 def replay(number: int) -> Response:
-    """Run an event again, or release it."""
+    """Run an event again, or release it; ask before what is done is run once more."""
+    forget, again = request.form.getlist("forget"), "again" in request.form
+    seen = {number: request.form["seen"]} if "seen" in request.form else {}
     with context().ledger() as connection:
         outcomes = list(
-            event_replays.replay(connection, [number], actor(), forget=request.form.getlist("forget"))
+            event_replays.replay(connection, [number], actor(), forget=forget, again=again, seen=seen)
         )
     if not outcomes:
         abort(404, "There is no such event; retention may have dropped it.")
     if outcomes[0].fate in GOOD:
         notify(context().settings.redis_url)
     view = read_event_form(request.form, datetime.now(UTC)).typed
+    if outcomes[0].fate is ReplayOutcome.DONE:
+        asking = {"outcome": outcomes[0], "forget": forget, "view": view, "now": datetime.now(UTC)}
+        return make_response(render_template("admin/again.html", **asking))
     back = urlencode(view | {"said": outcomes[0].fate})
     return make_response(redirect(f"{url_for('admin.event', number=number)}?{back}", 303))
 

@@ -18,6 +18,7 @@ from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.replay import events
 from hookonce.receiver.ledger.replay.bulk import COLUMNS, GET, Bulk, one
 from hookonce.receiver.ledger.replay.events import ReplayResult
+from hookonce.receiver.ledger.states import EventStatus
 
 DRIVER_GONE = timedelta(seconds=10)
 LOOK_AHEAD = 50_000
@@ -103,7 +104,11 @@ def _step(
 ) -> tuple[Bulk, list[ReplayResult]]:
     wanted = bulk.wanted
     ids, last = _next(connection, bulk, wanted, min(limit, events.REPLAY_BATCH))
-    outcomes = list(events.replay(connection, ids, None, status=wanted.status))
+    takes_done = wanted.status in {
+        None,
+        EventStatus.DONE,
+    }  # whoever began it was told how many of each there are
+    outcomes = list(events.replay(connection, ids, None, status=wanted.status, again=takes_done))
     whole = [outcome.id for outcome in outcomes if outcome.is_whole]
     if whole:
         connection.execute(_KEEP, [bulk.id, last, whole])

@@ -2,21 +2,26 @@
 
 What steps of handlers gave stays, but for those that are named to be forgotten: these are done anew.
 
-A replay gives a run its attempts back and a new cycle. A run that is under way is left alone, and one that
-already waits for its first attempt has nothing to be given: so a replay asked for twice is one new cycle. What became
-of the cycle before stays in `runs`, no longer as the last.
+A replay gives a run its attempts back and a new cycle. A run that is done is run again only where one says so
+(`again`), and only if what is done is still what one has seen (`view`): every desk asks by these two. A run that is
+under way is left alone, and one that already waits for its first attempt has nothing to be given: so a replay asked for
+twice is one new cycle. What became of the cycle before stays in `runs`, no longer as the last.
 
 Lock order: events by id, which keeps retention and other replays away, then rows of the queue by event and n. Ends of
 runs lock no event. So what is open is locked first, and all is read by the next statement: whichever run has ended
 until then has its row in `runs`, and one that ends later was under way.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 
 import psycopg
 
+from hookonce.receiver.config.commands import COMMAND
 from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.access.audit_log import Note, note_all
 from hookonce.receiver.ledger.states import EventStatus, RunStatus, Waits
@@ -37,16 +42,33 @@ class ReplayOutcome(StrEnum):
     BODY_NOT_KEPT = "body not kept"
     UNREADABLE = "unreadable"
     CHANGED = "changed"
+    DONE = "already done"
 
 
 GOOD = frozenset({ReplayOutcome.REPLAYED, ReplayOutcome.RELEASED, ReplayOutcome.QUEUED})
+
+
+@dataclass(frozen=True, slots=True)
+class DoneRun:
+    """A run that succeeded: of which handler, in which cycle, and when it ended."""
+
+    handler: str
+    cycle: int
+    ended_at: datetime
+
+
+def view(done: Iterable[DoneRun]) -> str:
+    """Return what was seen of these runs: 16 hex digits, and other ones once any of them has changed."""
+    said = "\n".join(f"{run.cycle} {run.handler}" for run in sorted(done, key=lambda each: each.handler))
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 @dataclass(slots=True)
 class ReplayResult:
     """What a replay made of one event, and of which runs: given a new cycle, or left alone while they run.
 
-    `forgotten` are the steps that are done anew, as "handler/step".
+    `forgotten` are the steps that are done anew, as "handler/step"; `done` the runs that had succeeded before, which
+    are left alone without `again`, and `view` what was seen of them. `is_command`: it is the command of a client.
     """
 
     id: int
@@ -54,6 +76,9 @@ class ReplayResult:
     handlers: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     forgotten: list[str] = field(default_factory=list)
+    done: list[DoneRun] = field(default_factory=list)
+    view: str = ""
+    is_command: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -71,6 +96,12 @@ class _Run:
     status: str
     attempts: int
     is_held: bool
+    cycle: int
+    ended_at: datetime | None
+
+    @property
+    def is_done(self) -> bool:
+        return self.status == RunStatus.DONE
 
     @property
     def is_running(self) -> bool:
@@ -91,7 +122,7 @@ SELECT FROM hookonce.queue WHERE event = ANY(%s) AND token IS NULL ORDER BY even
 """
 
 _EVENTS = """
-SELECT e.id, e.status, e.keep_body,
+SELECT e.id, e.status, e.keep_body, e.provider,
        EXISTS (SELECT FROM hookonce.bodies b WHERE b.event = e.id AND b.received_at = e.received_at)
 FROM hookonce.event_states e WHERE e.id = ANY(%s) ORDER BY e.id
 """
@@ -99,10 +130,11 @@ FROM hookonce.event_states e WHERE e.id = ANY(%s) ORDER BY e.id
 _RUNS = f"""
 SELECT event, n, coalesce(handler, ''),
        CASE WHEN token IS NULL THEN '{RunStatus.WAITING}' ELSE '{RunStatus.RUNNING}' END, attempts,
-       coalesce(waits = '{Waits.HELD}', false)
+       coalesce(waits = '{Waits.HELD}', false), cycle, NULL
 FROM hookonce.queue WHERE event = ANY(%(events)s)
 UNION ALL
-SELECT event, NULL, handler, status, attempts, false FROM hookonce.runs WHERE event = ANY(%(events)s) AND is_last
+SELECT event, NULL, handler, status, attempts, false, cycle, finished_at FROM hookonce.runs
+WHERE event = ANY(%(events)s) AND is_last
 ORDER BY 1, 3
 """  # noqa: S608  constants
 
@@ -154,31 +186,47 @@ WHERE event = ANY(%s) AND attempts = 0 AND token IS NULL AND (handler IS NULL OR
 """
 
 
-def replay(
+def replay(  # noqa: PLR0913  all but three by keyword
     connection: psycopg.Connection,
     ids: Sequence[int],
     who: str | None,
     *,
     status: str | None = None,
     forget: Sequence[str] = (),
+    again: bool = False,
+    seen: Mapping[int, str] = MappingProxyType({}),
 ) -> Iterator[ReplayResult]:
     """Make events due again, in batches that are committed one by one; audited, each event by a line.
 
-    With `status`, an event that has left it meanwhile is left alone. Steps whose names are in `forget` are done anew,
-    unless their run is under way. Ids that are not in the ledger give no
-    outcome. Without `who`, nothing is audited: that is for a bulk replay, which has its own lines.
+    With `status`, an event that has left it meanwhile is left alone, and so is one of which more, or less, is done than
+    was `seen` (a `view` by its id). Runs that are done stay so, unless `again`. Steps whose names are in `forget` are
+    done anew, unless their run is under way or stays done. Ids that are not in the ledger give no outcome. Without
+    `who`, nothing is audited: that is for a bulk replay, which has its own lines.
     """
     wanted = sorted(set(ids))
     for start in range(0, len(wanted), REPLAY_BATCH):
         with connection.transaction():
-            outcomes = _replay(connection, wanted[start : start + REPLAY_BATCH], status, forget)
+            batch = wanted[start : start + REPLAY_BATCH]
+            outcomes = _replay(connection, batch, _Asked(status, again, seen), forget)
             if who is not None:
                 note_all(connection, who, map(_note, outcomes))
         yield from outcomes
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Under which conditions events are run again; see `replay`."""
+
+    status: str | None
+    again: bool
+    seen: Mapping[int, str]
+
+    def is_met_by(self, event: int, status: str, found: str) -> bool:
+        return self.status in {None, status} and self.seen.get(event, found) == found
+
+
 def _replay(
-    connection: psycopg.Connection, ids: Sequence[int], only: str | None, forget: Sequence[str]
+    connection: psycopg.Connection, ids: Sequence[int], asked: _Asked, forget: Sequence[str]
 ) -> list[ReplayResult]:
     locked = [row[0] for row in connection.execute(_LOCK, [list(ids)])]
     connection.execute(_LOCK_OPEN, [locked])
@@ -186,12 +234,21 @@ def _replay(
     runs: dict[int, list[_Run]] = {event: [] for event in locked}
     for row in connection.execute(_RUNS, {"events": locked}):
         runs[row[0]].append(_Run(*row))
-    outcomes = [
-        _fate(event, runs[event], lost=None if has_body else _LOST[keep_body])
-        if only in {None, status}
-        else ReplayResult(event, ReplayOutcome.CHANGED)
-        for event, status, keep_body, has_body in events
-    ]
+    outcomes = []
+    for event, status, keep_body, provider, has_body in events:
+        done = [
+            DoneRun(run.handler, run.cycle, run.ended_at)
+            for run in runs[event]
+            if run.ended_at and run.is_done
+        ]
+        found = view(done)
+        outcome = (
+            _fate(event, runs[event], lost=None if has_body else _LOST[keep_body], again=asked.again)
+            if asked.is_met_by(event, status, found)
+            else ReplayResult(event, ReplayOutcome.CHANGED)
+        )
+        outcome.done, outcome.view, outcome.is_command = done, found, provider == COMMAND
+        outcomes.append(outcome)
     good = {outcome.id: outcome for outcome in outcomes if outcome.fate in GOOD}
     _renew(connection, good, runs)
     _reopen(connection, good, runs)
@@ -204,12 +261,12 @@ _LOST = {True: ReplayOutcome.BODY_DROPPED, False: ReplayOutcome.BODY_NOT_KEPT}
 """What is said of an event without a body, by whether its source keeps bodies."""
 
 
-def _fate(event: int, runs: Sequence[_Run], *, lost: ReplayOutcome | None) -> ReplayResult:
+def _fate(event: int, runs: Sequence[_Run], *, lost: ReplayOutcome | None, again: bool) -> ReplayResult:
     """Decide what becomes of an event, which is locked."""
     if lost is not None:
         return ReplayResult(event, lost)
     left = [run.handler for run in runs if run.is_running]
-    spent = [run.handler for run in runs if run.is_spent]
+    spent = [run.handler for run in runs if run.is_spent and (again or not run.is_done)]
     if spent:
         return ReplayResult(event, ReplayOutcome.REPLAYED, spent, left)
     if left:
@@ -217,6 +274,8 @@ def _fate(event: int, runs: Sequence[_Run], *, lost: ReplayOutcome | None) -> Re
     if any(run.n is not None for run in runs):
         is_held = any(run.is_held for run in runs)
         return ReplayResult(event, ReplayOutcome.RELEASED if is_held else ReplayOutcome.QUEUED)
+    if any(run.is_done for run in runs):
+        return ReplayResult(event, ReplayOutcome.DONE)
     is_unreadable = any(run.status == RunStatus.DEAD for run in runs)
     return ReplayResult(event, ReplayOutcome.UNREADABLE if is_unreadable else ReplayOutcome.REPLAYED)
 
@@ -248,7 +307,10 @@ def _reopen(
 ) -> None:
     """Open runs again that have ended; events that nobody took, and those of which there is nothing, are received."""
     ended = [
-        (event, run.handler) for event in outcomes for run in runs[event] if run.n is None and run.handler
+        (event, run.handler)
+        for event, outcome in outcomes.items()
+        for run in runs[event]
+        if run.n is None and run.handler in outcome.handlers
     ]
     reopened = [event for event, _ in ended]
     activity.keep_ends(connection, reopened)
@@ -268,7 +330,9 @@ def _forget(
         (event, run.handler)
         for event, outcome in outcomes.items()
         for run in runs[event]
-        if run.handler and run.handler not in outcome.left
+        if run.handler
+        and run.handler not in outcome.left
+        and (not run.is_done or run.handler in outcome.handlers)
     ]
     for event, handler, name in steps.forget_of_runs(connection, at_rest, names):
         outcomes[event].forgotten.append(f"{handler}/{name}")

@@ -244,7 +244,7 @@ def test_alert_of_dead_events_ends_when_they_are_replayed(watch, connection):
     watch.evaluate(connection)
     assert is_open(connection) == [("dead_runs", "stripe")]
 
-    list(replay(connection, dead, "a test"))
+    list(replay(connection, dead, "a test", again=True))
     look_again(connection)
     watch.evaluate(connection)
 
