@@ -69,9 +69,9 @@ class Captured:
 
 
 def written(request: Captured) -> bytes:
-    """Write a request as a `.http` file."""
+    """Write a request as a `.http` file; without a header of the sender's that has the name of ours."""
     lines = [f"{request.method} {request.target} HTTP/1.1"]
-    lines += [f"{name}: {value}" for name, value in request.headers]
+    lines += [f"{name}: {value}" for name, value in request.headers if name.lower() != CAPTURED_AT]
     if request.at:
         lines.append(f"{CAPTURED_AT}: {request.at.astimezone(UTC).isoformat().replace('+00:00', 'Z')}")
     return "\n".join(lines).encode("latin-1", "replace") + b"\n\n" + request.body

@@ -83,5 +83,5 @@ def test_page_of_the_package_has_no_link_that_leads_nowhere():
     description = ProjectMetadata(str(ROOT), PluginManager()).core.readme
 
     assert "](docs/index.md)" in (ROOT / "README.md").read_text()
-    assert "\nThe documents have a tutorial" in description
+    assert "\nTutorial · all documents · Django" in description
     assert [link for link in description.split("](")[1:] if not link.startswith(("https:", "mailto:"))] == []

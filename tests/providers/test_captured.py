@@ -9,7 +9,9 @@ from hookonce.providers.kit import http_file
 from hookonce.providers.kit.conformance import cases
 
 RAW = b"POST /hooks/acme?a=b HTTP/1.1\nHost: in.example\nX-A: 1\nx-a: 2\n\n"
-NAMES = st.text(string.ascii_letters + string.digits + "-", min_size=1, max_size=20)
+NAMES = st.text(string.ascii_letters + string.digits + "-", min_size=1, max_size=20).filter(
+    lambda name: name.lower() != http_file.CAPTURED_AT
+)
 VALUES = st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_categories=["Cc"]), max_size=40)
 MOMENT = datetime(2026, 1, 1, 0, 0, 0, 123000, UTC)
 
@@ -23,6 +25,16 @@ def test_captured_request_survives_its_file_byte_for_byte(headers, body, at):
     request = http_file.Captured("POST", "/hooks/a?b=c", headers, body, at)
 
     assert http_file.read(http_file.written(request)) == request
+
+
+@pytest.mark.parametrize("value", ["", "soon", "2020-01-01T00:00:00Z"])
+@pytest.mark.parametrize("name", [http_file.CAPTURED_AT, "Hookonce-Captured-At"])
+def test_captured_request_is_of_the_time_that_we_say(name, value):
+    request = http_file.Captured("POST", "/", [(name, value), ("A", "b")], b"", MOMENT)
+
+    read = http_file.read(http_file.written(request))
+
+    assert (read.at, read.headers) == (MOMENT, [("A", "b")])
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
