@@ -2,7 +2,8 @@
 
 `commands` has one module per command; some have parts of their own: `dev`, `doctor`, `replay`, `capture` and `new`.
 What commands share: `options` reads what was typed, `output` prints, `connections` reaches the servers, `notify` tells
-the workers, `local_sources` knows what can be sent to here, and `signing_sources` whose secrets sign and verify.
+the workers, `local_sources` knows what can be sent to here, `exported_event` reads an
+event of another ledger, and `signing_sources` whose secrets sign and verify.
 """
 
 import atexit

@@ -74,23 +74,32 @@ def kept(
             low = rows[-1]["id"] + 1 if len(rows) == TRANSFER_PAGE_SIZE else to
 
 
-def take(
-    connection: psycopg.Connection, batch: Sequence[NewEvent], who: str, taken: Taken, *, run: bool
+def take(  # noqa: PLR0913  the last by keyword
+    connection: psycopg.Connection,
+    batch: Sequence[NewEvent],
+    who: str,
+    taken: Taken,
+    *,
+    run: bool,
+    in_order: bool = False,
 ) -> None:
     """Take events in that are not known, due at once or (not `run`) held; adds to `taken`. Committed, audited.
+
+    With `in_order` they have their ledger ids, and are due, in the order of the batch, and may name one id twice.
 
     An element that can't be read is dead in any case. What is known stays as it is; another body under a known id is
     kept beside it, as of a delivery.
     """
     with connection.transaction():
-        answers = store(connection, batch)
-        new = [answer.id for answer in answers.values() if answer.verdict is Verdict.ACCEPTED]
+        one_by_one = [[event] for event in batch] if in_order else [batch]
+        answers = [answer for each in one_by_one for answer in store(connection, each).values()]
+        new = [answer.id for answer in answers if answer.verdict is Verdict.ACCEPTED]
         if not run:
             connection.execute(_HOLD, [new])
         if new:
             detail = {"events": len(new), "run": run}
             audit_log.note(connection, who, "import", f"events {min(new)} to {max(new)}", detail)
-    verdicts = [answer.verdict for answer in answers.values()]
+    verdicts = [answer.verdict for answer in answers]
     taken.new += len(new)
     taken.known += verdicts.count(Verdict.DUPLICATE)
     taken.conflicts += verdicts.count(Verdict.CONFLICT)

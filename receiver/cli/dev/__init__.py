@@ -1,1 +1,4 @@
-"""What `hookonce dev` shows and does: `introduction` at its start, `screen` for a line, `reloading` for a change."""
+"""What `hookonce dev` shows and does.
+
+`introduction` is for its start, `screen` for a line, `reloading` for a change, `pulling` for events of another inbox.
+"""
