@@ -150,7 +150,7 @@ def try_one(place: Place, package: Path) -> None:
 
 def readme_blocks() -> list[str]:
     """Return the commands of the README's section for who installs it: install, write, start, send and look."""
-    section = README.read_text().split("## In your own application")[1].split("\n## ")[0]
+    section = README.read_text().split("## Five commands")[1].split("\n## ")[0]
     return re.findall(r"^```sh\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
 
 
