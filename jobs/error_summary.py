@@ -97,12 +97,11 @@ def _place(error: BaseException) -> str | None:
     for frame, line in traceback.walk_tb(error.__traceback__):
         path = frame.f_code.co_filename
         if not is_library(path):
-            place = f"{_short(path)}:{line}"
+            place = f"{path.removeprefix(home_of(path))}:{line}"
     return place
 
 
-def _short(path: str) -> str:
-    """Return the path as seen from where its module was found."""
-    homes = (home for home in sys.path if home and path.startswith(home.rstrip("/") + "/"))
-    longest = max(homes, key=len, default="")
-    return path[len(longest) :].lstrip("/") if longest else path
+def home_of(path: str) -> str:
+    """Return the folder that a file's module was found in, with its slash; empty where that is not known."""
+    homes = (f"{home.rstrip('/')}/" for home in sys.path if home)
+    return max((home for home in homes if path.startswith(home)), key=len, default="")

@@ -207,7 +207,14 @@ LIBRARIES = {
         "jobs.attempts.traces",
     ),
     "prometheus_client": ("receiver.monitoring",),
-    "pydantic": ("receiver.config", "receiver.api", "receiver.cli", "receiver.remote.pull", "jobs.commands"),
+    "pydantic": (
+        "receiver.config",
+        "receiver.ledger.runs.traceback_frames",
+        "receiver.api",
+        "receiver.cli",
+        "receiver.remote.pull",
+        "jobs.commands",
+    ),
     "redis": ("receiver.redis", "jobs.worker", "hookonce.testing.servers"),
     "requests": (
         "receiver.outbound",

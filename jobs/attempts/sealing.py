@@ -10,7 +10,7 @@ from hookonce.jobs.attempts.transaction_guard import OverlongBlock, RolledBack
 from hookonce.jobs.error_summary import message_of, summarize, whereabouts
 from hookonce.jobs.event import BodyDropped, StepError
 from hookonce.jobs.steps import StepStopped
-from hookonce.jobs.traceback_text import traceback_text
+from hookonce.jobs.traceback_capture import captured
 from hookonce.receiver.encryption import (
     OFF,
     CannotDecrypt,
@@ -23,6 +23,7 @@ from hookonce.receiver.encryption import (
 from hookonce.receiver.idempotency.records import StoreUnavailable
 from hookonce.receiver.ledger.runs.claimed import ClaimedEvent, ClaimedRun
 from hookonce.receiver.ledger.runs.ends import AttemptResult
+from hookonce.receiver.ledger.runs.traceback_frames import Raised, Traceback
 
 OURS = (
     TimeUp,
@@ -67,13 +68,13 @@ class Sealing:
         """Add the traceback to a failure; sealed it may tell more, and what the error says besides."""
         if ending.error is None:
             return ending
-        text = traceback_text(error, with_details=self.keyring.is_on) or self._left_out(error)
-        if text is None:
+        found = captured(error, with_details=self.keyring.is_on, cleaned=self._cleaned)
+        found = found or self._left_out(error)
+        if found is None:
             return ending
-        plain = endings.storable_text(self._mask(text)).encode()
         try:
             sealed, key = self.keyring.encrypt(
-                plain, traceback_context(run.event.id, run.handler, run.cycle, run.attempt)
+                found.as_json, traceback_context(run.event.id, run.handler, run.cycle, run.attempt)
             )
         except KeyMissing:  # what should be sealed must not be stored open
             return ending
@@ -85,6 +86,11 @@ class Sealing:
             return message_of(error) if isinstance(error, endings.VERDICTS) else summarize(error)
         return message_of(error) if isinstance(error, OURS) else whereabouts(error)
 
-    def _left_out(self, error: BaseException) -> str | None:
+    def _cleaned(self, text: str) -> str:
+        return endings.storable_text(self._mask(text))
+
+    def _left_out(self, error: BaseException) -> Traceback | None:
         """Return what an error says, where that is not said in the clear."""
-        return summarize(error) if self.keyring.is_on and not isinstance(error, OURS) else None
+        if not self.keyring.is_on or isinstance(error, OURS):
+            return None
+        return Traceback((Raised(self._cleaned(summarize(error))),))

@@ -24,6 +24,7 @@ from hookonce.receiver.ledger.queries import event_lookup, event_pages, events
 from hookonce.receiver.ledger.queries.events import Detail
 from hookonce.receiver.ledger.reasons import WaitsFor
 from hookonce.receiver.ledger.replay import bulk
+from hookonce.receiver.ledger.runs.traceback_frames import Traceback
 from hookonce.receiver.ledger.states import EventStatus
 
 LOOK_FOR_LOST = timedelta(seconds=1)
@@ -127,6 +128,9 @@ class Failure(ResponseModel):
     error: str
     traceback: str | None = Field(
         description="the exception with its causes, the newest last; null where there was none, as when a worker died"
+    )
+    frames: Traceback | None = Field(
+        description="the same as data; null where the traceback is, and of what a version before kept"
     )
     unreadable: str | None = Field(description="why the traceback can't be decrypted here; it is then null")
 

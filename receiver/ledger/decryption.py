@@ -15,6 +15,7 @@ from hookonce.receiver.encryption import (
     rejected_context,
     traceback_context,
 )
+from hookonce.receiver.ledger.runs import traceback_frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +75,18 @@ def decrypt_conflict(keyring: Keyring, source: str, event_id: str, row: dict[str
 
 
 def decrypt_failure(keyring: Keyring, event: int, row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of `failures` with its `traceback` as text; None where none was kept, or it can't be opened.
+    """Return a row of `failures` with its `traceback` as text, and as data (`frames`) unless an older version kept it.
 
-    Then `unreadable` says why.
+    Both are None where none was kept, or it can't be opened; then `unreadable` says why.
     """
     kept, key = row["traceback"], row.pop("key_id")
     bond = traceback_context(event, row["handler"], row["cycle"], row["attempt"])
     content = None if kept is None else _opened(keyring, kept, key, bond)
     if isinstance(content, CannotDecrypt):
-        return row | {"traceback": None, "unreadable": str(content)}
-    return row | {"traceback": content and content.decode(errors="replace"), "unreadable": None}
+        return row | {"traceback": None, "frames": None, "unreadable": str(content)}
+    frames = content and traceback_frames.parse(content)
+    text = frames.text if frames else content and content.decode(errors="replace")
+    return row | {"traceback": text, "frames": frames or None, "unreadable": None}
 
 
 def decrypt_rejected(keyring: Keyring, row: dict[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 import json
 import re
+import shlex
 
 import click
 
-from hookonce.jobs.traceback_text import traceback_text
-from hookonce.receiver.cli.output.tracebacks import own_frames_first
+from hookonce.jobs.traceback_capture import captured
+from hookonce.receiver.cli.output import tracebacks
 
 
 def read(text):
@@ -14,10 +15,6 @@ def read(text):
         raise LookupError("no such\ncustomer\x1b[2J") from error
 
 
-def shown(error):
-    return [click.unstyle(line) for line in own_frames_first(traceback_text(error)).splitlines()]
-
-
 def raised(text):
     try:
         return read(text)
@@ -25,33 +22,60 @@ def raised(text):
         return error
 
 
-def test_own_frames_come_first_and_what_libraries_did_after():
-    lines = shown(raised("no"))
+def caught(function, argument):
+    try:
+        return function(argument)
+    except Exception as error:  # noqa: BLE001  whatever it is
+        return error
 
+
+def failure(frames=None, text=None):
+    return {"frames": frames, "traceback": text, "unreadable": None}
+
+
+def test_own_frames_are_open_libraries_folded_and_the_error_last():
+    lines = [click.unstyle(line) for line in tracebacks.lines(failure(captured(raised("no"))))]
+
+    (folded,) = [line for line in lines if line.endswith(" frames in json")]
     number = read.__code__.co_firstlineno
-    (place,) = {line.rpartition(":")[0] for line in lines if line.endswith(" in read")}
-    assert lines[:9] == [
-        "    json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
-        f"{place}:{number + 2} in read",
+    place = "tests/cli/test_traceback_view.py"
+    assert lines == [
+        f"  {place}:{number + 2} in read",
+        "      try:",
         "          return json.loads(text)",
-        "    which caused",
-        "    LookupError: no such",
-        "    customer\\x1b[2J",
-        f"{place}:{raised.__code__.co_firstlineno + 2} in raised",
+        folded,
+        "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+        "which caused",
+        f"  {place}:{raised.__code__.co_firstlineno + 2} in raised",
+        "      try:",
         "          return read(text)",
-        f"{place}:{number + 4} in read",
+        f"  {place}:{number + 4} in read",
+        "      except ValueError as error:",
+        '          raise LookupError("no such\\ncustomer\\x1b[2J") from error',
+        "LookupError: no such",
+        "customer\\x1b[2J",
     ]
-    libraries = lines.index("    in libraries:")
-    assert lines[libraries + 1] == lines[0]
-    assert min(number for number, line in enumerate(lines) if "json/" in line) > libraries
+
+
+def test_frames_of_a_library_between_own_ones_are_one_line():
+    def split(text):
+        return shlex.split(text)
+
+    lines = [click.unstyle(line) for line in tracebacks.lines(failure(captured(caught(split, 7))))]
+
+    (folded,) = [line for line in lines if "frame" in line]
+    assert folded.endswith(" frames in shlex")
 
 
 def test_traceback_has_colours_and_nothing_that_a_terminal_would_obey():
-    text = own_frames_first(traceback_text(raised("no")))
+    text = "\n".join(tracebacks.lines(failure(captured(raised("no")))))
 
     assert "\x1b[31m" in text
     assert set(re.findall(r"\x1b\[[0-9;]*(.)", text)) == {"m"}
 
 
-def test_text_that_is_no_traceback_is_shown_as_it_is():
-    assert click.unstyle(own_frames_first("key abc is missing")) == "    key abc is missing"
+def test_text_of_a_version_before_is_shown_as_it_is():
+    assert tracebacks.lines(failure(text="Traceback:\n  key abc\x1b[2J\n")) == [
+        "Traceback:",
+        "  key abc\\x1b[2J",
+    ]

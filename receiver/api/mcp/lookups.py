@@ -153,7 +153,7 @@ class Lookups:
             **found,
             "means": EVENT_STATUSES[found["status"]],
             "runs": [_without(run, *_OTHERS_RUN) for run in runs],
-            "failures": [_without(failure, *_OTHERS_FAILURE) for failure in failures],
+            "failures": [_without(failure, "frames", *_OTHERS_FAILURE) for failure in failures],
             "conflicts": [_without(other, "headers") for other in conflicts],
         }
         said["runs"] = [_only(run, "handler", *_OTHERS_RUN) for run in runs]

@@ -198,7 +198,9 @@ def _document(found: Detail, provider: Provider | None) -> dict[str, Any]:
         "unreadable": body.unreadable if body else None,
         "runs": [asdict(run) for run in found.runs],
         "steps": [asdict(step) for step in found.steps],
-        "failures": found.failures,
+        "failures": [
+            {**each, "frames": each["frames"] and asdict(each["frames"])} for each in found.failures
+        ],
         "conflicts": [
             {**conflict, "body": None, **document_body("body", conflict["body"])}
             for conflict in found.conflicts

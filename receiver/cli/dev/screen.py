@@ -10,8 +10,8 @@ import click
 import psycopg
 
 from hookonce.receiver.cli.dev.introduction import introduce, trigger_line
+from hookonce.receiver.cli.output import tracebacks
 from hookonce.receiver.cli.output.colors import paint
-from hookonce.receiver.cli.output.tracebacks import own_frames_first
 from hookonce.receiver.dev import log_lines
 from hookonce.receiver.dev.log_lines import FailedRun
 from hookonce.receiver.dev.stack import Stack
@@ -34,7 +34,7 @@ class Screen:
         self._settled = threading.Event()
         self._is_introduced = False
         self._ledger: psycopg.Connection | None = None
-        self._shown: dict[str, str] = {}  # by handler
+        self._shown: dict[str, list[str]] = {}  # by handler
 
     def begin(self, ended: threading.Event) -> None:
         """Introduce what runs, once the worker has imported its handlers or can't: what is wrong stands alone."""
@@ -65,11 +65,12 @@ class Screen:
         shown = log_lines.readable(line, paint, failure["error"] if failure else None)
         if shown is not None:
             echo(shown)
-        traceback = failure and (failure["traceback"] or failure["unreadable"])
-        if failed and traceback:
-            is_known = self._shown.get(failed.handler) == traceback
-            self._shown[failed.handler] = traceback
-            echo("    (the same traceback as before)" if is_known else own_frames_first(traceback))
+        lines = tracebacks.lines(failure) if failure else []
+        if failed and lines:
+            is_known = self._shown.get(failed.handler) == lines
+            self._shown[failed.handler] = lines
+            for each in ["(the same traceback as before)"] if is_known else lines:
+                echo(f"    {each}")
 
     def _failure(self, failed: FailedRun) -> dict[str, Any] | None:
         """Read a failure from the ledger; a ledger that is away costs no more than that."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from hookonce.receiver.cli.output import tracebacks
 from hookonce.receiver.cli.output.colors import paint
 from hookonce.receiver.cli.output.tables import cell, clean
 from hookonce.receiver.cli.output.times import ago
@@ -96,21 +97,19 @@ def _failures(failures: Sequence[Mapping[str, Any]], now: datetime) -> Iterator[
     if not failures:
         return
     yield "\n" + _heading("failed attempts")
-    shown: dict[str, str] = {}
+    shown: dict[tuple[str, ...], str] = {}
     for failure in failures:
         which = f"attempt {failure['attempt']} of {failure['handler']}, cycle {failure['cycle']}"
         yield f"  {clean(which)}, {ago(failure['failed_at'], now)}: {_first_line(failure['error'])}"
     for failure in failures:
         which = f"attempt {failure['attempt']} of {failure['handler']}, cycle {failure['cycle']}"
-        text = failure["traceback"] or failure["unreadable"]
-        if text is None:
-            continue
-        yield ""
-        if text in shown:
-            yield f"{clean(which)}: the same traceback as {clean(shown[text])}"
-            continue
-        shown[text] = which
-        yield f"{clean(which)}:\n{clean(text.rstrip(), lines=True)}"
+        lines = tuple(tracebacks.lines(failure))
+        if lines in shown:
+            yield f"\n{clean(which)}: the same traceback as {clean(shown[lines])}"
+        elif lines:
+            shown[lines] = which
+            yield f"\n{clean(which)}:"
+            yield from lines
 
 
 def _conflicts(conflicts: Sequence[Mapping[str, Any]], now: datetime) -> Iterator[str]:

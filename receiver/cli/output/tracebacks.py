@@ -1,84 +1,58 @@
-"""A traceback for whoever writes the handler: what each error says and the handler's own frames, then libraries'.
+"""A traceback on a terminal: the handler's own frames with their code, those of libraries folded, the error last."""
 
-Made from the text that the ledger keeps; what is not understood is shown as it is.
-"""
-
-import re
-import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from hookonce.receiver.cli.output.tables import clean
+from hookonce.receiver.ledger.runs.traceback_frames import Frame, Raised, Traceback, calls
 
-_FRAME = re.compile(r'^(?P<indent> *)File "(?P<path>.*)", line (?P<line>\d+), in (?P<name>.*)$')
-_HEADS = ("Traceback (most recent call last):",)
-_LINKS = {
-    "The above exception was the direct cause of the following exception:": "which caused",
-    "During handling of the above exception, another exception occurred:": "and while that was handled",
-}
-_CYTHON = (".pyx", ".pxd", ".pxi")  # its frames name sources that are not there
-_LIBRARIES = (
-    "<",
-    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-    str(Path(__file__).parents[3]),
-)
+_LINKS = {"cause": "which caused", "context": "and while that was handled", "": ""}
 
 
-def own_frames_first(text: str) -> str:
-    """Return a traceback in colour, indented by four; safe for a terminal."""
-    first: list[str] = []
-    libraries: list[str] = []
-    for section in _sections(clean(text, lines=True)):
-        told, own, others = _sorted(section)
-        first += [*told, *own]
-        libraries += [*told[:1], *others] if others else []
-    heading = [click.style("in libraries:", dim=True)] if libraries else []
-    return "\n".join(f"    {line}" for line in [*first, *heading, *libraries])
+def lines(failure: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a failed attempt's traceback, in colour and safe for a terminal; none where none was kept.
+
+    What a version before has kept is a text, and so is why a traceback can't be opened.
+    """
+    frames: Traceback | None = failure["frames"]
+    if frames:
+        return [line for raised in frames.errors for line in _error(raised)]
+    text: str = failure["traceback"] or failure["unreadable"] or ""
+    return clean(text.rstrip(), lines=True).splitlines()
 
 
-def _sections(text: str) -> Iterator[list[str]]:
-    """Yield the lines of each error; what links two of them stands alone."""
-    section: list[str] = []
-    for line in text.splitlines():
-        if line.strip() in _LINKS or line.strip().startswith("---- "):
-            yield section
-            yield [line]
-            section = []
+def _error(raised: Raised) -> Iterator[str]:
+    if raised.older:
+        yield click.style(f"  {raised.older} older frames are left out", dim=True)
+    for each in calls(raised):
+        if each.is_users:
+            yield from _own(each.frames[0])
         else:
-            section.append(line)
-    yield section
+            yield click.style(f"  {clean(each.folded)}", dim=True)
+    for number, line in enumerate(clean(raised.said, lines=True).splitlines()):
+        yield click.style(line, fg="red", bold=not number)
+    for inner in raised.inner:
+        yield click.style(f"  {inner.number} of {inner.of}:", dim=True)
+        yield from (f"    {line}" for each in inner.errors for line in _error(each))
+    if raised.skipped:
+        yield click.style(f"{raised.skipped} more errors between these", dim=True)
+    elif raised.link:
+        yield click.style(_LINKS[raised.link], dim=True)
 
 
-def _sorted(section: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """Return what an error says, the handler's own frames, and those of libraries."""
-    if len(section) == 1 and (link := _LINKS.get(section[0].strip())):
-        return [click.style(link, dim=True)], [], []
-    told: list[str] = []
-    own: list[str] = []
-    others: list[str] = []
-    frame: list[str] | None = None
-    depth = 0
-    for line in section:
-        if found := _FRAME.match(line):
-            is_library = found["path"].startswith(_LIBRARIES) or found["path"].endswith(_CYTHON)
-            frame, depth = (others if is_library else own), len(found["indent"])
-            where = f"  {_short(found['path'])}:{found['line']} in {found['name']}"
-            frame.append(
-                click.style(where, dim=True) if is_library else click.style(where, fg="cyan", bold=True)
-            )
-        elif frame is not None and line.startswith(" " * (depth + 1)):
-            frame.append(click.style(f"      {line.strip()}", dim=frame is others))
-        elif line.strip() and line.strip() not in _HEADS:
-            frame = None
-            told.append(click.style(line, fg="red", bold=not told))
-    return told, own, others
+def _own(frame: Frame) -> Iterator[str]:
+    yield click.style(
+        f"  {clean(_short(frame))}:{frame.line} in {clean(frame.function)}", fg="cyan", bold=True
+    )
+    yield from (f"      {clean(line)}" for line in frame.code)
 
 
-def _short(path: str) -> str:
-    """Return a path as seen from here."""
+def _short(frame: Frame) -> str:
+    """Return a path as seen from here, or else from where its module was found."""
     try:
-        return str(Path(path).relative_to(Path.cwd()))
+        return str(Path(frame.path).relative_to(Path.cwd()))
     except ValueError:
-        return path
+        return frame.file

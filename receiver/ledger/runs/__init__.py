@@ -10,6 +10,7 @@ A run that is open is a row of the table `queue`, one that has ended a row of `r
 - `leases`: keeps what is claimed, and lets go of it
 - `ends`: ends attempts, in the handler's transaction or apart from it
 - `ends_by_function`: does so where the handler's role has no right on the tables
+- `traceback_frames`: why an attempt failed, as data
 - `marks`: what a transaction leaves behind that its handler has committed by itself
 - `takeover`: what workers have lost: suspects, and what may be taken by others
 - `batch_size`, `due_for_batch`, `batch_claims`, `batches`: runs that one handler takes together, ended as one

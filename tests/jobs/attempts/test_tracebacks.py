@@ -8,11 +8,11 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import IntegrityError
 
 from hookonce import GiveUp
-from hookonce.jobs import traceback_text as texts
-from hookonce.jobs.traceback_text import traceback_text
+from hookonce.jobs.traceback_capture import MAX_LENGTH, captured
 from hookonce.receiver.config.settings import load_settings
 from hookonce.receiver.encryption import Keyring
 from hookonce.receiver.ledger.queries import events
+from hookonce.receiver.ledger.runs.traceback_frames import Traceback, parse
 from hookonce.receiver.ledger.store import store
 from hookonce.receiver.privacy.at_rest import sealed
 from tests.support.new_event import new_event
@@ -182,7 +182,7 @@ def recurse_on(depth):
 
 
 def test_oldest_frames_are_cut_first():
-    shown = traceback_text(raised(recurse, 300))
+    shown = captured(raised(recurse, 300)).text
 
     assert "older frames are left out" in shown
     assert shown.endswith("LookupError: no such customer\n")
@@ -255,10 +255,36 @@ def wrap_all(error):
     ids=["long chain", "circle", "long message", "groups", "many long messages", "recursion"],
 )
 def test_traceback_of_any_size_is_kept_within_its_limit(error, says):
-    shown = traceback_text(error())
+    found = captured(error())
 
-    assert len(shown) <= texts.MAX_LENGTH
-    assert [each for each in says if each not in shown] == []
+    assert len(found.as_json) <= MAX_LENGTH
+    assert parse(found.as_json) == found
+    assert [each for each in says if each not in found.text] == []
+
+
+def test_frames_tell_the_users_files_from_libraries_and_have_two_lines_of_code(inbox):
+    inbox.on(deep, attempts=1)
+    inbox.deliver("a")
+
+    inbox.work()
+
+    (failure,) = events.detail(inbox.connection, 1, inbox.settings.keyring).failures
+    cause, effect = failure["frames"].errors
+    assert (cause.link, effect.link) == ("cause", "")
+    assert [(frame.function, frame.is_users) for frame in effect.frames] == [("deep", True), ("charge", True)]
+    assert effect.frames[-1].path == __file__
+    assert effect.frames[-1].code == (
+        "except KeyError as error:",
+        '    raise LookupError("no such customer") from error',
+    )
+    assert failure["traceback"] == Traceback((cause, effect)).text
+
+
+@pytest.mark.parametrize(
+    "kept", [b"Traceback", b'{"errors": 7}', b'{"errors":[{"said":1}]}', b'{"errors":[', b"\xff"]
+)
+def test_what_is_no_data_of_a_traceback_is_text(kept):
+    assert parse(kept) is None
 
 
 def test_error_that_can_not_be_told_costs_its_traceback_and_nothing_else(inbox):

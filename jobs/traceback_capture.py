@@ -1,0 +1,154 @@
+"""The traceback of an error as it is kept: whole, with its causes, without values, and of a bounded length.
+
+The frames that lead to the handler are left out: those are ours. Where it is too long, the oldest frames of each error
+are cut first, then errors in the middle of very many, then what they say.
+"""
+
+import linecache
+import sysconfig
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+from typing import Literal
+
+from hookonce.jobs.error_summary import home_of, is_library, is_ours, message_of
+from hookonce.receiver.ledger.runs.traceback_frames import Frame, Inner, Raised, Traceback
+
+MAX_LENGTH = 16_000
+"""Bytes of a traceback that is kept."""
+
+_MAX_CAUSES = 10_000
+_MAX_CODE = 200
+"""Characters of a line of code."""
+_LOOP = tuple(f"{sysconfig.get_path('stdlib')}/{name}" for name in ("asyncio/", "contextlib.py"))
+_PACKAGE = f"{Path(__file__).parents[1]}/"
+_Link = Literal["cause", "context", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class _Most:
+    """How much is kept: frames of an error, errors in a row, of a group and one in another, characters said."""
+
+    frames: int
+    chain: int = 10
+    group: int = 10
+    depth: int = 3
+    said: int = 20_000
+
+
+_LIMITS = (
+    *map(_Most, (60, 30, 15, 8, 4, 2, 1)),
+    _Most(1, group=5, depth=2, said=1_000),
+    _Most(1, chain=4, group=3, depth=2, said=300),
+    _Most(1, chain=4, group=3, depth=1, said=200),
+    _Most(0, chain=4, group=3, depth=1, said=100),
+)
+
+
+def captured(
+    error: BaseException, *, with_details: bool = False, cleaned: Callable[[str], str] = str
+) -> Traceback | None:
+    """Return the traceback of an error and its causes; None where there is nothing but our own code.
+
+    Parameters of statements are left out, and DETAIL lines of the database unless `with_details`; `cleaned` makes each
+    text fit to be kept. Raises nothing.
+    """
+    try:
+        if error.__cause__ is None and error.__context__ is None and not _frames(error):
+            return None
+        for most in _LIMITS:
+            found = Traceback(_chain(error, most, _Told(with_details, cleaned)))
+            if len(found.as_json) <= MAX_LENGTH:
+                return found
+    except Exception:  # noqa: BLE001  an exception's class is the user's code too
+        return None
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """How what errors say, and code, is written down."""
+
+    with_details: bool
+    cleaned: Callable[[str], str]
+
+    def said(self, error: BaseException) -> str:
+        """Return what an error says, with the module of its class unless that is built in, and its notes."""
+        module = type(error).__module__
+        message = message_of(error, with_details=self.with_details)
+        message = message if module in {"builtins", "__main__"} else f"{module}.{message}"
+        notes = [note for note in getattr(error, "__notes__", ()) if isinstance(note, str)]
+        return self.cleaned("\n".join([message, *notes]))
+
+
+def _chain(error: BaseException, most: _Most, told: _Told, depth: int = 0) -> tuple[Raised, ...]:
+    chain = _linked(error)
+    half = most.chain // 2
+    cut = max(len(chain) - most.chain, 0)
+    kept = chain[:half] + chain[-half:] if cut else chain
+    return tuple(
+        _raised(each, link, most, told, depth, skipped=cut if number == half - 1 else 0)
+        for number, (each, link) in enumerate(kept)
+    )
+
+
+def _linked(error: BaseException) -> list[tuple[BaseException, _Link]]:
+    """Return an error after what it came from, each with how it led to the next."""
+    chain: list[tuple[BaseException, _Link]] = []
+    seen: set[int] = set()
+    link: _Link = ""
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen and len(chain) < _MAX_CAUSES:
+        seen.add(id(each))
+        chain.append((each, link))
+        if each.__cause__ is not None:
+            each, link = each.__cause__, "cause"
+        else:
+            each, link = None if each.__suppress_context__ else each.__context__, "context"
+    return chain[::-1]
+
+
+def _raised(  # noqa: PLR0913  one step of `_chain`
+    error: BaseException, link: _Link, most: _Most, told: _Told, depth: int, *, skipped: int
+) -> Raised:
+    whole = _frames(error)
+    kept = whole[len(whole) - most.frames :] if len(whole) > most.frames else whole
+    inner: tuple[Inner, ...] = ()
+    if isinstance(error, BaseExceptionGroup) and depth < most.depth:
+        inner = tuple(
+            Inner(number, len(error.exceptions), _chain(each, most, told, depth + 1))
+            for number, each in enumerate(error.exceptions[: most.group], 1)
+        )
+    return Raised(
+        told.said(error)[: most.said],
+        tuple(_frame(path, line, function, told) for path, line, function in kept),
+        link,
+        len(whole) - len(kept),
+        skipped,
+        inner,
+    )
+
+
+def _frames(error: BaseException) -> list[tuple[str, int, str]]:
+    """Return file, line and function of the frames from the handler's on."""
+    whole = [
+        (frame.f_code.co_filename, line, frame.f_code.co_name)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    first = 0
+    while first < len(whole) and (is_ours(path := whole[first][0]) or path.startswith(_LOOP)):
+        first += 1
+    return whole[first:]
+
+
+def _frame(path: str, line: int, function: str, told: _Told) -> Frame:
+    is_users = not is_library(path) and not path.startswith(_PACKAGE)
+    lines = [linecache.getline(path, number).rstrip()[:_MAX_CODE] for number in (line - 1, line)]
+    shown = lines if is_users and lines[0].strip() else lines[1:]
+    code = dedent("\n".join(shown)).splitlines() if lines[1].strip() else []
+    folder = home_of(path)
+    return Frame(
+        path[len(folder) :], line, function, tuple(told.cleaned(each) for each in code), is_users, folder
+    )

@@ -1,0 +1,135 @@
+"""The traceback of a failed attempt as data: what each error said, and its frames with the code they stood at.
+
+It is made once, at the failure, where it is known which files are the user's (`jobs.traceback_capture`); commands, the
+API and the pages show it, each in its own way. The ledger keeps it as JSON. What a version before kept is text.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from textwrap import indent
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+_WORDS = {
+    "cause": "\nThe above exception was the direct cause of the following exception:\n\n",
+    "context": "\nDuring handling of the above exception, another exception occurred:\n\n",
+    "": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One call: `file` as seen from where its module was found, which is `folder`.
+
+    `code` is the line, after the one before it in a file of the user's; empty where the source is not there.
+    """
+
+    file: str
+    line: int
+    function: str
+    code: tuple[str, ...] = ()
+    is_users: bool = False
+    folder: str = ""
+
+    @property
+    def path(self) -> str:
+        """The whole path of its file, on the machine of the worker."""
+        return self.folder + self.file
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """One error: what it said, its frames (the newest last), and how it led to the error after it.
+
+    `older` frames are left out, and `skipped` errors between this one and the next. `inner` are the errors of a group.
+    """
+
+    said: str
+    frames: tuple[Frame, ...] = ()
+    link: Literal["cause", "context", ""] = ""
+    older: int = 0
+    skipped: int = 0
+    inner: tuple["Inner", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """One of `of` errors in a group, with what it came from."""
+
+    number: int
+    of: int
+    errors: tuple[Raised, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Traceback:
+    """An error after what it came from: the newest is last."""
+
+    errors: tuple[Raised, ...]
+
+    @property
+    def text(self) -> str:
+        """The traceback as Python prints it."""
+        return "".join(map(_text, self.errors))
+
+    @property
+    def as_json(self) -> bytes:
+        """What the ledger keeps; `parse` reads it."""
+        return _adapter().dump_json(self, exclude_defaults=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Frames that are shown alike: each of the user's, or those of libraries between them, folded."""
+
+    frames: tuple[Frame, ...]
+    is_users: bool
+
+    @property
+    def folded(self) -> str:
+        """Frames of libraries in a line: `9 frames in sqlalchemy, psycopg`."""
+        names = dict.fromkeys(frame.file.split("/", 1)[0].removesuffix(".py") for frame in self.frames)
+        count = len(self.frames)
+        return f"{count} frame{'' if count == 1 else 's'} in {', '.join(names)}"
+
+
+def parse(kept: bytes) -> Traceback | None:
+    """Return what `Traceback.as_json` wrote; None of anything else, which is a text."""
+    if not kept.startswith(b'{"errors":'):
+        return None
+    try:
+        return _adapter().validate_json(kept)
+    except ValidationError:
+        return None
+
+
+def calls(raised: Raised) -> list[Calls]:
+    """Return the frames of an error in their order, those of libraries between two of the user's together."""
+    found: list[Calls] = []
+    for frame in raised.frames:
+        if found and not frame.is_users and not found[-1].is_users:
+            found[-1] = Calls((*found[-1].frames, frame), is_users=False)
+        else:
+            found.append(Calls((frame,), frame.is_users))
+    return found
+
+
+def _text(raised: Raised) -> str:
+    lines = ["Traceback (most recent call last):"] if raised.frames else []
+    if raised.older:
+        lines.append(f"  ({raised.older} older frames are left out)")
+    for frame in raised.frames:
+        lines.append(f'  File "{frame.path}", line {frame.line}, in {frame.function}')
+        lines += [f"    {line.strip()}" for line in frame.code[-1:]]
+    text = "\n".join([*lines, raised.said]) + "\n"
+    for inner in raised.inner:
+        text += f"  ---- {inner.number} of {inner.of} ----\n"
+        text += indent("".join(map(_text, inner.errors)), "    ")
+    skipped = f"\n({raised.skipped} more exceptions between these)\n\n" if raised.skipped else ""
+    return text + (skipped or _WORDS[raised.link])
+
+
+@cache
+def _adapter() -> TypeAdapter[Traceback]:
+    return TypeAdapter(Traceback)
