@@ -207,14 +207,7 @@ LIBRARIES = {
         "jobs.attempts.traces",
     ),
     "prometheus_client": ("receiver.monitoring",),
-    "pydantic": (
-        "receiver.config",
-        "receiver.ledger.runs.traceback_frames",
-        "receiver.api",
-        "receiver.cli",
-        "receiver.remote.pull",
-        "jobs.commands",
-    ),
+    "pydantic": ("receiver.config", "receiver.api", "receiver.cli", "receiver.remote.pull", "jobs.commands"),
     "redis": ("receiver.redis", "jobs.worker", "hookonce.testing.servers"),
     "requests": (
         "receiver.outbound",

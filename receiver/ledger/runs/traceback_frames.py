@@ -4,12 +4,11 @@ It is made once, at the failure, where it is known which files are the user's (`
 API and the pages show it, each in its own way. The ledger keeps it as JSON. What a version before kept is text.
 """
 
-from dataclasses import dataclass
-from functools import cache
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from textwrap import indent
-from typing import Literal
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Any, Literal
 
 _WORDS = {
     "cause": "\nThe above exception was the direct cause of the following exception:\n\n",
@@ -25,9 +24,9 @@ class Frame:
     `code` is the line, after the one before it in a file of the user's; empty where the source is not there.
     """
 
-    file: str
-    line: int
-    function: str
+    file: str = ""
+    line: int = 0
+    function: str = ""
     code: tuple[str, ...] = ()
     is_users: bool = False
     folder: str = ""
@@ -45,7 +44,7 @@ class Raised:
     `older` frames are left out, and `skipped` errors between this one and the next. `inner` are the errors of a group.
     """
 
-    said: str
+    said: str = ""
     frames: tuple[Frame, ...] = ()
     link: Literal["cause", "context", ""] = ""
     older: int = 0
@@ -76,7 +75,7 @@ class Traceback:
     @property
     def as_json(self) -> bytes:
         """What the ledger keeps; `parse` reads it."""
-        return _adapter().dump_json(self, exclude_defaults=True)
+        return json.dumps(asdict(self, dict_factory=_said)).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +98,8 @@ def parse(kept: bytes) -> Traceback | None:
     if not kept.startswith(b'{"errors":'):
         return None
     try:
-        return _adapter().validate_json(kept)
-    except ValidationError:
+        return Traceback(_errors(json.loads(kept)["errors"]))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
 
@@ -130,6 +129,25 @@ def _text(raised: Raised) -> str:
     return text + (skipped or _WORDS[raised.link])
 
 
-@cache
-def _adapter() -> TypeAdapter[Traceback]:
-    return TypeAdapter(Traceback)
+def _said(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Leave out what is empty, as most is; numbers and texts that must be there stay."""
+    return {name: value for name, value in fields if value or name in {"said", "line", "errors"}}
+
+
+def _errors(found: list[Mapping[str, Any]]) -> tuple[Raised, ...]:
+    return tuple(
+        Raised(
+            **{
+                **each,
+                "frames": tuple(
+                    Frame(**{**frame, "code": tuple(frame.get("code", ()))})
+                    for frame in each.get("frames", ())
+                ),
+                "inner": tuple(
+                    Inner(inner["number"], inner["of"], _errors(inner["errors"]))
+                    for inner in each.get("inner", ())
+                ),
+            }
+        )
+        for each in found
+    )

@@ -281,7 +281,7 @@ def test_frames_tell_the_users_files_from_libraries_and_have_two_lines_of_code(i
 
 
 @pytest.mark.parametrize(
-    "kept", [b"Traceback", b'{"errors": 7}', b'{"errors":[{"said":1}]}', b'{"errors":[', b"\xff"]
+    "kept", [b"Traceback", b'{"errors": 7}', b'{"errors":[{"told":1}]}', b'{"errors":[', b"\xff"]
 )
 def test_what_is_no_data_of_a_traceback_is_text(kept):
     assert parse(kept) is None
