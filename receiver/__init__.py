@@ -21,6 +21,7 @@ sender gets its 2xx. The handlers run elsewhere, in the package jobs.
 `redis`: everything that talks to Redis: the dedup window and the work queue
 `config`: hookonce.toml and the environment, as settings
 `monitoring`: health, metrics, traces, and the events that report alerts
+`desk`: what an operator can ask or do, said once
 `api`: the admin API, for programs
 `dashboard`: the admin pages, for people
 `vocabulary`: what statuses, reasons and exit codes mean to an operator

@@ -6,10 +6,9 @@ from flask import Blueprint, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from hookonce.receiver.api.openapi import document
-from hookonce.receiver.api.operations import Operation
 from hookonce.receiver.api.problem import Problem
 from hookonce.receiver.api.request_reader import IS_READ
-from hookonce.receiver.api.routes import OPERATIONS
+from hookonce.receiver.api.routes import OPERATIONS, Operation
 from hookonce.receiver.api.server import Server
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.idempotency.records import Result

@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from hookonce.receiver.api.models import ResponseModel
-from hookonce.receiver.api.operations import Octets, Operation
 from hookonce.receiver.api.problem import ProblemDetails
-from hookonce.receiver.api.routes import OPERATIONS
+from hookonce.receiver.api.routes import OPERATIONS, Operation
+from hookonce.receiver.desk.models import ResponseModel
+from hookonce.receiver.desk.registry import Octets
 from hookonce.receiver.endpoints import policy
 from hookonce.receiver.web import problem_details
 

@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.api.models import ResponseModel
+from hookonce.receiver.desk.models import ResponseModel
+from hookonce.receiver.desk.refusals import Conflict, NotFound, Refused, Unavailable
 from hookonce.receiver.web import problem_details
 
 CODES = {
@@ -74,6 +75,14 @@ class Problem(Exception):  # noqa: N818  an answer
         if self.errors:
             more["errors"] = [mistake.model_dump(exclude_none=True) for mistake in self.errors]
         return problem_details.document(self.status, self.code, **more)
+
+
+_STATUSES: Mapping[type[Refused], int] = {NotFound: 404, Conflict: 409, Unavailable: 503}
+
+
+def of_refusal(refused: Refused) -> Problem:
+    """Return what a refusal of the desk is answered with."""
+    return Problem(_STATUSES[type(refused)], str(refused), code=refused.code)
 
 
 def unauthorized(detail: str, error: str = "") -> Problem:

@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from hookonce.providers import Rejected
 from hookonce.providers.kit.reading.bodies import parse_json, text_of
-from hookonce.receiver.api.models import RequestModel
-from hookonce.receiver.api.operations import Operation
 from hookonce.receiver.api.problem import Mistake, Problem, unauthorized
+from hookonce.receiver.api.routes import Operation
+from hookonce.receiver.desk.models import RequestModel
 from hookonce.receiver.endpoints import policy
 from hookonce.receiver.web.body import SMALL_BODY, MemoryBudget, Reservation, read_wsgi_body
 from hookonce.receiver.web.request_headers import BODY_STATUS, bearer_token

@@ -1,31 +1,138 @@
+"""Where each action of the desk is in the API: those of a listing under its name, others where they always were."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, NamedTuple
+
+from hookonce.receiver.desk.actions import ACTIONS
+from hookonce.receiver.desk.models import RequestModel, ResponseModel
+from hookonce.receiver.desk.registry import Action, Answer, Octets
+from hookonce.receiver.ledger.access.api_tokens import Scope
+
+
+class Route(NamedTuple):
+    """Method and path, and what a success is answered with; `location`: where the thing is that was made."""
+
+    method: str
+    path: str
+    status: int = 200
+    location: str = ""
+
+
+_ROUTES: Final[Mapping[str, Route]] = {
+    "list_events": Route("GET", "/events"),
+    "count_events": Route("GET", "/event-counts"),
+    "get_event": Route("GET", "/events/{event}"),
+    "get_event_body": Route("GET", "/events/{event}/body"),
+    "list_dead_letters": Route("GET", "/dead-letters"),
+    "replay": Route("POST", "/replays"),
+    "release": Route("POST", "/releases"),
+    "start_bulk_replay": Route("POST", "/bulk-replays", 201, "/bulk-replays/{id}"),
+    "list_bulk_replays": Route("GET", "/bulk-replays"),
+    "get_bulk_replay": Route("GET", "/bulk-replays/{bulk}"),
+    "stop_bulk_replay": Route("POST", "/bulk-replays/{bulk}/stop"),
+    "continue_bulk_replay": Route("POST", "/bulk-replays/{bulk}/continue"),
+    "begin_pull": Route("POST", "/pulls", 201),
+    "pull_events": Route("GET", "/pulls/{pull}/events"),
+    "pull_event": Route("GET", "/pulls/{pull}/events/{event}"),
+    "list_stopped_steps": Route("GET", "/stopped-steps"),
+    "decide_step": Route("POST", "/events/{event}/steps"),
+    "list_rejected": Route("GET", "/rejected"),
+    "list_conflicts": Route("GET", "/conflicts"),
+    "list_quarantine": Route("GET", "/quarantine"),
+    "reverify_source": Route("POST", "/sources/{source}/reverify"),
+    "list_sources": Route("GET", "/sources"),
+    "get_source": Route("GET", "/sources/{source}"),
+    "send_test_event": Route("POST", "/sources/{source}/test-events", 201),
+    "list_providers": Route("GET", "/providers"),
+    "list_handed_secrets": Route("GET", "/secrets"),
+    "forget_handed_secret": Route("DELETE", "/secrets/{source}"),
+    "list_handlers": Route("GET", "/handlers"),
+    "list_pauses": Route("GET", "/pauses"),
+    "pause": Route("PUT", "/pauses/{kind}/{name}"),
+    "resume": Route("DELETE", "/pauses/{kind}/{name}"),
+    "list_workers": Route("GET", "/workers"),
+    "list_audit": Route("GET", "/audit"),
+    "list_alerts": Route("GET", "/alerts"),
+    "send_test_alert": Route("POST", "/alerts/test", 201, "/events/{event}"),
+    "get_stats": Route("GET", "/stats"),
+    "prune": Route("POST", "/prune"),
+    "forget_window": Route("POST", "/window/forget"),
+    "get_token": Route("GET", "/token"),
+}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An action of the desk under a method and a path; see `Action`."""
+
+    action: Action[Any]
+    method: str
+    path: str
+    status: int
+    location: str
+
+    @property
+    def name(self) -> str:
+        """The action's name, which is the operation id."""
+        return self.action.name
+
+    @property
+    def scope(self) -> Scope | None:
+        """The scope that it needs, if any."""
+        return self.action.scope
+
+    @property
+    def function(self) -> Callable[..., Answer]:
+        """What is called."""
+        return self.action.function
+
+    @property
+    def inputs(self) -> dict[str, type[RequestModel]]:
+        """The models of what is asked by where it comes: in the path, the query, or the body."""
+        places = {"which": "path", "asked": "query" if self.method == "GET" else "body"}
+        return {places[role]: model for role, model in self.action.inputs.items()}
+
+    def arguments(self, found: Mapping[str, RequestModel]) -> dict[str, RequestModel]:
+        """Return what came in each place as the action takes it."""
+        return {"which" if place == "path" else "asked": model for place, model in found.items()}
+
+    @property
+    def answer(self) -> type[ResponseModel] | type[Octets] | None:
+        """What is shown."""
+        return self.action.answer
+
+    @property
+    def is_atomic(self) -> bool:
+        """Whether all that it does is one transaction."""
+        return self.action.is_atomic
+
+    @property
+    def timeout(self) -> timedelta:
+        """How long each of its statements may take."""
+        return self.action.timeout
+
+    @property
+    def about(self) -> str:
+        """What there is to say of it."""
+        return self.action.about
+
+
+def _usual(action: Action[Any]) -> Route:
+    """Return where what is new is: `open_events` at `/open-events`, by GET unless it changes something."""
+    path = "/" + action.name.removeprefix("list_").replace("_", "-")
+    fields = action.inputs["which"].model_fields if "which" in action.inputs else ()
+    return Route("POST" if action.changes else "GET", "/".join([path, *(f"{{{name}}}" for name in fields)]))
+
+
+def _operation(action: Action[Any]) -> Operation:
+    method, path, status, location = _ROUTES.get(action.name) or _usual(action)
+    return Operation(action, method, path, 204 if action.answer is None else status, location)
+
+
+_LISTED: Final = [*_ROUTES, *(name for name in ACTIONS if name not in _ROUTES)]
+OPERATIONS: Final = tuple(_operation(ACTIONS[name]) for name in _LISTED)
 """All operations of the API, in the order of its documents."""
-
-from hookonce.receiver.api import (
-    dead_letters,
-    events,
-    history,
-    maintenance,
-    pauses,
-    pulls,
-    quarantine,
-    rejected,
-    replays,
-    sources,
-    steps,
-    workers,
-)
-
-OPERATIONS = (
-    *events.OPERATIONS,
-    *dead_letters.OPERATIONS,
-    *replays.OPERATIONS,
-    *pulls.OPERATIONS,
-    *steps.OPERATIONS,
-    *rejected.OPERATIONS,
-    *quarantine.OPERATIONS,
-    *sources.OPERATIONS,
-    *pauses.OPERATIONS,
-    *workers.OPERATIONS,
-    *history.OPERATIONS,
-    *maintenance.OPERATIONS,
-)
+BY_NAME: Final[Mapping[str, Operation]] = {each.name: each for each in OPERATIONS}
+"""The same by the name of the action."""

@@ -5,15 +5,17 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
 from hookonce.receiver.api import request_reader
-from hookonce.receiver.api.models import RequestModel
-from hookonce.receiver.api.operations import Answer, Call, Octets, Operation
-from hookonce.receiver.api.problem import Problem, unauthorized
+from hookonce.receiver.api.problem import Problem, of_refusal, unauthorized
+from hookonce.receiver.api.routes import Operation
 from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.desk.models import RequestModel
+from hookonce.receiver.desk.refusals import Refused
+from hookonce.receiver.desk.registry import Answer, Desk, Octets
 from hookonce.receiver.endpoints import policy
 from hookonce.receiver.idempotency.counted import Counted
 from hookonce.receiver.idempotency.operation import Stored
@@ -76,9 +78,14 @@ class Server:
                 token = self._authorized(connection, presented, operation)
                 doubt.close()
                 self._count(token)
-                call = Call(self._settings, self._intake, connection, token)
-                answer = _serve_operation(operation, call, environ, path, body)
-        if call.notifies_workers:
+                desk = Desk(self._settings, connection, f"{token.name} (token)", token, self._intake)
+                try:
+                    answer = _serve_operation(
+                        operation, desk, _Request(token, self._intake, environ, path, body)
+                    )
+                except Refused as error:
+                    raise of_refusal(error) from None
+        if desk.notifies_workers:
             workers.notify(self._settings.redis_url)
         return answer
 
@@ -140,25 +147,34 @@ def _admission(turns: threading.BoundedSemaphore) -> Iterator[None]:
         turns.release()
 
 
-def _serve_operation(
-    operation: Operation, call: Call, environ: request_reader.Environ, path: Mapping[str, str], body: bytes
-) -> Result:
-    found = request_reader.inputs(operation, environ, path, body)
-    key = request_reader.key_of(environ) if operation.method == "POST" else None
+class _Request(NamedTuple):
+    """What came: under which token, and into which process."""
+
+    token: Token
+    intake: Intake
+    environ: request_reader.Environ
+    path: Mapping[str, str]
+    body: bytes
+
+
+def _serve_operation(operation: Operation, desk: Desk, request: _Request) -> Result:
+    found = operation.arguments(request_reader.inputs(operation, request.environ, request.path, request.body))
+    key = request_reader.key_of(request.environ) if operation.method == "POST" else None
     if key is None:
-        return _answer(operation, call, operation.function(call, **found))
-    return _answer_once(operation, call, found, key, request_reader.fingerprint(environ, body))
+        return _answer(operation, operation.action(desk, **found))
+    return _answer_once(operation, desk, found, request, key)
 
 
 def _answer_once(
-    operation: Operation, call: Call, found: Mapping[str, RequestModel], key: str, fingerprint: bytes
+    operation: Operation, desk: Desk, found: Mapping[str, RequestModel], request: _Request, key: str
 ) -> Result:
     """Do the work of a key unless it was done before; the result is stored with what the work did."""
-    connection = call.connection
-    store = SealedStore(PostgresStore(lambda: nullcontext(connection)), call.settings.keyring)
-    counted = Counted("api", call.intake.background_writer.count)
+    connection = desk.connection
+    store = SealedStore(PostgresStore(lambda: nullcontext(connection)), desk.settings.keyring)
+    counted = Counted("api", request.intake.background_writer.count)
     try:
-        begun = counted.begin(store, Key(str(call.token.id), key), fingerprint, KEY_TERMS)
+        fingerprint = request_reader.fingerprint(request.environ, request.body)
+        begun = counted.begin(store, Key(str(request.token.id), key), fingerprint, KEY_TERMS)
     except KeyReused:
         raise Problem(
             409, "this Idempotency-Key belongs to another request; choose a new one", code="key_reused"
@@ -169,7 +185,7 @@ def _answer_once(
         return policy.replayed(begun.result)
     try:
         with connection.transaction() if operation.is_atomic else nullcontext():
-            result = _answer(operation, call, operation.function(call, **found))
+            result = _answer(operation, operation.action(desk, **found))
             with counted.ended(State.COMPLETED):
                 store.within(connection.cursor(), begun, State.COMPLETED, result)
     except LeaseLost:
@@ -181,15 +197,18 @@ def _answer_once(
     return result
 
 
-def _answer(operation: Operation, call: Call, answer: Answer) -> Result:
+def _answer(operation: Operation, answer: Answer) -> Result:
     if answer is None:
-        return Result(operation.status, call.headers, b"")
+        return Result(operation.status, {}, b"")
     if isinstance(answer, Octets):
         disposition = f'attachment; filename="{answer.name}"'
         headers = {"Content-Type": "application/octet-stream", "Content-Disposition": disposition}
-        return Result(operation.status, {**headers, **call.headers}, answer.body)
-    body = json.dumps(answer.model_dump(), default=_plain).encode()
-    return Result(operation.status, {"Content-Type": "application/json", **call.headers}, body)
+        return Result(operation.status, headers, answer.body)
+    document = answer.model_dump()
+    headers = {"Content-Type": "application/json"}
+    if operation.location:
+        headers["Location"] = f"/api/v1{operation.location.format_map(document)}"
+    return Result(operation.status, headers, json.dumps(document, default=_plain).encode())
 
 
 def _plain(value: Any) -> str:  # noqa: ANN401  whatever a model holds

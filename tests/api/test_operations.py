@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import redis
 
-from hookonce.receiver.api import events as api_events
 from hookonce.receiver.app import create_app
 from hookonce.receiver.config.alerts import Alerts
+from hookonce.receiver.desk import events as desk_events
 from hookonce.receiver.encryption import OFF
 from hookonce.receiver.ledger import handshake_secrets, store
 from hookonce.receiver.ledger import rejected as ledger_rejected
@@ -392,7 +392,7 @@ def test_lost_events_are_found_page_by_page_however_far_back_they_are(inbox, mon
     lost, *_ = inbox.deliver(*(f"evt_{n}" for n in range(9)))
     lose_events(inbox.connection, [lost])
     monkeypatch.setattr(event_pages, "NEWEST", 2)
-    monkeypatch.setattr(api_events, "LOOK_FOR_LOST", timedelta(0))
+    monkeypatch.setattr(desk_events, "LOOK_FOR_LOST", timedelta(0))
 
     pages = [inbox.ask("GET", "/events?status=lost").json]
     while pages[-1]["next"]:

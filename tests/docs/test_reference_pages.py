@@ -6,8 +6,8 @@ import pytest
 
 from hookonce.providers import Reason
 from hookonce.receiver import vocabulary
-from hookonce.receiver.api.filters import Status
 from hookonce.receiver.cli.output.exits import Exit
+from hookonce.receiver.desk.filters import Status
 from tests.support.reference import configuration, metrics, write
 from tests.support.reference.vocabulary import OTHERS
 

@@ -10,11 +10,11 @@ from tests.support.for_each import for_each
 ROOT = Path(__file__).parent.parent.parent
 # Where the same word means something else: a verdict on a delivery, a replay's outcome, a column, a field, a heading.
 OTHERS = {
-    "receiver/api/replays.py": {"running"},
+    "receiver/desk/replays.py": {"running"},
     "receiver/cli/commands/events.py": {"dead", "received"},
     "receiver/cli/commands/handlers.py": {"dead", "done"},
-    "receiver/api/events.py": {"done", "running"},
-    "receiver/api/steps.py": {"done"},
+    "receiver/desk/events.py": {"done", "running"},
+    "receiver/desk/steps.py": {"done"},
     "receiver/cli/commands/stats.py": {"dead", "held", "lost", "waiting"},
     "receiver/cli/commands/steps.py": {"done"},
     "receiver/cli/output/event_page.py": {"received"},

@@ -9,9 +9,9 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from hookonce.receiver.api.filters import Status
 from hookonce.receiver.api.mcp.api_client import ApiClient
 from hookonce.receiver.api.mcp.fence import Answer
+from hookonce.receiver.desk.filters import Status
 from hookonce.receiver.vocabulary import EVENT_STATUSES, REFUSALS, RUN_STATUSES, TERMS, UNAVAILABLE
 
 ClientOf = Callable[[Context], ApiClient]

@@ -6,9 +6,9 @@ from typing import Literal
 from pydantic import Field
 
 from hookonce.providers.kit import registry
-from hookonce.receiver.api.models import Identifier, Name, RequestModel, ResponseModel, Text
-from hookonce.receiver.api.operations import Call, operation
-from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.desk.models import Identifier, Name, RequestModel, ResponseModel, Text
+from hookonce.receiver.desk.refusals import Conflict, NotFound
+from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.intake import test_events
 from hookonce.receiver.ledger import handshake_secrets, pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -98,47 +98,51 @@ class HandedSecrets(ResponseModel):
     data: list[HandedSecret]
 
 
-@operation("GET", "/sources", scope=Scope.READ)
-def list_sources(call: Call) -> Sources:
+@action(scope=Scope.READ)
+def list_sources(desk: Desk) -> Sources:
     """List the configured sources."""
-    return Sources(data=_shown(call, sorted(call.settings.sources.values(), key=lambda source: source.name)))
+    return Sources(data=_shown(desk, sorted(desk.settings.sources.values(), key=lambda source: source.name)))
 
 
-@operation("GET", "/sources/{source}", scope=Scope.READ)
-def get_source(call: Call, path: SourcePath) -> SourceModel:
+@action(scope=Scope.READ)
+def get_source(desk: Desk, which: SourcePath) -> SourceModel:
     """Show a configured source."""
-    return _shown(call, [source_of(call, path)])[0]
+    return _shown(desk, [source_of(desk, which)])[0]
 
 
-@operation("POST", "/sources/{source}/test-events", scope=Scope.ADMIN, status=201, is_atomic=False)
-def send_test_event(call: Call, path: SourcePath, body: TestEventRequest) -> TestEvent:
+@action(scope=Scope.ADMIN, audits="test event", is_atomic=False)
+def send_test_event(desk: Desk, which: SourcePath, asked: TestEventRequest) -> TestEvent:
     """Send a source a realistic event of its sender, signed with its first secret. Handlers run on it.
 
     Outside `hookonce dev`, only where the source has `tests = true`; audited.
     """
-    source = source_of(call, path)
+    source = source_of(desk, which)
+    if desk.intake is None:
+        raise Conflict(
+            "no delivery is taken here; `hookonce trigger` sends one to the receiver", code="no_test_event"
+        )
     try:
-        stored, event_id, kind = test_events.send(call.intake, call.connection, source, body.type, call.who)
+        stored, event_id, kind = test_events.send(desk.intake, desk.connection, source, asked.type, desk.who)
     except LookupError as error:
-        raise Problem(404, str(error.args[0])) from None
+        raise NotFound(str(error.args[0])) from None
     except test_events.NotPossible as error:
-        raise Problem(409, str(error), code="no_test_event") from None
+        raise Conflict(str(error), code="no_test_event") from None
     return TestEvent(id=stored.id, event_id=event_id, type=kind)
 
 
-@operation("GET", "/providers", scope=Scope.READ)
-def list_providers(call: Call) -> Providers:
+@action(scope=Scope.READ)
+def list_providers(desk: Desk) -> Providers:
     """List the senders there is a module for."""
-    listed = registry.listing(call.settings.provider_places)
+    listed = registry.listing(desk.settings.provider_places)
     return Providers(
         data=[ProviderModel(name=one.name, summary=one.summary, origin=one.origin) for one in listed]
     )
 
 
-@operation("GET", "/secrets", scope=Scope.READ)
-def list_handed_secrets(call: Call) -> HandedSecrets:
+@action(scope=Scope.READ)
+def list_handed_secrets(desk: Desk) -> HandedSecrets:
     """List which sources keep a secret that their sender handed out."""
-    sources = call.settings.sources
+    sources = desk.settings.sources
     return HandedSecrets(
         data=[
             HandedSecret(
@@ -146,29 +150,29 @@ def list_handed_secrets(call: Call) -> HandedSecrets:
                 handed_at=kept.at,
                 is_in_use=kept.source in sources and not sources[kept.source].secrets,
             )
-            for kept in handshake_secrets.all_kept(call.connection)
+            for kept in handshake_secrets.all_kept(desk.connection)
         ]
     )
 
 
-@operation("DELETE", "/secrets/{source}", scope=Scope.ADMIN)
-def forget_handed_secret(call: Call, path: SourcePath) -> None:
+@action(scope=Scope.ADMIN, audits="forget secret")
+def forget_handed_secret(desk: Desk, which: SourcePath) -> None:
     """Forget the secret that a source was handed; the next one that is handed out is kept."""
-    if not handshake_secrets.forget(call.connection, path.source, call.who):
-        raise Problem(404, f"no secret is kept for '{path.source}'; `/secrets` lists those that are")
+    if not handshake_secrets.forget(desk.connection, which.source, desk.who):
+        raise NotFound(f"no secret is kept for '{which.source}'; `/secrets` lists those that are")
 
 
-def source_of(call: Call, path: SourcePath) -> Source:
-    """Return the source that a path names. Raises `Problem`."""
-    source = call.settings.sources.get(path.source)
+def source_of(desk: Desk, which: SourcePath) -> Source:
+    """Return the source that a path names. Raises `NotFound`."""
+    source = desk.settings.sources.get(which.source)
     if source is None:
-        raise Problem(404, f"no source is called '{path.source}'; `/sources` lists them")
+        raise NotFound(f"no source is called '{which.source}'; `/sources` lists them")
     return source
 
 
-def _shown(call: Call, sources: list[Source]) -> list[SourceModel]:
+def _shown(desk: Desk, sources: list[Source]) -> list[SourceModel]:
     """Return sources with what the ledger knows of them."""
-    connection = call.connection
+    connection = desk.connection
     paused = pauses.sources(connection)
     last_seen = source_activity.last_seen(connection)
     kept = {one.source for one in handshake_secrets.all_kept(connection)}

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from hookonce.receiver.api.models import Name, RequestModel, Text, Time
+from hookonce.receiver.desk.models import Name, RequestModel, Text, Time
 from hookonce.receiver.ledger.queries.event_filter import Filter
 from hookonce.receiver.ledger.states import EventStatus
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from hookonce.receiver.api.filters import EventFilter, Status
-from hookonce.receiver.api.models import (
+from hookonce.receiver.desk.filters import EventFilter, Status
+from hookonce.receiver.desk.models import (
     MAX_ID,
     Identifier,
     Page,
@@ -16,8 +16,8 @@ from hookonce.receiver.api.models import (
     ResponseModel,
     Text,
 )
-from hookonce.receiver.api.operations import Call, Octets, operation
-from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.desk.refusals import NotFound, Unavailable
+from hookonce.receiver.desk.registry import Desk, Octets, action
 from hookonce.receiver.ledger import reasons
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import event_lookup, event_pages, events
@@ -181,39 +181,39 @@ class FullEvent(Event):
     repeats: list[Identifier]
 
 
-@operation("GET", "/events", scope=Scope.READ)
-def list_events(call: Call, query: EventsQuery) -> EventPage:
+@action(scope=Scope.READ)
+def list_events(desk: Desk, asked: EventsQuery) -> EventPage:
     """List events, newest first.
 
     Those that are `lost` are looked for among all, for a second a page: it may have none, and `next` still leads on.
     """
     rest: int | None = None
-    if query.status == EventStatus.LOST:
-        page = event_pages.newest(call.connection, query.wanted, query.limit, query.cursor, LOOK_FOR_LOST)
+    if asked.status == EventStatus.LOST:
+        page = event_pages.newest(desk.connection, asked.wanted, asked.limit, asked.cursor, LOOK_FOR_LOST)
         rows, rest = page.rows, page.rest
     else:
-        rows = list(events.events(call.connection, query.wanted, query.limit, query.cursor))
+        rows = list(events.events(desk.connection, asked.wanted, asked.limit, asked.cursor))
     return EventPage(
         data=[Event.model_validate(asdict(row)) for row in rows],
-        next=rows[-1].id if len(rows) == query.limit else rest,
+        next=rows[-1].id if len(rows) == asked.limit else rest,
     )
 
 
-@operation("GET", "/event-counts", scope=Scope.READ)
-def count_events(call: Call, query: EventFilter) -> EventCounts:
+@action(scope=Scope.READ)
+def count_events(desk: Desk, asked: EventFilter) -> EventCounts:
     """Count the events that match by type and status: what a bulk replay would find.
 
     Counting millions takes seconds; narrow it where it is refused for that.
     """
-    rows = bulk.counts(call.connection, query.wanted)
+    rows = bulk.counts(desk.connection, asked.wanted)
     counted = [EventCount.model_validate(dict(zip(_COUNTED, row, strict=True))) for row in rows[:KINDS]]
     return EventCounts(total=sum(n for _, _, n in rows), data=counted)
 
 
-@operation("GET", "/events/{event}", scope=Scope.READ)
-def get_event(call: Call, path: EventPath) -> FullEvent:
+@action(scope=Scope.READ)
+def get_event(desk: Desk, which: EventPath) -> FullEvent:
     """Show an event: headers, runs, failed attempts, other bodies under its id, and repeats of it."""
-    found = _found(call, path)
+    found = _found(desk, which)
     body = found.body
     return FullEvent(
         **asdict(found.event),
@@ -229,40 +229,39 @@ def get_event(call: Call, path: EventPath) -> FullEvent:
     )
 
 
-@operation("GET", "/events/{event}/body", scope=Scope.READ)
-def get_event_body(call: Call, path: EventPath) -> Octets:
+@action(scope=Scope.READ)
+def get_event_body(desk: Desk, which: EventPath) -> Octets:
     """Download the body of an event, byte for byte."""
-    found = _found(call, path)
+    found = _found(desk, which)
     number = found.event.id
     if found.body is None:
-        raise Problem(404, f"the body of event {number} {found.why_no_body}; only its row is left")
+        raise NotFound(f"the body of event {number} {found.why_no_body}; only its row is left")
     if found.body.unreadable:
-        raise Problem(503, f"the body of event {number}: {found.body.unreadable}", code="key_missing")
+        raise Unavailable(f"the body of event {number}: {found.body.unreadable}", code="key_missing")
     return Octets(f"event-{number}.bin", found.body.body)
 
 
-def event_of(call: Call, path: EventPath) -> int:
-    """Return the ledger id of the event that a path names. Raises `Problem`, also where several begin so."""
+def event_of(desk: Desk, which: EventPath) -> int:
+    """Return the ledger id of the event that a path names. Raises `NotFound`, also where several begin so."""
     try:
-        number = event_lookup.find(call.connection, path.event)
+        number = event_lookup.find(desk.connection, which.event)
     except event_lookup.Ambiguous as error:
-        raise Problem(404, str(error), code="ambiguous") from None
+        raise NotFound(str(error), code="ambiguous") from None
     if number is None:
-        raise _unknown(path)
+        raise _unknown(which)
     return number
 
 
-def _found(call: Call, path: EventPath) -> Detail:
-    found = events.detail(call.connection, event_of(call, path), call.settings.keyring)
+def _found(desk: Desk, which: EventPath) -> Detail:
+    found = events.detail(desk.connection, event_of(desk, which), desk.settings.keyring)
     if found is None:
-        raise _unknown(path)
+        raise _unknown(which)
     return found
 
 
-def _unknown(path: EventPath) -> Problem:
-    return Problem(
-        404,
-        f"no event is {path.event!r}; expected a ledger id, source:event_id, or how a sender's id begins, "
+def _unknown(which: EventPath) -> NotFound:
+    return NotFound(
+        f"no event is {which.event!r}; expected a ledger id, source:event_id, or how a sender's id begins, "
         "see `/events`",
     )
 

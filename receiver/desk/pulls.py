@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from hookonce.providers.kit.events.fingerprint import fingerprint
-from hookonce.receiver.api.models import Identifier, IdInPath, Name, RequestModel, ResponseModel, Text, Time
-from hookonce.receiver.api.operations import Call, operation
-from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.desk.models import Identifier, IdInPath, Name, RequestModel, ResponseModel, Text, Time
+from hookonce.receiver.desk.refusals import Conflict, NotFound
+from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access import audit_log
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.decryption import StoredBody, decrypt_body
@@ -109,25 +109,25 @@ class PulledPage(ResponseModel):
     wait: float = Field(description="seconds to wait before the page after is asked for")
 
 
-@operation("POST", "/pulls", scope=Scope.READ, status=201)
-def begin_pull(call: Call, body: PullRequest) -> Pull:
+@action(scope=Scope.READ, audits="pull")
+def begin_pull(desk: Desk, asked: PullRequest) -> Pull:
     """Begin to pull events in the order of the ledger; noted in the audit, once for all pages.
 
     Nothing there is changed by a pull: no run, no step and no command is done for it.
     """
-    position = None if body.cursor is None else Position.parse(body.cursor)
+    position = None if asked.cursor is None else Position.parse(asked.cursor)
     try:
-        begun = feed.begin(call.connection, body.since, position)
+        begun = feed.begin(desk.connection, asked.since, position)
     except OtherLedger as error:
-        raise Problem(409, f"{error}; begin again with `since`", code="other_ledger") from None
-    said = {name: value for name in ("source", "type") if (value := getattr(body, name))}
-    if body.since:
-        said["since"] = body.since.isoformat()
-    has_bodies = call.token.allows(Scope.BODIES)
+        raise Conflict(f"{error}; begin again with `since`", code="other_ledger") from None
+    said = {name: value for name in ("source", "type") if (value := getattr(asked, name))}
+    if asked.since:
+        said["since"] = asked.since.isoformat()
+    has_bodies = desk.allows(Scope.BODIES)
     detail = {"filter": said, "after": begun.position.after, "bodies": has_bodies}
-    with call.connection.transaction():
-        audit_log.note(call.connection, call.who, "pull", "events", detail)
-        number = feed.noted(call.connection, call.who)
+    with desk.connection.transaction():
+        audit_log.note(desk.connection, desk.who, "pull", "events", detail)
+        number = feed.noted(desk.connection, desk.who)
     return Pull(
         id=number,
         cursor=str(begun.position),
@@ -137,21 +137,21 @@ def begin_pull(call: Call, body: PullRequest) -> Pull:
     )
 
 
-@operation("GET", "/pulls/{pull}/events", scope=Scope.READ)
-def pull_events(call: Call, path: PullPath, query: PullQuery) -> PulledPage:
+@action(scope=Scope.READ)
+def pull_events(desk: Desk, which: PullPath, asked: PullQuery) -> PulledPage:
     """Give the next events of a pull, each once and in order, those that were committed late among them."""
-    wanted = _wanted(call, path.pull)
-    position = Position.parse(query.cursor)
+    wanted = _wanted(desk, which.pull)
+    position = Position.parse(asked.cursor)
     try:
-        page, statements = feed.page(call.connection, wanted, position), 1
+        page, statements = feed.page(desk.connection, wanted, position), 1
         if (
             not page.rows and page.position.settled > page.position.after
         ):  # it is settled since that statement
-            page, statements = feed.page(call.connection, wanted, page.position), 2
+            page, statements = feed.page(desk.connection, wanted, page.position), 2
     except OtherLedger as error:
-        raise Problem(404, f"{error}; begin another pull", code="other_ledger") from None
+        raise NotFound(f"{error}; begin another pull", code="other_ledger") from None
     return PulledPage(
-        data=[_pulled(call, row) for row in page.rows],
+        data=[_pulled(desk, row) for row in page.rows],
         next=str(page.position),
         behind=page.behind,
         newest_at=page.newest_at,
@@ -159,48 +159,48 @@ def pull_events(call: Call, path: PullPath, query: PullQuery) -> PulledPage:
     )
 
 
-@operation("GET", "/pulls/{pull}/events/{event}", scope=Scope.READ)
-def pull_event(call: Call, path: PulledEventPath) -> PulledEvent:
+@action(scope=Scope.READ)
+def pull_event(desk: Desk, which: PulledEventPath) -> PulledEvent:
     """Give one event again, as a pull gives it."""
-    _wanted(call, path.pull)
-    row = feed.one(call.connection, path.event)
+    _wanted(desk, which.pull)
+    row = feed.one(desk.connection, which.event)
     if row is None:
-        raise Problem(404, f"no event that may leave has the ledger id {path.event}")
-    return _pulled(call, row)
+        raise NotFound(f"no event that may leave has the ledger id {which.event}")
+    return _pulled(desk, row)
 
 
-def _wanted(call: Call, pull: int) -> Filter:
-    wanted = feed.allowed(call.connection, call.who, pull)
+def _wanted(desk: Desk, pull: int) -> Filter:
+    wanted = feed.allowed(desk.connection, desk.who, pull)
     if wanted is None:
-        raise Problem(404, f"this token has no pull {pull}, or it is over; begin another", code="pull_over")
+        raise NotFound(f"this token has no pull {pull}, or it is over; begin another", code="pull_over")
     return wanted
 
 
-def _pulled(call: Call, row: dict[str, Any]) -> PulledEvent:
+def _pulled(desk: Desk, row: dict[str, Any]) -> PulledEvent:
     """Make of a row what may leave of it."""
     key, content = row.pop("key_id"), row.pop("body")
     known = {name: row[name] for name in PulledEvent.model_fields if name in row}
     known["fingerprint"] = None
     held = {"url": None, "headers": None, "body_b64": None, "is_redacted": False}
-    if not call.token.allows(Scope.BODIES):
+    if not desk.allows(Scope.BODIES):
         return PulledEvent(**known | held, missing="scope")
     if not row["has_body"]:
         return PulledEvent(**known | held, missing="retention")
     stored = StoredBody(
         row["url"], row["headers"], content, key, row["source"], row["event_id"], bytes(row["fingerprint"])
     )
-    body = decrypt_body(call.settings.keyring, stored)
+    body = decrypt_body(desk.settings.keyring, stored)
     if body is None or body.unreadable:
         return PulledEvent(**known | held, missing="key")
-    return PulledEvent(**known | _leaving(call, row, bytes(body.body)), missing=None)
+    return PulledEvent(**known | _leaving(desk, row, bytes(body.body)), missing=None)
 
 
-def _leaving(call: Call, row: dict[str, Any], body: bytes) -> dict[str, Any]:
+def _leaving(desk: Desk, row: dict[str, Any], body: bytes) -> dict[str, Any]:
     """Redact and mask once more, by the rules of now.
 
     The digest of a body that was redacted stays here: a short value that was taken out could be guessed by it.
     """
-    source = call.settings.sources.get(row["source"])
+    source = desk.settings.sources.get(row["source"])
     url, headers, leaving, kept = row["url"], row["headers"], body, bytes(row["fingerprint"])
     volatile: tuple[str, ...] = ()
     if source is not None:

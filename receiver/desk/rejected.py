@@ -6,8 +6,8 @@ from typing import Annotated
 from pydantic import Field
 
 from hookonce.providers import Reason
-from hookonce.receiver.api.models import Identifier, Name, Page, Paged, RequestModel, ResponseModel, Time
-from hookonce.receiver.api.operations import Call, operation
+from hookonce.receiver.desk.models import Identifier, Name, Page, Paged, RequestModel, ResponseModel, Time
+from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import rejected
 
@@ -66,34 +66,34 @@ class ConflictPage(Page[Conflict]):
     """Conflicts, newest first."""
 
 
-@operation("GET", "/rejected", scope=Scope.READ)
-def list_rejected(call: Call, query: RejectedQuery) -> RejectionPage:
+@action(scope=Scope.READ)
+def list_rejected(desk: Desk, asked: RejectedQuery) -> RejectionPage:
     """List rejected deliveries, newest first. Kept are the newest only; `/stats` counts them all."""
     rows = list(
         rejected.rejected_deliveries(
-            call.connection,
-            call.settings.keyring,
-            source=query.source,
-            reason=query.reason,
-            since=query.since,
-            limit=query.limit,
-            before=query.cursor,
+            desk.connection,
+            desk.settings.keyring,
+            source=asked.source,
+            reason=asked.reason,
+            since=asked.since,
+            limit=asked.limit,
+            before=asked.cursor,
         )
     )
     shown = [
         Rejection.model_validate({**row, "body_prefix": row["body_prefix"].decode(errors="replace")})
         for row in rows
     ]
-    return RejectionPage(data=shown, next=rows[-1]["id"] if len(rows) == query.limit else None)
+    return RejectionPage(data=shown, next=rows[-1]["id"] if len(rows) == asked.limit else None)
 
 
-@operation("GET", "/conflicts", scope=Scope.READ)
-def list_conflicts(call: Call, query: ConflictsQuery) -> ConflictPage:
+@action(scope=Scope.READ)
+def list_conflicts(desk: Desk, asked: ConflictsQuery) -> ConflictPage:
     """List bodies that came under an id already taken by another body, newest first."""
-    rows = list(rejected.conflicts(call.connection, query.source, query.since, query.limit, query.cursor))
+    rows = list(rejected.conflicts(desk.connection, asked.source, asked.since, asked.limit, asked.cursor))
     return ConflictPage(
         data=[Conflict.model_validate(row) for row in rows],
-        next=rows[-1]["id"] if len(rows) == query.limit else None,
+        next=rows[-1]["id"] if len(rows) == asked.limit else None,
     )
 
 

@@ -4,8 +4,8 @@ from datetime import datetime
 
 from pydantic import Field
 
-from hookonce.receiver.api.models import Identifier, ResponseModel
-from hookonce.receiver.api.operations import Call, operation
+from hookonce.receiver.desk.models import Identifier, ResponseModel
+from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.stats import worker_slots
 
@@ -43,10 +43,10 @@ class Workers(ResponseModel):
     long_transactions: list[LongTransaction]
 
 
-@operation("GET", "/workers", scope=Scope.READ)
-def list_workers(call: Call) -> Workers:
+@action(scope=Scope.READ)
+def list_workers(desk: Desk) -> Workers:
     """List the workers that run many at once, and what holds others up."""
-    connection = call.connection
+    connection = desk.connection
     return Workers(
         data=[Worker.model_validate(each._asdict()) for each in worker_slots.workers(connection)],
         suspects=[
@@ -58,6 +58,3 @@ def list_workers(call: Call) -> Workers:
             for each in worker_slots.long_transactions(connection)
         ],
     )
-
-
-OPERATIONS = (list_workers,)

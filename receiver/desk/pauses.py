@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from hookonce.receiver.api.models import RequestModel, ResponseModel, Text
-from hookonce.receiver.api.operations import Call, operation
-from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.desk.models import RequestModel, ResponseModel, Text
+from hookonce.receiver.desk.refusals import Conflict, NotFound
+from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger import pauses
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.handlers import known_handlers, limits_of
@@ -114,22 +114,22 @@ class Handlers(ResponseModel):
     data: list[Handler]
 
 
-@operation("GET", "/handlers", scope=Scope.READ)
-def list_handlers(call: Call) -> Handlers:
+@action(scope=Scope.READ)
+def list_handlers(desk: Desk) -> Handlers:
     """List the handlers that workers have, those of recent runs, and those that are paused."""
-    paused = pauses.by_handler(call.connection)
-    limits = limits_of(known_handlers(call.connection))
+    paused = pauses.by_handler(desk.connection)
+    limits = limits_of(known_handlers(desk.connection))
     failing = {
         each.handler: HandlerBreaker.model_validate(each, from_attributes=True)
-        for each in breakers.breakers(call.connection)
+        for each in breakers.breakers(desk.connection)
     }
-    waiting = limit_gate.waiting(call.connection)
-    delays = limit_gate.delays(call.connection)
+    waiting = limit_gate.waiting(desk.connection)
+    delays = limit_gate.delays(desk.connection)
     in_batches = {
         handler: HandlerBatches.model_validate(each, from_attributes=True)
-        for handler, each in batch_figures.figures(call.connection).items()
+        for handler, each in batch_figures.figures(desk.connection).items()
     }
-    names = {*pauses.handlers(call.connection), *paused, *failing, *waiting, *delays, *in_batches}
+    names = {*pauses.handlers(desk.connection), *paused, *failing, *waiting, *delays, *in_batches}
     return Handlers(
         data=[
             Handler(
@@ -147,33 +147,33 @@ def list_handlers(call: Call) -> Handlers:
     )
 
 
-@operation("GET", "/pauses", scope=Scope.READ)
-def list_pauses(call: Call) -> Pauses:
+@action(scope=Scope.READ)
+def list_pauses(desk: Desk) -> Pauses:
     """List what is paused."""
-    return Pauses(data=[_shown(each) for each in pauses.paused(call.connection)])
+    return Pauses(data=[_shown(each) for each in pauses.paused(desk.connection)])
 
 
-@operation("PUT", "/pauses/{kind}/{name}", scope=Scope.ADMIN)
-def pause(call: Call, path: PausePath) -> Pause:
+@action(scope=Scope.ADMIN, audits="pause")
+def pause(desk: Desk, which: PausePath) -> Pause:
     """Pause something, for a person. A handler's name is taken at its word: it may never have run yet."""
-    wanted = PAUSES[path.kind]
-    if not wanted.may_be(path.name, call.settings.sources):
-        raise Problem(
-            404, f"no source is called '{wanted.source_of(path.name) or path.name}'; `/sources` lists them"
+    wanted = PAUSES[which.kind]
+    if not wanted.may_be(which.name, desk.settings.sources):
+        raise NotFound(
+            f"no source is called '{wanted.source_of(which.name) or which.name}'; `/sources` lists them"
         )
-    pauses.pause(call.connection, path.kind, path.name, call.who)
-    for each in pauses.paused(call.connection):
-        if (each.kind, each.name) == (path.kind, path.name):
+    pauses.pause(desk.connection, which.kind, which.name, desk.who)
+    for each in pauses.paused(desk.connection):
+        if (each.kind, each.name) == (which.kind, which.name):
             return _shown(each)
-    raise Problem(409, f"the {path.kind} '{path.name}' was resumed at the same moment")
+    raise Conflict(f"the {which.kind} '{which.name}' was resumed at the same moment")
 
 
-@operation("DELETE", "/pauses/{kind}/{name}", scope=Scope.ADMIN, is_atomic=False)
-def resume(call: Call, path: PausePath) -> None:
+@action(scope=Scope.ADMIN, audits="resume", is_atomic=False)
+def resume(desk: Desk, which: PausePath) -> None:
     """End a pause: what waited is due at once, retries included."""
-    if not pauses.resume(call.connection, path.kind, path.name, call.who, pauses.PATIENCE):
-        raise Problem(404, f"the {path.kind} '{path.name}' is not paused; `/pauses` lists what is")
-    call.notifies_workers = True
+    if not pauses.resume(desk.connection, which.kind, which.name, desk.who, pauses.PATIENCE):
+        raise NotFound(f"the {which.kind} '{which.name}' is not paused; `/pauses` lists what is")
+    desk.notifies_workers = True
 
 
 def _shown(pause: pauses.Pause) -> Pause:

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.api.models import Identifier, Page, Paged, ResponseModel
-from hookonce.receiver.api.operations import Call, operation
-from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.desk.models import Identifier, Page, Paged, ResponseModel
+from hookonce.receiver.desk.refusals import Conflict, Unavailable
+from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.encryption import KeyMissing
 from hookonce.receiver.ledger import alerts
 from hookonce.receiver.ledger.access import audit_log
@@ -58,38 +58,37 @@ class AlertSent(ResponseModel):
     event: Identifier
 
 
-@operation("GET", "/audit", scope=Scope.READ)
-def list_audit(call: Call, query: Paged) -> ChangePage:
+@action(scope=Scope.READ)
+def list_audit(desk: Desk, asked: Paged) -> ChangePage:
     """List what people and programs did, newest first."""
-    rows = audit_log.latest(call.connection, query.limit, query.cursor)
+    rows = audit_log.latest(desk.connection, asked.limit, asked.cursor)
     return ChangePage(
         data=[Change.model_validate(asdict(row)) for row in rows],
-        next=rows[-1].id if len(rows) == query.limit else None,
+        next=rows[-1].id if len(rows) == asked.limit else None,
     )
 
 
-@operation("GET", "/alerts", scope=Scope.READ)
-def list_alerts(call: Call, query: AlertsQuery) -> AlertPage:
+@action(scope=Scope.READ)
+def list_alerts(desk: Desk, asked: AlertsQuery) -> AlertPage:
     """List alerts, newest first."""
-    rows = alerts.all_alerts(call.connection, query.limit, query.cursor, only_open=query.state == "open")
+    rows = alerts.all_alerts(desk.connection, asked.limit, asked.cursor, only_open=asked.state == "open")
     return AlertPage(
         data=[Alert.model_validate(row._asdict()) for row in rows],
-        next=rows[-1].id if len(rows) == query.limit else None,
+        next=rows[-1].id if len(rows) == asked.limit else None,
     )
 
 
-@operation("POST", "/alerts/test", scope=Scope.ADMIN, status=201)
-def send_test_alert(call: Call) -> AlertSent:
+@action(scope=Scope.ADMIN)
+def send_test_alert(desk: Desk) -> AlertSent:
     """Have a worker send a test alert to every URL in `[alerts] urls`, as it would send a real one."""
-    settings = call.settings
+    settings = desk.settings
     if not settings.alerts.are_sent:
-        raise Problem(409, "[alerts] has no urls, so nobody hears of an alert; name some", code="no_urls")
+        raise Conflict("[alerts] has no urls, so nobody hears of an alert; name some", code="no_urls")
     try:
-        number = send_test(call.connection, settings.keyring)
+        number = send_test(desk.connection, settings.keyring)
     except KeyMissing as error:
-        raise Problem(503, str(error), code="key_missing") from None
-    call.notifies_workers = True
-    call.headers["Location"] = f"/api/v1/events/{number}"
+        raise Unavailable(str(error), code="key_missing") from None
+    desk.notifies_workers = True
     return AlertSent(event=number)
 
 

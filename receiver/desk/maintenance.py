@@ -4,8 +4,9 @@ from datetime import datetime
 
 from pydantic import Field
 
-from hookonce.receiver.api.models import RequestModel, ResponseModel
-from hookonce.receiver.api.operations import Call, operation
+from hookonce.receiver.desk.models import RequestModel, ResponseModel
+from hookonce.receiver.desk.refusals import NotFound
+from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.maintenance.retention import Retention, RetentionPass
@@ -83,36 +84,36 @@ class TokenModel(ResponseModel):
     expires_at: datetime | None
 
 
-@operation("GET", "/stats", scope=Scope.READ)
-def get_stats(call: Call) -> Stats:
+@action(scope=Scope.READ)
+def get_stats(desk: Desk) -> Stats:
     """Count events by source and status, and rejected deliveries by reason; say what waits."""
-    events = totals.events_by_status(call.connection)
+    events = totals.events_by_status(desk.connection)
     return Stats(
         events=[StatusCount(source=source, status=status, count=count) for source, status, count in events],
         rejected=[
             RejectionCount(source=source, reason=reason, count=count)
-            for source, reason, count in totals.rejections(call.connection)
+            for source, reason, count in totals.rejections(desk.connection)
         ],
         dead=sum(count for _, status, count in events if status == EventStatus.DEAD),
         held=sum(count for _, status, count in events if status == EventStatus.HELD),
-        conflicts=totals.conflicts(call.connection),
-        oldest_due_seconds=round(backlog.oldest_due(call.connection), 1),
-        notifications_pending=_pending(call.settings.redis_url),
+        conflicts=totals.conflicts(desk.connection),
+        oldest_due_seconds=round(backlog.oldest_due(desk.connection), 1),
+        notifications_pending=_pending(desk.settings.redis_url),
     )
 
 
-@operation("POST", "/prune", scope=Scope.ADMIN, is_atomic=False)
-def prune(call: Call, body: PruneRequest) -> Pruned:
+@action(scope=Scope.ADMIN, audits="prune", is_atomic=False)
+def prune(desk: Desk, asked: PruneRequest) -> Pruned:
     """Let go of what has outlived its horizon, in small steps; safe to repeat. It answers when all is done."""
-    pruning = RetentionPass(Retention.of(call.settings), dry_run=body.dry_run, patience=MAX_TRIES)
+    pruning = RetentionPass(Retention.of(desk.settings), dry_run=asked.dry_run, patience=MAX_TRIES)
     try:
-        for _ in pruning.steps(call.connection):
+        for _ in pruning.steps(desk.connection):
             pass
     finally:
-        pruning.audit(call.connection, call.who)
+        pruning.audit(desk.connection, desk.who)
     gone = pruning.done
     return Pruned(
-        dry_run=body.dry_run,
+        dry_run=asked.dry_run,
         events=gone.events,
         rejected=gone.rejected,
         audit=gone.audit,
@@ -122,21 +123,23 @@ def prune(call: Call, body: PruneRequest) -> Pruned:
     )
 
 
-@operation("POST", "/window/forget", scope=Scope.ADMIN, is_atomic=False)
-def forget_window(call: Call) -> Forgotten:
+@action(scope=Scope.ADMIN, is_atomic=False)
+def forget_window(desk: Desk) -> Forgotten:
     """Forget every event id in Redis, after a restore of the database; duplicates are then found by the ledger."""
-    connections.renew_window_key(call.connection)  # it counts even where Redis does not answer
+    connections.renew_window_key(desk.connection)  # it counts even where Redis does not answer
     try:
-        with connect(call.settings.redis_url) as client:
+        with connect(desk.settings.redis_url) as client:
             return Forgotten(forgotten=DedupWindow(client, CircuitBreaker()).forget())
     except (RedisUnavailable, ValueError):  # the last: there is no address
         return Forgotten(forgotten=None)
 
 
-@operation("GET", "/token", scope=None)
-def get_token(call: Call) -> TokenModel:
+@action(scope=None)
+def get_token(desk: Desk) -> TokenModel:
     """Show the name and the scopes of the token that is asking."""
-    token = call.token
+    token = desk.token
+    if token is None:
+        raise NotFound("no token came with this: it is asked of the ledger itself")
     return TokenModel(
         name=token.name,
         scopes=[Scope(scope) for scope in token.scopes],

@@ -4,8 +4,8 @@ from datetime import datetime
 
 from pydantic import Field
 
-from hookonce.receiver.api.models import Identifier, ResponseModel
-from hookonce.receiver.api.operations import Call, operation
+from hookonce.receiver.desk.models import Identifier, ResponseModel
+from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.queries import dead_letters
 from hookonce.receiver.ledger.queries.dead_groups import Group, grouped
@@ -40,10 +40,10 @@ class DeadLetters(ResponseModel):
     )
 
 
-@operation("GET", "/dead-letters", scope=Scope.READ)
-def list_dead_letters(call: Call) -> DeadLetters:
+@action(scope=Scope.READ)
+def list_dead_letters(desk: Desk) -> DeadLetters:
     """Say of what events died, by handler and error."""
-    found = dead_letters.deaths(call.connection)
+    found = dead_letters.deaths(desk.connection)
     return DeadLetters(
         data=[_row(group) for group in grouped(found)],
         is_complete=len({death.event for death in found}) < MAX_DEATHS,
@@ -60,6 +60,3 @@ def _row(group: Group) -> DeadLetterGroup:
         sources=sorted(group.sources),
         newest_at=group.newest,
     )
-
-
-OPERATIONS = (list_dead_letters,)

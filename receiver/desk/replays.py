@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from hookonce.receiver.api.filters import EventFilter
-from hookonce.receiver.api.models import (
+from hookonce.receiver.desk.filters import EventFilter
+from hookonce.receiver.desk.models import (
     Identifier,
     IdInBody,
     IdInPath,
@@ -18,8 +18,8 @@ from hookonce.receiver.api.models import (
     ResponseModel,
     Text,
 )
-from hookonce.receiver.api.operations import Call, operation
-from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.desk.refusals import Conflict, NotFound
+from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.ledger.access.api_tokens import Scope
 from hookonce.receiver.ledger.replay import (
     bulk as bulk_replays,
@@ -152,12 +152,12 @@ class BulkReplay(ResponseModel):
     open: int
 
     @classmethod
-    def of(cls, call: Call, bulk: Bulk) -> Self:
+    def of(cls, desk: Desk, bulk: Bulk) -> Self:
         """Show a bulk replay as it stands."""
         known: dict[str, Any] = {
             name: value for name, value in asdict(bulk).items() if name in cls.model_fields
         }
-        progress = bulk_progress.progress(call.connection, bulk.id)
+        progress = bulk_progress.progress(desk.connection, bulk.id)
         return cls(**known, **asdict(progress), state=_state(bulk))
 
 
@@ -165,74 +165,77 @@ class BulkReplayPage(Page[BulkReplay]):
     """Bulk replays, newest first."""
 
 
-@operation("POST", "/replays", scope=Scope.REPLAY)
-def replay(call: Call, body: ReplayRequest) -> Replayed:
+@action(
+    scope=Scope.REPLAY,
+    asks="what is done already, and when; a second time only with `again`",
+    audits="replay",
+)
+def replay(desk: Desk, asked: ReplayRequest) -> Replayed:
     """Run events again: new attempts under the same idempotency keys; held ones are released.
 
     Up to 200 at once, all in one transaction. With `dry_run` that is rolled back: the answer says what a replay
     would make of each now. 409 `already_done` if all of them are done, and `again` was not said.
     """
     how: dict[str, Any] = {
-        "forget": body.forget_steps,
-        "again": body.again,
-        "seen": {each.event: each.view for each in body.seen},
+        "forget": asked.forget_steps,
+        "again": asked.again,
+        "seen": {each.event: each.view for each in asked.seen},
     }
-    if body.dry_run:
-        with call.connection.transaction(force_rollback=True):
-            return _shown(body.events, event_replays.replay(call.connection, body.events, None, **how))
-    return _replayed(call, body.events, **how)
+    if asked.dry_run:
+        with desk.connection.transaction(force_rollback=True):
+            return _shown(asked.events, event_replays.replay(desk.connection, asked.events, None, **how))
+    return _replayed(desk, asked.events, **how)
 
 
-@operation("POST", "/releases", scope=Scope.REPLAY)
-def release(call: Call, body: EventIds) -> Replayed:
+@action(scope=Scope.REPLAY, audits="release")
+def release(desk: Desk, asked: EventIds) -> Replayed:
     """Release held events, and leave alone what is not held."""
-    return _replayed(call, body.events, status=EventStatus.HELD)
+    return _replayed(desk, asked.events, status=EventStatus.HELD)
 
 
-@operation("POST", "/bulk-replays", scope=Scope.REPLAY, status=201)
-def start_bulk_replay(call: Call, body: BulkReplayRequest) -> BulkReplay:
+@action(scope=Scope.REPLAY, asks="how many match, and of what", audits="bulk replay")
+def start_bulk_replay(desk: Desk, asked: BulkReplayRequest) -> BulkReplay:
     """Begin to replay all events that match now; the sweep goes on with it, at the rate that is given."""
-    bulk = bulk_replays.start(call.connection, body.filter.wanted, call.who, body.rate)
-    call.headers["Location"] = f"/api/v1/bulk-replays/{bulk.id}"
-    return BulkReplay.of(call, bulk)
+    bulk = bulk_replays.start(desk.connection, asked.filter.wanted, desk.who, asked.rate)
+    return BulkReplay.of(desk, bulk)
 
 
-@operation("GET", "/bulk-replays", scope=Scope.READ)
-def list_bulk_replays(call: Call, query: Paged) -> BulkReplayPage:
+@action(scope=Scope.READ)
+def list_bulk_replays(desk: Desk, asked: Paged) -> BulkReplayPage:
     """List bulk replays, newest first."""
-    rows = bulk_replays.listing(call.connection, query.limit, query.cursor)
+    rows = bulk_replays.listing(desk.connection, asked.limit, asked.cursor)
     return BulkReplayPage(
-        data=[BulkReplay.of(call, row) for row in rows],
-        next=rows[-1].id if len(rows) == query.limit else None,
+        data=[BulkReplay.of(desk, row) for row in rows],
+        next=rows[-1].id if len(rows) == asked.limit else None,
     )
 
 
-@operation("GET", "/bulk-replays/{bulk}", scope=Scope.READ)
-def get_bulk_replay(call: Call, path: BulkPath) -> BulkReplay:
+@action(scope=Scope.READ)
+def get_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
     """Show how far a bulk replay is."""
-    bulk_progress.look(call.connection, path.bulk)
-    return BulkReplay.of(call, _bulk(call, path.bulk))
+    bulk_progress.look(desk.connection, which.bulk)
+    return BulkReplay.of(desk, _bulk(desk, which.bulk))
 
 
-@operation("POST", "/bulk-replays/{bulk}/stop", scope=Scope.REPLAY)
-def stop_bulk_replay(call: Call, path: BulkPath) -> BulkReplay:
+@action(scope=Scope.REPLAY, audits="stop")
+def stop_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
     """Stop a bulk replay where it is; what it has replayed stays so. One that has ended is left as it is."""
-    bulk_replays.stop(call.connection, path.bulk, call.who)
-    return BulkReplay.of(call, _bulk(call, path.bulk))
+    bulk_replays.stop(desk.connection, which.bulk, desk.who)
+    return BulkReplay.of(desk, _bulk(desk, which.bulk))
 
 
-@operation("POST", "/bulk-replays/{bulk}/continue", scope=Scope.REPLAY)
-def continue_bulk_replay(call: Call, path: BulkPath) -> BulkReplay:
+@action(scope=Scope.REPLAY, audits="go on")
+def continue_bulk_replay(desk: Desk, which: BulkPath) -> BulkReplay:
     """Go on with a bulk replay that was stopped. One that is running or complete is left as it is."""
-    bulk_replays.go_on(call.connection, path.bulk, call.who)
-    return BulkReplay.of(call, _bulk(call, path.bulk))
+    bulk_replays.go_on(desk.connection, which.bulk, desk.who)
+    return BulkReplay.of(desk, _bulk(desk, which.bulk))
 
 
-def _replayed(call: Call, ids: list[int], **how: Any) -> Replayed:  # noqa: ANN401  what `event_replays.replay` takes
-    outcomes = list(event_replays.replay(call.connection, ids, call.who, **how))
+def _replayed(desk: Desk, ids: list[int], **how: Any) -> Replayed:  # noqa: ANN401  what `event_replays.replay` takes
+    outcomes = list(event_replays.replay(desk.connection, ids, desk.who, **how))
     if outcomes and all(outcome.fate is ReplayOutcome.DONE for outcome in outcomes):
-        raise Problem(409, _said_of_done(outcomes), code="already_done")
-    call.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
+        raise Conflict(_said_of_done(outcomes), code="already_done")
+    desk.notifies_workers = any(outcome.fate in GOOD for outcome in outcomes)
     return _shown(ids, outcomes)
 
 
@@ -263,10 +266,10 @@ def _state(bulk: Bulk) -> Literal["running", "complete", "stopped"]:
     return "complete" if bulk.is_complete else "stopped"
 
 
-def _bulk(call: Call, number: int) -> Bulk:
-    bulk = bulk_replays.get(call.connection, number)
+def _bulk(desk: Desk, number: int) -> Bulk:
+    bulk = bulk_replays.get(desk.connection, number)
     if bulk is None:
-        raise Problem(404, f"there is no bulk replay {number}; `/bulk-replays` lists them")
+        raise NotFound(f"there is no bulk replay {number}; `/bulk-replays` lists them")
     return bulk
 
 

@@ -3,11 +3,11 @@
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from hookonce.receiver.api.models import RequestModel, ResponseModel, Time
-from hookonce.receiver.api.operations import Call, operation
-from hookonce.receiver.api.problem import Problem
-from hookonce.receiver.api.sources import SourcePath, source_of
 from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.desk.models import RequestModel, ResponseModel, Time
+from hookonce.receiver.desk.refusals import Conflict
+from hookonce.receiver.desk.registry import Desk, action
+from hookonce.receiver.desk.sources import SourcePath, source_of
 from hookonce.receiver.intake.reverification import Reverified, reverify
 from hookonce.receiver.ledger import quarantine
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -50,29 +50,31 @@ class ReverifyResponse(ResponseModel):
     unopened: int
 
 
-@operation("GET", "/quarantine", scope=Scope.READ)
-def list_quarantine(call: Call) -> Holdings:
+@action(scope=Scope.READ)
+def list_quarantine(desk: Desk) -> Holdings:
     """Say what is in quarantine, by source and reason."""
     return Holdings(
-        data=[Holding.model_validate(asdict(one)) for one in quarantine.holdings(call.connection)]
+        data=[Holding.model_validate(asdict(one)) for one in quarantine.holdings(desk.connection)]
     )
 
 
-@operation("POST", "/sources/{source}/reverify", scope=Scope.ADMIN, is_atomic=False)
-def reverify_source(call: Call, path: SourcePath, body: ReverifyRequest) -> ReverifyResponse:
+@action(scope=Scope.ADMIN, audits="reverify", is_atomic=False)
+def reverify_source(desk: Desk, which: SourcePath, asked: ReverifyRequest) -> ReverifyResponse:
     """Check what a source rejectd and kept again, as of its arrival, and take in what is genuine.
 
     Safe to repeat: what was taken in is a duplicate then.
     """
-    source = source_of(call, path)
-    since = body.since or datetime.min.replace(tzinfo=UTC)
+    source = source_of(desk, which)
+    since = asked.since or datetime.min.replace(tzinfo=UTC)
     done = Reverified()
     try:
-        for so_far in reverify(call.settings, call.connection, source, since, call.who, dry_run=body.dry_run):
+        for so_far in reverify(
+            desk.settings, desk.connection, source, since, desk.who, dry_run=asked.dry_run
+        ):
             done = so_far
     except ConfigError as error:
-        raise Problem(409, error.mistakes[0], code="no_secret") from None
-    return ReverifyResponse(**asdict(done), looked_at=done.looked_at, dry_run=body.dry_run)
+        raise Conflict(error.mistakes[0], code="no_secret") from None
+    return ReverifyResponse(**asdict(done), looked_at=done.looked_at, dry_run=asked.dry_run)
 
 
 OPERATIONS = (list_quarantine, reverify_source)

@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hookonce.receiver.api.events import EventPath, Step, event_of
-from hookonce.receiver.api.models import RequestModel, ResponseModel, Text
-from hookonce.receiver.api.operations import Call, operation
-from hookonce.receiver.api.problem import Problem
+from hookonce.receiver.desk.events import EventPath, Step, event_of
+from hookonce.receiver.desk.models import RequestModel, ResponseModel, Text
+from hookonce.receiver.desk.refusals import Conflict, NotFound, Unavailable
+from hookonce.receiver.desk.registry import Desk, action
 from hookonce.receiver.encryption import KeyMissing
 from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.access.api_tokens import Scope
@@ -36,33 +36,33 @@ class StepDecision(RequestModel):
     result: Any = Field(None, description="what it gave, if it is `done`")
 
 
-@operation("GET", "/stopped-steps", scope=Scope.READ)
-def list_stopped_steps(call: Call) -> StoppedSteps:
+@action(scope=Scope.READ)
+def list_stopped_steps(desk: Desk) -> StoppedSteps:
     """List the steps that wait for a person, 1000 at most."""
-    found = steps.stopped(call.connection, call.settings.keyring)
+    found = steps.stopped(desk.connection, desk.settings.keyring)
     return StoppedSteps(data=[Step.model_validate(asdict(step)) for step in found])
 
 
-@operation("POST", "/events/{event}/steps", scope=Scope.REPLAY)
-def decide_step(call: Call, path: EventPath, body: StepDecision) -> Steps:
+@action(scope=Scope.REPLAY, audits="step done")
+def decide_step(desk: Desk, which: EventPath, asked: StepDecision) -> Steps:
     """Decide about a step of an event; a replay of the event then goes on behind it, or does it anew."""
-    event = event_of(call, path)
-    step = (event, body.handler, body.step)
+    event = event_of(desk, which)
+    step = (event, asked.handler, asked.step)
     try:
-        if body.decision == "done":
-            found = steps.mark_done(call.connection, call.settings.keyring, step, body.result, call.who)
+        if asked.decision == "done":
+            found = steps.mark_done(desk.connection, desk.settings.keyring, step, asked.result, desk.who)
         else:
-            found = steps.forget(call.connection, step, call.who)
+            found = steps.forget(desk.connection, step, desk.who)
     except RunUnderWay as error:
-        raise Problem(409, str(error), code="run_under_way") from None
+        raise Conflict(str(error), code="run_under_way") from None
     except KeyMissing as error:
-        raise Problem(503, str(error), code="key_missing") from None
-    now = steps.of_event(call.connection, event, call.settings.keyring)
+        raise Unavailable(str(error), code="key_missing") from None
+    now = steps.of_event(desk.connection, event, desk.settings.keyring)
     if not found:
         is_done = any((each.handler, each.name) == step[1:] for each in now)
         if is_done:
-            raise Problem(409, "the step is done already; `forget` would have it done anew", code="step_done")
-        raise Problem(404, f"event {event} has no such step; `/events/{{event}}` shows its steps")
+            raise Conflict("the step is done already; `forget` would have it done anew", code="step_done")
+        raise NotFound(f"event {event} has no such step; `/events/{{event}}` shows its steps")
     return Steps(data=[Step.model_validate(asdict(each)) for each in now])
 
 

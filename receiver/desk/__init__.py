@@ -1,0 +1,14 @@
+"""What an operator can ask or do, said once: the command line, the API, agents' tools and the pages call it.
+
+- `registry`: what an action is, and the list of all
+- `actions`: brings them into the list
+- `models`, `filters`: how what is typed is read: times, ids, which events
+- `refusals`: why something is not done
+- `events`, `dead_letters`: what came, and what it died of
+- `replays`, `steps`: running events again, and what a person decides about steps
+- `pulls`: events for another machine
+- `rejected`, `quarantine`: what was refused, and another chance for it
+- `sources`: who sends, and the secrets that senders handed out
+- `pauses`, `workers`: handlers, what is paused, and what workers are at
+- `history`, `maintenance`: the audit, alerts, numbers, retention
+"""

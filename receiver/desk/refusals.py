@@ -1,0 +1,31 @@
+"""Why the desk does not do what was asked: one text for each mistake, whichever way it was asked."""
+
+from typing import ClassVar
+
+
+class Refused(Exception):  # noqa: N818  an answer
+    """Nothing was done; the text says what failed, what was expected and what to do, `code` what kind it is."""
+
+    usual_code: ClassVar[str]
+
+    def __init__(self, detail: str, *, code: str | None = None) -> None:
+        super().__init__(detail)
+        self.code = code or self.usual_code
+
+
+class NotFound(Refused):
+    """There is no such event, source, handler or other name; or several, where `code` is `ambiguous`."""
+
+    usual_code = "not_found"
+
+
+class Conflict(Refused):
+    """The state of things forbids it."""
+
+    usual_code = "conflict"
+
+
+class Unavailable(Refused):
+    """Something that it needs is missing here, or does not answer."""
+
+    usual_code = "ledger_unavailable"

@@ -1,0 +1,126 @@
+"""What an operator can ask or do is a function in a list; its signature and its decorator say all there is to know.
+
+    @action(scope=Scope.READ)
+    def get_event(desk: Desk, which: EventPath) -> FullEvent: ...
+
+`which` names the thing that is meant, `asked` is all else; both are models that read what people type, and the answer
+is what is shown. Commands, the API, the tools of agents and the pages read, call and show; what is asked, and how it is
+refused, is said here once. No HTTP, no terminal.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Generic, Protocol, TypeVar, get_type_hints
+
+import psycopg
+
+from hookonce.receiver.config.settings import Settings
+from hookonce.receiver.desk.models import RequestModel, ResponseModel
+from hookonce.receiver.intake.pipeline import Intake
+from hookonce.receiver.ledger.access.api_tokens import Scope, Token
+
+LOCK_TIMEOUT = timedelta(seconds=10)
+TIMEOUT = timedelta(minutes=5)
+
+
+@dataclass(slots=True)
+class Desk:
+    """Where something is asked: by whom, on which connection, and under which token if it came with one.
+
+    `intake` takes test events in, where this process takes deliveries. `notifies_workers`: an action has made something
+    due, of which workers are told once it is answered.
+    """
+
+    settings: Settings
+    connection: psycopg.Connection
+    who: str
+    token: Token | None = None
+    intake: Intake | None = None
+    notifies_workers: bool = False
+
+    def allows(self, scope: Scope) -> bool:
+        """Whether who asks may do what needs a scope; without a token it is somebody who has the ledger itself."""
+        return self.token is None or self.token.allows(scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Octets:
+    """A body as it was delivered, to be saved as a file and never shown by a browser."""
+
+    name: str
+    body: bytes
+
+
+Answer = ResponseModel | Octets | None
+A = TypeVar("A", bound=Answer)
+
+
+@dataclass(frozen=True)
+class Action(Generic[A]):
+    """One thing to ask or do. Without a scope any token will do.
+
+    `inputs` are the models of `which` and `asked`. `changes`: something is another than before, once it is done.
+    `asks`: what is said before it is done. `audits`: what its line in the audit is called, if it has one. `is_atomic`:
+    all that it does, it does in one transaction of the ledger.
+    """
+
+    name: str
+    scope: Scope | None
+    function: Callable[..., A]
+    inputs: Mapping[str, type[RequestModel]]
+    answer: type[ResponseModel] | type[Octets] | None
+    changes: bool
+    asks: str
+    audits: str
+    is_atomic: bool
+
+    def __call__(self, desk: Desk, **models: RequestModel) -> A:
+        """Do it. Raises: `Refused`, and what the ledger raises."""
+        return self.function(desk, **models)
+
+    @property
+    def timeout(self) -> timedelta:
+        """How long each of its statements may take."""
+        return LOCK_TIMEOUT if self.is_atomic else TIMEOUT
+
+    @property
+    def about(self) -> str:
+        """The function's docstring: a line, and what else there is to say."""
+        return inspect.getdoc(self.function) or ""
+
+
+class Asks(Protocol):
+    """A desk that is asked, here or elsewhere."""
+
+    def ask(self, action: Action[A], /, **models: RequestModel) -> A:
+        """Return the answer. Raises: `Refused`, and what stands between the two."""
+
+
+ACTIONS: dict[str, Action[Any]] = {}
+"""All of them by name, once `receiver.desk.actions` is imported."""
+
+
+def action(
+    *, scope: Scope | None, asks: str = "", audits: str = "", is_atomic: bool = True
+) -> Callable[[Callable[..., A]], Action[A]]:
+    """Make an action of a function, and list it; see `Action`. What is not atomic may take long."""
+
+    def made(function: Callable[..., A]) -> Action[A]:
+        hints: dict[str, Any] = get_type_hints(function)
+        answer = hints.pop("return")
+        found = ACTIONS[function.__name__] = Action(
+            function.__name__,
+            scope,
+            function,
+            {role: hints[role] for role in ("which", "asked") if role in hints},
+            None if answer is type(None) else answer,
+            scope in {Scope.REPLAY, Scope.ADMIN},
+            asks,
+            audits,
+            is_atomic,
+        )
+        return found
+
+    return made
