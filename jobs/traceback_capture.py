@@ -20,6 +20,8 @@ MAX_LENGTH = 16_000
 """Bytes of a traceback that is kept."""
 
 _MAX_CAUSES = 10_000
+_LINES_BEFORE = 4
+"""Lines of the user's code that are kept before the one at which a frame stood."""
 _MAX_CODE = 200
 """Characters of a line of code."""
 _LOOP = tuple(f"{sysconfig.get_path('stdlib')}/{name}" for name in ("asyncio/", "contextlib.py"))
@@ -145,9 +147,12 @@ def _frames(error: BaseException) -> list[tuple[str, int, str]]:
 
 def _frame(path: str, line: int, function: str, told: _Told) -> Frame:
     is_users = not is_library(path) and not path.startswith(_PACKAGE)
-    lines = [linecache.getline(path, number).rstrip()[:_MAX_CODE] for number in (line - 1, line)]
-    shown = lines if is_users and lines[0].strip() else lines[1:]
-    code = dedent("\n".join(shown)).splitlines() if lines[1].strip() else []
+    before = _LINES_BEFORE if is_users else 0
+    numbers = range(max(line - before, 1), line + 1)
+    lines = [linecache.getline(path, number).rstrip()[:_MAX_CODE] for number in numbers]
+    while len(lines) > 1 and not lines[0]:
+        del lines[0]
+    code = dedent("\n".join(lines)).split("\n") if lines[-1] else []
     folder = home_of(path)
     return Frame(
         path[len(folder) :], line, function, tuple(told.cleaned(each) for each in code), is_users, folder

@@ -20,6 +20,11 @@ def at(moment: datetime | None) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if moment else _NONE
 
 
+def exact(moment: datetime | None) -> str:
+    """Return a time in UTC, to the millisecond; a dash for none."""
+    return at(moment) + f"{moment.astimezone(UTC):.%f}"[:4] if moment else _NONE
+
+
 def iso(moment: datetime) -> str:
     """Return a time as machines read it."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds")
@@ -101,6 +106,7 @@ def as_json(value: object) -> str:
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
-    each.__name__: each for each in (at, iso, ago, span, count, short, size, percent, plain, coded, as_json)
+    each.__name__: each
+    for each in (at, exact, iso, ago, span, count, short, size, percent, plain, coded, as_json)
 }
 """Filters of the templates, by name."""

@@ -126,6 +126,7 @@ class Failure(ResponseModel):
     attempt: int
     failed_at: datetime
     error: str
+    started_at: datetime | None = Field(description="when it began; null where that is not known")
     traceback: str | None = Field(
         description="the exception with its causes, the newest last; null where there was none, as when a worker died"
     )

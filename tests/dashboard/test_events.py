@@ -151,4 +151,4 @@ def test_lost_event_is_listed_and_says_what_to_do(inbox, browser):
 
     assert SHOWN_IDS.findall(listed) == [str(lost)]
     assert 'class="status is-lost"' in listed
-    assert "Nothing is left of it but that it came, which must not be: replay it." in page
+    assert "Only the event itself is left, without a run, which must not be: replay it." in page

@@ -78,7 +78,7 @@ def test_pages_are_dark_where_that_is_wished(window, picture):
 
     page.goto("/admin/?span=24h")
 
-    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(14, 17, 21)"
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(17, 17, 15)"
     picture(page, "overview-dark")
 
 

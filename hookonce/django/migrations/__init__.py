@@ -1,4 +1,5 @@
 """Migrations by which `manage.py migrate` makes and upgrades the ledger.
 
 - `0001_ledger`: revision 0021
+- `0002_failures_started`: revision 0022
 """

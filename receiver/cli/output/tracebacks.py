@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import click
@@ -9,6 +10,8 @@ import click
 from hookonce.receiver.cli.output.tables import clean
 from hookonce.receiver.ledger.runs.traceback_frames import Frame, Raised, Traceback, calls
 
+_LINES = 2
+"""Lines of code of a frame: that at which it stood, and the one before."""
 _LINKS = {"cause": "which caused", "context": "and while that was handled", "": ""}
 
 
@@ -47,7 +50,9 @@ def _own(frame: Frame) -> Iterator[str]:
     yield click.style(
         f"  {clean(_short(frame))}:{frame.line} in {clean(frame.function)}", fg="cyan", bold=True
     )
-    yield from (f"      {clean(line)}" for line in frame.code)
+    yield from (
+        f"      {clean(line)}" for line in dedent("\n".join(frame.code[-_LINES:])).splitlines() if line
+    )
 
 
 def _short(frame: Frame) -> str:

@@ -1,7 +1,7 @@
 """*Event*: one event in full: what was delivered, what became of it, and what can be done about it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -14,21 +14,21 @@ from hookonce.receiver.dashboard.event_form import EventForm, read_event_form
 from hookonce.receiver.dashboard.event_page import body_view
 from hookonce.receiver.dashboard.event_page.as_test import as_test
 from hookonce.receiver.dashboard.event_page.proof import proof
-from hookonce.receiver.dashboard.event_page.timeline import timeline
+from hookonce.receiver.dashboard.event_page.run_panels import panels
+from hookonce.receiver.dashboard.event_page.waterfall import waterfall
 from hookonce.receiver.encryption import KeyMissing
 from hookonce.receiver.ledger import steps
 from hookonce.receiver.ledger.queries import event_pages, events
 from hookonce.receiver.ledger.queries.events import Detail
 from hookonce.receiver.ledger.replay import events as event_replays
 from hookonce.receiver.ledger.replay.events import GOOD, ReplayOutcome
+from hookonce.receiver.ledger.runs.traceback_frames import calls
 from hookonce.receiver.ledger.states import OPEN
 from hookonce.receiver.ledger.steps import RunUnderWay, StepStatus
 from hookonce.receiver.redis.workers import notify
 
 NEIGHBOUR_LOOK = timedelta(milliseconds=15)
 """How long the event before, and the one after, is looked for in the view that one comes from."""
-_ATTEMPTS = 50
-"""Failed attempts shown of a run, the newest."""
 _GONE = "No event has the ledger id {}; retention may have dropped it."
 NOTICES: Mapping[str, tuple[str, str]] = {
     ReplayOutcome.REPLAYED: ("good", "Replayed: its runs have new attempts."),
@@ -58,16 +58,19 @@ def event(number: int) -> str:
         around = {} if is_fragment() else _neighbours(connection, number, form)
     if found is None:
         abort(404, _GONE.format(number))
+    now = datetime.now(UTC)
     page = {
         "view": form.typed,
-        "timeline": timeline(found),
+        "waterfall": waterfall(found, now),
         "found": found,
         "event": found.event,
-        "runs": [(run, _attempts(found, run.handler)) for run in found.runs],
+        "panels": panels(found),
+        "calls": calls,
         "steps": found.steps,
         "StepStatus": StepStatus,
-        "now": datetime.now(UTC),
+        "now": now,
         "is_open": found.event.status in OPEN,
+        "is_part": is_fragment(),
     }
     if is_fragment():
         return render_template("admin/event_runs.html", **page)
@@ -162,12 +165,6 @@ def _neighbours(connection: psycopg.Connection, number: int, form: EventForm) ->
     older = event_pages.newest(connection, form.wanted, 1, number, NEIGHBOUR_LOOK).rows
     newer = event_pages.oldest_after(connection, form.wanted, 1, number, NEIGHBOUR_LOOK)
     return {"older": older[0].id if older else None, "newer": newer[0].id if newer else None}
-
-
-def _attempts(found: Detail, handler: str) -> Sequence[Mapping[str, Any]]:
-    """Return the failed attempts of a run, newest first."""
-    mine = [failure for failure in found.failures if failure["handler"] == handler]
-    return mine[::-1][:_ATTEMPTS]
 
 
 def _delivered(found: Detail) -> dict[str, Any]:

@@ -195,6 +195,7 @@ failures = Table(
     Column("cycle", Integer, nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("failed_at", _moment, nullable=False, server_default=text("now()")),
+    Column("started_at", _moment),
     Column("error", Text, nullable=False),
     Column("traceback", LargeBinary),
     Column("key_id", Text),

@@ -66,8 +66,9 @@ def _steps(
     if revision is None:
         return [PlannedStep("make all tables", "nothing: there are none yet")]
     if revision >= migrate.FIRST_WITH_A_QUEUE:
+        later = [] if revision >= schema_version.REVISION else [_later_revisions(revision)]
         is_done = former_tables.is_contracted(driver)
-        return [] if is_done else [_contraction(former_tables.in_the_way(driver))]
+        return later if is_done else [*later, _contraction(former_tables.in_the_way(driver))]
     events, runs, size = driver.execute(_SIZES, [f'"{place}".events', f'"{place}".runs']).fetchone() or (
         0,
         0,
@@ -96,6 +97,13 @@ def _revisions(revision: str, place: str, events: int, patience: Patience, *, is
     return PlannedStep(
         f"move the tables of 0.1 out of the schema {place}, and {does}; it builds indexes on about {events:,} events",
         f"all tables for about {lasts}; processes of 0.1 fail from then on, so stop them before",
+    )
+
+
+def _later_revisions(revision: str) -> PlannedStep:
+    return PlannedStep(
+        f"run the revisions after {revision} up to {schema_version.REVISION}: columns and tables, nothing rewritten",
+        "their tables for a moment",
     )
 
 

@@ -143,8 +143,10 @@ WITH mine AS MATERIALIZED (
                                 slot_at = NULL, schedule = CASE WHEN v.error IS NULL THEN {PUT_OFF_NOW} END
     FROM verdict v WHERE q.event = v.event AND q.n = v.n AND NOT v.is_dead
 ), failed AS (
-    INSERT INTO hookonce.failures (event, handler, cycle, attempt, error, traceback, key_id)
-    SELECT event, handler, cycle, attempts + 1, error, traceback, key FROM verdict WHERE error IS NOT NULL
+    INSERT INTO hookonce.failures (event, handler, cycle, attempt, started_at, error, traceback, key_id)
+    SELECT event, handler, cycle, attempts + 1, clock_timestamp() - nullif(%(took)s::interval, interval '0'), error,
+           traceback, key
+    FROM verdict WHERE error IS NOT NULL
     ORDER BY event, n
 )
 SELECT event, n, is_dead FROM verdict

@@ -21,7 +21,8 @@ _WORDS = {
 class Frame:
     """One call: `file` as seen from where its module was found, which is `folder`.
 
-    `code` is the line, after the one before it in a file of the user's; empty where the source is not there.
+    `code` ends at the line, and begins some lines before it in a file of the user's; empty where the source is not
+    there.
     """
 
     file: str = ""

@@ -1,0 +1,81 @@
+"""The runs of an event as its page tells them: what failed first, and of each its latest error with the code."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hookonce.receiver.ledger.queries.events import Detail, RunRow
+from hookonce.receiver.ledger.runs.traceback_frames import Frame, Raised
+from hookonce.receiver.ledger.states import RunStatus
+
+MAX_ATTEMPTS = 50
+"""Failed attempts shown of a run, the newest."""
+_NAME = re.compile(r"([A-Za-z_][\w.]*)(?=: |$| \()")
+_ORDER = (RunStatus.DEAD, RunStatus.WAITING, RunStatus.RUNNING, RunStatus.DONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed attempt; `errors` are those of its traceback, the one that ended it first."""
+
+    row: Mapping[str, Any]
+    errors: Sequence[Raised]
+
+    @property
+    def line(self) -> str:
+        """The first line of what went wrong."""
+        return (str(self.row["error"]).splitlines() or [""])[0]
+
+    @property
+    def place(self) -> Frame | None:
+        """The innermost frame that is the user's, of the error that ended it or of one before."""
+        frames = (frame for each in self.errors for frame in reversed(each.frames) if frame.is_users)
+        return next(frames, None)
+
+    @property
+    def said(self) -> str:
+        """What went wrong: more of it where errors are sealed, and the traceback is opened here."""
+        error, said = str(self.row["error"]), self.errors[0].said if self.errors else ""
+        name = _NAME.match(said)
+        return said if name and error.startswith(name[1].rpartition(".")[2]) else error
+
+    @property
+    def name(self) -> str:
+        """The class of the error, where it begins with one."""
+        found = _NAME.match(self.said)
+        return found[1] if found else ""
+
+    @property
+    def message(self) -> str:
+        """What the error says beside its class."""
+        return self.said[len(self.name) :].removeprefix(":").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One run, with its failed attempts of all cycles, the newest first."""
+
+    run: RunRow
+    failures: Sequence[Failure]
+
+    @property
+    def latest(self) -> Failure | None:
+        """The attempt that its error is of, unless the run is done."""
+        return self.failures[0] if self.failures and self.run.error is not None else None
+
+    @property
+    def earlier(self) -> Sequence[Failure]:
+        """The failed attempts but for the latest, if that is shown by itself."""
+        return self.failures[1:] if self.latest else self.failures
+
+
+def panels(found: Detail) -> list[Panel]:
+    """Return the runs of an event: dead ones first, then what is open, then what is done."""
+    made = [Panel(run, _failures(found, run.handler)) for run in found.runs]
+    return sorted(made, key=lambda panel: (_ORDER.index(RunStatus(panel.run.status)), panel.latest is None))
+
+
+def _failures(found: Detail, handler: str) -> list[Failure]:
+    mine = [failure for failure in found.failures if failure["handler"] == handler][::-1][:MAX_ATTEMPTS]
+    return [Failure(row, row["frames"].errors[::-1] if row["frames"] else ()) for row in mine]

@@ -1,0 +1,299 @@
+"""Where the time of an event went: each attempt and its steps as bars on one scale, and what lay between them.
+
+The scale is the same for all that was at work. A pause in which nothing was (minutes until the next attempt, where an
+attempt takes milliseconds) is drawn as a gap of one width, with its length on it: it would leave nothing to see of the
+rest. Widths are percentages for attributes of SVG, since the policy of the pages allows no style on an element.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from hookonce.receiver.ledger.queries.events import Detail, RunRow
+from hookonce.receiver.ledger.states import RunStatus
+from hookonce.receiver.ledger.steps import StepRow, StepStatus
+
+MAX_ROWS = 60
+"""Attempts and steps that are drawn, the newest; an event may have failed hundreds of times."""
+_GAP_WIDTH = 9.0
+"""Of a gap, in per cent of the whole; gaps never take more than half of it."""
+_GAP_FACTOR = 1.0
+"""A pause is a gap where it is longer than so many times all that was at work."""
+_SHORTEST_WORK = timedelta(milliseconds=2)
+_LEAST_WIDTH = 0.5
+_TICK_DISTANCE = 14.0
+
+
+class Kind(StrEnum):
+    """What a row is of."""
+
+    RECEIVED = "received"
+    ATTEMPT = "attempt"
+    STEP = "step"
+    NEXT = "next"
+
+
+@dataclass(slots=True)
+class Row:
+    """One line of the waterfall: what waited (thin), then what was at work (a bar); `state` is its status, for colour.
+
+    `waited` says what for. Without `start` nobody knows when it began, and `end` alone is marked. `until` is where a
+    lease ends.
+    """
+
+    kind: Kind
+    name: str
+    state: str
+    handler: str = ""
+    start: datetime | None = None
+    end: datetime | None = None
+    since: datetime | None = None
+    waited: str = ""
+    until: datetime | None = None
+    detail: str = ""
+    attempt: tuple[int, int] = (1, 0)
+    """The cycle and the number of the attempt."""
+
+    @property
+    def took(self) -> timedelta | None:
+        """How long it was at work."""
+        return self.end - self.start if self.start and self.end else None
+
+    @property
+    def wait(self) -> timedelta | None:
+        """How long nothing was done before."""
+        begin = self.start or self.end
+        return begin - self.since if self.since and begin and begin > self.since else None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of the scale, in per cent."""
+
+    x: float
+    width: float
+
+    @property
+    def middle(self) -> float:
+        """Its middle."""
+        return round(self.x + self.width / 2, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap(Span):
+    """A pause that is not drawn to scale."""
+
+    length: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A time on the scale, as the span since the event came."""
+
+    x: float
+    after: timedelta
+
+
+@dataclass(slots=True)
+class Scale:
+    """From times to per cent: pieces, each with the time and the place where it begins and ends."""
+
+    pieces: list[tuple[datetime, datetime, float, float]] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+
+    def at(self, moment: datetime) -> float:
+        """Return where a time is."""
+        for begin, end, left, right in self.pieces:
+            if moment <= end:
+                share = (max(moment, begin) - begin) / (end - begin) if end > begin else 0.0
+                return left + (right - left) * share
+        return 100.0
+
+    def span(self, begin: datetime, end: datetime) -> Span:
+        """Return where a span of time is, wide enough to be seen."""
+        left, right = self.at(begin), self.at(end)
+        width = max(right - left, _LEAST_WIDTH)
+        return Span(round(min(left, 100 - width), 2), round(width, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """The rows of an event by handler, on one scale; `left_out` older ones are not drawn."""
+
+    began: datetime
+    ended: datetime
+    rows: Sequence[Row]
+    scale: Scale
+    ticks: Sequence[Tick]
+    left_out: int = 0
+
+    @property
+    def by_handler(self) -> Mapping[str, Sequence[Row]]:
+        """The rows of each handler; those of the event itself under an empty name."""
+        found: dict[str, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(row.handler, []).append(row)
+        return found
+
+    @property
+    def length(self) -> timedelta:
+        """From the arrival of the event to the last thing that is known of it."""
+        return self.ended - self.began
+
+
+def waterfall(found: Detail, now: datetime) -> Waterfall:
+    """Draw what is known of an event up to now."""
+    came = found.event.received_at
+    rows: list[Row] = []
+    for handler in sorted({run.handler for run in found.runs} | {each["handler"] for each in found.failures}):
+        rows += _of_handler(found, handler, came, now)
+    newest = sorted(rows, key=lambda row: row.end or row.start or now)[-MAX_ROWS:]
+    kept = [row for row in rows if any(row is each for each in newest)]
+    begins = [row.since or row.start or row.end or came for row in kept]
+    first = came if len(kept) == len(rows) else min([each for each in begins if each], default=came)
+    ends = [moment for row in kept for moment in (row.start, row.end) if moment]
+    last = max([*ends, first + _SHORTEST_WORK])
+    scale = _scale(first, last, kept)
+    received = Row(Kind.RECEIVED, "Received", "done", start=came, end=came)
+    return Waterfall(came, last, [received, *kept], scale, _ticks(scale, came), len(rows) - len(kept))
+
+
+def _of_handler(found: Detail, handler: str, came: datetime, now: datetime) -> Iterator[Row]:
+    """Yield the attempts of a handler, oldest first, each followed by the steps that it did."""
+    run = next((run for run in found.runs if run.handler == handler), None)
+    attempts = sorted(_attempts(found, handler, run, now), key=lambda row: row.attempt)
+    steps = [step for step in found.steps if step.handler == handler]
+    before, before_cycle = came, 1
+    for row in attempts:
+        cycle = row.attempt[0]
+        row.since = before if cycle == before_cycle else None
+        row.waited = _WAITED[cycle > 1, row.attempt[1] > 1] if not row.waited else row.waited
+        yield row
+        begin, end = row.start, row.end or now
+        mine = [step for step in steps if begin is None or step.started_at >= begin]
+        mine = [step for step in mine if step.started_at <= end]
+        steps = [step for step in steps if step not in mine]
+        yield from (_step(step, row, now) for step in mine)
+        before, before_cycle = end, cycle
+
+
+_WAITED = {
+    (False, False): "in the queue",
+    (False, True): "backoff",
+    (True, False): "in the queue",
+    (True, True): "backoff",
+}
+
+
+def _attempts(found: Detail, handler: str, run: RunRow | None, now: datetime) -> Iterator[Row]:
+    for failure in found.failures:
+        if failure["handler"] == handler:
+            yield _failed(failure, run)
+    if run is None:
+        return
+    row = Row(Kind.ATTEMPT, _numbered(run.attempts), run.status, handler, attempt=(run.cycle, run.attempts))
+    if run.status == RunStatus.DONE:
+        row.start, row.end, row.detail = run.started_at, run.finished_at, "succeeded"
+        yield row
+    elif run.status == RunStatus.RUNNING:
+        row.start, row.end, row.until = run.started_at, now, run.lease_until
+        row.detail = "running"
+        yield row
+    elif run.status == RunStatus.WAITING:
+        row.kind, row.state = Kind.NEXT, "waiting"
+        row.name, row.attempt = _numbered(run.attempts + 1), (run.cycle, run.attempts + 1)
+        row.waited = str(run.waits_for or "")
+        is_ahead = run.due_at and run.due_at > now and not run.parked
+        row.end = run.due_at if is_ahead else now
+        row.detail = "due" if is_ahead else "waiting"
+        yield row
+
+
+def _failed(failure: Mapping[str, Any], run: RunRow | None) -> Row:
+    number = (failure["cycle"], failure["attempt"])
+    is_last = run is not None and number == (run.cycle, run.attempts)
+    started = failure["started_at"] or (run.started_at if is_last and run and run.finished_at else None)
+    return Row(
+        Kind.ATTEMPT,
+        _numbered(failure["attempt"]),
+        "dead" if is_last and run and run.status == RunStatus.DEAD else "failed",
+        failure["handler"],
+        start=started,
+        end=failure["failed_at"],
+        detail=(failure["error"].splitlines() or [""])[0],
+        attempt=number,
+    )
+
+
+def _step(step: StepRow, attempt: Row, now: datetime) -> Row:
+    ended = step.finished_at or (now if step.status == StepStatus.RUNNING else None)
+    state = {StepStatus.DONE: "done", StepStatus.RUNNING: "running"}.get(StepStatus(step.status), "failed")
+    return Row(
+        Kind.STEP,
+        step.name,
+        state,
+        step.handler,
+        start=step.started_at,
+        end=ended or attempt.end,
+        detail=step.status,
+        attempt=attempt.attempt,
+    )
+
+
+def _numbered(attempt: int) -> str:
+    return f"Attempt {attempt}"
+
+
+def _scale(first: datetime, last: datetime, rows: Iterable[Row]) -> Scale:
+    """Lay out the time from the first moment to the last: work by its length, long pauses as gaps."""
+    busy = _merged([(first, first), (last, last), *_work(rows)])
+    at_work = max(sum((end - begin for begin, end in busy), timedelta()), _SHORTEST_WORK)
+    pauses = [
+        (end, begin)
+        for (_, end), (begin, _) in itertools.pairwise(busy)
+        if begin - end > _GAP_FACTOR * at_work and begin - end > _SHORTEST_WORK
+    ]
+    if len(pauses) == 1 and pauses[0] == (first, last):
+        pauses = []
+    width = min(_GAP_WIDTH, 50 / len(pauses)) if pauses else 0.0
+    drawn = max(last - first - sum((end - begin for begin, end in pauses), timedelta()), _SHORTEST_WORK)
+    per_second = (100 - width * len(pauses)) / drawn.total_seconds()
+    scale, x, at = Scale(), 0.0, first
+    for begin, end in [*pauses, (last, last)]:
+        right = x + (begin - at).total_seconds() * per_second
+        scale.pieces.append((at, begin, x, right))
+        if end > begin:
+            scale.pieces.append((begin, end, right, right + width))
+            scale.gaps.append(Gap(round(right, 2), round(width, 2), end - begin))
+        x, at = right + (width if end > begin else 0), end
+    return scale
+
+
+def _work(rows: Iterable[Row]) -> Iterator[tuple[datetime, datetime]]:
+    for row in rows:
+        end = row.end or row.start
+        if end is not None:
+            yield (row.start or end, end)
+
+
+def _merged(spans: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
+    found: list[tuple[datetime, datetime]] = []
+    for begin, end in sorted(spans):
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((begin, end))
+    return found
+
+
+def _ticks(scale: Scale, came: datetime) -> list[Tick]:
+    """Return times for the scale: where its pieces begin, as far as they are apart enough to be read, and its end."""
+    ticks: list[Tick] = []
+    for begin, _, left, _ in [each for each in scale.pieces if each[1] > each[0]]:
+        if left < 100 - _TICK_DISTANCE and (not ticks or left - ticks[-1].x >= _TICK_DISTANCE):
+            ticks.append(Tick(round(left, 2), begin - came))
+    ticks.append(Tick(100.0, scale.pieces[-1][1] - came))
+    return ticks

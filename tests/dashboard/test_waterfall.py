@@ -1,0 +1,132 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from hookonce.receiver.dashboard.event_page.waterfall import MAX_ROWS, Kind, waterfall
+from hookonce.receiver.ledger.queries.events import Detail, EventRow, RunRow
+from hookonce.receiver.ledger.steps import StepRow
+
+CAME = datetime(2026, 1, 31, 12, tzinfo=UTC)
+NOW = CAME + timedelta(hours=1)
+HANDLER = "shop.credit"
+
+
+def after(**span):
+    return CAME + timedelta(**span)
+
+
+def run(status, attempts=1, started=None, finished=None, **more):
+    times = {"due_at": None, "lease_until": None, "result": None, "error": None} | more
+    return RunRow(HANDLER, status, attempts, 1, started_at=started, finished_at=finished, **times)
+
+
+def failure(attempt, started, failed, cycle=1):
+    return {
+        "handler": HANDLER,
+        "cycle": cycle,
+        "attempt": attempt,
+        "started_at": started,
+        "failed_at": failed,
+        "error": "ValueError: no\nmore",
+        "traceback": None,
+    }
+
+
+def step(name, started, finished):
+    return StepRow(1, HANDLER, name, "done", 1, "key", started, finished, None, None)
+
+
+def drawn(runs=(), failures=(), steps=(), now=NOW):
+    row = EventRow(1, "stripe", "stripe", "evt_1", "a", None, "dead", None, CAME, None, 1, None)
+    return waterfall(Detail(row, None, list(runs), list(failures), [], [], list(steps)), now)
+
+
+def test_attempts_are_drawn_to_scale():
+    made = drawn(
+        [run("done", 2, after(milliseconds=200), after(milliseconds=400))],
+        [failure(1, after(milliseconds=100), after(milliseconds=200))],
+    )
+
+    _, first, second = made.rows
+    bars = [made.scale.span(row.start, row.end) for row in (first, second)]
+
+    assert [(bar.x, bar.width) for bar in bars] == [(25.0, 25.0), (50.0, 50.0)]
+    assert [row.took for row in (first, second)] == [timedelta(milliseconds=100), timedelta(milliseconds=200)]
+    assert made.scale.gaps == []
+
+
+def test_long_pause_becomes_a_gap_that_tells_its_length():
+    made = drawn(
+        [run("dead", 2, after(minutes=5), after(minutes=5, milliseconds=30))],
+        [
+            failure(1, after(milliseconds=10), after(milliseconds=40)),
+            failure(2, after(minutes=5), after(minutes=5, milliseconds=30)),
+        ],
+    )
+
+    _, first, second = made.rows
+    one, other = (made.scale.span(row.start, row.end) for row in (first, second))
+
+    assert [gap.length for gap in made.scale.gaps] == [timedelta(minutes=5) - timedelta(milliseconds=40)]
+    assert one.width == pytest.approx(other.width, abs=0.1)
+    assert one.width > 30
+    assert (second.state, second.waited) == ("dead", "backoff")
+
+
+def test_attempt_whose_begin_is_not_known_is_marked_at_its_end():
+    made = drawn([run("waiting", 1, due_at=after(hours=2))], [failure(1, None, after(seconds=3))])
+
+    _, failed, following = made.rows
+
+    assert (failed.took, failed.end) == (None, after(seconds=3))
+    assert (following.kind, following.name, following.detail) == (Kind.NEXT, "Attempt 2", "due")
+
+
+def test_steps_stand_below_the_attempt_that_did_them():
+    made = drawn(
+        [run("done", 2, after(seconds=2), after(seconds=3))],
+        [failure(1, after(seconds=0), after(seconds=1))],
+        [
+            step("charge", after(milliseconds=200), after(milliseconds=700)),
+            step("mail", after(seconds=2), after(seconds=3)),
+        ],
+    )
+
+    assert [row.name for row in made.rows] == ["Received", "Attempt 1", "charge", "Attempt 2", "mail"]
+
+
+def test_running_attempt_shows_how_far_its_lease_reaches():
+    made = drawn([run("running", 1, after(seconds=1), lease_until=after(seconds=31))], now=after(seconds=2))
+
+    row = made.rows[-1]
+
+    assert (row.start, row.end, row.until) == (after(seconds=1), after(seconds=2), after(seconds=31))
+    assert made.scale.at(after(seconds=31)) == 100
+
+
+def test_very_many_attempts_are_bounded_and_told():
+    failures = [failure(n, after(minutes=n), after(minutes=n, seconds=1)) for n in range(1, 301)]
+
+    made = drawn([run("dead", 300, after(minutes=300), after(minutes=300, seconds=1))], failures)
+
+    assert len(made.rows) == MAX_ROWS + 1
+    assert made.left_out == 240
+    assert made.rows[-1].name == "Attempt 300"
+    spans = [made.scale.span(row.start, row.end) for row in made.rows[1:]]
+    assert all(span.x >= 0 and span.x + span.width <= 100 for span in spans)
+
+
+@pytest.mark.parametrize("cycle", [1, 2])
+def test_replay_begins_the_count_of_attempts_anew(cycle):
+    made = drawn(
+        [RunRow(HANDLER, "dead", 1, cycle, None, None, after(hours=1), after(hours=1), None, None)],
+        [failure(1, None, after(seconds=1)), failure(1, after(hours=1), after(hours=1, seconds=1), 2)][
+            :cycle
+        ],
+    )
+
+    assert [row.name for row in made.rows] == ["Received", *["Attempt 1"] * cycle]
+
+
+def test_event_that_nobody_has_taken_is_only_received():
+    assert [row.kind for row in drawn().rows] == [Kind.RECEIVED]
