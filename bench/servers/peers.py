@@ -1,12 +1,13 @@
 """What users would pick instead, run in an environment of its own: `make bench-peers` installs it.
 
-FastAPI on uvicorn and dj-stripe on Django and gunicorn, two processes each, in a database of their own.
+Starlette and FastAPI on uvicorn and dj-stripe on Django and gunicorn, two processes each, in a database of their own.
 """
 
 import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 import psycopg
 
@@ -35,18 +36,24 @@ class Peers:
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             connection.execute(TABLE)
         self._environ = os.environ | {
-            "PEER_DATABASE_URL": self.database_url.replace("postgresql:", "postgresql+psycopg:", 1)
+            "PEER_DATABASE_DSN": self.database_url,
+            "PEER_DATABASE_URL": self.database_url.replace("postgresql:", "postgresql+psycopg:", 1),
         }
         self._log = (stack.directory / "processes.log").open("ab")
 
+    def starlette(self) -> AbstractContextManager[Server]:
+        """Run the sixty lines of Starlette and asyncpg on uvicorn as long as the block lasts."""
+        return self._uvicorn("bench.peers.starlette_receiver:app")
+
+    def fastapi(self) -> AbstractContextManager[Server]:
+        """Run the receiver of FastAPI and SQLAlchemy on uvicorn as long as the block lasts."""
+        return self._uvicorn("bench.peers.fastapi_receiver:app")
+
     @contextlib.contextmanager
-    def fastapi(self) -> Iterator[Server]:
-        """Run the receiver on uvicorn as long as the block lasts."""
+    def _uvicorn(self, application: str) -> Iterator[Server]:
         port = free_port()
         command = ("-m", "uvicorn", "--workers", "2", "--no-access-log", "--log-level", "warning")
-        with self._run(
-            *command, "--port", str(port), "bench.peers.fastapi_receiver:app", port=port
-        ) as server:
+        with self._run(*command, "--port", str(port), application, port=port) as server:
             yield server
 
     @contextlib.contextmanager

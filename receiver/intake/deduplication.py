@@ -2,9 +2,11 @@
 
 The window makes that answer fast; it never makes it true. A hit in the window, which bears a mark made with the
 ledger's own key, is believed only after the connection that commits has just said which database it is and which key it
-has (`PLACE_TTL`); whatever else the window says, or
-does not say, goes to the ledger. After COMMIT one round trip to Redis remembers the events and asks
-whether a worker needs to be notified; if that fails, the sweep makes up for it.
+has (`PLACE_TTL`); whatever else the window says, or does not say, goes to the ledger.
+
+After COMMIT, and after the answers, the events are remembered in the window, and a worker is notified where none is
+yet: in the round trip that claims the next batch, or by `rest` if there is none. If that fails, the sweep makes up
+for it.
 """
 
 import logging
@@ -23,7 +25,13 @@ from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.ledger.store import NewEvent, Stored, Verdict, store
 from hookonce.receiver.redis.client import RedisUnavailable
-from hookonce.receiver.redis.dedup_window import DedupWindow, WindowEntry, WindowPlace, WindowUnavailable
+from hookonce.receiver.redis.dedup_window import (
+    DedupWindow,
+    Remembered,
+    WindowEntry,
+    WindowPlace,
+    WindowUnavailable,
+)
 from hookonce.receiver.redis.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
@@ -39,6 +47,7 @@ STORE_STATEMENT_TIMEOUT = timedelta(seconds=6)
 MAX_SCRIPT_EVENTS = 1000
 """Events that one script takes: Redis does nothing else meanwhile."""
 
+_UNNOTIFIED = "events are stored but no worker was notified: %s"
 _KEEPS_CONNECTION = (
     psycopg.errors.LockNotAvailable,
     psycopg.errors.QueryCanceled,
@@ -63,6 +72,15 @@ class DeliveryEvents:
         self.entries = [_entry(event) for event in self.events]
 
 
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """So many events that were stored, of which the window has not been told yet; a worker may run those `due` now."""
+
+    events: int
+    stored: Remembered
+    due: Sequence[int]
+
+
 class Deduplicator:
     """Commits batches on a PostgreSQL connection of its own; not for two threads at once."""
 
@@ -84,6 +102,7 @@ class Deduplicator:
         self._ledgers = 0  # how many the connections have led to, one after the other
         self._last_ledger: WindowPlace | None = None
         self._stored_in: int | None = None  # which of them has the first part of this batch
+        self._unsettled: Unsettled | None = None  # of the batch before
 
     def __call__(self, deliveries: Sequence[DeliveryEvents]) -> list[list[Stored] | Exception]:
         """Store what is new of every delivery; answer each with its events' rows in order, or with its error."""
@@ -92,15 +111,22 @@ class Deduplicator:
         stored, errors = self._store(deliveries, found)
         if stored:
             reach("ledger.committed")
-        self._settle(stored, ttls)
+            self.rest()  # what could not be settled with the claim
+            self._unsettled = self._to_settle(stored, ttls)
         found |= stored
         answered: set[WindowEntry] = set()
         return [
             _answer(delivery, found, answered)
-            if all(entry in found for entry in delivery.entries)
+            if not errors or all(entry in found for entry in delivery.entries)
             else errors[n]
             for n, delivery in enumerate(deliveries)
         ]
+
+    def rest(self) -> None:
+        """Settle what the last batch stored."""
+        unsettled, self._unsettled = self._unsettled, None
+        if unsettled is not None:
+            self._settle(unsettled)
 
     def _ask_window(self, entries: Collection[WindowEntry]) -> dict[WindowEntry, Stored]:
         """Find the events that the window knows under the very database we commit to."""
@@ -108,7 +134,7 @@ class Deduplicator:
             place = self._window_place(PLACE_REREAD_INTERVAL)
             if place is None:
                 return {}
-            hits = [hit for part in _parts(entries) for hit in self._window.claim(place, part)]
+            hits = [hit for part in _parts(entries) for hit in self._claimed(place, part)]
             reach("window.claimed")
             if not any(hits) or self._window_place(PLACE_TTL) != place:
                 return {}
@@ -119,6 +145,20 @@ class Deduplicator:
             for entry, hit in zip(entries, hits, strict=True)
             if hit
         }
+
+    def _claimed(self, place: WindowPlace, entries: Sequence[WindowEntry]) -> list[bool]:
+        """Claim events; settle the batch before on the way, if both are not too much for one script."""
+        unsettled = self._unsettled
+        if unsettled is None or len(unsettled.stored.entries) + len(entries) > MAX_SCRIPT_EVENTS:
+            return self._window.claim(place, entries)
+        self._unsettled = None
+        try:
+            hits, pending = self._window.exchange(place, entries, unsettled.stored)
+        except WindowUnavailable as error:
+            log.warning(_UNNOTIFIED, error)
+            raise
+        self._has_settled(unsettled, pending)
+        return hits
 
     def _store(
         self, deliveries: Sequence[DeliveryEvents], found: dict[WindowEntry, Stored]
@@ -216,34 +256,45 @@ class Deduplicator:
             return LedgerUnavailable(f"PostgreSQL refused: {type(error).__name__}")
         return None
 
-    def _settle(self, stored: dict[WindowEntry, Stored], ttls: Mapping[WindowEntry, timedelta]) -> None:
-        """Remember what is stored and notify if no notification is pending; best effort, the sweep makes up for it."""
-        if not stored:
-            return
-        due = [row.id for row in stored.values() if row.verdict is Verdict.ACCEPTED and not row.is_put_off]
+    def _to_settle(
+        self, stored: dict[WindowEntry, Stored], ttls: Mapping[WindowEntry, timedelta]
+    ) -> Unsettled:
+        """Return what is to be told of a batch that was stored at the place where we are."""
         remembered = {
-            entry._replace(fingerprint=row.fingerprint): ttls[entry]
+            entry
+            if row.fingerprint == entry.fingerprint
+            else entry._replace(fingerprint=row.fingerprint): ttls[entry]
             for entry, row in stored.items()
             if row.former_id is None  # its own id may yet be another event's, when the former one is too old
         }
+        due = [row.id for row in stored.values() if row.verdict is Verdict.ACCEPTED and not row.is_put_off]
+        return Unsettled(len(stored), Remembered(self._work_queue.queue, self._place, remembered), due)
+
+    def _settle(self, unsettled: Unsettled) -> None:
+        """Remember what is stored and notify if no notification is pending; best effort, the sweep makes up for it."""
+        queue, place, entries = unsettled.stored.queue, unsettled.stored.place, unsettled.stored.entries
         try:
             pending = 0
-            for part in _parts(remembered):
-                ttls = {entry: remembered[entry] for entry in part}
-                pending = self._window.settle(self._place, ttls, self._work_queue.queue)
-            reach("window.settled")
-            if due and not pending:
-                self._notify(due)
-                reach("bell.rung")
-        except RedisUnavailable as error:
-            log.warning("events are stored but no worker was notified: %s", error)
+            for part in _parts(entries) if entries else [[]]:
+                remembered = {entry: entries[entry] for entry in part}
+                pending = self._window.settle(place, remembered, queue)
+        except WindowUnavailable as error:
+            log.warning(_UNNOTIFIED, error)
+        else:
+            self._has_settled(unsettled, pending)
 
-    def _notify(self, due: Sequence[int]) -> None:
+    def _has_settled(self, unsettled: Unsettled, pending: int) -> None:
+        """Notify a worker of what is due, unless a notification is pending."""
+        reach("window.settled")
+        if not unsettled.due or pending:
+            return
         try:
-            self._work_queue.notify(due)
-        except RedisUnavailable:
+            self._work_queue.notify(unsettled.due)
+        except RedisUnavailable as error:
             self._on_error("notify")
-            raise
+            log.warning(_UNNOTIFIED, error)
+        else:
+            reach("bell.rung")
 
     def _window_place(self, age: timedelta) -> WindowPlace | None:
         """Tell where the connection commits, and by which key, on its own word no older than `age`."""

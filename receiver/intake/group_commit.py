@@ -15,6 +15,9 @@ from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
 from hookonce.receiver.intake.waits import IN_THREAD, Waits, run
+from hookonce.receiver.logs import limited
+
+log = limited(__name__)
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -40,9 +43,14 @@ class DeadlineExceeded(Exception):  # noqa: N818  the caller turns it into its o
 
 
 class BatchCommitter(Protocol[Given_contra, Got_co]):
-    """Commits batches on connections of its own: one answer (or exception) per item, in order."""
+    """Commits batches on connections of its own: one answer (or exception) per item, in order.
+
+    `rest` does what a batch has left to do that no answer waits for; it is called when no other batch follows at once.
+    """
 
     def __call__(self, items: Sequence[Given_contra], /) -> Sequence[Got_co | Exception]: ...  # noqa: D102
+
+    def rest(self) -> None: ...  # noqa: D102
 
     def close(self) -> None: ...  # noqa: D102
 
@@ -87,6 +95,7 @@ class GroupCommit(Generic[Item, Answer]):
         self._gathered = threading.Condition(self._lock)  # and those that gather for this
         self._threads: list[threading.Thread] = []
         self._busy = 0  # lanes at work, or called and on their way
+        self._calls = 0  # lanes that are on their way
         self._gathering = 0  # lanes that wait for who was under way; they are at work too
         self._taken_at = self._ended_at = 0.0
         self._closing = False
@@ -150,6 +159,7 @@ class GroupCommit(Generic[Item, Answer]):
         if self._busy == self._max_lanes:
             return
         if self._busy < len(self._threads):
+            self._calls += 1
             self._called.notify()
         else:
             self._threads.append(threading.Thread(target=self._run_lane, daemon=True, name="hookonce-lane"))
@@ -166,7 +176,7 @@ class GroupCommit(Generic[Item, Answer]):
 
     def _run_lane(self) -> None:
         commit: BatchCommitter[Item, Answer] | None = None
-        while batch := self._take():
+        while batch := self._take(commit):
             answers: Sequence[Answer | Exception]
             try:
                 commit = commit or self._open_lane()
@@ -175,6 +185,7 @@ class GroupCommit(Generic[Item, Answer]):
                 answers = [error] * len(batch)
             self._end(batch, answers)
         if commit is not None:
+            _rest(commit)
             commit.close()
 
     def _end(
@@ -193,9 +204,9 @@ class GroupCommit(Generic[Item, Answer]):
         for waits, rung in bells.items():
             waits.ring(rung)
 
-    def _take(self) -> list[_PendingItem[Item, Answer]]:
+    def _take(self, commit: BatchCommitter[Item, Answer] | None) -> list[_PendingItem[Item, Answer]]:
         """Wait for work and take up to `limit` tickets whose requests still wait; none when closing."""
-        while self._await_work():
+        while self._await_work(commit):
             with self._lock:
                 batch: list[_PendingItem[Item, Answer]] = []
                 while self._waiting and len(batch) < self._limit:
@@ -206,19 +217,41 @@ class GroupCommit(Generic[Item, Answer]):
                     return batch
         return []
 
-    def _await_work(self) -> bool:
+    def _await_work(self, commit: BatchCommitter[Item, Answer] | None) -> bool:
         """Wait until something waits; False when closing and nothing does."""
+        if commit is not None and not self._is_followed():
+            _rest(commit)
         with self._lock:
             while self._waiting or not self._closing:
                 if not self._waiting:
                     self._busy -= 1
-                    self._called.wait()
+                    self._await_call(None)
                     continue
                 self._gather_requests()
                 if self._waiting:  # else another lane, which gathered too, has taken all
                     self._taken_at = time.monotonic()
                     return True
             return False
+
+    def _is_followed(self) -> bool:
+        """Whether another batch follows at once; where others were under way, one of them is waited for.
+
+        If none does, the lane is at work again when this returns.
+        """
+        with self._lock:
+            if not self._waiting and not self._closing and self._expected > 1:
+                self._busy -= 1
+                if not self._await_call(self._gather):
+                    self._busy += 1
+            if not self._waiting:
+                self._taken_at = time.monotonic()
+            return bool(self._waiting)
+
+    def _await_call(self, seconds: float | None) -> bool:
+        """Wait to be called, with the lock held; who calls counts the lane as busy. False after so many seconds."""
+        is_called = self._called.wait_for(lambda: self._calls or self._closing, seconds)
+        self._calls -= bool(self._calls)
+        return bool(is_called)
 
     def _gather_requests(self) -> None:
         """Give who was answered a moment ago the time to be back, with the lock held."""
@@ -229,3 +262,11 @@ class GroupCommit(Generic[Item, Answer]):
             )
             self._gathering -= 1
         self._expected = 1
+
+
+def _rest(commit: BatchCommitter[Any, Any]) -> None:
+    """Have what no answer waits for done; a lane lives on whatever comes of it."""
+    try:
+        commit.rest()
+    except Exception as error:
+        log.exception("what follows a batch failed: %s", type(error).__name__)

@@ -140,6 +140,9 @@ class _BatchLookup:
         except CannotDecrypt as error:
             raise LedgerUnavailable(f"the secret that was handed out can't be opened: {error}") from None
 
+    def rest(self) -> None:
+        """Do nothing: answers are all there is."""
+
     def close(self) -> None:
         """Close the connection; the next batch opens another."""
         if self._connection is not None:

@@ -4,15 +4,14 @@ A batch holds the deliveries of several requests. Its spans are in the trace of 
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 
 from opentelemetry import trace
 from opentelemetry.trace import Link, Span, SpanKind
 
 from hookonce.providers import Delivery, Rejected
-from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents
+from hookonce.receiver.intake.deduplication import Deduplicator, DeliveryEvents, Unsettled
 from hookonce.receiver.intake.pipeline import Intake, IntakeResult
 from hookonce.receiver.intake.waits import Waits
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
@@ -29,9 +28,11 @@ class TracedDeduplicator(Deduplicator):
     _batch: Sequence[DeliveryEvents] = ()
 
     def __call__(self, deliveries: Sequence[DeliveryEvents]) -> list[list[Stored] | Exception]:
-        """Store what is new, as `Deduplicator` does."""
+        """Store what is new, as `Deduplicator` does, and settle at once: so its span is one of this batch."""
         self._batch = deliveries
-        return super().__call__(deliveries)
+        answers = super().__call__(deliveries)
+        self.rest()
+        return answers
 
     def _ask_window(self, entries: Collection[WindowEntry]) -> dict[WindowEntry, Stored]:
         with self._span("claim", len(entries)) as span:
@@ -53,11 +54,9 @@ class TracedDeduplicator(Deduplicator):
                 span.set_status(trace.StatusCode.ERROR)
             return stored, errors
 
-    def _settle(self, stored: dict[WindowEntry, Stored], ttls: Mapping[WindowEntry, timedelta]) -> None:
-        if not stored:
-            return
-        with self._span("settle", len(stored)):
-            super()._settle(stored, ttls)
+    def _settle(self, unsettled: Unsettled) -> None:
+        with self._span("settle", unsettled.events):
+            super()._settle(unsettled)
 
     @contextmanager
     def _span(self, name: str, events: int) -> Iterator[Span]:

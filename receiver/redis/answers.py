@@ -11,6 +11,7 @@ from hookonce.receiver.redis.client import RedisUnavailable
 
 MAX_COUNT = 2**31 - 1
 """The most that is counted of anything; beyond, the number says no more."""
+_DIGITS = 19
 _PLAIN = re.compile(r"[^ -~]+")
 
 
@@ -19,6 +20,13 @@ def whole_number(answer: object, most: int) -> int:
     if type(answer) is not int:
         raise RedisUnavailable("an answer that is no number")
     return min(max(answer, 0), most)
+
+
+def number_in(line: bytes, most: int) -> int:
+    """Return the whole number that a line of a text is, no more than `most`."""
+    if not line.isdigit() or len(line) > _DIGITS:
+        raise RedisUnavailable("an answer that is no number")
+    return min(int(line), most)
 
 
 def items(answer: object, number: int) -> Sequence[object]:

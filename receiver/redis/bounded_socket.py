@@ -6,6 +6,7 @@ socket that counts both, from what was asked to the next question. It is put in 
 anything is said on the connection.
 """
 
+import select
 from collections.abc import Callable
 from time import monotonic
 from typing import Any
@@ -18,7 +19,7 @@ _LAST_LOOK = 0.001
 class BoundedSocket:
     """A connected socket whose answers are bounded by `timeout` (seconds) and `size` (bytes)."""
 
-    def __init__(self, client: Any, timeout: float, size: int) -> None:  # noqa: ANN401  a socket, gevent's or TLS's
+    def __init__(self, client: Any, timeout: float, size: int) -> None:  # noqa: ANN401  a socket, or TLS's
         self._client = client
         self._answer_timeout = timeout
         self._size = size
@@ -74,6 +75,16 @@ class BoundedSocket:
         self._left -= received
         if self._left < 0:
             raise OSError("an answer is too large")
+
+
+def is_quiet(connection: Any) -> bool:  # noqa: ANN401  redis-py's, of any kind
+    """Whether a connection is there and nothing has come on it, not even its end."""
+    client = connection._sock  # noqa: SLF001  as below
+    if client is None:
+        return False
+    look = select.poll()
+    look.register(client, select.POLLIN)
+    return not look.poll(0)
 
 
 def bounding(timeout: float, size: int) -> Callable[[Any], None]:

@@ -9,7 +9,7 @@ A failover may forget writes that were acknowledged. That costs us speed only: t
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 from urllib.parse import unquote
@@ -17,10 +17,10 @@ from urllib.parse import unquote
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
-from redis.sentinel import Sentinel
+from redis.sentinel import Sentinel, SentinelConnectionPool
 
 from hookonce.receiver.config.server_urls import SENTINELS, sentinel_hosts, sentinel_options, split
-from hookonce.receiver.redis.bounded_socket import bounding
+from hookonce.receiver.redis.bounded_socket import bounding, is_quiet
 
 _WORD = re.compile(r"[A-Za-z]{1,20}")
 
@@ -120,12 +120,17 @@ def connect(url: str, answer_size: int = ANSWER_SIZE) -> redis.Redis:
 
 
 class Script:
-    """A script of ours on one Redis, called by its digest; Redis is never asked what it is called."""
+    """A script of ours on one Redis, called by its digest; Redis is never asked what it is called.
+
+    It keeps its connections: to take one out of the library's pool, which looks after it each time, costs us as much as
+    the question.
+    """
 
     def __init__(self, client: redis.Redis, text: str) -> None:
         self._client = client
         self._text = text
         self._digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+        self._kept: list[Any] = []
 
     def __call__(self, keys: Sequence[str], values: Sequence[Any]) -> Any:  # noqa: ANN401  Redis's answer
         """Run it; where Redis does not know it, hand it over. Raises what the library raises (`asking`)."""
@@ -136,15 +141,37 @@ class Script:
             return self._answer(b"EVAL", self._text, given, len(keys) + len(values))
 
     def _answer(self, command: bytes, script: str, given: bytes, number: int) -> Any:  # noqa: ANN401
-        """Ask on a connection of the client's; the library packs each of a batch's values at three times the cost."""
+        """Ask; the library packs each of a batch's values at three times the cost."""
         pool = self._client.connection_pool
-        connection = pool.get_connection()
+        connection = self._connection(pool)
+        command_begins = b"*%d\r\n" % (number + 3) + _packed([command, script])
+        is_kept = False
         try:
-            command_begins = b"*%d\r\n" % (number + 3) + _packed([command, script])
-            connection.send_packed_command([command_begins + given])  # type: ignore[no-untyped-call]
-            return connection.read_response()
+            connection.send_packed_command([command_begins + given])
+            answer = connection.read_response()
+            is_kept = True
+        except redis.ResponseError as error:  # an answer too
+            is_kept = not isinstance(error, redis.exceptions.ReadOnlyError)
+            raise
         finally:
-            pool.release(connection)
+            if not is_kept:
+                connection.disconnect()
+            if is_kept and not isinstance(pool, SentinelConnectionPool):  # that one leaves a former primary
+                self._kept.append(connection)
+            else:
+                pool.release(connection)
+        return answer
+
+    def _connection(self, pool: Any) -> Any:  # noqa: ANN401  the library's, of any kind
+        """Return a connection that nobody uses, and on which nothing has come since: else the server hung up."""
+        while self._kept:
+            with suppress(IndexError):  # another thread took it
+                connection = self._kept.pop()
+                if is_quiet(connection):
+                    return connection
+                connection.disconnect()
+                pool.release(connection)
+        return pool.get_connection()
 
 
 def _packed(values: Sequence[Any]) -> bytes:

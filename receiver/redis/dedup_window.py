@@ -16,12 +16,12 @@ stored, nor move the mark of one event to another, nor keep it for longer. No ma
 receiver's, one of before `hookonce window forget`): ask the ledger.
 
 A batch is one command: a script, because packing and parsing a command per event costs us ten times what
-it costs Redis.
+it costs Redis. It settles what the batch before has stored, too.
 """
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from hmac import compare_digest
@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import redis
 
-from hookonce.receiver.redis.answers import MAX_COUNT, lines, whole_number
+from hookonce.receiver.redis.answers import MAX_COUNT, lines, number_in, whole_number
 from hookonce.receiver.redis.circuit_breaker import CircuitBreaker
 from hookonce.receiver.redis.client import RedisUnavailable, Script, asking, disconnect_if_replica
 
@@ -44,22 +44,22 @@ _LONGEST = 64
 """Bytes of a value of ours; the longest has some fifty."""
 _PURPOSE = b"hookonce window"
 
-_CLAIM = """
--- KEYS: entries. ARGV: how long a claim holds (ms), the longest value. What was there before, a line for each; an empty
--- one if it is ours now, and for what is none of ours, being longer, of more lines or of another type.
-local found = {}
-for n, key in ipairs(KEYS) do
-    local was = redis.pcall('SET', key, 'claimed', 'NX', 'GET', 'PX', ARGV[1])
+_EXCHANGE = """
+-- KEYS: RQ's queue and the entries to remember, or neither; then the entries to claim. ARGV: how many keys come before
+-- those to claim; how long a claim holds (ms); the longest value; then value and time to live (ms) of each entry that
+-- is to be remembered. Answers a line for each: how many notifications are pending, if there is a queue; then what each
+-- entry to claim held before, an empty line if it is ours now, and for what is none of ours, being longer, of more
+-- lines or of another type.
+local found, first = {}, tonumber(ARGV[1])
+for n = 2, first do redis.call('SET', KEYS[n], ARGV[2 * n], 'PX', ARGV[2 * n + 1]) end
+if first > 0 then found[1] = string.format('%d', redis.call('LLEN', KEYS[1])) end
+for n = first + 1, #KEYS do
+    local was = redis.pcall('SET', KEYS[n], 'claimed', 'NX', 'GET', 'PX', ARGV[2])
     if type(was) == 'table' and not string.find(was.err, 'WRONGTYPE') then return was end
-    local fits = type(was) == 'string' and #was <= tonumber(ARGV[2]) and not string.find(was, '\\n', 1, true)
-    found[n] = fits and was or ''
+    local fits = type(was) == 'string' and #was <= tonumber(ARGV[3]) and not string.find(was, '\\n', 1, true)
+    found[#found + 1] = fits and was or ''
 end
 return table.concat(found, '\\n')
-"""
-_SETTLE = """
--- KEYS: RQ's queue, then entries. ARGV: value and time to live (ms) of each entry. How many notifications are pending.
-for n = 2, #KEYS do redis.call('SET', KEYS[n], ARGV[2 * n - 3], 'PX', ARGV[2 * n - 2]) end
-return redis.call('LLEN', KEYS[1])
 """
 
 
@@ -99,6 +99,19 @@ class WindowPlace:
         return made.hexdigest().encode()  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What is stored: with the fingerprint of its row, and for how long it is to be remembered.
+
+    queue: RQ's, whose length says whether a worker was notified already
+    place: where it is stored; where that is unknown nothing is remembered
+    """
+
+    queue: str
+    place: WindowPlace | None
+    entries: Mapping[WindowEntry, timedelta]
+
+
 class DedupWindow:
     """The window on one Redis, behind a circuit breaker."""
 
@@ -114,20 +127,14 @@ class DedupWindow:
         self._breaker = breaker
         self._on_error = on_error
         self._clock = clock
-        self._claim = Script(client, _CLAIM)
-        self._settle = Script(client, _SETTLE)
+        self._exchange = Script(client, _EXCHANGE)
 
     def claim(self, place: WindowPlace, entries: Collection[WindowEntry]) -> list[bool]:
         """Claim every entry in one round trip; return which are known to be in the ledger with this body.
 
         Raises `WindowUnavailable`; a claim may then have been set all the same, which harms nobody.
         """
-        keys = [_key(place.name, entry) for entry in entries]
-        found = self._ask("claim", lambda: lines(self._claim(keys, [_ms(CLAIM_TTL), _LONGEST]), len(keys)))
-        return [
-            answer != b"" and self._is_marked(place, entry, answer)
-            for entry, answer in zip(entries, found, strict=True)
-        ]
+        return self.exchange(place, entries)[0]
 
     def settle(self, place: WindowPlace | None, entries: Mapping[WindowEntry, timedelta], queue: str) -> int:
         """Remember these entries as stored; return how many notifications are pending in RQ's `queue`. One round trip.
@@ -135,15 +142,47 @@ class DedupWindow:
         Call after COMMIT, with the fingerprint of the row and how long to remember it. Where the place is unknown
         nothing is remembered. Raises `WindowUnavailable`.
         """
-        keys: list[str] = [queue]
+        return self.exchange(None, (), Remembered(queue, place, entries))[1]
+
+    def exchange(
+        self, place: WindowPlace | None, entries: Collection[WindowEntry], stored: Remembered | None = None
+    ) -> tuple[list[bool], int]:
+        """Settle what an earlier batch has stored and claim the entries of this one, in one round trip.
+
+        Returns what `claim` does and what `settle` does. Raises `WindowUnavailable`.
+        """
+        keys: list[str] = []
+        values: list[bytes | int] = []
+        if stored is not None:
+            keys.append(stored.queue)
+            values = self._remember(stored, keys)
+        first = len(keys)
+        if place is not None:
+            keys += [_key(place.name, entry) for entry in entries]
+        values[:0] = (first, _CLAIM_MS, _LONGEST)
+
+        def question() -> tuple[int, Sequence[bytes]]:
+            said = lines(self._exchange(keys, values), bool(first) + len(entries))
+            return (number_in(said[0], MAX_COUNT), said[1:]) if first else (0, said)
+
+        pending, found = self._ask("claim" if entries else "settle", question)
+        if place is None:
+            return [], pending
+        return [
+            answer != b"" and self._is_marked(place, entry, answer)
+            for entry, answer in zip(entries, found, strict=True)
+        ], pending
+
+    def _remember(self, stored: Remembered, keys: list[str]) -> list[bytes | int]:
+        """Add the keys of what is stored; return their values and times to live."""
+        place, now = stored.place, self._clock()
         values: list[bytes | int] = []
         if place is not None:
-            now = self._clock()
-            for entry, ttl in entries.items():
+            for entry, ttl in stored.entries.items():
                 until = b"%x" % int((now + ttl.total_seconds()) * 1000)
                 keys.append(_key(place.name, entry))
-                values += [_STORED + until + b":" + place.mark(entry, until), _ms(ttl)]
-        return self._ask("settle", lambda: whole_number(self._settle(keys, values), MAX_COUNT))
+                values += (_STORED + until + b":" + place.mark(entry, until), _ms(ttl))
+        return values
 
     def _is_marked(self, place: WindowPlace, entry: WindowEntry, answer: bytes) -> bool:
         """Whether an answer says, by our own word, that the ledger holds this event with this body."""
@@ -194,3 +233,6 @@ def _key(place: str, entry: WindowEntry) -> str:
 
 def _ms(span: timedelta) -> int:
     return int(span.total_seconds() * 1000)
+
+
+_CLAIM_MS = _ms(CLAIM_TTL)

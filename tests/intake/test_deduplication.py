@@ -118,6 +118,7 @@ def test_deduplicator_does_not_believe_what_was_written_for_another_database(
     deduplicator, redis_url, database_url
 ):
     deduplicator([delivery_events(new_event("a"))])
+    deduplicator.rest()
     with connections.connect(database_url) as connection:
         connection.execute("TRUNCATE hookonce.events CASCADE")
         client = redis.Redis.from_url(redis_url)
@@ -169,11 +170,25 @@ def test_deduplicator_notifies_once_for_many_events(deduplicator, redis_url):
 
 def test_deduplicator_notifies_with_the_id_of_the_event_when_idle(deduplicator, redis_url):
     ((row,),) = deduplicator([delivery_events(new_event("a"))])
+    deduplicator.rest()
 
     with redis.Redis.from_url(redis_url) as client:
         (job,) = Queue("hookonce", connection=client, serializer=JSONSerializer).jobs
 
     assert (job.func_name, job.args) == ("hookonce.jobs.drain.perform", [[row.id]])
+
+
+def test_deduplicator_settles_a_batch_with_the_claim_of_the_next(deduplicator, redis_url):
+    with redis.Redis.from_url(redis_url) as client:
+        calls = lambda: client.info("commandstats").get("cmdstat_evalsha", {"calls": 0})["calls"]  # noqa: E731
+        deduplicator([delivery_events(new_event("a"))])
+        before = calls()
+        answers = deduplicator([delivery_events(new_event("a")), delivery_events(new_event("b"))])
+
+        assert calls() - before == 1
+        assert len(client.lrange("rq:queue:hookonce", 0, -1)) == 1
+    assert verdicts(answers) == [[Verdict.DUPLICATE], [Verdict.ACCEPTED]]
+    assert deduplicator.asked == [["a"], ["b"]]
 
 
 def test_deduplicator_goes_on_when_its_connection_was_cut(deduplicator, database_url):

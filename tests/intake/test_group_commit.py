@@ -18,9 +18,15 @@ class Lane:
     def __init__(self, commit):
         self.commit = commit
         self.is_closed = False
+        self.batches, self.rests = 0, []
+        """How many batches there were, in all and at each rest."""
 
     def __call__(self, items):
+        self.batches += 1
         return self.commit(items)
+
+    def rest(self):
+        self.rests.append(self.batches)
 
     def close(self):
         self.is_closed = True
@@ -194,6 +200,52 @@ def test_committer_closes_its_lanes():
     committer.close()
 
     assert lane.is_closed
+
+
+def test_committer_lets_a_lane_rest_after_the_answer_of_a_lonely_item():
+    lane = Lane(lambda items: items)
+    committer = GroupCommit(lambda: lane, lanes=1)
+
+    for n in range(2):
+        committer.submit(n, LONG)
+        until(lambda: lane.rests, [*range(1, n + 2)])
+    committer.close()
+
+    assert lane.batches == 2
+
+
+def test_committer_lets_no_lane_rest_between_batches_that_follow_each_other():
+    go, begun = threading.Event(), threading.Event()
+
+    def commit(items):
+        begun.set()
+        go.wait(10)
+        return items
+
+    lane = Lane(commit)
+    committer = GroupCommit(lambda: lane, lanes=1)
+    threads = in_threads(1, lambda n: committer.submit(n, LONG))
+    begun.wait(10)
+    threads += in_threads(3, lambda n: committer.submit(n, LONG))
+    until(lambda: committer.waiting, 3)
+    go.set()
+    for thread in threads:
+        thread.join(10)
+    committer.close()
+
+    assert lane.batches == 2
+    assert set(lane.rests) == {2}
+
+
+def test_committer_goes_on_after_a_rest_that_failed():
+    class Restless(Lane):
+        def rest(self):
+            raise RuntimeError("no rest")
+
+    committer = GroupCommit(lambda: Restless(lambda items: items), lanes=1)
+
+    assert [committer.submit(n, LONG) for n in range(3)] == [0, 1, 2]
+    committer.close()
 
 
 def test_committer_calls_another_lane_when_one_is_stuck(committing):

@@ -10,20 +10,20 @@ from hookonce.receiver.redis.client import Script
 HELLO = b"%1\r\n$5\r\nproto\r\n:3\r\n"
 OK = b"+OK\r\n"
 SCRIPTS = {
-    "claim": dedup_window._CLAIM,  # noqa: SLF001
-    "settle": dedup_window._SETTLE,  # noqa: SLF001
+    "window": dedup_window._EXCHANGE,  # noqa: SLF001
     "limit": rate_limits._ASK,  # noqa: SLF001
 }
 
 
 def honest(phase, command):
     """What an empty Redis would answer."""
-    if phase == "claim":
-        none = b"\n" * (int(command[2]) - 1)
-        return b"$%d\r\n%b\r\n" % (len(none), none)
+    if phase in {"claim", "settle"}:
+        keys, first = int(command[2]), int(command[3 + int(command[2])])
+        said = b"\n".join([b"0"] * bool(first) + [b""] * (keys - first))
+        return b"$%d\r\n%b\r\n" % (len(said), said)
     if command[0] in {b"SMEMBERS", b"HGETALL"}:
         return b"*0\r\n"
-    return b":0\r\n" if phase in {"settle", "limit"} else OK
+    return b":0\r\n" if phase == "limit" else OK
 
 
 class HostileRedis:
@@ -78,6 +78,8 @@ class HostileRedis:
 
     def _answer(self, command):
         phase = self._phases.get(command[1]) if command[0] in {b"EVALSHA", b"EVAL"} else None
+        if phase == "window":  # the keys to claim follow others
+            phase = "claim" if int(command[2]) > int(command[3 + int(command[2])]) else "settle"
         if phase is None:
             phase = "hello" if command[0] in {b"HELLO", b"CLIENT", b"SELECT", b"PING", b"AUTH"} else "other"
         answer = self.says(phase, command)

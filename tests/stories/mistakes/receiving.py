@@ -14,34 +14,31 @@ from hookonce.receiver.ledger import store
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.store import Stored, Verdict
 from hookonce.receiver.redis import dedup_window
-from hookonce.receiver.redis.answers import lines
 from tests.stories.mistakes import replace, reword
 
 UNTIL_ANSWERED = 0.05  # seconds
 
 
 def believes_the_nx_alone():
-    def claim(self, place, entries):
-        return [answer != b"" for answer in ask(self, place, entries)]
-
-    replace(dedup_window.DedupWindow, "claim", claim)
+    replace(dedup_window.DedupWindow, "_is_marked", lambda _self, _place, _entry, _answer: True)
 
 
 def believes_the_window_whatever_the_body():
-    def claim(self, place, entries):
-        return [answer.startswith(b"stored:") for answer in ask(self, place, entries)]
-
-    replace(dedup_window.DedupWindow, "claim", claim)
+    replace(
+        dedup_window.DedupWindow, "_is_marked", lambda _self, _place, _entry, answer: answer[:7] == b"stored:"
+    )
 
 
 def retries_the_set_nx_and_believes_it():
-    def claim(self, place, entries):
+    def exchange(self, place, entries, stored=None):
         try:
-            return right(self, place, entries)
+            return right(self, place, entries, stored)
         except dedup_window.WindowUnavailable:
-            return [answer != b"" for answer in ask(self, place, entries)]
+            again = dedup_window.DedupWindow(self._client, self._breaker)
+            again._is_marked = lambda _place, _entry, _answer: True
+            return again.exchange(place, entries)
 
-    right = replace(dedup_window.DedupWindow, "claim", claim)
+    right = replace(dedup_window.DedupWindow, "exchange", exchange)
 
 
 def answers_before_the_commit():
@@ -149,9 +146,3 @@ def leaves_the_database_out():
 
 def checks_no_signature():
     replace(hmac_signature, "expect_match", lambda *_: None)
-
-
-def ask(self, place, entries):
-    """What the window holds for each entry, claimed if it was nothing."""
-    keys = [dedup_window._key(place.name, entry) for entry in entries]
-    return self._ask("claim", lambda: lines(self._claim(keys, [60_000, 64]), len(keys)))
