@@ -8,7 +8,7 @@ The steps are the same for an event loop and for a thread: `receiver.intake.wait
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -60,13 +60,12 @@ _Arrived = tuple[Event, NewEvent]
 
 @dataclass(slots=True)
 class IntakeResult:
-    """What became of a delivery: `reply` where the sender wants its own; the events in order, with rows and types."""
+    """What became of a delivery: `reply` where the sender wants its own; the events in order, `new` and as `rows`."""
 
-    events: Sequence[tuple[str, Verdict]] = field(default_factory=tuple)
+    events: Sequence[tuple[str, Verdict]] = ()
     reply: Reply | None = None
-    rows: Sequence[Stored] = field(default_factory=tuple)
-    types: Sequence[str] = ()
-    accounts: Sequence[str | None] = field(default_factory=tuple)
+    rows: Sequence[Stored] = ()
+    new: Sequence[NewEvent] = ()
 
     @property
     def is_duplicate(self) -> bool:
@@ -294,6 +293,5 @@ def _result(read: Sequence[_Arrived], rows: Sequence[Stored]) -> IntakeResult:
     return IntakeResult(
         [(event.id, row.verdict) for (event, _), row in zip(read, rows, strict=True)],
         rows=rows,
-        types=[new.type for _, new in read],
-        accounts=[new.account for _, new in read],
+        new=[new for _, new in read],
     )

@@ -225,14 +225,13 @@ def _insert(connection: psycopg.Connection, batch: Sequence[NewEvent]) -> dict[K
             raise
         _make_partitions(connection)
         rows = _rows(connection, batch)
-    fingerprints = {event.key: event.fingerprint for event in batch}
-    put_off = {event.key for event in batch if event.put_off is not None}
+    events = {event.key: event for event in batch}
     return {
         (source, event_id): Stored(
             row_id,
             Verdict.HELD if is_held else Verdict.ACCEPTED,
-            fingerprints[source, event_id],
-            is_put_off=(source, event_id) in put_off,
+            events[source, event_id].fingerprint,
+            is_put_off=events[source, event_id].put_off is not None,
         )
         for source, event_id, row_id, is_held in rows
     }

@@ -175,13 +175,19 @@ class DedupWindow:
 
     def _remember(self, stored: Remembered, keys: list[str]) -> list[bytes | int]:
         """Add the keys of what is stored; return their values and times to live."""
-        place, now = stored.place, self._clock()
+        place = stored.place
+        if place is None:
+            return []
+        now = self._clock()
+        spans = {
+            ttl: (b"%x" % int((now + ttl.total_seconds()) * 1000), _ms(ttl))
+            for ttl in set(stored.entries.values())
+        }
         values: list[bytes | int] = []
-        if place is not None:
-            for entry, ttl in stored.entries.items():
-                until = b"%x" % int((now + ttl.total_seconds()) * 1000)
-                keys.append(_key(place.name, entry))
-                values += (_STORED + until + b":" + place.mark(entry, until), _ms(ttl))
+        for entry, ttl in stored.entries.items():
+            until, span = spans[ttl]
+            keys.append(_key(place.name, entry))
+            values += (b"%b%b:%b" % (_STORED, until, place.mark(entry, until)), span)
         return values
 
     def _is_marked(self, place: WindowPlace, entry: WindowEntry, answer: bytes) -> bool:

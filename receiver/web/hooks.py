@@ -191,11 +191,11 @@ def _log(source: Source, delivery: Delivery, result: IntakeResult, http: int, be
             "events": len(result.events),
             "event_ids": [_shown_id(delivery, event_id) for event_id, _ in result.events[:_SHOWN_IDS]],
             "ids": [row.id for row in result.rows[:_SHOWN_IDS] if row.id],
-            "types": [kind[:MAX_ID] for kind in result.types[:_SHOWN_IDS]],
+            "types": [event.type[:MAX_ID] for event in result.new[:_SHOWN_IDS]],
             "http": http,
             "ms": _since(began),
             "fingerprints": [row.fingerprint.hex()[:FINGERPRINT_DIGITS] for row in result.rows[:_SHOWN_IDS]],
-            "accounts": sorted({shown(each) for each in result.accounts[:_SHOWN_IDS] if each}),
+            "accounts": sorted({shown(event.account) for event in result.new[:_SHOWN_IDS] if event.account}),
         },
     )
 

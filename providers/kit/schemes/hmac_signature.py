@@ -10,7 +10,6 @@ Order of checks: secrets, headers, signature, time; so a forged delivery is `bad
 claims to be.
 """
 
-import hmac
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from typing import Final, Literal, Unpack
 from urllib.parse import quote
 
 from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit.crypto.secret_keys import Codec, key_of, keys_of
+from hookonce.providers.kit.crypto.secret_keys import Codec, key_of, keys_of, mac_of
 from hookonce.providers.kit.crypto.signature_text import Encoding, Speller, speller
 from hookonce.providers.kit.events.fields import EventView, Extractor
 from hookonce.providers.kit.reading.bodies import header_of, octets
@@ -168,7 +167,7 @@ class Hmac:
         headers = {self.timestamp.header: written} if self.timestamp and self.timestamp.header else {}
         besides = {**options.get("headers", {}), **headers}
         delivery = Delivery(options.get("method", "POST"), options.get("url", ""), besides, body)
-        mac = hmac.digest(key_of(secret, self.secret), self._message(delivery, written.encode()), self.hash)
+        mac = mac_of(key_of(secret, self.secret), self._message(delivery, written.encode()), self.hash)
         value = self.prefix + self._speller.spell(mac)
         if self.key:
             value = f"{self.key}={value}"
@@ -182,15 +181,15 @@ class Hmac:
         if not isinstance(given, str):
             raise Rejected(Reason.MISSING_HEADER, f"the body holds no {self._names[0]}")
         signatures = self._signatures(self._names[0], items(given, self.separator))
-        expect_match(signatures, (self._speller.folded(hmac.digest(key, message, self.hash)) for key in keys))
+        expect_match(signatures, [self._speller.folded(mac_of(key, message, self.hash)) for key in keys])
 
     def signature(self, message: bytes, secret: str) -> str:
         """Return the signature of `message`, to be put into a body. Raises: ValueError for a bad secret."""
-        return self.prefix + self._speller.spell(hmac.digest(key_of(secret, self.secret), message, self.hash))
+        return self.prefix + self._speller.spell(mac_of(key_of(secret, self.secret), message, self.hash))
 
     def _expect(self, given: list[bytes], keys: list[bytes], delivery: Delivery, stamp: bytes) -> None:
         message = self._message(delivery, stamp)
-        expect_match(given, (self._speller.folded(hmac.digest(key, message, self.hash)) for key in keys))
+        expect_match(given, [self._speller.folded(mac_of(key, message, self.hash)) for key in keys])
 
     def _sent(self, delivery: Delivery) -> tuple[str, str]:
         """Return where the signature is, and what is there. Raises: Rejected(missing_header)."""

@@ -7,7 +7,6 @@ passed over. The id stays the same on every attempt, the timestamp does not.
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 """
 
-import hmac
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from hookonce.providers import Delivery, Reason, Rejected
-from hookonce.providers.kit.crypto.secret_keys import Codec, key_of, keys_of
+from hookonce.providers.kit.crypto.secret_keys import Codec, key_of, keys_of, mac_of
 from hookonce.providers.kit.crypto.signature_text import Speller, speller
 from hookonce.providers.kit.events.fields import Extractor
 from hookonce.providers.kit.events.identity import Identity, told_apart_by
@@ -100,7 +99,7 @@ class StandardWebhooks:
         macs, signatures = _signatures(*parts[2])
         message = b"%b.%b.%b" % (octets(*parts[0]), octets(*parts[1]), delivery.body)
         if not any(_verifies(key, signature, message) for key in public for signature in signatures):
-            expect_match(macs, (_MAC.folded(hmac.new(key, message, "sha256").digest()) for key in keys))
+            expect_match(macs, [_MAC.folded(mac_of(key, message, "sha256")) for key in keys])
         timestamp.check(seconds, now)
 
     def sign(self, body: bytes, secret: str, now: datetime, **options: Unpack[SignOptions]) -> dict[str, str]:
@@ -121,7 +120,7 @@ class StandardWebhooks:
             raise ValueError(msg)
         if secret.startswith(_PRIVATE):
             return "v1a," + b64encode(_private(secret).sign(message)).decode()
-        return "v1," + _MAC.spell(hmac.digest(key_of(self.forms(secret)[0], self.secret), message, "sha256"))
+        return "v1," + _MAC.spell(mac_of(key_of(self.forms(secret)[0], self.secret), message, "sha256"))
 
     def _keys(self, secrets: Sequence[str]) -> tuple[list[bytes], list[Ed25519PublicKey]]:
         public = [key for secret in secrets if (key := _public_or_none(secret))]

@@ -6,6 +6,7 @@ and a value that all rows share, as most of them have, is spelled once.
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from struct import Struct
 from typing import Any
 
@@ -18,6 +19,8 @@ _MICROSECOND = timedelta(microseconds=1)
 _HEAD = Struct(
     "!iiIii"
 ).pack  # dimensions, whether there are nulls, type of the values, how many, the first one's index
+_KEPT_SIZE = 64
+"""Characters or bytes of a value whose arrays are kept."""
 _LENGTH = Struct("!i").pack
 _NULL = _LENGTH(-1)
 _BIGINT = Struct("!q").pack
@@ -57,11 +60,24 @@ def array(type_name: str, values: Sequence[Any]) -> PackedArray:
     count = len(values)
     if not count:
         return PackedArray(_HEAD(0, 0, number, 0, 0)[:12])
-    if values.count(values[0]) == count:
-        items = _item(values[0], spelling) * count
-    else:
-        items = b"".join([_item(value, spelling) for value in values])
-    return PackedArray(_HEAD(1, None in values, number, count, 1) + items)
+    first = values[0]
+    if values.count(first) == count:
+        is_short = not isinstance(first, str | bytes) or len(first) <= _KEPT_SIZE
+        return (_repeated if is_short else _repeated.__wrapped__)(type_name, first, count)
+    if None in values:
+        items = [_item(value, spelling) for value in values]
+        return PackedArray(_HEAD(1, 1, number, count, 1) + b"".join(items))
+    parts = [_HEAD(1, 0, number, count, 1)]
+    for spelled in map(spelling, values):
+        parts += (_LENGTH(len(spelled)), spelled)
+    return PackedArray(b"".join(parts))
+
+
+@lru_cache(maxsize=1024)
+def _repeated(type_name: str, value: Any, count: int) -> PackedArray:  # noqa: ANN401
+    """Return an array of so many times one value; most columns of most batches are one that has been before."""
+    number, spelling = _SPELLINGS[type_name]
+    return PackedArray(_HEAD(1, value is None, number, count, 1) + _item(value, spelling) * count)
 
 
 def _item(value: Any, spelling: Callable[[Any], bytes]) -> bytes:  # noqa: ANN401
