@@ -1,32 +1,35 @@
 """`hookonce worker` and `hookonce sweep`."""
 
 import json
-import logging
 import os
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 import click
 import psycopg
 
-from hookonce.jobs import handlers
 from hookonce.jobs.attempts.attempt import MakeTransactions
 from hookonce.jobs.attempts.last_attempt import LastAttempt
-from hookonce.jobs.claimer import Claimer
+from hookonce.jobs.children import (
+    begin,
+    claimer_of,
+    handlers_here,
+    sweep_forever,
+    warn_of_none,
+    work_alone,
+)
 from hookonce.jobs.drain import configured, handlers_of
 from hookonce.jobs.handlers import HandlerError, Registry
 from hookonce.jobs.maintenance.sweep import Sweep
 from hookonce.jobs.reloading import supervise as supervise_reloading
-from hookonce.jobs.slots.pool import Pool
 from hookonce.jobs.slots.single_slot import SingleSlot
-from hookonce.jobs.slots.suspects import Suspects
 from hookonce.jobs.stopping import stopping
-from hookonce.jobs.worker import work
 from hookonce.receiver import logs
 from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
 from hookonce.receiver.config.concurrency import MAX_CONCURRENCY
@@ -36,12 +39,13 @@ from hookonce.receiver.config.settings import Settings, load_settings, require_s
 from hookonce.receiver.ledger.database import connections
 from hookonce.receiver.ledger.database.connections import LedgerUnavailable
 from hookonce.receiver.monitoring import health, rights
+from hookonce.receiver.processes.forked import ForkedProcess
 from hookonce.receiver.processes.supervisor import BAD_CONFIGURATION, Child, Supervisor
-
-log = logging.getLogger(__name__)
 
 _HOOKONCE = (sys.executable, "-m", "hookonce.receiver.cli")
 _WORKER = (*_HOOKONCE, "worker")
+OnEnd = Callable[[str], None] | None
+MakeWorker = Callable[[str, Path | None, OnEnd], Child]
 _MAX_SAID = 4000
 """Characters of an error; far less than a pipe holds."""
 
@@ -87,18 +91,31 @@ def worker(  # noqa: PLR0913  an option each
         work_on_suspects(SingleSlot(*configured()), place, parent)
         return
     if alone:
-        work_alone(_claimer(at_once, place), settings, place)
+        work_alone(claimer_of(*configured(), at_once, place, itself=_WORKER), settings, place)
         return
     if reloading:
         with _directory() as directory:
-            sys.exit(supervise_reloading(Path(directory, "1") if directory else None, _warn_of_none_there))
+            sys.exit(supervise_reloading(Path(directory, "1") if directory else None))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until there is something to stop
-    registry = handlers_of(settings)
-    log.info("handlers", extra={"modules": list(settings.handlers), "handlers": len(list(registry))})
-    if settings.handlers:
-        warn_of_none(registry, ", ".join(settings.handlers))
-    command = [*_WORKER, "--alone", "--concurrency", str(at_once)]
-    sys.exit(supervise(settings, command, processes, has_slots=at_once > 1))
+    if status := ForkedProcess(partial(begin, handlers_here)).wait():
+        sys.exit(status)
+    sweeping = Child("sweep", run=partial(begin, sweep_forever))
+    sys.exit(supervise(settings, partial(_forked, at_once), sweeping, processes, has_slots=at_once > 1))
+
+
+def _forked(concurrency: int, name: str, place: Path | None, on_end: OnEnd) -> Child:
+    """Return a worker that is forked off its supervisor."""
+
+    def act(settings: Settings) -> None:
+        claimer = claimer_of(settings, handlers_of(settings), concurrency, place, itself=_WORKER)
+        work_alone(claimer, settings, place)
+
+    return Child(name, run=partial(begin, act), on_end=on_end)
+
+
+def _started(command: Sequence[str], name: str, place: Path | None, on_end: OnEnd) -> Child:
+    """Return a worker that is started by a command: its supervisor has imported what no fork survives."""
+    return Child(name, [*command, *(["--place", str(place)] if place else [])], on_end=on_end)
 
 
 def check_handlers(descriptor: int) -> NoReturn:
@@ -116,24 +133,6 @@ def check_handlers(descriptor: int) -> NoReturn:
         said = {"config_error": "; ".join(error.mistakes)[:_MAX_SAID]}
     os.write(descriptor, json.dumps(said).encode())
     os._exit(0 if "handlers" in said else BAD_CONFIGURATION)
-
-
-def _claimer(concurrency: int, place: Path | None) -> Claimer:
-    """Make what claims for so many slots; where it is one, its attempts are made in the thread that claims."""
-    if concurrency == 1:
-        return SingleSlot(*configured())
-    return Pool(*configured(), slots=concurrency, suspects=Suspects([*_WORKER, "--suspects"], place))
-
-
-def work_alone(claimer: Claimer, settings: Settings, place: Path | None) -> None:
-    """Be one worker until stopped, the next after whoever wrote at `place`."""
-    if place and isinstance(claimer, SingleSlot):  # one that runs many at once is at many
-        claimer.come_after(LastAttempt(place))
-    work(claimer, settings.redis_url)
-    status = claimer.finish()
-    if isinstance(claimer, Pool):
-        claimer.flush()
-        os._exit(status)  # whatever thread nothing has ended
 
 
 def work_by(  # noqa: PLR0913  a worker's parts, and its options by keyword
@@ -157,16 +156,18 @@ def work_by(  # noqa: PLR0913  a worker's parts, and its options by keyword
     at_once = concurrency or settings.concurrency
     if suspects:
         work_on_suspects(SingleSlot(settings, registry, transactions), place, parent)
-    elif alone and at_once == 1:
-        work_alone(SingleSlot(settings, registry, transactions), settings, place)
     elif alone:
-        children = Suspects([*itself, "--suspects"], place)
-        work_alone(Pool(settings, registry, transactions, slots=at_once, suspects=children), settings, place)
+        work_alone(
+            claimer_of(settings, registry, at_once, place, itself=itself, transactions=transactions),
+            settings,
+            place,
+        )
     else:
         if modules:
             warn_of_none(registry, " or ".join(modules))
-        command = [*itself, "--alone", "--concurrency", str(at_once)]
-        sys.exit(supervise(settings, command, processes, has_slots=at_once > 1))
+        started = partial(_started, [*itself, "--alone", "--concurrency", str(at_once)])
+        sweeping = Child("sweep", [*_HOOKONCE, "sweep"])
+        sys.exit(supervise(settings, started, sweeping, processes, has_slots=at_once > 1))
 
 
 def work_on_suspects(claimer: SingleSlot, place: Path | None, parent: int | None = None) -> None:
@@ -185,24 +186,23 @@ def work_on_suspects(claimer: SingleSlot, place: Path | None, parent: int | None
     claimer.flush()
 
 
-def supervise(settings: Settings, alone: Sequence[str], processes: int, *, has_slots: bool = False) -> int:
-    """Run so many workers by the command `alone`, and a sweep, until stopped; return the exit code.
+def supervise(
+    settings: Settings, worker: MakeWorker, sweeping: Child, processes: int, *, has_slots: bool = False
+) -> int:
+    """Run so many workers and a sweep until stopped; return the exit code.
 
-    Each worker is given `--place`, a path of its own where it writes which attempt it is at, and this process how it
-    has ended. One that `has_slots` runs many at once: there its children write the one, and it the other.
+    Each worker is given a place of its own where it writes which attempt it is at, and this process how it has ended.
+    One that `has_slots` runs many at once: there its children write the one, and it the other.
     """
     _warn_of_rights(settings.database_url)
     with _directory() as directory:
-        workers = [_worker(number + 1, alone, directory, has_slots=has_slots) for number in range(processes)]
-        return Supervisor([*workers, Child("sweep", [*_HOOKONCE, "sweep"])]).run()
-
-
-def _worker(number: int, alone: Sequence[str], directory: str | None, *, has_slots: bool) -> Child:
-    if directory is None:
-        return Child(f"worker {number}", alone)
-    place = Path(directory, str(number))
-    on_end = None if has_slots else LastAttempt(place).ended
-    return Child(f"worker {number}", [*alone, "--place", str(place)], on_end=on_end)
+        places = [Path(directory, str(n + 1)) if directory else None for n in range(processes)]
+        ended = [None if has_slots or place is None else LastAttempt(place).ended for place in places]
+        workers = [
+            worker(f"worker {n + 1}", place, on_end)
+            for n, (place, on_end) in enumerate(zip(places, ended, strict=True))
+        ]
+        return Supervisor([*workers, sweeping]).run()
 
 
 def _directory() -> AbstractContextManager[str | None]:
@@ -211,19 +211,6 @@ def _directory() -> AbstractContextManager[str | None]:
         return tempfile.TemporaryDirectory(prefix="hookonce-", ignore_cleanup_errors=True)
     except OSError:
         return nullcontext()
-
-
-def warn_of_none(registry: Registry, modules: str) -> None:
-    """Say so where modules that should have handlers have none."""
-    if all(handler.place == ALERTS for handler in registry):
-        click.echo(
-            f"hookonce: nothing in {modules} is decorated with @on, so every event is ignored", err=True
-        )
-
-
-def _warn_of_none_there(settings: Settings) -> None:
-    if settings.handlers:
-        warn_of_none(handlers.registry, ", ".join(settings.handlers))
 
 
 @click.command()
@@ -235,7 +222,7 @@ def sweep(*, once: bool) -> None:
         due = Sweep(settings).once()
         click.echo("something is due; notified the workers" if due else "nothing is due", err=True)
     else:
-        Sweep(settings).forever()
+        sweep_forever(settings)
 
 
 def _warn_of_rights(url: str) -> None:

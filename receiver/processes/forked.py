@@ -23,7 +23,8 @@ class ForkedProcess:
     The function's return ends it with status 0, `SystemExit` with its code, any other exception with 1.
     """
 
-    def __init__(self, run: Callable[[], None]) -> None:
+    def __init__(self, run: Callable[[], None], name: str = "") -> None:
+        """Fork; `name` is what `ps -o comm` and `top` show."""
         parent = os.getpid()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -33,7 +34,7 @@ class ForkedProcess:
         )  # or the child may take one as its parent would
         self._pid = os.fork()
         if self._pid == 0:
-            _be_child(parent, run, blocked)
+            _be_child(parent, run, blocked, name)
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         with contextlib.suppress(PermissionError, ProcessLookupError):  # it does the same; who comes first
             os.setpgid(self._pid, self._pid)
@@ -43,6 +44,13 @@ class ForkedProcess:
         if self._status is None:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
             self._status = os.waitstatus_to_exitcode(status) if pid else None
+        return self._status
+
+    def wait(self) -> int:
+        """Return how it has ended, once it has."""
+        if self._status is None:
+            _, status = os.waitpid(self._pid, 0)
+            self._status = os.waitstatus_to_exitcode(status)
         return self._status
 
     def terminate(self) -> None:
@@ -59,12 +67,10 @@ class ForkedProcess:
         """Kill what still runs of it and its process group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._pid, signal.SIGKILL)
-        if self._status is None:
-            _, status = os.waitpid(self._pid, 0)
-            self._status = os.waitstatus_to_exitcode(status)
+        self.wait()
 
 
-def _be_child(parent: int, run: Callable[[], None], mask: set[int | signal.Signals]) -> NoReturn:
+def _be_child(parent: int, run: Callable[[], None], mask: set[int | signal.Signals], name: str) -> NoReturn:
     code = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -72,6 +78,9 @@ def _be_child(parent: int, run: Callable[[], None], mask: set[int | signal.Signa
             signal.signal(each, signal.default_int_handler if each == signal.SIGINT else signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.setpgid(0, 0)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        if name:
+            spawn.name_process(f"hookonce {name}")
         spawn.end_with_parent(parent, signal.SIGKILL)
         run()
         code = 0

@@ -293,8 +293,8 @@ class Supervisor:
         kept.started = self._clock()
         try:
             hear = partial(self._hear, kept) if self._on_line else None
-            forked = kept.child.run
-            kept.process = ForkedProcess(forked) if forked else ChildProcess(kept.child, self._selector, hear)
+            run, name = kept.child.run, kept.child.name
+            kept.process = ForkedProcess(run, name) if run else ChildProcess(kept.child, self._selector, hear)
         except OSError as error:  # out of processes or memory
             self._schedule_restart(kept, f"could not be started: {error.strerror}")
 

@@ -132,7 +132,7 @@ class Stack:
     @property
     def workers(self):
         """The process ids of the RQ workers."""
-        return [pid for pid in children(self.processes["worker"].pid) if "--alone" in command_of(pid)]
+        return [pid for pid in children(self.processes["worker"].pid) if name_of(pid) == "hookonce worker"]
 
     def kin(self, name):
         """The process ids of the children of what was run under this name."""
@@ -275,10 +275,10 @@ def stay_away(began):
     time.sleep(max(0, began + OUTAGE - time.monotonic()))
 
 
-def command_of(pid):
+def name_of(pid):
     with suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-    return []
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+    return ""
 
 
 def p99(seconds):

@@ -1,0 +1,94 @@
+"""What a supervisor of workers forks off itself: a worker, and a sweep.
+
+Importing what hookonce is made of takes most of a second; a process that is forked has it at once, and shares its
+memory. The supervisor imports nothing of the user's, whose modules may start threads or open connections, which no
+fork survives: each child reads configuration, providers and handlers for itself, at each of its starts.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hookonce.jobs.attempts.attempt import MakeTransactions
+from hookonce.jobs.attempts.handler_transaction import HandlerTransactions
+from hookonce.jobs.attempts.last_attempt import LastAttempt
+from hookonce.jobs.claimer import Claimer
+from hookonce.jobs.drain import handlers_of
+from hookonce.jobs.handlers import HandlerError, Registry
+from hookonce.jobs.maintenance.sweep import Sweep
+from hookonce.jobs.slots.pool import Pool
+from hookonce.jobs.slots.single_slot import SingleSlot
+from hookonce.jobs.slots.suspects import Suspects
+from hookonce.jobs.worker import work
+from hookonce.receiver.config import dotenv_file
+from hookonce.receiver.config.alerts import ALERTS_SOURCE as ALERTS
+from hookonce.receiver.config.mistakes import ConfigError
+from hookonce.receiver.config.settings import Settings, load_settings, require_servers
+from hookonce.receiver.ledger.database.schema_version import SchemaBehind
+from hookonce.receiver.processes.supervisor import BAD_CONFIGURATION
+
+log = logging.getLogger(__name__)
+
+
+def begin(act: Callable[[Settings], object]) -> None:
+    """Read the configuration anew, and act; what is wrong with it, or with handlers, is one line and exit status 78."""
+    try:
+        dotenv_file.load()
+        settings = load_settings(need_secrets=False)
+        require_servers(settings)
+        act(settings)
+    except (ConfigError, HandlerError, SchemaBehind) as error:
+        sys.stderr.write(f"hookonce: {error.text if isinstance(error, ConfigError) else error}\n")
+        sys.exit(BAD_CONFIGURATION)
+
+
+def handlers_here(settings: Settings) -> Registry:
+    """Import the user's handlers, say how many there are, and return them."""
+    registry = handlers_of(settings)
+    log.info("handlers", extra={"modules": list(settings.handlers), "handlers": len(list(registry))})
+    if settings.handlers:
+        warn_of_none(registry, ", ".join(settings.handlers))
+    return registry
+
+
+def warn_of_none(registry: Registry, modules: str) -> None:
+    """Say so where modules that should have handlers have none."""
+    if all(handler.place == ALERTS for handler in registry):
+        sys.stderr.write(f"hookonce: nothing in {modules} is decorated with @on, so every event is ignored\n")
+
+
+def claimer_of(  # noqa: PLR0913  a worker's parts
+    settings: Settings,
+    registry: Registry,
+    concurrency: int,
+    place: Path | None,
+    *,
+    itself: Sequence[str],
+    transactions: MakeTransactions = HandlerTransactions,
+) -> Claimer:
+    """Make what claims for so many slots: for one, whose attempts are made in the thread that claims, or for many.
+
+    `itself`: the command that starts such a worker, for children that run suspects.
+    """
+    if concurrency == 1:
+        return SingleSlot(settings, registry, transactions)
+    suspects = Suspects([*itself, "--suspects"], place)
+    return Pool(settings, registry, transactions, slots=concurrency, suspects=suspects)
+
+
+def work_alone(claimer: Claimer, settings: Settings, place: Path | None) -> None:
+    """Be one worker until stopped, the next after whoever wrote at `place`."""
+    if place and isinstance(claimer, SingleSlot):  # one that runs many at once is at many
+        claimer.come_after(LastAttempt(place))
+    work(claimer, settings.redis_url)
+    status = claimer.finish()
+    if isinstance(claimer, Pool):
+        claimer.flush()
+        os._exit(status)  # whatever thread nothing has ended
+
+
+def sweep_forever(settings: Settings) -> None:
+    """Be a sweep until stopped."""
+    Sweep(settings).forever()
