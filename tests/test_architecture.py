@@ -187,6 +187,7 @@ MAY_IMPORT = {
         "source",
         "web",
         "hookonce.django",
+        "hookonce.flask",
     ),
 }
 
@@ -198,7 +199,12 @@ LIBRARIES = {
     "click": ("receiver.cli", "jobs.cli", "hookonce.flask.cli"),
     "cryptography": ("providers", "receiver.encryption"),
     "dotenv": ("receiver.config.dotenv_file",),
-    "django": ("hookonce.django", "jobs.attempts.django_transaction", "receiver.endpoints.frameworks"),
+    "django": (
+        "hookonce.django",
+        "hookonce.testing.django",
+        "jobs.attempts.django_transaction",
+        "receiver.endpoints.frameworks",
+    ),
     "fastapi": ("receiver.endpoints.frameworks",),
     "flask": (
         "receiver.app",
@@ -206,6 +212,7 @@ LIBRARIES = {
         "receiver.dashboard",
         "receiver.endpoints.frameworks",
         "hookonce.flask",
+        "hookonce.testing.plugin",
     ),
     "uvloop": ("receiver.web.worker",),
     "gunicorn": ("receiver.web",),
@@ -239,7 +246,7 @@ LIBRARIES = {
     "rich": ("receiver.cli",),
     "rq": ("receiver.redis", "jobs.worker"),
     "starlette": ("hookonce.fastapi",),
-    "sqlalchemy": ("receiver.ledger.database", "jobs", "hookonce.flask.transactions", "hookonce.testing"),
+    "sqlalchemy": ("receiver.ledger.database", "jobs", "hookonce.flask", "hookonce.testing"),
     "uvicorn": ("receiver.api.mcp",),
     "watchfiles": ("receiver.dev.file_watch",),
     "werkzeug": ("receiver.app", "receiver.api", "receiver.dashboard", "hookonce.testing.inbox"),
@@ -253,6 +260,7 @@ BORDERS = {
         "receiver.dashboard",
         "receiver.ledger.replay",
         "receiver.ledger.transfer",
+        "hookonce.django.admin",
         "hookonce.testing",
     ),
     "receiver.cli": ("hookonce.django.management", "hookonce.flask.cli"),

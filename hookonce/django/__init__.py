@@ -14,6 +14,7 @@ Handlers are in `webhooks.py` of any installed application; `python manage.py ho
 - `worker`: what runs the handlers, and which of them it can
 - `coroutines`: how it runs those that are `async def`
 - `management`: the command that starts it
+- `models`, `admin`: events, runs and failed attempts, to be looked at
 - `testing`: Django in tests of `hookonce.testing`
 """
 

@@ -11,10 +11,11 @@ import psycopg
 from django.conf import settings
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.base.creation import TEST_DATABASE_PREFIX
 
 from hookonce.receiver.config.mistakes import ConfigError
-from hookonce.receiver.config.server_urls import libpq_url, schema_of
-from hookonce.receiver.config.servers import NO_POSTGRESQL, ledger_url
+from hookonce.receiver.config.server_urls import USUAL_SCHEMA, libpq_url, schema_of
+from hookonce.receiver.config.servers import NO_POSTGRESQL, ledger_schema, ledger_url
 from hookonce.receiver.ledger.database import connections as ledger
 from hookonce.receiver.ledger.database import schema
 from hookonce.receiver.ledger.runs import ends_by_function
@@ -74,6 +75,15 @@ def ledger_alias() -> str:
     return str(getattr(settings, "HOOKONCE_DATABASE", "default"))
 
 
+def table(name: str) -> str:
+    """Return how `db_table` names a table of the ledger: with its schema, quoted, so that Django adds nothing."""
+    try:
+        place = ledger_schema()
+    except ConfigError:  # `manage.py check` says what is wrong
+        place = USUAL_SCHEMA
+    return f'"{place}"."{name}"'
+
+
 def parts_of(url: str) -> tuple[dict[str, str], dict[str, Any]]:
     """Return what an entry of DATABASES says of a URL: its names of Django's, and what belongs into OPTIONS."""
     found = psycopg.conninfo.conninfo_to_dict(libpq_url(url))
@@ -88,6 +98,12 @@ def url_of(database: BaseDatabaseWrapper) -> str:
     account = f"{user}{':' + password if password else ''}@" if user else ""
     where = urlencode({name: found[name] for name in _OF_A_URL if found.get(name)})
     return f"postgresql://{account}/{quote(str(found.get('dbname') or ''), safe='')}{'?' + where if where else ''}"
+
+
+def is_of_tests(database: BaseDatabaseWrapper) -> bool:
+    """Whether a connection leads to a database that Django's test runner has made, to go by its name."""
+    name, named = database.settings_dict["NAME"], database.settings_dict["TEST"]["NAME"]
+    return bool(name) and (name.startswith(TEST_DATABASE_PREFIX) or name == named)
 
 
 def require_shared(alias: str, url: str, *, asks_for_rights: bool = True) -> None:

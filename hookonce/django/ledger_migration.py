@@ -12,7 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 
-from hookonce.django.ledger import ledger_alias, require_shared, url_of
+from hookonce.django.ledger import is_of_tests, ledger_alias, require_shared, url_of
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.server_urls import with_schema
 from hookonce.receiver.config.servers import NO_POSTGRESQL, ledger_schema, ledger_url
@@ -80,7 +80,7 @@ def _upgrade_in(database: BaseDatabaseWrapper) -> None:
         raise CommandError(
             f"the ledger is at revision {plan.revision}, and its upgrade takes time: {steps}. Now {_COMMAND}"
         )
-    if not _is_of_tests(database):
+    if not is_of_tests(database):
         _require_configured(database)
     try:
         migrate.upgrade(url)
@@ -103,7 +103,3 @@ def _require_configured(database: BaseDatabaseWrapper) -> None:
             raise
     else:
         require_shared(database.alias, url, asks_for_rights=False)
-
-
-def _is_of_tests(database: BaseDatabaseWrapper) -> bool:
-    return bool(database.settings_dict["NAME"] == database.creation._get_test_db_name())  # noqa: SLF001  no other word

@@ -11,6 +11,7 @@ transaction of the run; or in `hookonce worker`, without the application.
 - `mount`: receives webhooks in front of the application
 - `cli`: `flask hookonce …`
 - `transactions`: what handlers write in
+- `testing`: the application in tests of `hookonce.testing`
 """
 
 from hookonce.flask.mount import mount

@@ -8,7 +8,8 @@ with the run.
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
 from flask import Flask
 from sqlalchemy import Connection, Engine, text
@@ -19,7 +20,7 @@ from hookonce.jobs.attempts.orm_session import told_of_the_end
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.ledger.database import connections
 
-_EXTENSION = "sqlalchemy"
+EXTENSION = "sqlalchemy"
 """The name that Flask-SQLAlchemy has among an application's extensions."""
 _LOCK = "SELECT pg_advisory_xact_lock(%s)"
 _TRY = text("SELECT pg_try_advisory_xact_lock(:key)")
@@ -35,29 +36,58 @@ class FlaskTransactions(HandlerTransactions):
     @contextmanager
     def lent(self) -> Iterator[object]:
         """Give the guarded connection out, inside a context in which `db.session` writes on it."""
-        with super().lent() as connection, self._app.app_context(), _session_on(self._app, connection):
+        with super().lent() as connection, self._app.app_context(), session_on(self._app, connection):
             yield connection
 
 
 @contextmanager
-def _session_on(app: Flask, connection: Any) -> Iterator[None]:  # noqa: ANN401  SQLAlchemy's
+def session_on(app: Flask, connection: Any) -> Iterator[None]:  # noqa: ANN401  SQLAlchemy's
     """Have `db.session` write on a connection; committed at the end of the block, unless that is left by an error."""
-    db = app.extensions.get(_EXTENSION)
+    db = app.extensions.get(EXTENSION)
     if db is None:
         yield
         return
-    engine = db.engines.get(None)
-    session = db.session(join_transaction_mode="create_savepoint")
-    usual = session.get_bind
+    _let_sessions_join(db.session.session_factory)
+    lent = _LENT.set(_Lent(db.engines.get(None), connection))
+    try:
+        yield
+        with told_of_the_end():
+            db.session.commit()
+    finally:
+        _LENT.reset(lent)
 
-    def get_bind(*arguments: Any, **options: Any) -> Engine | Connection:  # noqa: ANN401
-        found: Engine | Connection = usual(*arguments, **options)
-        return connection if found is engine else found
 
-    session.get_bind = get_bind
-    yield
-    with told_of_the_end():
-        session.commit()
+class _Lent(NamedTuple):
+    """The engine of the default bind, and the connection that stands for it while a handler runs."""
+
+    engine: Engine | None
+    connection: Connection
+
+
+_LENT: ContextVar[_Lent | None] = ContextVar("hookonce_lent", default=None)
+
+
+class _Joining:
+    """A session that joins the transaction of a run: any session that is made while the run's handler is called.
+
+    Handlers call what pushes a context of the application of its own, or removes the session: those that are made then
+    are to join as well, or they would commit by themselves.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+        if _LENT.get() is not None:
+            options["join_transaction_mode"] = "create_savepoint"
+        super().__init__(*arguments, **options)
+
+    def get_bind(self, *arguments: Any, **options: Any) -> Engine | Connection:  # noqa: ANN401
+        found: Engine | Connection = super().get_bind(*arguments, **options)  # type: ignore[misc]  # a session's
+        lent = _LENT.get()
+        return lent.connection if lent is not None and found is lent.engine else found
+
+
+def _let_sessions_join(factory: Any) -> None:  # noqa: ANN401  a sessionmaker
+    if not issubclass(factory.class_, _Joining):
+        factory.class_ = type(factory.class_.__name__, (_Joining, factory.class_), {})
 
 
 def require_shared(app: Flask, url: str) -> None:
@@ -65,7 +95,7 @@ def require_shared(app: Flask, url: str) -> None:
 
     Raises `LedgerUnavailable`, or SQLAlchemy's `OperationalError`, where one of both does not answer.
     """
-    db = app.extensions.get(_EXTENSION)
+    db = app.extensions.get(EXTENSION)
     if db is None:
         return
     with app.app_context():

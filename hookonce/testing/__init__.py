@@ -9,7 +9,8 @@ def test_invoice_is_credited_once(inbox):
     handled_once(inbox.deliver("stripe", "invoice.paid", times=3))
 
 `plugin` has the fixtures of pytest, `servers` what they run on, `events` and `inbox` what tests ask for, with its
-`clock`, the `crashes` in it and what is `waiting` in it, and `verdicts` what they assert.
+`clock`, the `crashes` in it and what is `waiting` in it, and `verdicts` what they assert; `django` has the test case of
+`manage.py test`.
 """
 
 from importlib import import_module

@@ -1,8 +1,8 @@
 """A real inbox in the process of a test: deliveries over HTTP's interface, a ledger in PostgreSQL, your handlers.
 
 Nothing of it is a stand-in. The receiver is the WSGI application that a framework mounts, and the worker's own slot
-makes the attempts, in a Django project by the executor of Django's worker; both are closed and opened again where a
-test lets one of them die.
+makes the attempts, in a Django project by the executor of Django's worker, inside a Flask application where one is
+given; both are closed and opened again where a test lets one of them die.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -65,7 +65,7 @@ class Delivered:
 
 
 class FrameworkWorker(Protocol):
-    """The worker of a framework: Django's (`hookonce.django.testing`)."""
+    """The worker of a framework: Django's (`hookonce.django.testing`), Flask's (`hookonce.flask.testing`)."""
 
     @property
     def transactions(self) -> MakeTransactions:

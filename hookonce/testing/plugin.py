@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from flask import Flask
     from sqlalchemy import Connection
 
-    from hookonce.testing.inbox import Inbox
+    from hookonce.testing.inbox import FrameworkWorker, Inbox
     from hookonce.testing.servers import Databases
 
     Access = Callable[[], AbstractContextManager[object]]
@@ -47,6 +48,15 @@ def hookonce_django_database() -> str | None:
 
 
 @pytest.fixture(scope="session")
+def hookonce_flask_app() -> "Flask | None":
+    """Your Flask application: override it to have handlers run inside it, as `flask hookonce worker` runs them.
+
+    `db.session` of Flask-SQLAlchemy then writes in the run's transaction, and in a test it leads to the same database.
+    """
+    return None
+
+
+@pytest.fixture(scope="session")
 def _hookonce_django_access(request: pytest.FixtureRequest) -> "Access":
     """Access to Django's databases, which pytest-django keeps from tests that are not marked: these here are ours."""
     if not request.config.pluginmanager.has_plugin("django"):
@@ -59,17 +69,22 @@ def _hookonce_django_access(request: pytest.FixtureRequest) -> "Access":
 def hookonce_tables(
     hookonce_database_url: str,
     hookonce_django_database: str | None,
+    hookonce_flask_app: "Flask | None",
     _hookonce_django_access: "Access",
 ) -> None:
     """Make your application's tables here: override it, and take `hookonce_database_url`. Called once.
 
-    In a Django project it migrates.
+    In a Django project it migrates; with `hookonce_flask_app` it makes the tables of Flask-SQLAlchemy's models.
     """
     if hookonce_django_database is not None:
         from hookonce.django import testing
 
         with _hookonce_django_access():
             testing.migrate(hookonce_django_database, hookonce_database_url)
+    if hookonce_flask_app is not None:
+        from hookonce.flask import testing as flask_testing
+
+        flask_testing.make_tables(hookonce_flask_app, hookonce_database_url)
 
 
 @pytest.fixture(scope="session")
@@ -85,16 +100,23 @@ def _hookonce_tx_database(
 def tx(
     _hookonce_tx_database: str,
     hookonce_django_database: str | None,
+    hookonce_flask_app: "Flask | None",
     _hookonce_django_access: "Access",
 ) -> "Iterator[Connection | Any]":
     """A transaction with your tables in it, as handlers get it; rolled back when the test is over.
 
-    In a Django project it is Django's connection.
+    In a Django project it is Django's connection; with `hookonce_flask_app` the application's `db.session` is in it.
     """
     if hookonce_django_database is None:
         from hookonce.testing import servers
 
-        with servers.rolled_back(_hookonce_tx_database) as connection:
+        with servers.rolled_back(_hookonce_tx_database) as connection, ExitStack() as stack:
+            if hookonce_flask_app is not None:
+                from hookonce.flask import testing as flask_testing
+
+                stack.enter_context(
+                    flask_testing.in_transaction(hookonce_flask_app, _hookonce_tx_database, connection)
+                )
             yield connection
         return
     from hookonce.django import testing
@@ -111,6 +133,7 @@ def inbox(
     hookonce_databases: "Databases",
     hookonce_tables: None,  # noqa: ARG001  made first
     hookonce_django_database: str | None,
+    hookonce_flask_app: "Flask | None",
     _hookonce_django_access: "Access",
 ) -> "Iterator[Inbox]":
     """A real inbox with an empty ledger and your tables: what is delivered to it, your handlers do."""
@@ -119,12 +142,16 @@ def inbox(
     with ExitStack() as stack:
         database_url = stack.enter_context(hookonce_databases.copy())
         redis_url = stack.enter_context(hookonce_databases.redis())
-        worker = None
+        worker: FrameworkWorker | None = None
         if hookonce_django_database is not None:
             from hookonce.django import testing
 
             stack.enter_context(_hookonce_django_access())
             worker = stack.enter_context(testing.worker(hookonce_django_database, database_url))
+        elif hookonce_flask_app is not None:
+            from hookonce.flask import testing as flask_testing
+
+            worker = stack.enter_context(flask_testing.worker(hookonce_flask_app, database_url))
         made = Inbox(database_url, redis_url, worker)
         stack.callback(made.close)
         yield made

@@ -61,7 +61,7 @@ class Databases:
             sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(_quoted(name), _quoted(_name_of(self.template)))
         )
         try:
-            yield _of(self.servers.database_url, name)
+            yield of_database(self.servers.database_url, name)
         finally:
             self._run(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(_quoted(name)))
 
@@ -94,9 +94,9 @@ def databases() -> Iterator[Databases]:
 
     Raises: `EmbeddedError` saying what is missing.
     """
-    with _servers() as servers:
+    with given_or_started() as servers:
         name = f"hookonce_test_{uuid.uuid4().hex[:12]}"
-        url = _of(servers.database_url, name)
+        url = of_database(servers.database_url, name)
         made = Databases(servers, url)
         made._run(sql.SQL("CREATE DATABASE {}").format(_quoted(name)))  # noqa: SLF001  its own
         try:
@@ -123,7 +123,8 @@ def rolled_back(url: str) -> Iterator[Connection]:
 
 
 @contextmanager
-def _servers() -> Iterator[Servers]:
+def given_or_started() -> Iterator[Servers]:
+    """Give the servers that the environment names, or those of this run. Raises: `EmbeddedError`."""
     given = [os.environ.get(name) for name in URLS]
     if any(given):
         if not all(given):
@@ -209,7 +210,8 @@ def _name_of(url: str) -> str:
     return urlsplit(url).path.lstrip("/")
 
 
-def _of(url: str, name: str) -> str:
+def of_database(url: str, name: str) -> str:
+    """Return the URL of another database on the same server."""
     return urlsplit(url)._replace(path=f"/{name}").geturl()
 
 
