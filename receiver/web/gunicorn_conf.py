@@ -6,11 +6,13 @@ they withstand.
 
 import os
 import resource
+from importlib import import_module
 from typing import Any
 
 from hookonce.receiver.config.concurrency import cores, processes
 
 MAX_OPEN_FILES = 65536
+APPLICATION = "hookonce.receiver.app"
 
 bind = os.environ.get("HOOKONCE_BIND") or f"0.0.0.0:{os.environ.get('PORT', '8000')}"
 worker_class = "hookonce.receiver.web.worker.LoopWorker"
@@ -36,8 +38,11 @@ loglevel = os.environ.get("HOOKONCE_LOG_LEVEL", "warning").lower()
 def on_starting(server: Any) -> None:  # noqa: ANN401  gunicorn's arbiter, which has no types
     """Allow as many open files as the system lets us: the usual 1,024 are fewer than `worker_connections`.
 
-    Workers are told how many they are: while Redis is away each keeps its share of a limit.
+    Workers are told how many they are: while Redis is away each keeps its share of a limit. Ours are forked from a
+    process that has imported what they are made of, and nothing of the user's; gevent's must import it after patching.
     """
+    if server.cfg.worker_class_str.startswith("hookonce."):
+        import_module(APPLICATION)
     os.environ["WEB_CONCURRENCY"] = str(server.cfg.workers)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)

@@ -81,7 +81,7 @@ def test_worker_names_only_settings_that_gunicorn_has():
 def test_workers_are_told_how_many_they_are(monkeypatch):
     monkeypatch.setenv("WEB_CONCURRENCY", "")
 
-    gunicorn_conf.on_starting(SimpleNamespace(cfg=SimpleNamespace(workers=3)))
+    gunicorn_conf.on_starting(SimpleNamespace(cfg=SimpleNamespace(workers=3, worker_class_str="sync")))
 
     assert os.environ["WEB_CONCURRENCY"] == "3"
 
