@@ -68,7 +68,7 @@ def events() -> Response:
         listing=listing,
         before=request.args.get("before", 0, int) or None,
         after=request.args.get("after", 0, int) or None,
-        newest=request.args.get("newest", 0, int) if is_fragment() else None,
+        newest=request.args.get("newest", type=int) if is_fragment() else None,
         on=request.args.get("on", 0, int),
         seen=seen,
         every=max(_MIN_REFRESH_INTERVAL, math.ceil(took * _REFRESH_FACTOR)),

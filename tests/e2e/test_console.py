@@ -58,7 +58,7 @@ def test_keys_go_through_a_list_and_from_event_to_event(page, dead):
     page.keyboard.press("k")
     expect(page.get_by_text(f"stripe:{dead}1")).to_be_visible()
     page.keyboard.press("r")
-    expect(page.get_by_role("button", name="Replay")).to_be_focused()
+    expect(page.get_by_role("button", name="Replay", exact=True)).to_be_focused()
     page.keyboard.press("/")
     expect(page.get_by_role("searchbox")).to_be_focused()
 

@@ -61,7 +61,7 @@ def test_dead_event_says_why_and_succeeds_when_it_is_replayed(inbox, page, pictu
     picture(page, "dead-event")
 
     inbox.mends()
-    page.get_by_role("button", name="Replay").click()
+    page.get_by_role("button", name="Replay", exact=True).click()
 
     expect(page.get_by_text("its runs have new attempts")).to_be_visible()
     expect(page.locator("#status")).to_have_text("done")
@@ -131,7 +131,7 @@ def test_pages_can_be_read_and_used_without_javascript(inbox, window):
 
     page.get_by_text("As a curl command").click()
     expect(page.locator("#curl")).to_contain_text("curl -X POST")
-    page.get_by_role("button", name="Replay").click()
+    page.get_by_role("button", name="Replay", exact=True).click()
     page.get_by_role("button", name="Run again").click()
 
     expect(page.get_by_text(re.compile("its runs have new attempts|is running"))).to_be_visible()

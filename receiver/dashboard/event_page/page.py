@@ -51,11 +51,13 @@ NOTICES: Mapping[str, tuple[str, str]] = {
 
 @admin.get("/events/<int:number>")
 def event(number: int) -> str:
-    """Show an event, or its runs only."""
+    """Show an event, by itself or beside a list, or its runs only."""
     form = read_event_form(request.args, datetime.now(UTC))
+    in_pane = request.headers.get("HX-Target") == "pane"
+    is_part = is_fragment() and not in_pane
     with context().ledger() as connection:
         found = events.detail(connection, number, context().settings.keyring)
-        around = {} if is_fragment() else _neighbours(connection, number, form)
+        around = {} if is_part else _neighbours(connection, number, form)
     if found is None:
         abort(404, _GONE.format(number))
     now = datetime.now(UTC)
@@ -70,9 +72,10 @@ def event(number: int) -> str:
         "StepStatus": StepStatus,
         "now": now,
         "is_open": found.event.status in OPEN,
-        "is_part": is_fragment(),
+        "is_part": is_part,
+        "in_pane": in_pane,
     }
-    if is_fragment():
+    if is_part:
         return render_template("admin/event_runs.html", **page)
     return render_template(
         "admin/event.html",

@@ -24,7 +24,7 @@ _GAP_FACTOR = 1.0
 """A pause is a gap where it is longer than so many times all that was at work."""
 _SHORTEST_WORK = timedelta(milliseconds=2)
 _LEAST_WIDTH = 0.5
-_TICK_DISTANCE = 14.0
+_TICK_DISTANCE = 20.0
 
 
 class Kind(StrEnum):
@@ -84,9 +84,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Gap(Span):
-    """A pause that is not drawn to scale."""
+    """A pause that is not drawn to scale; `is_told` where there is room to write its length on it."""
 
     length: timedelta
+    is_told: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +268,9 @@ def _scale(first: datetime, last: datetime, rows: Iterable[Row]) -> Scale:
         scale.pieces.append((at, begin, x, right))
         if end > begin:
             scale.pieces.append((begin, end, right, right + width))
-            scale.gaps.append(Gap(round(right, 2), round(width, 2), end - begin))
+            told = next((gap.x for gap in reversed(scale.gaps) if gap.is_told), -_TICK_DISTANCE)
+            is_told = right - told >= _TICK_DISTANCE
+            scale.gaps.append(Gap(round(right, 2), round(width, 2), end - begin, is_told))
         x, at = right + (width if end > begin else 0), end
     return scale
 
@@ -293,7 +296,7 @@ def _ticks(scale: Scale, came: datetime) -> list[Tick]:
     """Return times for the scale: where its pieces begin, as far as they are apart enough to be read, and its end."""
     ticks: list[Tick] = []
     for begin, _, left, _ in [each for each in scale.pieces if each[1] > each[0]]:
-        if left < 100 - _TICK_DISTANCE and (not ticks or left - ticks[-1].x >= _TICK_DISTANCE):
+        if left <= 100 - _TICK_DISTANCE and (not ticks or left - ticks[-1].x >= _TICK_DISTANCE):
             ticks.append(Tick(round(left, 2), begin - came))
     ticks.append(Tick(100.0, scale.pieces[-1][1] - came))
     return ticks

@@ -61,7 +61,7 @@
   // A living part waits while nobody looks, while it holds the focus, and while something in it is selected or chosen.
   const isBusy = (part) => {
     const selected = getSelection();
-    return document.hidden || part.contains(document.activeElement) || part.querySelector("input:checked") ||
+    return document.hidden || part.contains(document.activeElement?.closest("input, select, button, summary, pre")) || part.querySelector("input:checked") ||
       (!selected.isCollapsed && part.contains(selected.anchorNode));
   };
   document.addEventListener("htmx:beforeRequest", (event) => {

@@ -48,7 +48,14 @@
     });
     pre.replaceChildren(made);
   };
-  for (const pre of document.querySelectorAll("pre[data-json]")) fold(pre);
+  const foldAll = (part) => {
+    for (const pre of part.querySelectorAll("pre[data-json]")) {
+      delete pre.dataset.json;
+      fold(pre);
+    }
+  };
+  foldAll(document);
+  document.addEventListener("htmx:load", (event) => foldAll(event.detail.elt.parentNode ?? document));
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest(".j-fold");

@@ -8,8 +8,10 @@
   box.checked = stored.get() !== "off";
   box.addEventListener("change", () => stored.set(box.checked ? "on" : "off"));
 
-  const named = (key) => document.querySelector(`[data-key="${key}"]`);
+  const named = (key) => document.querySelector(`#pane [data-key="${key}"]`) ??
+    document.querySelector(`[data-key="${key}"]`);
   const go = (by) => {
+    if (globalThis.walk?.(by)) return;
     const links = [...document.querySelectorAll("tr[data-row] a.id")];
     const link = links.length
       ? links[Math.min(Math.max(links.findIndex((each) => each.closest("tr").contains(document.activeElement)) + by, 0),
