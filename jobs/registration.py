@@ -26,6 +26,8 @@ from hookonce.receiver.ledger.runs.run_limits import PER, Rate, RunLimit
 Function = TypeVar("Function", bound=Callable[[ReceivedEvent, Any], object])
 LongFunction = TypeVar("LongFunction", bound=Callable[[ReceivedEvent], object])
 
+_FORMER_NAME = "jobs"
+"""Where `on` was in 0.1: a package that is there no more, or in a clone without that name."""
 MAX_TIMEOUT = timedelta(hours=1)
 """For one attempt; RQ's own limit (`receiver.redis.work_queue.JOB_TIMEOUT`) is beyond it and must never be reached."""
 
@@ -182,10 +184,15 @@ def import_handlers(modules: Iterable[str]) -> Registry:
             raise
         except (Exception, SystemExit) as error:
             raise HandlerError(
-                f"handler module '{module}' does not import: {' '.join(summarize(error).split())}; "
-                "mend it, or take it out of [receiver] handlers"
+                f"handler module '{module}' does not import: {' '.join(summarize(error).split())}; {_mend(error)}"
             ) from error
     return handlers.registry
+
+
+def _mend(error: BaseException) -> str:
+    if isinstance(error, ImportError) and error.name == _FORMER_NAME:
+        return "write `from hookonce import on`, as it is since 0.2"
+    return "mend it, or take it out of [receiver] handlers"
 
 
 def _is_count(value: object) -> bool:

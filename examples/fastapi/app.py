@@ -1,13 +1,14 @@
-"""A shop: `fastapi run app.py`, or `uvicorn app:app`."""
+"""A shop: `uvicorn app:app`."""
 
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
-from models import Base, Payment
-from sqlalchemy import func, select
-from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from models import Payment
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlmodel import SQLModel, func, select
+from sqlmodel.ext.asyncio.session import AsyncSession
 
 import hookonce.fastapi  # hookonce
 
@@ -18,7 +19,7 @@ engine = create_async_engine(os.environ["DATABASE_URL"].replace("postgresql:", "
 async def lifespan(_: FastAPI) -> AsyncIterator[None]:
     """Make the tables at the start."""
     async with engine.begin() as connection:
-        await connection.run_sync(Base.metadata.create_all)
+        await connection.run_sync(SQLModel.metadata.create_all)
     yield
     await engine.dispose()
 
@@ -31,4 +32,4 @@ hookonce.fastapi.mount(app)  # hookonce
 async def income() -> dict[str, int]:
     """Tell what came in."""
     async with AsyncSession(engine) as session:
-        return {"cents": int(await session.scalar(select(func.sum(Payment.cents))) or 0)}
+        return {"cents": int((await session.exec(select(func.sum(Payment.cents)))).one() or 0)}

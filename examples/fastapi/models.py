@@ -1,18 +1,14 @@
 """What the shop keeps."""
 
 from sqlalchemy import BigInteger
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlmodel import Field, SQLModel
 
 
-class Base(DeclarativeBase):
-    """Of all models."""
-
-
-class Payment(Base):
+class Payment(SQLModel, table=True):
     """Money that came in; nothing keeps an invoice from being booked twice but hookonce."""
 
     __tablename__ = "payments"
 
-    id: Mapped[int] = mapped_column(primary_key=True)
-    invoice: Mapped[str]
-    cents: Mapped[int] = mapped_column(BigInteger)
+    id: int | None = Field(default=None, primary_key=True)
+    invoice: str
+    cents: int = Field(sa_type=BigInteger)

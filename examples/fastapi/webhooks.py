@@ -1,7 +1,7 @@
 """What happens when a webhook comes; `handlers` in hookonce.toml names this module."""
 
 from models import Payment
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlmodel.ext.asyncio.session import AsyncSession
 
 from hookonce import ReceivedEvent, on
 

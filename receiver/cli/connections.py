@@ -11,7 +11,7 @@ import psycopg
 
 from hookonce.receiver.config.mistakes import ConfigError
 from hookonce.receiver.config.servers import NO_POSTGRESQL, ledger_url
-from hookonce.receiver.ledger.database import connections
+from hookonce.receiver.ledger.database import connections, schema_found
 from hookonce.receiver.ledger.database.schema_version import REVISION, SchemaBehind
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def ledger(settings: "Settings | None" = None) -> Iterator[psycopg.Connection]:
         ) as connection:
             yield connection
     except psycopg.errors.UndefinedTable:
+        with connections.connect(url) as connection:
+            schema_found.require_schema(connection)
         raise SchemaBehind(
             f"the database lacks tables, this version needs schema {REVISION}; run `hookonce db upgrade`"
         ) from None

@@ -8,13 +8,12 @@ from typing import Any
 import psycopg
 
 from hookonce.receiver.config.settings import Settings
-from hookonce.receiver.ledger.database import connections
-from hookonce.receiver.ledger.database.schema_version import REVISION, SchemaBehind
+from hookonce.receiver.ledger.database import connections, schema_found
+from hookonce.receiver.ledger.database.schema_version import SchemaBehind
 from hookonce.receiver.redis.client import RedisUnavailable, connect, ping
 
 DEADLINE = timedelta(seconds=2.5)
 """For PostgreSQL's answer: to connect takes 2 s at most."""
-_REVISION = "SELECT version_num FROM hookonce.hookonce_version"
 
 
 def require_schema(url: str) -> None:
@@ -23,7 +22,7 @@ def require_schema(url: str) -> None:
     A newer schema is accepted: migrations only add what older code can ignore. Raises `LedgerUnavailable`.
     """
     with connections.connect(url) as connection:
-        _require_schema(connection)
+        schema_found.require_schema(connection)
 
 
 def readiness(settings: Settings) -> tuple[int, dict[str, Any]]:
@@ -76,7 +75,7 @@ class Readiness:
         try:
             if self._connection is None:
                 self._connection = connections.connect(self._url)
-            _require_schema(self._connection)
+            schema_found.require_schema(self._connection)
         except SchemaBehind:
             return "schema behind; run `hookonce db upgrade`"
         except psycopg.errors.InsufficientPrivilege:
@@ -94,15 +93,3 @@ class Readiness:
         except RedisUnavailable:
             return "unreachable"
         return "ok"
-
-
-def _require_schema(connection: psycopg.Connection) -> None:
-    try:
-        row = connection.execute(_REVISION).fetchone()
-    except psycopg.errors.UndefinedTable:
-        row = None
-    if row is None or row[0] < REVISION:
-        raise SchemaBehind(
-            f"the database schema is at {row[0] if row else 'nothing'}, this version needs {REVISION}; "
-            "run `hookonce db upgrade`"
-        )

@@ -7,6 +7,8 @@ import pytest
 from hatchling.metadata.core import ProjectMetadata
 from hatchling.plugin.manager import PluginManager
 
+from hookonce.receiver.ledger.database import schema_version
+
 ROOT = Path(__file__).parents[2]
 CHANGELOG = """# Changelog
 
@@ -85,3 +87,9 @@ def test_page_of_the_package_has_no_link_that_leads_nowhere():
     assert "](docs/index.md)" in (ROOT / "README.md").read_text()
     assert "\nTutorial · all documents · Django" in description
     assert [link for link in description.split("](")[1:] if not link.startswith(("https:", "mailto:"))] == []
+
+
+def test_changelog_names_the_revision_of_the_schema():
+    unreleased = (ROOT / "CHANGELOG.md").read_text().split("\n## [")[1]
+
+    assert f"The schema is at revision {schema_version.REVISION}" in unreleased

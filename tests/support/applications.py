@@ -61,7 +61,12 @@ WORKER = {
 TABLE = {"flask": "payments", "fastapi": "payments", "django": "shop_payment"}
 LIBRARIES = {
     "flask": ("flask.cli", "sqlalchemy.orm", "sqlalchemy.dialects.postgresql.psycopg", "hookonce.flask"),
-    "fastapi": ("fastapi", "uvicorn", "sqlalchemy.ext.asyncio", "sqlalchemy.dialects.postgresql.psycopg"),
+    "fastapi": (
+        "fastapi",
+        "uvicorn",
+        "sqlmodel.ext.asyncio.session",
+        "sqlalchemy.dialects.postgresql.psycopg",
+    ),
     "django": ("django.core.management", "django.db.backends.postgresql.base", "hookonce.django.ledger"),
 }
 PROVIDER = load("stripe")

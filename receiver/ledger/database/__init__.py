@@ -10,6 +10,7 @@
 - `session_reset`: what a handler leaves in a session, taken out before its COMMIT
 - `tables`: the tables, as SQLAlchemy Core knows them
 - `roles`, `functions`: what each role may do where there are several, and what is done for it with the owner's rights
+- `schema_found`: what a database has instead of the schema that this code needs
 - `schema_version`: the revision this code was written for
 - `migrations`, `migrate`: Alembic's revisions, and what runs them under a lock
 - `former_tables`, `live_upgrade`: a ledger of before the queue, taken over in steps while it is used

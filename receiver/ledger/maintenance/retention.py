@@ -14,10 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta
 from types import MappingProxyType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import psycopg
-from psycopg.rows import TupleRow
 
 from hookonce.receiver.config.settings import Settings
 from hookonce.receiver.ledger import id_at_time
@@ -256,5 +255,5 @@ def _delete(connection: psycopg.Connection, ids: list[int]) -> int:
         return _number(connection.execute(_DELETE, [[row[0] for row in locked]]).fetchone())
 
 
-def _number(row: TupleRow | None) -> int:
+def _number(row: tuple[Any, ...] | None) -> int:
     return int(row[0]) if row else 0
